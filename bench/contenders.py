@@ -21,7 +21,7 @@ from sparkmirror import demo
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.java import java
 from sparkmirror.demo.spawn import spawn
-from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.durable.claims import segments_topic
 
 REFRESH_S = 5
 """Where topics appear: how often both look for them. Ten minutes otherwise, which is the default of both."""

@@ -23,9 +23,9 @@ from sparkmirror.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.mirror_records import Checkpoint
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.mm2.records import Checkpoint
 from sparkmirror.policy import policy_for
-from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.pump.orders import PumpOrder, Receipt
+from sparkmirror.messages.orders import PumpOrder, Receipt
 from sparkmirror.pump.pump import pump
 
 

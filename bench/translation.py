@@ -33,7 +33,7 @@ from bench.translators import (
     their_answers,
 )
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.offset_map import OffsetMap
+from sparkmirror.translation.offset_map import OffsetMap
 
 RECORDS = 50_000
 LOOKUPS = 20_000

@@ -20,10 +20,10 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.frames.claims import FlowClaims
-from sparkmirror.offsets.mirror_records import Checkpoint
-from sparkmirror.offsets.offset_map import OffsetMap
-from sparkmirror.pump.orders import Receipt
-from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.messages.receipts import read_reports, receipts_topic
+from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.translation.offset_map import OffsetMap
 
 GROUPS = 50
 """Of each kind, on each topic."""

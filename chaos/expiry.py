@@ -54,7 +54,7 @@ class ExpiryWatch:
 
     def _looks_forgotten(self, admin: Any) -> bool:
         known = admin.describe_producers(self._parts)
-        # A fence's marker, which is new, leaves its producer behind without a sequence.
+        # A transaction marker, which is new, leaves its producer behind without a sequence.
         unknown = [
             part for part, state in known.items() if not any(one.last_sequence >= 0 for one in state.active_producers)
         ]

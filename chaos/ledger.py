@@ -12,8 +12,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.durable.losses import Loss, LossKind, LossLedger, losses_topic
 from sparkmirror.errors import SetupError, SparkMirrorError
-from sparkmirror.offsets.losses import Loss, LossKind, LossLedger, losses_topic
 
 _TIMEOUT_S = 60.0
 _POLL_S = 0.5

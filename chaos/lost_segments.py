@@ -17,7 +17,7 @@ from chaos.mirror import SOURCE, remote
 from chaos.replicas import ask, log_ends, wait_for
 from chaos.world import World
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.durable.claims import segments_topic
 
 _QUIET_S = 2.0
 """Nothing comes for so long: what killed mirrors had sent has arrived."""

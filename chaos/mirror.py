@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 import psutil
 
@@ -28,18 +28,13 @@ _RESTART_AFTER_S = 1.0
 _KILLED_TIMEOUT_S = 30.0
 _POLL_S = 0.1
 
-Fence = Literal["none", "marker"]
-"""`sparkmirror.takeover.fence`."""
-
 
 def remote(topic: str) -> str:
     """The topic's name at the target."""
     return f"{SOURCE}.{topic}"
 
 
-def write_properties(
-    path: Path, arena: Arena, topics: str, isolation: Isolation, fence: Fence, spark: Mapping[str, str]
-) -> Path:
+def write_properties(path: Path, arena: Arena, topics: str, isolation: Isolation, spark: Mapping[str, str]) -> Path:
     """Write the mirror's file, for topics that match the expression `topics`."""
     settings = {
         "clusters": f"{SOURCE}, {TARGET}",
@@ -59,7 +54,6 @@ def write_properties(
         f"{TARGET}.offset.flush.interval.ms": "1000",
         "sparkmirror.on.truncated": "continue",
         **({f"{SOURCE}->{TARGET}.consumer.isolation.level": isolation} if isolation == "read_committed" else {}),
-        "sparkmirror.takeover.fence": fence,
         **spark,
     }
     path.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()))

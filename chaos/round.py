@@ -16,7 +16,7 @@ from chaos.history import read_history
 from chaos.load import Load, LoadPlan, close_logs, last_name
 from chaos.logs import read_logs
 from chaos.meter import Meter, Sample, Stall, Watermarks
-from chaos.mirror import Deployment, Fence, remote, write_properties
+from chaos.mirror import Deployment, remote, write_properties
 from chaos.nemesis import Happened, Nemesis, Pace, draw
 from chaos.records import Isolation, last_names
 from chaos.world import Aftermath, World
@@ -46,8 +46,6 @@ class RoundPlan:
     timeout_s: float
     """For the faults alone."""
     kinds: frozenset[str]
-    fence: Fence = "none"
-    """Whether a takeover fences its predecessor."""
     transactions: bool = True
     pace: Pace = field(default_factory=Pace)
 
@@ -96,10 +94,10 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
     place = arena.directory / f"round{plan.number}"
     place.mkdir()
     every = rf"round{plan.number}\..*"
-    properties = write_properties(place / "mm2.properties", arena, every, plan.isolation, plan.fence, spark)
+    properties = write_properties(place / "mm2.properties", arena, every, plan.isolation, spark)
     # One live pump is the rule where no producer state holds off others, or the source takes records back.
     guarded = rf"round{plan.number}\.(orders|payments)"
-    rivals = write_properties(place / "rival.properties", arena, guarded, plan.isolation, plan.fence, spark)
+    rivals = write_properties(place / "rival.properties", arena, guarded, plan.isolation, spark)
     load_plan = LoadPlan(
         arena.source.bootstrap_servers,
         place / "history",

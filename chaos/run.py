@@ -15,7 +15,6 @@ from kafka.errors import KafkaError
 
 from chaos.arena import Arena
 from chaos.checker import Anomaly
-from chaos.mirror import Fence
 from chaos.planting import prove_checker
 from chaos.planting_cuts import prove_cuts
 from chaos.records import Isolation
@@ -26,11 +25,11 @@ from sparkmirror.errors import SparkMirrorError
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".cache" / "chaos"
-MODES: tuple[tuple[Spark, Isolation, Fence], ...] = (
-    ("local", "read_uncommitted", "none"),
-    ("local", "read_committed", "marker"),
-    ("standalone", "read_uncommitted", "marker"),
-    ("standalone", "read_committed", "none"),
+MODES: tuple[tuple[Spark, Isolation], ...] = (
+    ("local", "read_uncommitted"),
+    ("local", "read_committed"),
+    ("standalone", "read_uncommitted"),
+    ("standalone", "read_committed"),
 )
 """What the rounds go through, in turns."""
 CORES_OF_A_MIRROR = "2"
@@ -105,13 +104,12 @@ class Run:
         return {**settings, "spark.cores.max": CORES_OF_A_MIRROR}
 
     def _plan(self, number: int, timeout_s: float) -> RoundPlan:
-        spark, isolation, fence = MODES[(number - 1) % len(MODES)]
+        spark, isolation = MODES[(number - 1) % len(MODES)]
         return RoundPlan(
             number=number,
             seed=self._options.seed + number - 1,
             spark=spark,
             isolation=isolation if self._options.transactions else "read_uncommitted",
-            fence=fence,
             faults=self._options.faults_a_round,
             timeout_s=timeout_s,
             kinds=self._options.kinds,
@@ -119,7 +117,7 @@ class Run:
         )
 
     def _round(self, plan: RoundPlan) -> RoundResult:
-        name = f"round {plan.number} (seed {plan.seed}, {plan.spark}, {plan.isolation}, fence {plan.fence})"
+        name = f"round {plan.number} (seed {plan.seed}, {plan.spark}, {plan.isolation})"
         if plan.spark == "standalone":
             self._say(f"{name}: on a Spark cluster")
         spark = self._spark_cluster if plan.spark == "standalone" else {}

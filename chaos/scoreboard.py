@@ -23,7 +23,7 @@ from sparkmirror.demo.jars import BROKER_VERSION
 _RECOVERY = "recovery p50 / max, s"
 _FAULT = ["fault", "times", _RECOVERY]
 _ROUND = [
-    *("round", "seed", "Spark", "isolation", "fence", "faults", "records", *OF_THE_MIRROR, Anomaly.UNSEEN),
+    *("round", "seed", "Spark", "isolation", "faults", "records", *OF_THE_MIRROR, Anomaly.UNSEEN),
     *("worst stall, s", _RECOVERY, "drained, s", "mirror starts"),
 ]
 _LONG_STALL_S = 3.0
@@ -159,7 +159,7 @@ class Scoreboard:
 def _row(result: RoundResult) -> list[str]:
     plan, findings = result.plan, result.findings
     return [
-        *(str(plan.number), str(plan.seed), plan.spark, plan.isolation, plan.fence),
+        *(str(plan.number), str(plan.seed), plan.spark, plan.isolation),
         *(str(len(result.happened)), f"{findings.records:,}"),
         *(str(findings.counts[anomaly]) for anomaly in (*OF_THE_MIRROR, Anomaly.UNSEEN)),
         f"{result.worst_stall_s:.1f}",
@@ -188,7 +188,6 @@ def _round_json(result: RoundResult) -> dict[str, Any]:
         "seed": plan.seed,
         "spark": plan.spark,
         "isolation": plan.isolation,
-        "fence": plan.fence,
         "transactions": plan.transactions,
         "records": result.findings.records,
         "anomalies": {anomaly: result.findings.counts[anomaly] for anomaly in Anomaly},

@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.java import java_home
-from sparkmirror.demo.listeners import Listener, mutual_tls, plain, scram, unsecured_tokens
+from sparkmirror.demo.listeners import BrokerListener, mutual_tls, plain, scram, unsecured_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,7 +69,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority", numbered=False))
 
 
-def _listeners() -> dict[str, Listener]:
+def _listeners() -> dict[str, BrokerListener]:
     return {
         "MTLS": mutual_tls(),
         "PLAIN": plain({"mirror": "hunter2-plain"}),

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds the image sparkmirror for Fargate and pushes it to ECR, whose repository must be there.
+# Builds the images sparkmirror and sparkmirror-prometheus for Fargate and pushes them to ECR, whose repositories must
+# be there.
 set -eu
 
 usage() {
@@ -7,7 +8,7 @@ usage() {
 usage: $0 ACCOUNT_ID REGION
        for example $0 012345678910 us-east-1
 
-  TAG       of the image; the version of this checkout by default
+  TAG       of the images; the version of this checkout by default
   REGISTRY  another registry than the account's ECR in that region; then nobody signs in to it
 END
     exit 1
@@ -18,14 +19,18 @@ account=$1
 region=$2
 root=$(cd "$(dirname "$0")/../.." && pwd)
 version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$root/src/sparkmirror/__init__.py")
-image=${REGISTRY:-$account.dkr.ecr.$region.amazonaws.com}/sparkmirror:${TAG:-$version}
+registry=${REGISTRY:-$account.dkr.ecr.$region.amazonaws.com}
+mirror=$registry/sparkmirror:${TAG:-$version}
+prometheus=$registry/sparkmirror-prometheus:${TAG:-$version}
 
 # Fargate's tasks are x86 ones; on an Arm machine too that is what is built
 export DOCKER_DEFAULT_PLATFORM=linux/amd64
 
 if [ -z "${REGISTRY:-}" ]; then
-    aws ecr get-login-password --region "$region" | docker login --username AWS --password-stdin "${image%%/*}"
+    aws ecr get-login-password --region "$region" | docker login --username AWS --password-stdin "$registry"
 fi
-docker build --file "$root/deploy/docker/Dockerfile" --tag "$image" "$root"
-docker push "$image"
-echo "$image"
+docker build --file "$root/deploy/docker/Dockerfile" --tag "$mirror" "$root"
+docker build --file "$root/deploy/docker/prometheus/Dockerfile" --tag "$prometheus" "$root"
+docker push "$mirror"
+docker push "$prometheus"
+printf '%s\n' "$mirror" "$prometheus"

@@ -123,14 +123,14 @@ resource "aws_iam_role_policy" "execution" {
         Action   = ["logs:CreateLogStream", "logs:PutLogEvents"]
         Resource = ["${aws_cloudwatch_log_group.this[each.key].arn}:*"]
       }],
-      !local.ours[each.key] ? [] : [
+      !contains(keys(local.repositories), each.key) ? [] : [
         # The one action of ECR's that knows no resource
         { Sid = "SignIn", Effect = "Allow", Action = ["ecr:GetAuthorizationToken"], Resource = ["*"] },
         {
           Sid      = "Pull"
           Effect   = "Allow"
           Action   = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-          Resource = [aws_ecr_repository.sparkmirror.arn]
+          Resource = [local.repositories[each.key]]
         },
       ],
       [for arn in local.secret_arns[each.key] : {

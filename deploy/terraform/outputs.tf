@@ -17,8 +17,13 @@ output "connector_uris" {
 }
 
 output "repository" {
-  description = "Where build_images.sh pushes to."
+  description = "Where build_images.sh pushes sparkmirror to."
   value       = aws_ecr_repository.sparkmirror.repository_url
+}
+
+output "prometheus_repository" {
+  description = "Where build_images.sh pushes sparkmirror-prometheus to."
+  value       = aws_ecr_repository.prometheus.repository_url
 }
 
 output "brokers" {

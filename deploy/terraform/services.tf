@@ -2,6 +2,7 @@
 
 locals {
   image        = "${aws_ecr_repository.sparkmirror.repository_url}:${var.image-tag}"
+  prometheus   = coalesce(var.prometheus-image, "${aws_ecr_repository.prometheus.repository_url}:${var.image-tag}")
   slots        = max(1, floor(var.cpu / 1024))
   worker_mib   = var.memory - 1024 # the rest is for the worker's own JVM and the pumps' Python
   executor_mib = min(1024, local.worker_mib)
@@ -32,7 +33,7 @@ locals {
         disk_gib    = null
       }
       prometheus = {
-        image       = var.prometheus-image
+        image       = local.prometheus
         cpu         = 2048
         memory      = 4096
         count       = 1
@@ -151,6 +152,11 @@ locals {
   }
   # Images of Prometheus and Grafana have busybox' wget, ours has Python
   ours = { for name, service in local.services : name => service.user != null }
+  # Of those whose image build_images.sh has pushed
+  repositories = merge(
+    { for name, ours in local.ours : name => aws_ecr_repository.sparkmirror.arn if ours },
+    { for name in ["prometheus"] : name => aws_ecr_repository.prometheus.arn if var.prometheus-image == null },
+  )
   containers = {
     for name, service in local.services : name => {
       name                   = name
@@ -186,6 +192,13 @@ locals {
 
 resource "aws_ecr_repository" "sparkmirror" {
   name                 = "sparkmirror"
+  image_tag_mutability = "IMMUTABLE"
+  image_scanning_configuration { scan_on_push = true }
+  encryption_configuration { encryption_type = "AES256" }
+}
+
+resource "aws_ecr_repository" "prometheus" {
+  name                 = "sparkmirror-prometheus"
   image_tag_mutability = "IMMUTABLE"
   image_scanning_configuration { scan_on_push = true }
   encryption_configuration { encryption_type = "AES256" }

@@ -132,7 +132,7 @@ variable "secrets" {
 }
 
 variable "image-tag" {
-  description = "Of the image sparkmirror, as build_images.sh has pushed it."
+  description = "Of both images, as build_images.sh has pushed them."
   type        = string
 }
 
@@ -176,9 +176,9 @@ variable "log-retention-days" {
 }
 
 variable "prometheus-image" {
-  description = "Prometheus as its makers publish it."
+  description = "Another image of Prometheus, such as prom/prometheus:v3.5.0; null: the one that build_images.sh has pushed."
   type        = string
-  default     = "prom/prometheus:v3.5.0"
+  default     = null
 }
 
 variable "grafana-image" {

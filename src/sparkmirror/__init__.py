@@ -1,3 +1,6 @@
-"""Copy and move Kafka clusters exactly once, with MirrorMaker 2's configuration, on Spark."""
+"""Exactly-once copies of Kafka clusters, on Spark.
+
+The configuration is MirrorMaker 2's.
+"""
 
 __version__ = "0.1.0"

@@ -1,16 +1,17 @@
-"""Every error a user can meet.
+"""All errors that a user can meet.
 
     SparkMirrorError
     ├── ConfigError            the file or the command line is wrong            exit 2
-    │   └── ConfigErrors       it has several mistakes                          exit 2
-    ├── ClusterUnreachable     a cluster can't be reached or won't let us in    exit 3
-    │   └── ClusterTooOld      it is reached, and can't be used as it is        exit 3
+    │   └── ConfigErrors       several such mistakes                            exit 2
+    ├── ClusterUnreachable     a cluster is out of reach, or denies access      exit 3
+    │   └── ClusterTooOld      a cluster answers, but lacks a needed feature    exit 3
     ├── RegistryUnreachable    a schema registry can't be asked                 exit 3
-    ├── SetupError             something this machine lacks (Java, jars)        exit 3
-    ├── UnfitTarget            a cluster can't be copied to exactly             exit 3
-    └── CopyIncomplete         the run ended and something was not copied       exit 1
+    ├── SetupError             this machine lacks Java, jars or the like        exit 3
+    ├── UnfitTarget            exact copies into a cluster are impossible       exit 3
+    └── CopyIncomplete         the run ended before all was copied              exit 1
 
-A message is one line: what, where, why, and what to do; of several mistakes, a line each. It never holds a secret.
+A message is one line (mistake, place, reason, and remedy), or a line for each of several mistakes. A message never
+holds a secret.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import ClassVar
 
 
 class SparkMirrorError(Exception):
-    """Root of all errors that a user can meet; `exit_code` is what the command line returns."""
+    """Root of all errors that a user can meet; `exit_code` is the command's exit code."""
 
     exit_code: ClassVar[int] = 1
 
@@ -28,32 +29,32 @@ class SparkMirrorError(Exception):
 class ConfigError(SparkMirrorError):
     """The configuration can't be run as it is.
 
-    `where` is the file (or option), `key` the key as the user wrote it, if one is to blame.
+    `origin` is the file (or option). `key` is the key as the user wrote it; None if no key is to blame.
     """
 
     exit_code = 2
 
-    def __init__(self, reason: str, *, where: str, key: str | None = None) -> None:
+    def __init__(self, reason: str, *, origin: str, key: str | None = None) -> None:
         self.reason = reason
-        self.where = where
+        self.origin = origin
         self.key = key
-        super().__init__(f"{where}: {key}: {reason}" if key else f"{where}: {reason}")
+        super().__init__(f"{origin}: {key}: {reason}" if key else f"{origin}: {reason}")
 
     @property
     def mistakes(self) -> tuple[ConfigError, ...]:
-        """All that it stands for, each with its own key."""
+        """All mistakes in this error, each with its own key."""
         return (self,)
 
 
 class ConfigErrors(ConfigError):
-    """Several mistakes, in the order in which they were met; as text, a line each.
+    """Several mistakes, in order of discovery; as text, a line each.
 
-    `reason`, `where` and `key` are the first one's.
+    `reason`, `origin` and `key` are of the first mistake.
     """
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         first = errors[0]
-        super().__init__(first.reason, where=first.where, key=first.key)
+        super().__init__(first.reason, origin=first.origin, key=first.key)
         self._mistakes = tuple(errors)
 
     @property
@@ -65,29 +66,32 @@ class ConfigErrors(ConfigError):
 
 
 class ClusterUnreachable(SparkMirrorError):
-    """A cluster can't be reached, or refuses us, and nothing can go on."""
+    """A cluster can't be reached, or denies access, and the work can't go on."""
 
     exit_code = 3
 
 
 class ClusterTooOld(ClusterUnreachable):
-    """A cluster's brokers, or the protocol version that they are set to, lack what a flow needs."""
+    """A cluster's brokers, or their protocol version, lack a feature a flow needs.
+
+    The protocol version is the setting of the brokers.
+    """
 
 
 class RegistryUnreachable(SparkMirrorError):
-    """A schema registry can't be reached, refuses us, or doesn't answer as one."""
+    """A schema registry is out of reach, denies access, or gives no valid answer."""
 
     exit_code = 3
 
 
 class SetupError(SparkMirrorError):
-    """Something that this machine needs is missing and could not be installed."""
+    """A requirement is missing on this machine, and could not be installed."""
 
     exit_code = 3
 
 
 class UnfitTarget(SparkMirrorError):
-    """A cluster's brokers don't do what exactness rests on."""
+    """A cluster's brokers lack the behaviour that exactness rests on."""
 
     exit_code = 3
 

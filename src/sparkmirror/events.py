@@ -1,4 +1,7 @@
-"""Names of what is logged, for programs: the words of a log line may change, its event's name does not."""
+"""Names of log events, for programs.
+
+The words of a log line may change; the name of its event does not.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from enum import StrEnum
 
 
 class Event(StrEnum):
-    """What a log line tells; a new member's value is listed in docs/logs.md, with what it means."""
+    """Event of a log line; docs/logs.md lists each value with its meaning."""
 
     ACL_ADDED = "acl-added"
     ACL_NOT_REMOVED = "acl-not-removed"
@@ -29,11 +32,11 @@ class Event(StrEnum):
     DUTY_FAILED = "duty-failed"
     DUTY_RECOVERED = "duty-recovered"
     EPOCH_CANCELLED = "epoch-cancelled"
+    EPOCH_ENDED = "epoch-ended"
     EPOCH_FAILED = "epoch-failed"
     EPOCH_GROWN = "epoch-grown"
     EPOCH_STARTED = "epoch-started"
     FATAL = "fatal"
-    FENCE_FAILED = "fence-failed"
     FLOW_CHANGED = "flow-changed"
     FLOW_ENDED_EARLY = "flow-ended-early"
     FLOW_NOT_OPENED = "flow-not-opened"
@@ -52,7 +55,6 @@ class Event(StrEnum):
     MIRROR_ENDED = "mirror-ended"
     OBJECT_REMOVED = "object-removed"
     OFFSET_SYNCS_STRANGE = "offset-syncs-strange"
-    PARTITIONS_FENCED = "partitions-fenced"
     PROGRESS = "progress"
     PUMP_ENDED_EARLY = "pump-ended-early"
     QUOTA_NOT_SYNCED = "quota-not-synced"
@@ -81,5 +83,5 @@ class Event(StrEnum):
 
     @property
     def extra(self) -> dict[str, str]:
-        """As `logging` takes it with a line: `extra=Event.LEASE_HELD.extra`."""
+        """Argument for `logging`: `extra=Event.LEASE_HELD.extra`."""
         return {"event": self.value}

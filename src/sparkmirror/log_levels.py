@@ -1,4 +1,4 @@
-"""Levels of loggers by the names that Kafka has for them, and those that an operator sets while a mirror runs."""
+"""Log levels by Kafka's names, and levels that an operator sets at run time."""
 
 from __future__ import annotations
 
@@ -19,21 +19,27 @@ LEVELS = {
     "TRACE": TRACE,
     "ALL": 1,
 }
-"""Those of Connect's `/admin/loggers`, log4j's."""
+"""Levels of Connect's `/admin/loggers`, which are log4j's."""
 
 PACKAGES = ("sparkmirror", "kafka")
-"""Whose levels an operator may set: what these log holds no passwords at any level."""
+"""Packages whose levels an operator may set.
+
+These packages log no passwords at any level.
+"""
 
 log = logging.getLogger(__name__)
 
 
 def is_settable(package: str) -> bool:
-    """Whether a logger is one of `PACKAGES`, or below."""
-    return any(package == one or package.startswith(f"{one}.") for one in PACKAGES)
+    """True if a logger is one of `PACKAGES`, or below one."""
+    return any(package == settable or package.startswith(f"{settable}.") for settable in PACKAGES)
 
 
 class AskedLevels:
-    """The levels that flows' control topics ask for in this process; where two differ the flow named first wins."""
+    """Levels that the flows' control topics ask for in this process.
+
+    If two flows differ, the first flow in alphabetical order wins.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,7 +47,10 @@ class AskedLevels:
         self._before: dict[str, int] = {}
 
     def follow(self, flow: str, levels: Mapping[str, str]) -> None:
-        """Take what a flow's topic asks for now; what nobody asks for any more is as it was before."""
+        """Apply the levels that a flow's topic asks for now.
+
+        A package for which no flow asks any more gets its former level back.
+        """
         with self._lock:
             if self._asked.get(flow, {}) == levels:
                 return
@@ -62,4 +71,4 @@ class AskedLevels:
 
 
 asked_levels = AskedLevels()
-"""Of this process: its loggers are, too."""
+"""Levels of this process, because loggers belong to the process."""

@@ -1,4 +1,7 @@
-"""Log lines of a Spark task's process on their way to the driver's log, through standard error and the JVM."""
+"""Log lines on their way from a Spark task's process to the driver's log.
+
+The lines pass through the process's standard error and the JVM.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ _LINE = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (sparkmirror[\w.]*)(?: 
 
 
 class TaskLines(logging.Formatter):
-    """Level, logger, event and message, in one line; a traceback follows as it is."""
+    """Format of a line: level, logger, event and message; a traceback follows."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """Return the line without its line end."""
         event = f" [{record.event}]" if hasattr(record, "event") else ""
         message = record.getMessage().replace("\r", "\\r").replace("\n", "\\n")
         line = f"{record.levelname} {record.name}{event}: {message}"
@@ -20,7 +23,10 @@ class TaskLines(logging.Formatter):
 
 
 def set_up_task_logging() -> None:
-    """Log to standard error, unless this process logs already; from warnings on, if nobody asks for more."""
+    """Log to standard error, unless this process logs already.
+
+    Logs warnings and worse, unless a level is set for more.
+    """
     if not logging.root.handlers:
         handler = logging.StreamHandler()
         handler.setFormatter(TaskLines())
@@ -28,7 +34,10 @@ def set_up_task_logging() -> None:
 
 
 def log_again(line: str) -> bool:
-    """Log a task's line in this process as the task has logged it; False: it is no such line."""
+    """Log a task's line in this process as the task has logged it.
+
+    Returns False for any other line.
+    """
     match = _LINE.fullmatch(line)
     if match is None:
         return False

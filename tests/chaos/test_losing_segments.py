@@ -10,8 +10,8 @@ from chaos.round import RoundPlan, run_round
 
 from chaos import lost_segments
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.connect_offsets import offsets_topics
-from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.mm2.connect_offsets import offsets_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

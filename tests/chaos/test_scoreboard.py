@@ -14,7 +14,7 @@ from chaos.planting import PLANTERS, Proof
 from chaos.round import RoundPlan, RoundResult
 from chaos.scoreboard import JSON, MARKDOWN, Scoreboard
 
-PLAN = RoundPlan(3, 44, "standalone", "read_committed", faults=2, timeout_s=60, kinds=frozenset(), fence="marker")
+PLAN = RoundPlan(3, 44, "standalone", "read_committed", faults=2, timeout_s=60, kinds=frozenset())
 
 
 def a_round(counts: dict[Anomaly, int] | None = None, drained_s: float | None = 2.5) -> RoundResult:
@@ -55,7 +55,7 @@ def test_both_files_tell_all(tmp_path: Path) -> None:
     )
     assert "7 of 7 planted anomalies caught, nothing found in faithful copies" in page
     assert 'make chaos ARGS="--seed 42"' in page
-    row = "| 3 | 44 | standalone | read_committed | marker | 2 | 12,345 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 4.2 "
+    row = "| 3 | 44 | standalone | read_committed | 2 | 12,345 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 4.2 "
     assert row + "| 1.0 / 1.0, 1 never |" in page
     assert "| source cut | 1 | 1.0 / 1.0 |" in page
     assert "- Round 3, not done: executor kill: no executor is running." in page

@@ -28,7 +28,7 @@ from sparkmirror.cluster.acls import (
     READ,
     WRITE,
     Acl,
-    Resource,
+    AclResource,
     create_acls,
     read_acls,
 )
@@ -38,7 +38,7 @@ from sparkmirror.demo import KafkaCluster
 
 pytestmark = pytest.mark.broker
 
-GROUP, ID = Resource.GROUP, Resource.TRANSACTIONAL_ID
+GROUP, ID = AclResource.GROUP, AclResource.TRANSACTIONAL_ID
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_what_is_missing_is_added_by_kafkas_tool(guarded: tuple[KafkaCluster, Ka
     mp.wait_for(lambda: not listed(path, "--missing"), 30, "nothing is missing")
     lines = asked(path, "--missing").stdout.splitlines()
     assert [line for line in lines if not line.startswith("#")] == []
-    assert read_acls(with_target, *Resource) == {
+    assert read_acls(with_target, *AclResource) == {
         synced,
         Acl("A.orders", "User:alice", "*", WRITE, ALLOW),
         Acl("A.orders", "User:CN=bob,O=it's us", "10.0.0.1", ALL, ALLOW),

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.cli.log_lines import JsonLines, NoSettings
+from sparkmirror.cli.log_lines import JsonLines, NoSettings, TextLines
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.connect.worker_properties import read_worker_properties
 from sparkmirror.engine.jvm_output import relay
@@ -138,6 +138,15 @@ class Kept(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep it."""
         self._seen.append(record)
+
+
+def test_a_line_of_text_names_its_event() -> None:
+    def line(**members: object) -> str:
+        record = logging.makeLogRecord({"levelname": "INFO", "msg": "lease held", **members})
+        return TextLines().format(record).split(" ", 2)[2]
+
+    assert line(event=Event.LEASE_HELD) == "INFO [lease-held] lease held"
+    assert line() == "INFO lease held"
 
 
 @given(st.text(), st.sampled_from([None, *Event]), st.sampled_from(["DEBUG", "INFO", "WARNING", "ERROR"]))

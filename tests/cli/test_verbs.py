@@ -24,9 +24,9 @@ from typer.testing import CliRunner
 from sparkmirror.cli import control, doctor, explain, groups, losses, offsets, schemas, status, top, topics
 from sparkmirror.cli.app import PANELS, app
 from sparkmirror.doctor.explanation import Explanation, Mark, Step
+from sparkmirror.durable.losses import Loss, LossKind
 from sparkmirror.engine.status_topic import Status
-from sparkmirror.offsets.losses import Loss, LossKind
-from sparkmirror.schemas import Check
+from sparkmirror.schemas import SchemaCheck
 from sparkmirror.sync.moved_writers import Moved
 from sparkmirror.sync.translator import Translation
 
@@ -205,7 +205,7 @@ def translated(patch: Patch) -> None:
 
 
 def resolved(patch: Patch) -> None:
-    patch.setattr(schemas, "check_flow", lambda *_, **__: Check("A->B", 3, (), {}))
+    patch.setattr(schemas, "check_flow", lambda *_, **__: SchemaCheck("A->B", 3, (), {}))
 
 
 def nothing(_: Patch) -> None:

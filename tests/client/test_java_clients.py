@@ -10,6 +10,7 @@ import pytest
 from java_oracle import JavaOracle
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
+from tests.mm2.offset_sync_store import OffsetSyncStore
 
 from sparkmirror import client as ours
 from sparkmirror.client import MirrorClient
@@ -18,12 +19,11 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import HeartbeatConfig, OffsetSyncConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.mirror_records import Checkpoint, Heartbeat, OffsetSync
-from sparkmirror.offsets.offset_sync_store import OffsetSyncStore
+from sparkmirror.mm2.records import Checkpoint, Heartbeat, OffsetSync
 from sparkmirror.policy import DefaultReplicationPolicy, compile_java
 from sparkmirror.sync.heartbeats import Heartbeats
 from sparkmirror.sync.internal_topic import InternalTopic
-from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
+from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 
@@ -95,7 +95,7 @@ def written(flow: FlowConfig) -> FlowConfig:
     checkpoints.append([(one.key(), one.value()) for one in CHECKPOINTS])
     checkpoints.append([(b"what", b"is this")])
     checkpoints.close()
-    emitter = OffsetSyncEmitter(flow, policy, lambda: [LastCopied("t", 2, 3, 4), LastCopied("Größe", 0, 9, 8)])
+    emitter = OffsetSyncEmitter(flow, policy, lambda: [CopiedTo("t", 2, 3, 4), CopiedTo("Größe", 0, 9, 8)])
     emitter.run()
     emitter.close()
     return flow
@@ -200,11 +200,11 @@ def test_we_read_what_java_wrote(java: JavaOracle, cluster: KafkaCluster, settin
 def test_the_checkpoint_connectors_store_reads_our_syncs(java: JavaOracle, flow: FlowConfig) -> None:
     """From the topic itself: what we write at its end, MirrorMaker 2's checkpoint connector translates with."""
     config = flow.model_copy(update={"target": flow.target.model_copy(update={"alias": "D"})})
-    copied: list[LastCopied] = []
+    copied: list[CopiedTo] = []
     emitter = OffsetSyncEmitter(config, DefaultReplicationPolicy(), lambda: copied)
     store = OffsetSyncStore(keep_history=True)
     for turn in range(60):
-        copied[:] = [LastCopied("t", 1, turn * 10, turn * 9), LastCopied("u", 0, 10**12, turn)]
+        copied[:] = [CopiedTo("t", 1, turn * 10, turn * 9), CopiedTo("u", 0, 10**12, turn)]
         emitter.run()
         store.add(OffsetSync("t", 1, turn * 10, turn * 9))
     emitter.close()

@@ -1,7 +1,7 @@
 """A cluster of one broker that is played: the requests that an append check needs, by kafka-python's own codecs.
 
-It does with idempotent batches exactly what Apache Kafka's leaders do (`exactness.md` section 1), but for the faults
-that it is made with: those that a broker of another make might have.
+It does with idempotent batches exactly what Apache Kafka's leaders do (`exactness.md`, the append check), but for the
+faults that it is made with: those that a broker of another make might have.
 """
 
 from __future__ import annotations

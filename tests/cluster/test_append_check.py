@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
 from sparkmirror.cluster import append_proof, append_trial, scratch_topic
-from sparkmirror.cluster.append_check import AppendCheck, Verdict, check_appends
+from sparkmirror.cluster.append_check import AppendCheck, AppendVerdict, check_appends
 from sparkmirror.cluster.append_proof import Software, proof, software
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.scratch_topic import LEFT_S, PREFIX, SUFFIX
@@ -28,7 +28,7 @@ from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.target_proof import TargetProof
 from sparkmirror.errors import UnfitTarget
 from sparkmirror.lint.cluster_rules import CLUSTER_RULES
-from sparkmirror.lint.probe import FlowProbe, Side
+from sparkmirror.lint.probe import FlowProbe, ProbedCluster
 
 COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 EXIT_CODE = 3
@@ -107,7 +107,7 @@ def flow_to(servers: str, alias: str = "us") -> FlowConfig:
 def linted(result: AppendCheck) -> list[tuple[str, str, str]]:
     """What lint says of it: rule, severity and words."""
     flow = flow_to("127.0.0.1:1")
-    looked = FlowProbe(flow, Side(flow.source), Side(flow.target, appends=result))
+    looked = FlowProbe(flow, ProbedCluster(flow.source), ProbedCluster(flow.target, appends=result))
     findings = [finding for rule in CLUSTER_RULES for finding in rule.findings(looked)]
     said = [(finding.rule, finding.severity, finding.what) for finding in findings]
     return [words for words in said if words[0].startswith("append-check")]
@@ -129,7 +129,7 @@ def test_a_real_broker(target_cluster: KafkaCluster) -> None:
         result = check_appends(client)
         print(f"{time.monotonic() - began:.3f} s: {result.words}")
     assert result.holds
-    assert {check.verdict for check in result.checks} == {Verdict.HOLDS}
+    assert {check.verdict for check in result.checks} == {AppendVerdict.HOLDS}
     assert result.words.endswith("topics have ids; producer state kept for 1 day")
     admin = KafkaAdminClient(bootstrap_servers=target_cluster.bootstrap_servers)
     assert not [name for name in admin.list_topics() if name.startswith(PREFIX)]
@@ -173,7 +173,7 @@ def test_what_can_not_be_tried_is_neither_proven_nor_held_against_anybody(
 def test_what_holds_is_proven(fault: Fault | None) -> None:
     result, cluster = checked(*([fault] if fault else []))
     assert result.holds
-    noted = [check.words for check in result.checks if check.verdict is Verdict.NOTED]
+    noted = [check.words for check in result.checks if check.verdict is AppendVerdict.NOTED]
     assert noted == [NOTED[fault]] if fault in NOTED else not noted
     ((rule, severity, line),) = linted(result)
     assert (rule, severity) == ("append-check-proven", "info")

@@ -16,7 +16,7 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig, load_mm2_properties
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.pump.orders import FlowOrder, PumpOrder, RouteOrder
+from sparkmirror.messages.orders import FlowOrder, PumpOrder, RouteOrder
 from sparkmirror.pump.pump import pump
 
 _HEADER = struct.Struct(">ihhih")

@@ -11,7 +11,7 @@ import pytest
 from model_cluster import Fault
 from test_append_check import CAUGHT, client_of
 
-from sparkmirror.cluster.append_check import Verdict, check_appends
+from sparkmirror.cluster.append_check import AppendVerdict, check_appends
 
 pytestmark = pytest.mark.full
 
@@ -70,7 +70,7 @@ def test_what_kfake_lacks_is_named(kfake: str) -> None:
     for check in result.checks:
         print(f"{check.name}: {check.verdict}: {check.words}")
     verdicts = {check.name: check.verdict for check in result.checks}
-    assert {name for name, verdict in verdicts.items() if verdict is Verdict.HOLDS} >= {
+    assert {name for name, verdict in verdicts.items() if verdict is AppendVerdict.HOLDS} >= {
         "repeat",
         "older repeats",
         "gap",

@@ -13,7 +13,7 @@ import pytest
 from sparkmirror.config import explain_mm2_properties
 from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.originals import connector_originals
-from sparkmirror.config.setting import Place, Setting
+from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.settings import FETCH_SETTINGS, FLOW_SETTINGS, PRODUCE_SETTINGS
 from sparkmirror.config.values import Boolean, Choice, ClassName, Integer, Names
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
@@ -75,13 +75,13 @@ def real_value(setting: Setting, real: dict[tuple[str, str], str]) -> str | None
     """What the real one uses; None: its clients' or workers' default."""
     name = setting.name
     match setting.place:
-        case Place.CONNECTOR:
+        case KeyScope.CONNECTOR:
             return real["connector", name]
-        case Place.PAIR:
+        case KeyScope.PAIR:
             return real.get(("original", name))
-        case Place.CONSUMER:
+        case KeyScope.CONSUMER:
             return real.get(("consumer", name))
-        case Place.PRODUCER:
+        case KeyScope.PRODUCER:
             return real.get(("original", f"producer.override.{name}"), real.get(("worker", f"producer.{name}")))
     return real.get(("worker", name))
 

@@ -56,7 +56,7 @@ def test_several_are_an_error_of_their_own(load: Load) -> None:
     with pytest.raises(ConfigErrors) as caught:
         load("tasks.max = x\ngroups = ,")
     assert caught.value.exit_code == 2
-    assert (caught.value.key, caught.value.where) == ("tasks.max", caught.value.mistakes[0].where)
+    assert (caught.value.key, caught.value.origin) == ("tasks.max", caught.value.mistakes[0].origin)
     first, second = str(caught.value).splitlines()
     assert ", line 5: tasks.max: 'x' is not allowed" in first
     assert ", line 6: groups: has an empty item" in second

@@ -166,7 +166,7 @@ def test_chosen_clusters(load: Load, chosen: str, part: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(clusters=[chosen])
     assert part in str(caught.value)
-    assert caught.value.where == "--clusters"
+    assert caught.value.origin == "--clusters"
 
 
 def test_cluster_that_no_flow_uses_needs_no_brokers(load: Load) -> None:

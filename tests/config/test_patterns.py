@@ -31,7 +31,7 @@ Load = Callable[..., MirrorConfig]
 def test_a_comma_breaks_an_expression(load: Load, key: str, text: str, written: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(f"{key} = {text}")
-    assert ", line 5: " in caught.value.where + ": "
+    assert ", line 5: " in caught.value.origin + ": "
     assert caught.value.key == key
     assert " splits the list, as it does for MirrorMaker 2, and its parts are no regular expression" in str(
         caught.value

@@ -12,7 +12,7 @@ from sparkmirror.config import ClusterConfig, MirrorConfig
 from sparkmirror.config.model import ProviderConfig
 from sparkmirror.config.providers import resolve, with_secrets
 from sparkmirror.errors import ConfigError
-from sparkmirror.pump.orders import FlowOrder, PumpOrder
+from sparkmirror.messages.orders import FlowOrder, PumpOrder
 
 Load = Callable[..., MirrorConfig]
 PACKAGE = "org.apache.kafka.common.config.provider."

@@ -78,7 +78,7 @@ def test_classes_of_the_users_get_no_secrets(tmp_path: Path, write: Callable[[st
 def test_what_is_no_address(tmp_path: Path, url: str) -> None:
     with pytest.raises(ConfigError, match=f"{KEY}.source.url: .* is not allowed") as told:
         load_mm2_properties(written(tmp_path, f"{KEY}.source.url = {url}\n"))
-    assert told.value.where.endswith("line 6")
+    assert told.value.origin.endswith("line 6")
 
 
 def test_no_password_in_an_address(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ from sparkmirror.config import Entry
 from sparkmirror.connect.model import ConnectorSpec, TargetState
 from sparkmirror.connect.worker import ConnectWorker
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.formats.connect import PACKAGE, Worker
+from sparkmirror.formats.connect import PACKAGE, WorkerSettings
 
 CUSTOM_POLICY = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
 
 
-def worker_file(settings: Mapping[str, str] | None = None) -> Worker:
+def worker_file(settings: Mapping[str, str] | None = None) -> WorkerSettings:
     """A worker's own file, as `connect-distributed.properties` of the AWS kit."""
     given = {
         "bootstrap.servers": "target:9092",
@@ -35,7 +35,7 @@ def worker_file(settings: Mapping[str, str] | None = None) -> Worker:
         **(settings or {}),
     }
     path = "connect-distributed.properties"
-    return Worker({key: Entry(key, value, path) for key, value in given.items()}, path)
+    return WorkerSettings({key: Entry(key, value, path) for key, value in given.items()}, path)
 
 
 def demo_connectors(source: str = "broker:9092", target: str = "confluent.cloud:9092") -> dict[str, dict[str, str]]:

@@ -78,7 +78,7 @@ def test_another_word_is_refused(tmp_path: Path, key: str, word: str) -> None:
     with pytest.raises(ConfigError, match="must be none or requested or required") as caught:
         worker_config(tmp_path, {**worker_settings("kafka:9092", "group", 8083), key: word})
     assert caught.value.key == key
-    assert caught.value.where.startswith(str(tmp_path / "connect-8083.properties") + ", line ")
+    assert caught.value.origin.startswith(str(tmp_path / "connect-8083.properties") + ", line ")
 
 
 def test_whose_certificates_are_taken_must_be_said(authority: Authority, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.formats.connect import Role
+from sparkmirror.formats.connect import ConnectorRole
 
 EMPTY = {"source.cluster.alias": "", "replication.policy.separator": ""}
 MSC, CPC, HBC = "mm2-msc", "mm2-cpc", "mm2-hbc"
@@ -119,7 +119,7 @@ def test_offsets_of_a_copy_that_runs_stand_under_the_alias(stored: list[Offset],
     stored.append(({"cluster": alias, "partition": 0, "topic": "orders"}, {"offset": 5}))
     driver = SimpleNamespace(name=flow.name, flow=flow, view=SimpleNamespace(copied={("orders", 0): 8, ("more", 1): 3}))
     mirror = cast("Mirror", SimpleNamespace(drivers=[driver]))
-    assert ConnectorOffsets(mirror, flow, MSC, Role.SOURCE).read() == [
+    assert ConnectorOffsets(mirror, flow, MSC, ConnectorRole.SOURCE).read() == [
         ({"cluster": alias, "partition": 0, "topic": "orders"}, {"offset": 8}),
         ({"cluster": alias, "partition": 1, "topic": "more"}, {"offset": 3}),
     ]
@@ -131,7 +131,7 @@ def test_offsets_of_a_copy_that_runs_stand_under_the_alias(stored: list[Offset],
 )
 def test_offsets_of_another_alias_are_none_of_its(stored: list[Offset], alias: str, wrong: str, named: str) -> None:
     offsets = ConnectorOffsets(
-        cast("Mirror", SimpleNamespace(drivers=[])), flow_of(source_cluster_alias=alias), MSC, Role.SOURCE
+        cast("Mirror", SimpleNamespace(drivers=[])), flow_of(source_cluster_alias=alias), MSC, ConnectorRole.SOURCE
     )
     with pytest.raises(ValueError, match=f"copies from {named}, and has no partition"):
         offsets.alter([({"cluster": wrong, "partition": 0, "topic": "orders"}, {"offset": 5})])
@@ -141,7 +141,7 @@ def test_offsets_of_another_alias_are_none_of_its(stored: list[Offset], alias: s
 @pytest.mark.parametrize(("source", "target"), [("", "mskdest"), ("us", ""), ("", ""), ("us", "eu")])
 def test_heartbeats_offsets_name_both_as_they_are(stored: list[Offset], source: str, target: str) -> None:
     flow = flow_of(source_cluster_alias=source, target_cluster_alias=target)
-    ZeroOffsets().store(flow, HBC, Role.HEARTBEAT, None)
+    ZeroOffsets().store(flow, HBC, ConnectorRole.HEARTBEAT, None)
     assert stored == [({"sourceClusterAlias": source, "targetClusterAlias": target}, {"offset": 0})]
 
 
@@ -163,7 +163,7 @@ def test_offsets_over_rest(
     served = ServedWorker(source_cluster, target_cluster, group, tmp_path)
     partition = {"cluster": "", "partition": 0, "topic": topic}
     (flow,) = read_flows(specs(three), worker_file(served.settings)).config.flows
-    with OffsetStore(flow, MSC, Role.SOURCE) as store:
+    with OffsetStore(flow, MSC, ConnectorRole.SOURCE) as store:
         store.write([(partition, {"offset": 99})])
 
     def stored(name: str = MSC) -> list[dict[str, Any]]:

@@ -192,7 +192,7 @@ def test_a_server_that_would_answer_everybody_against_its_file(tmp_path: Path) -
     config = worker_config(tmp_path, {**settings, "rest.extension.classes": EXTENSION})
     with pytest.raises(ConfigError, match="asks for users, but none were read") as caught:
         ConnectServer(config, InMemoryWorker(config.worker_id))
-    assert (caught.value.where, caught.value.key) == (config.path, "rest.extension.classes")
+    assert (caught.value.origin, caught.value.key) == (config.path, "rest.extension.classes")
     assert "--jaas" in str(caught.value)
     ConnectServer(config, InMemoryWorker(config.worker_id), Users({}))  # there are none, as in an empty file
 

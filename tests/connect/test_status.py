@@ -6,26 +6,26 @@ import dataclasses
 
 import pytest
 
-from sparkmirror.connect.flows import Part
+from sparkmirror.connect.flows import ConnectorPart
 from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, TargetState
-from sparkmirror.connect.status import FlowState, connector_status
+from sparkmirror.connect.status import FlowWork, connector_status
 from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.formats.connect import Role
+from sparkmirror.formats.connect import ConnectorRole
 
 KEYS = [PartitionKey("a->b", "t", index) for index in range(6)]
-AT_WORK = FlowState(there=True, held=True, tasks=(KEYS[:5], KEYS[5:]))
+AT_WORK = FlowWork(there=True, held=True, tasks=(KEYS[:5], KEYS[5:]))
 
 
 def status(
-    flow: FlowState,
-    role: Role = Role.SOURCE,
+    flow: FlowWork,
+    role: ConnectorRole = ConnectorRole.SOURCE,
     target: TargetState = TargetState.STARTED,
     *,
     failure: str = "",
     note: str = "",
     idle: bool = False,
 ) -> ConnectorStatus:
-    part = Part(role, "a->b", failure, note, idle)
+    part = ConnectorPart(role, "a->b", failure, note, idle)
     return connector_status(ConnectorSpec("one", {}, target), part, flow, "here:8083")
 
 
@@ -37,20 +37,20 @@ def shown(found: ConnectorStatus) -> str:
     ("flow", "expected"),
     [
         (AT_WORK, "RUNNING RUNNING RUNNING"),
-        (FlowState(there=True, held=True), "RUNNING RUNNING"),
-        (FlowState(), "UNASSIGNED UNASSIGNED"),
-        (FlowState(there=True, standing_by="standing by: another process works on it"), "UNASSIGNED UNASSIGNED"),
-        (FlowState(restarting=True, there=True, held=True), "RESTARTING RESTARTING"),
-        (FlowState(failure="b can't be reached"), "FAILED"),
+        (FlowWork(there=True, held=True), "RUNNING RUNNING"),
+        (FlowWork(), "UNASSIGNED UNASSIGNED"),
+        (FlowWork(there=True, standing_by="standing by: another process works on it"), "UNASSIGNED UNASSIGNED"),
+        (FlowWork(restarting=True, there=True, held=True), "RESTARTING RESTARTING"),
+        (FlowWork(failure="b can't be reached"), "FAILED"),
     ],
 )
-def test_of_a_source_connector(flow: FlowState, expected: str) -> None:
+def test_of_a_source_connector(flow: FlowWork, expected: str) -> None:
     assert shown(status(flow)) == expected
 
 
 def test_why_it_is_so() -> None:
-    assert status(FlowState(failure="b can't be reached")).trace == "b can't be reached"
-    assert status(FlowState(there=True, standing_by="standing by: x")).trace == "standing by: x"
+    assert status(FlowWork(failure="b can't be reached")).trace == "b can't be reached"
+    assert status(FlowWork(there=True, standing_by="standing by: x")).trace == "standing by: x"
     assert status(AT_WORK, failure="a key is wrong").trace == "a key is wrong"
     assert status(AT_WORK, note="they disagree").trace == "they disagree"
     assert {task.worker_id for task in status(AT_WORK).tasks} == {"here:8083"}
@@ -58,7 +58,7 @@ def test_why_it_is_so() -> None:
 
 def test_what_rests() -> None:
     assert shown(status(AT_WORK, target=TargetState.PAUSED)) == "PAUSED PAUSED PAUSED"
-    assert shown(status(AT_WORK, Role.HEARTBEAT, TargetState.PAUSED)) == "PAUSED PAUSED"
+    assert shown(status(AT_WORK, ConnectorRole.HEARTBEAT, TargetState.PAUSED)) == "PAUSED PAUSED"
     assert shown(status(AT_WORK, target=TargetState.STOPPED)) == "STOPPED"
     still = dataclasses.replace(AT_WORK, copying=True)
     assert shown(status(still, target=TargetState.STOPPED)).startswith("RUNNING"), "records still come"
@@ -67,13 +67,13 @@ def test_what_rests() -> None:
     second = status(still, target=TargetState.STOPPED, failure="is copied by mm2-b already")
     assert shown(second) == "STOPPED", "the pumps are another connector's"
     assert shown(status(still, target=TargetState.PAUSED)).startswith("RUNNING")
-    assert shown(status(still, Role.HEARTBEAT, TargetState.STOPPED)) == "STOPPED"
-    assert shown(status(FlowState(failure="away"), target=TargetState.STOPPED)) == "STOPPED"
+    assert shown(status(still, ConnectorRole.HEARTBEAT, TargetState.STOPPED)) == "STOPPED"
+    assert shown(status(FlowWork(failure="away"), target=TargetState.STOPPED)) == "STOPPED"
 
 
 def test_a_task_fails_with_its_own_partitions() -> None:
     parked = {KEYS[0]: "too large", **dict.fromkeys(KEYS[1:5], "too old")}
-    found = status(FlowState(there=True, held=True, tasks=AT_WORK.tasks, parked=parked))
+    found = status(FlowWork(there=True, held=True, tasks=AT_WORK.tasks, parked=parked))
     assert shown(found) == "RUNNING FAILED RUNNING"
     assert found.tasks[0].trace == "t-0: too large; t-1: too old; t-2: too old; and 2 partitions more"
     assert found.tasks[1].trace == ""
@@ -81,20 +81,23 @@ def test_a_task_fails_with_its_own_partitions() -> None:
 
 def test_each_connector_tells_of_its_own_duties() -> None:
     failing = {"heartbeats": "no", "group offsets": "never", "topic ACLs": "not here"}
-    flow = FlowState(there=True, held=True, failing=failing)
+    flow = FlowWork(there=True, held=True, failing=failing)
     assert status(flow).trace == "topic ACLs: not here"
     assert shown(status(flow)) == "RUNNING RUNNING"
-    for role, trace in ((Role.CHECKPOINT, "group offsets: never"), (Role.HEARTBEAT, "heartbeats: no")):
+    for role, trace in (
+        (ConnectorRole.CHECKPOINT, "group offsets: never"),
+        (ConnectorRole.HEARTBEAT, "heartbeats: no"),
+    ):
         assert shown(status(flow, role)) == "RUNNING FAILED"
         assert status(flow, role).tasks[0].trace == trace
 
 
 def test_a_cluster_that_is_away_fails_the_tasks() -> None:
-    flow = FlowState(there=True, held=True, trouble="a can't be reached", tasks=AT_WORK.tasks)
+    flow = FlowWork(there=True, held=True, trouble="a can't be reached", tasks=AT_WORK.tasks)
     assert shown(status(flow)) == "RUNNING FAILED FAILED"
-    assert shown(status(flow, Role.CHECKPOINT)) == "RUNNING FAILED"
+    assert shown(status(flow, ConnectorRole.CHECKPOINT)) == "RUNNING FAILED"
 
 
 def test_one_that_has_nothing_to_do_runs() -> None:
-    found = status(FlowState(), Role.CHECKPOINT, note="another one does it", idle=True)
+    found = status(FlowWork(), ConnectorRole.CHECKPOINT, note="another one does it", idle=True)
     assert (shown(found), found.trace) == ("RUNNING RUNNING", "another one does it")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import mirror_process as mp
 import pytest
 
-from sparkmirror.cluster.topic_log import Entry, LogUnavailable, TopicLog
+from sparkmirror.cluster.topic_log import LogEntry, LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect import storage_topic
 from sparkmirror.connect.storage_topic import StorageTopic
@@ -31,18 +31,18 @@ class EmptyAtFirst(TopicLog):
 
     partitions = 1
 
-    def read(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[Entry], int]:
+    def read(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[LogEntry], int]:
         return super().read(partition, offset, wait_ms=wait_ms) if wait_ms else ([], 0)
 
 
-def _scripted(answers: Iterable[Exception | list[Entry]]) -> type[TopicLog]:
+def _scripted(answers: Iterable[Exception | list[LogEntry]]) -> type[TopicLog]:
     """A log that answers so, and is empty after that."""
     rest = iter(answers)
 
     class Scripted(TopicLog):
         partitions = 1
 
-        def read(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[Entry], int]:
+        def read(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[LogEntry], int]:
             answer = next(rest, [])
             if isinstance(answer, Exception):
                 raise answer
@@ -88,11 +88,11 @@ def test_a_cluster_that_is_away_is_said_and_asked_again(open_topic: Open) -> Non
 def test_what_comes_after_a_failure_is_taken(open_topic: Open, failure: Exception, said: str) -> None:
     troubles: list[str] = []
 
-    def answers() -> Iterator[Exception | list[Entry]]:
+    def answers() -> Iterator[Exception | list[LogEntry]]:
         yield []
         yield failure
         troubles.append(topic.trouble)
-        yield [Entry(0, b"later", b"")]
+        yield [LogEntry(0, b"later", b"")]
 
     topic, taken = open_topic(_scripted(answers()))
     topic.start()
@@ -103,7 +103,7 @@ def test_what_comes_after_a_failure_is_taken(open_topic: Open, failure: Exceptio
 
 
 def test_it_starts_though_the_cluster_comes_late(open_topic: Open) -> None:
-    topic, taken = open_topic(_scripted([ClusterUnreachable("nobody answers"), [Entry(0, b"first", b"")]]))
+    topic, taken = open_topic(_scripted([ClusterUnreachable("nobody answers"), [LogEntry(0, b"first", b"")]]))
     topic.start()
     assert taken == [b"first"]
 

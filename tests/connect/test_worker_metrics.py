@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sparkmirror.config.entries import Entry
 from sparkmirror.connect.worker import ConnectWorker
-from sparkmirror.formats.connect import Worker
+from sparkmirror.formats.connect import WorkerSettings
 from sparkmirror.metrics.collector import MirrorCollector
 from sparkmirror.metrics.profile import Profile
 
 
 def test_it_is_there_and_names_its_mode() -> None:
-    file = Worker({"bootstrap.servers": Entry("bootstrap.servers", "kafka:9092", "file")}, "file")
+    file = WorkerSettings({"bootstrap.servers": Entry("bootstrap.servers", "kafka:9092", "file")}, "file")
     worker = ConnectWorker(file, "host:8083")
     text = MirrorCollector(worker.snapshots, tuple(Profile)).text().decode()
     assert 'mode="serve"' in text

@@ -12,7 +12,7 @@ from sparkmirror.connect.basic_auth import EXTENSION, jaas_file, read_users
 from sparkmirror.connect.flows import read_flows
 from sparkmirror.connect.worker_properties import read_worker_properties
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import Worker
+from sparkmirror.formats.connect import WorkerSettings
 from sparkmirror.web.listener import Listener
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def test_users_of_the_jaas_file(tmp_path: Path) -> None:
     credentials.write_text("ann=\\u12\n")
     with pytest.raises(ConfigError, match="hexadecimal") as caught:
         read_users(named, "worker.properties")
-    assert caught.value.where == str(credentials)
+    assert caught.value.origin == str(credentials)
     for text in (
         "Other {};",
         "KafkaConnect { com.example.Login required; };",
@@ -170,7 +170,7 @@ def test_nothing_that_serve_obeys_is_said_to_have_no_effect(tmp_path: Path) -> N
         "status.storage.partitions": "5",
     }
     config = worker_config(tmp_path, {**SETTINGS, **interface})
-    flows = read_flows(specs(demo_connectors()), Worker(config.for_connectors, config.path))
+    flows = read_flows(specs(demo_connectors()), WorkerSettings(config.for_connectors, config.path))
     assert [flow.name for flow in flows.config.flows] == ["msk->target"]
     said = "\n".join(flows.config.warnings)
     for key in ("listeners", "storage", "rest.", "access.control", "admin.", "topic.tracking", "response."):
@@ -182,7 +182,7 @@ def test_what_connectors_do_have_of_it_counts(tmp_path: Path) -> None:
     more = {"offset.flush.interval.ms": "7000", "producer.max.request.size": "777"}
     more["bootstrap.servers"] = "confluent.cloud:9092"  # the target of these connectors
     config = worker_config(tmp_path, {**SETTINGS, **more})
-    (flow,) = read_flows(specs(demo_connectors()), Worker(config.for_connectors, config.path)).config.flows
+    (flow,) = read_flows(specs(demo_connectors()), WorkerSettings(config.for_connectors, config.path)).config.flows
     assert flow.connect.offset_flush_interval_ms == 7000
     assert flow.connect.offset_storage_topic == "connect-offsets-group"
     assert flow.produce.max_request_size == 777

@@ -12,7 +12,7 @@ from pathlib import Path
 from sparkmirror.config import Entry
 from sparkmirror.connect.model import ConnectorSpec, TargetState
 from sparkmirror.connect.worker import ConnectWorker
-from sparkmirror.formats.connect import Worker
+from sparkmirror.formats.connect import WorkerSettings
 
 
 def main(path: str) -> None:
@@ -21,7 +21,7 @@ def main(path: str) -> None:
     given = json.loads(Path(path).read_text())
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    file = Worker({key: Entry(key, value, path) for key, value in given["worker"].items()}, path)
+    file = WorkerSettings({key: Entry(key, value, path) for key, value in given["worker"].items()}, path)
     worker = ConnectWorker(file, "worker:8083")
     worker.start()
     connectors = given["connectors"].items()

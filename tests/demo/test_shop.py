@@ -7,18 +7,18 @@ from itertools import islice
 
 import pytest
 
-from sparkmirror.demo.shop import SHOP, Event, ShopTopic, events
+from sparkmirror.demo.shop import SHOP, ShopEvent, ShopTopic, events
 from sparkmirror.wire.batches import CODECS
 
 MAX_BATCH_BYTES = 1_000_000
 OVERHEAD_BYTES = 100
 
 
-def _some(topic: ShopTopic, count: int = 3_000, seed: int = 1) -> list[Event]:
+def _some(topic: ShopTopic, count: int = 3_000, seed: int = 1) -> list[ShopEvent]:
     return list(islice(events(topic, seed), count))
 
 
-def _size(event: Event) -> int:
+def _size(event: ShopEvent) -> int:
     headers = sum(len(key) + len(value or b"") for key, value in event.headers)
     return len(event.key or b"") + len(event.value or b"") + headers + OVERHEAD_BYTES
 

@@ -17,6 +17,8 @@ KAFKA = "localhost/kafka-stand-in"
 PROMETHEUS = "localhost/sparkmirror-prometheus"
 ALERTMANAGER = "localhost/alertmanager-stand-in"
 PAUSE = "localhost/pause:catatonit"
+PUBLISHED_PROMETHEUS = "localhost/prom/prometheus:v3.5.0"
+"""The name without its registry is the one in the Dockerfile of Prometheus' image."""
 
 _UPSTREAM = "localhost/prometheus-stand-in"
 _KAFKA_FILE = """
@@ -61,10 +63,15 @@ def sparkmirror_image(*extras: str) -> str:
     return tag
 
 
-def prometheus_image() -> str:
-    """The image with the configuration, over Debian's Prometheus in the place of prom/prometheus."""
+def published_prometheus() -> str:
+    """Debian's, in the place of prom/prometheus."""
     _built(_UPSTREAM, {"Dockerfile": _PROMETHEUS_FILE})
-    build(DOCKER / "prometheus" / "Dockerfile", PROMETHEUS, BASE=_UPSTREAM)
+    return _UPSTREAM
+
+
+def prometheus_image() -> str:
+    """The image with the configuration, over Debian's Prometheus."""
+    build(DOCKER / "prometheus" / "Dockerfile", PROMETHEUS, BASE=published_prometheus())
     return PROMETHEUS
 
 

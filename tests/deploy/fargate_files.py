@@ -36,6 +36,7 @@ def _placeholders(deployment: Mapping[str, Any]) -> dict[str, str]:
     """What stands for the sample's values, longer ones first."""
     return {
         f"{deployment['aws_ecr_repository.sparkmirror']['repository_url']}:0.1.0": "IMAGE",
+        f"{deployment['aws_ecr_repository.prometheus']['repository_url']}:0.1.0": "PROMETHEUS_IMAGE",
         deployment["aws_efs_file_system.master[0]"]["id"]: "FILE_SYSTEM",
         deployment["aws_efs_access_point.master[0]"]["id"]: "ACCESS_POINT",
         "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/grafana-AbCdEf": "GRAFANA_SECRET",

@@ -1,4 +1,4 @@
-"""build_images.sh as written, by Docker's client: the image is built for amd64 and comes back from a registry."""
+"""build_images.sh as written, by Docker's client: both images are built for amd64 and come back from a registry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
-from tests.deploy.container_images import DOCKER, sparkmirror_image
+from tests.deploy.container_images import DOCKER, PUBLISHED_PROMETHEUS, published_prometheus, sparkmirror_image
 from tests.deploy.podman import BUILD_S, base, environment, podman
 
 from sparkmirror.demo.ports import free_ports
@@ -56,18 +56,21 @@ def program(name: str, packages: Sequence[str] = ()) -> str:
     return path
 
 
-def test_the_image_comes_back_from_the_registry(tmp_path: Path) -> None:
+def test_the_images_come_back_from_the_registry(tmp_path: Path) -> None:
     program("docker")
     registry = program("docker-registry", ["docker-registry"])
     base()
     sparkmirror_image()  # so that its layers are there
+    podman("tag", published_prometheus(), PUBLISHED_PROMETHEUS)
     (port,) = free_ports(1)
     settings, known, socket = tmp_path / "registry.yml", tmp_path / "registries.conf", tmp_path / "podman.sock"
     settings.write_text(REGISTRY.format(directory=tmp_path / "kept", port=port))
     usual = Path(environment()["CONTAINERS_REGISTRIES_CONF"]).read_text()
     known.write_text(f'{usual}\n[[registry]]\nlocation = "127.0.0.1:{port}"\ninsecure = true\n')
     variables = {**environment(), "CONTAINERS_REGISTRIES_CONF": str(known)}
-    name = f"127.0.0.1:{port}/mine/sparkmirror:try"
+    mirror, prometheus = names = [
+        f"127.0.0.1:{port}/mine/{name}:try" for name in ("sparkmirror", "sparkmirror-prometheus")
+    ]
     told = {
         **variables,
         "DOCKER_HOST": f"unix://{socket}",
@@ -91,14 +94,19 @@ def test_the_image_comes_back_from_the_registry(tmp_path: Path) -> None:
             check=False,
         )
         assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-        assert done.stdout.splitlines()[-1] == name
-        podman("rmi", name)
-        podman("pull", "--tls-verify=false", name, timeout=300)
+        assert done.stdout.splitlines()[-2:] == names
+        podman("rmi", *names)
+        for name in names:
+            podman("pull", "--tls-verify=false", name, timeout=300)
     try:
-        assert podman("image", "inspect", "--format", "{{.Architecture}}", name).stdout.strip() == "amd64"
-        assert "sparkmirror" in podman("run", "--rm", "--network=none", name, "--help").stdout
+        inspected = podman("image", "inspect", "--format", "{{.Architecture}}", *names).stdout
+        assert inspected.split() == ["amd64", "amd64"]
+        assert "sparkmirror" in podman("run", "--rm", "--network=none", mirror, "--help").stdout
+        checking = ("run", "--rm", "--network=none", "--entrypoint=promtool", prometheus, "check", "config")
+        checked = podman(*checking, "/etc/prometheus/prometheus.yml")
+        assert "SUCCESS" in checked.stdout + checked.stderr
     finally:
-        podman("rmi", "--force", name)
+        podman("rmi", "--force", *names)
 
 
 def test_without_arguments_it_says_how() -> None:

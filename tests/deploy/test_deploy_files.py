@@ -104,12 +104,15 @@ def built(tmp_path: Path, **more: str) -> list[str]:
 
 def test_images_are_built_for_fargate_and_pushed(tmp_path: Path) -> None:
     calls = built(tmp_path, TAG="7")
-    (image,) = {word for call in calls for word in call.split() if word.endswith("/sparkmirror:7")}
-    assert image.startswith("012345678910.dkr.ecr.us-east-1.")
+    for name in ("sparkmirror", "sparkmirror-prometheus"):
+        (image,) = {word for call in calls for word in call.split() if word.endswith(f"/{name}:7")}
+        assert image.startswith("012345678910.dkr.ecr.us-east-1.")
     assert [call.split()[:2] for call in sorted(calls)] == [
         ["aws", "ecr"],
         ["docker", "build"],
+        ["docker", "build"],
         ["docker", "login"],
+        ["docker", "push"],
         ["docker", "push"],
     ]
     assert all("linux/amd64" in call for call in calls)
@@ -117,5 +120,7 @@ def test_images_are_built_for_fargate_and_pushed(tmp_path: Path) -> None:
 
 def test_another_registry(tmp_path: Path) -> None:
     calls = built(tmp_path, REGISTRY="127.0.0.1:5000/mine")
-    assert [call.split()[:2] for call in calls] == [["docker", "build"], ["docker", "push"]]
-    assert "127.0.0.1:5000/mine/sparkmirror:0.1.0" in calls[1]
+    done = [["docker", "build"], ["docker", "build"], ["docker", "push"], ["docker", "push"]]
+    assert [call.split()[:2] for call in calls] == done
+    assert "127.0.0.1:5000/mine/sparkmirror:0.1.0" in calls[2]
+    assert "127.0.0.1:5000/mine/sparkmirror-prometheus:0.1.0" in calls[3]

@@ -113,6 +113,19 @@ def test_our_containers(deployment: Deployment) -> None:
     assert url == "spark://master.migrationsample.us-west-1.local:7077"
 
 
+def test_whose_prometheus(deployment: Deployment, tmp_path: Path) -> None:
+    """The one that build_images.sh has pushed, and the right to pull it; or another one."""
+    image = containers(deployment, "prometheus")["prometheus"]["image"]
+    assert image == "012345678910.registry.made-up/sparkmirror-prometheus:0.1.0"
+    pull = statements(deployment, "execution", "prometheus")["Pull"]
+    assert pull["Resource"] == ["arn:aws:ecr:us-west-1:012345678910:repository/sparkmirror-prometheus"]
+    made = Workspace(tmp_path)
+    made.init()
+    deployed = made.applied("-var=prometheus-image=prom/prometheus:v3.5.0", *WITH_BROKERS)
+    assert containers(deployed, "prometheus")["prometheus"]["image"] == "prom/prometheus:v3.5.0"
+    assert "Pull" not in statements(deployed, "execution", "prometheus")
+
+
 def test_sizes_are_the_kits(deployment: Deployment) -> None:
     sizes = {name: deployment[f'aws_ecs_task_definition.this["{name}"]'] for name in SERVICES}
     assert {name: (int(one["cpu"]), int(one["memory"])) for name, one in sizes.items()} == {

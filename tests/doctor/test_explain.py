@@ -12,9 +12,9 @@ from sparkmirror.doctor.explain_facts import matching
 from sparkmirror.doctor.explain_group import explain_group
 from sparkmirror.doctor.explain_topic import explain_topic
 from sparkmirror.doctor.explanation import Explanation, Filtered, GroupFacts, Mark, Reason, Running, Side, TopicFacts
+from sparkmirror.durable.losses import Loss, LossKind
 from sparkmirror.engine.snapshot import Cause, FlowState, PartitionState
-from sparkmirror.offsets.losses import Loss, LossKind
-from sparkmirror.pump.control import DoneTopic
+from sparkmirror.messages.control import DoneTopic
 from sparkmirror.sync.group_standing import GroupState
 
 ALL = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})

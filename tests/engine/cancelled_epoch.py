@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from sparkmirror.engine import epoch
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.session import open_session
-from sparkmirror.pump.orders import PumpOrder
+from sparkmirror.messages.orders import PumpOrder
 
 START_S = 60.0
 END_S = 20.0

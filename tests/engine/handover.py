@@ -23,7 +23,7 @@ from sparkmirror.demo.jars import KAFKA_VERSION
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.offsets.connect_offsets import java_partition
+from sparkmirror.mm2.connect_offsets import java_partition
 from sparkmirror.sync.group_offsets import IDLE
 
 PARTITIONS = 4

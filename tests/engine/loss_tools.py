@@ -13,8 +13,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.durable.losses import Loss, LossLedger, losses_topic
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
 
 
 class Record(NamedTuple):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.config import MirrorConfig, load_mm2_properties
 from sparkmirror.engine.mirror import Mirror, OnProgress
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.messages.orders import Receipt
 
 
 @contextlib.contextmanager

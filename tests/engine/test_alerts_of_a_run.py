@@ -267,6 +267,7 @@ def test_a_source_that_hangs(stage: Stage) -> None:
     try:
         stage.alerts.wait_until_firing("FlowNoProgress", flow=FLOW)
         stage.wait_until_told("lag not known", "status")
+        stage.wait_until_told("a has not told the ends", "status")
         stage.wait_until_told("timed out", "doctor", "--wait", "0", code=1)
     finally:
         broker.resume()

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.engine.catching_up import LIVE_S, UNKNOWN, CatchingUp, Standing
+from sparkmirror.engine.catching_up import LIVE_S, UNKNOWN, CatchingUp, PartitionLag
 
 
-def standing(position: int, end: int, key: str = "t-0", *, parked: bool = False) -> Standing[str]:
-    return Standing(key, position, end, parked)
+def standing(position: int, end: int, key: str = "t-0", *, parked: bool = False) -> PartitionLag[str]:
+    return PartitionLag(key, position, end, parked)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def standing(position: int, end: int, key: str = "t-0", *, parked: bool = False)
         ([standing(0, 9), standing(1, 2, "t-1", parked=True)], "copying"),
     ],
 )
-def test_at_the_first_look(standings: list[Standing[str]], state: str) -> None:
+def test_at_the_first_look(standings: list[PartitionLag[str]], state: str) -> None:
     assert CatchingUp[str]().look(standings, 0.0) == state
 
 

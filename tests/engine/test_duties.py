@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sparkmirror.engine.duties import Duties, Duty, Schedule
+from sparkmirror.engine.duties import Duties, DutyTurns, Schedule
 
 
 class Counted:
@@ -39,7 +39,7 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def duties(duty: Duty, interval_s: float, held: Callable[[], bool] = lambda: True, **options: bool) -> Duties:
+def duties(duty: DutyTurns, interval_s: float, held: Callable[[], bool] = lambda: True, **options: bool) -> Duties:
     return Duties("a->b", [Schedule("count", interval_s, lambda: duty, **options)], held)
 
 
@@ -62,9 +62,9 @@ def test_what_fails_is_said_once_and_tried_again(
     failure: Exception, makes: int, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     duty = Counted(3, failure)
-    made: list[Duty] = []
+    made: list[DutyTurns] = []
 
-    def make() -> Duty:
+    def make() -> DutyTurns:
         made.append(duty)
         return duty
 
@@ -86,7 +86,7 @@ def test_what_fails_is_said_once_and_tried_again(
 def test_a_duty_that_could_not_be_made_is_tried_again() -> None:
     tries: list[int] = []
 
-    def make() -> Duty:
+    def make() -> DutyTurns:
         tries.append(1)
         raise KeyError("no such thing")
 

@@ -18,12 +18,12 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import LogReader
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import Segment, segments_topic
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.offsets.arbitration import arbitrate, unsettled
-from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.matching import TargetLog
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Segment, segments_topic
+from sparkmirror.position.arbitration import arbitrate, unsettled
+from sparkmirror.position.log_probe import LogProbe
+from sparkmirror.position.matching import TargetLog
 from sparkmirror.wire.batches import BatchHeader
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]

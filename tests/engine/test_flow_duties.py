@@ -9,7 +9,7 @@ import pytest
 
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.engine.duties import Schedule
-from sparkmirror.engine.flow_duties import FlowDuties, Groups
+from sparkmirror.engine.flow_duties import FlowDuties, FlowGroups
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topics import TopicSync
 
@@ -49,7 +49,7 @@ def schedules(directory: Path, settings: dict[str, str], *, once: bool = False) 
         topics=lambda: TopicSync((), (), (), {}),
         receipts=list,
         copied=dict,
-        groups=Groups(),
+        groups=FlowGroups(),
         once=once,
     )
     return {schedule.name: schedule for schedule in duties.schedules()}

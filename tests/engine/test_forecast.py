@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.engine.forecast import WINDOW_S, Forecaster, Standing
+from sparkmirror.engine.forecast import WINDOW_S, Forecaster, LagSample
 
 HOUR_MS = 3_600_000
 WHERE = ("orders", 3)
@@ -20,11 +20,11 @@ def standing(
     start: int = 0,
     timestamp_ms: int = -1,
     retention_ms: int = -1,
-) -> Standing:
-    return Standing(at_s, upstream, end, start, timestamp_ms, retention_ms)
+) -> LagSample:
+    return LagSample(at_s, upstream, end, start, timestamp_ms, retention_ms)
 
 
-def minutes(*standings: Standing) -> float | None:
+def minutes(*standings: LagSample) -> float | None:
     forecaster = Forecaster()
     for one in standings:
         forecaster.note({WHERE: one})

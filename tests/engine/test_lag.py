@@ -21,15 +21,15 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.catching_up import Standing
+from sparkmirror.engine.catching_up import PartitionLag
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.snapshot import FlowState, Partition, PartitionState
-from sparkmirror.pump.control import Control, control_topic
+from sparkmirror.messages.control import Control, control_topic
 
 
 @given(position=st.integers(0, 100), end=st.integers(0, 100), start=st.integers(0, 100))
 def test_it_is_never_negative_and_never_more_than_the_log_holds(position: int, end: int, start: int) -> None:
-    lag = Standing("t-0", position, end, parked=False, start=start).lag
+    lag = PartitionLag("t-0", position, end, parked=False, start=start).lag
     assert 0 <= lag <= max(end - start, 0)
     assert lag <= max(end - position, 0)
 

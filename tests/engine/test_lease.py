@@ -19,7 +19,7 @@ from kafka import KafkaAdminClient, KafkaConsumer
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.lease import Claim, HolderStays, Lease, choose_holder
+from sparkmirror.engine.lease import HolderStays, Lease, LeaseClaim, choose_holder
 
 SESSION_MS = 6000
 """The shortest that a broker allows by default."""
@@ -43,16 +43,16 @@ while True:
 
 
 def test_the_holder_stays() -> None:
-    assert choose_holder([Claim("a", None), Claim("b", 4), Claim("c", None)]) == "b"
+    assert choose_holder([LeaseClaim("a", None), LeaseClaim("b", 4), LeaseClaim("c", None)]) == "b"
 
 
 def test_of_two_that_claim_the_lease_the_later_one_is_right() -> None:
-    assert choose_holder([Claim("a", 3), Claim("b", 4)]) == "b"
-    assert choose_holder([Claim("b", 4), Claim("a", 3)]) == "b"
+    assert choose_holder([LeaseClaim("a", 3), LeaseClaim("b", 4)]) == "b"
+    assert choose_holder([LeaseClaim("b", 4), LeaseClaim("a", 3)]) == "b"
 
 
 def test_without_a_holder_all_agree_on_one() -> None:
-    assert choose_holder([Claim("b", None), Claim("a", None)]) == "a"
+    assert choose_holder([LeaseClaim("b", None), LeaseClaim("a", None)]) == "a"
 
 
 def config_of(cluster: KafkaCluster) -> ClusterConfig:

@@ -44,9 +44,6 @@ class StubDriver:
     def partitions(self) -> dict[str, int]:
         return {"t-0": 1}
 
-    def fence(self) -> None:
-        self.done.append("fenced")
-
     def say(self, epoch: int, phase: str) -> None:
         self.done.append(phase)
 
@@ -58,7 +55,7 @@ def test_a_mirror_looks_before_each_epoch_if_the_last_look_came_to_nothing(monke
     mirror, stub = Mirror(MirrorConfig(path="test", flows=(flow,)), use_lease=False), StubDriver(flow)
     monkeypatch.setattr(mirror, "_fail_or_wait", lambda error: None)
     driver = cast("FlowDriver", stub)
-    looked = ["charge", "looked", "fenced", "running"]
+    looked = ["charge", "looked", "running"]
 
     def prepared() -> list[str]:
         stub.done.clear()
@@ -69,7 +66,7 @@ def test_a_mirror_looks_before_each_epoch_if_the_last_look_came_to_nothing(monke
     assert [prepared(), prepared()] == [["charge"]] * 2
     stub.away = False
     assert prepared() == looked
-    assert prepared() == ["charge", "fenced", "running"]
+    assert prepared() == ["charge", "running"]
     stub.looked_over = False  # the lease was lost, and got again
     assert prepared() == looked
 

@@ -20,16 +20,16 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.losses import losses_topic
+from sparkmirror.durable.progress import StandingLog, Stood
 from sparkmirror.engine import flow_driver, forecast
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.errors import CopyIncomplete
 from sparkmirror.frames import Options, run_verification
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import segments_topic
-from sparkmirror.offsets.standing import StandingLog, Stood
-from sparkmirror.pump.control import Control, control_topic
+from sparkmirror.messages.control import Control, control_topic
 from sparkmirror.wire.splice import Run
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]

@@ -20,10 +20,10 @@ from pyspark.sql import SparkSession
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.durable.claims import segments_topic
 from sparkmirror.errors import CopyIncomplete
-from sparkmirror.offsets.connect_offsets import offsets_topics
-from sparkmirror.offsets.segments import segments_topic
-from sparkmirror.offsets.stored_offsets import read_stored_offsets
+from sparkmirror.mm2.connect_offsets import offsets_topics
+from sparkmirror.mm2.stored_offsets import read_stored_offsets
 from sparkmirror.pump.partition import MAX_CONFIRMATION_AGE_S
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]

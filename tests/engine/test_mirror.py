@@ -25,7 +25,7 @@ from sparkmirror.demo.proof import compare_topics
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress import FlowProgress
 from sparkmirror.errors import ConfigError, CopyIncomplete, SparkMirrorError
-from sparkmirror.pump.control import Control, ControlState, Leader, control_topic
+from sparkmirror.messages.control import Control, ControlState, Leader, control_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

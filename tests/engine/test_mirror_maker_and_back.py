@@ -16,7 +16,7 @@ from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import CopyIncomplete
-from sparkmirror.offsets.connect_offsets import SourcePartition, offset_value
+from sparkmirror.mm2.connect_offsets import SourcePartition, offset_value
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

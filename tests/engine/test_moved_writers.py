@@ -19,11 +19,11 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.durable.losses import LossKind
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.errors import ConfigError
-from sparkmirror.offsets.losses import LossKind
-from sparkmirror.pump.control import ControlState, control_topic
+from sparkmirror.messages.control import ControlState, control_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import mirror_process as mp
@@ -64,6 +65,7 @@ def test_it_tells_what_is_so(
         assert (flow.role, flow.lag, flow.lag_s, flow.unknown, flow.records) == (Role.LEADER, 0, 0.0, 0, COUNT)
         assert sum(flow.latency.counts) + sum(flow.heartbeat_latency.counts) == COUNT
         assert flow.source.bytes >= flow.target.bytes == flow.bytes > 0
+        assert min(flow.source.admin_connections, flow.target.admin_connections) >= 1
         first, second = topic_of(mirror, topic_name).partitions
         assert (first.position, first.end, first.downstream, first.records) == (COUNT, COUNT, COUNT, COUNT)
         assert first.latency_ms is not None
@@ -74,6 +76,10 @@ def test_it_tells_what_is_so(
         checkpoints = next(duty for duty in flow.duties if duty.duty == "checkpoints")
         assert checkpoints.succeeded_ms is not None
         assert time.time() * 1000 - checkpoints.succeeded_ms < 60_000
+        (driver,) = mirror.drivers
+        driver.topics = replace(driver.topics, refused={topic_name: "it can't be given more partitions"})
+        mp.wait_for(lambda: bool(topic_of(mirror, topic_name).refused), 5, "it is refused, though it is copied")
+        assert len(topic_of(mirror, topic_name).partitions) == 2
         mp.wait_for(lambda: flow_of(mirror).groups[0].reread == 0, 30, "the group is at the target")
         (group,) = flow_of(mirror).groups
         (at,) = group.partitions

@@ -13,7 +13,8 @@ from page_commands import DOCS, Reader, blocks
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
 
-PAGES = ("migrate_consumers_first.md", "migrate_strimzi.md")
+DRILL = "runbooks/failover-drill.md"
+PAGES = ("migrate_consumers_first.md", "migrate_strimzi.md", DRILL)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -33,20 +34,26 @@ def test_its_files_have_nothing_to_warn_of(page: str, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Two clusters of the page's own, and a port for a REST interface, by the page's addresses."""
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[KafkaCluster]]:
+    """Two clusters of the page's own."""
     pair = [KafkaCluster(tmp_path_factory.mktemp(name)) for name in ("page-source", "page-target")]
     try:
         with ThreadPoolExecutor(len(pair)) as pool:
             list(pool.map(KafkaCluster.start, pair))
-        yield {
-            "localhost:19092": pair[0].bootstrap_servers,
-            "localhost:29092": pair[1].bootstrap_servers,
-            "localhost:8083": f"127.0.0.1:{free_ports(1)[0]}",
-        }
+        yield pair
     finally:
         for cluster in pair:
             cluster.cleanup(keep_logs=True)
+
+
+@pytest.fixture
+def addresses(pair: list[KafkaCluster]) -> dict[str, str]:
+    """The clusters, and a port for a REST interface, by the page's addresses."""
+    return {
+        "localhost:19092": pair[0].bootstrap_servers,
+        "localhost:29092": pair[1].bootstrap_servers,
+        "localhost:8083": f"127.0.0.1:{free_ports(1)[0]}",
+    }
 
 
 @pytest.mark.full
@@ -58,7 +65,33 @@ def test_the_page_runs_as_written(page: str, addresses: dict[str, str], tmp_path
         reader.follow(page)
 
 
-LINKED = (*(DOCS / page for page in (*PAGES, "faq.md")), DOCS.parent / "examples" / "README.md")
+@pytest.mark.full
+@pytest.mark.broker
+@pytest.mark.spark
+def test_the_drills_answers_without_the_source(tmp_path: Path, pair: list[KafkaCluster]) -> None:
+    """The page's last section: the source is killed, and what was published last is still told."""
+    source, target = pair
+    with Reader(
+        tmp_path, {"localhost:19092": source.bootstrap_servers, "localhost:29092": target.bootstrap_servers}
+    ) as reader:
+        before, _ = (DOCS / DRILL).read_text().split("### 4.")
+        reader.follow_blocks(DRILL, [block for block in blocks(DRILL) if block.line <= before.count("\n")])
+        for broker in source.brokers:
+            broker.kill()
+        told = reader.run("sparkmirror groups mm2.properties", 60.0, DRILL)
+        assert len(re.findall(r"^drill-reader .* 0 +synced", told, re.MULTILINE)) == 2
+        read_on = "kafka-console-consumer.sh --bootstrap-server localhost:29092 --topic primary.drill"
+        printed = reader.run(
+            f"{read_on} --group drill-reader --max-messages 300 >> read.txt; sort -n read.txt", 60.0, DRILL
+        )
+        assert printed.split() == [str(number) for number in range(1, 501)]
+
+
+LINKED = (
+    *(DOCS / page for page in (*PAGES[:2], "faq.md")),
+    DOCS.parent / "examples" / "README.md",
+    *sorted((DOCS / "runbooks").glob("*.md")),
+)
 
 
 @pytest.mark.parametrize("path", LINKED, ids=lambda path: path.name)

@@ -18,15 +18,15 @@ from connect_worker import CHECKPOINT, ConnectWorker, source_connector
 from handover import Handover
 from kafka import KafkaProducer
 from pyspark.sql import SparkSession
+from tests.mm2.offset_sync_store import OffsetSyncStore
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.mirror_records import Checkpoint
-from sparkmirror.offsets.offset_sync_store import OffsetSyncStore
-from sparkmirror.sync.stored_syncs import read_syncs
+from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.mm2.stored_syncs import read_syncs
 from sparkmirror.sync.translator import Stored, Translator
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]

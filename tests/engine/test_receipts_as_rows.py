@@ -16,8 +16,8 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.frames import RECEIPTS, receipts
-from sparkmirror.pump.orders import FlowReport
-from sparkmirror.pump.receipts import publish, receipts_topic
+from sparkmirror.messages.orders import FlowReport
+from sparkmirror.messages.receipts import publish, receipts_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -25,7 +25,7 @@ from sparkmirror.cluster.acls import (
     READ,
     WRITE,
     Acl,
-    Resource,
+    AclResource,
     create_acls,
     delete_acls,
     read_acls,
@@ -34,7 +34,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.listeners import plain
-from sparkmirror.offsets.connect_offsets import STRIMZIS_TOPIC
+from sparkmirror.mm2.connect_offsets import STRIMZIS_TOPIC
 
 pytestmark = pytest.mark.broker
 
@@ -81,7 +81,7 @@ def client_of(cluster: KafkaCluster) -> ClusterClient:
 def granted(cluster: KafkaCluster) -> set[Acl]:
     client = client_of(cluster)
     try:
-        return {acl for acl in read_acls(client, *Resource) if acl.principal == ME}
+        return {acl for acl in read_acls(client, *AclResource) if acl.principal == ME}
     finally:
         client.close()
 
@@ -132,7 +132,7 @@ def said(file: Path) -> dict[str, str]:
     return lines
 
 
-WORDS = {Resource.TOPIC: "topic", Resource.GROUP: "group", Resource.CLUSTER: "the cluster"}
+WORDS = {AclResource.TOPIC: "topic", AclResource.GROUP: "group", AclResource.CLUSTER: "the cluster"}
 
 
 LOOKED_AT = (STRIMZIS_TOPIC, "connect-offsets")
@@ -164,7 +164,7 @@ def wait_until_shown(client: ClusterClient, acl: Acl, *, there: bool) -> None:
 
 
 def is_read_or_cluster(acl: Acl) -> bool:
-    return acl.operation == READ or acl.resource is Resource.CLUSTER
+    return acl.operation == READ or acl.resource is AclResource.CLUSTER
 
 
 def test_some_rights_that_are_missing(
@@ -208,11 +208,11 @@ def test_the_rights_are_enough(guarded: tuple[KafkaCluster, KafkaCluster], file:
             lambda: sum(mp.end_offsets(target.bootstrap_servers, "primary.orders", 2)) == 200, 400, "all is copied"
         )
         copy = Acl("primary.orders", "User:reader", "*", READ, ALLOW)
-        mp.wait_for(lambda: copy in read_acls(there, Resource.TOPIC), 200, "the copy's ACL")
+        mp.wait_for(lambda: copy in read_acls(there, AclResource.TOPIC), 200, "the copy's ACL")
         renamed = dataclasses.replace(prefix, name="primary.ord")
-        mp.wait_for(lambda: renamed in read_acls(there, Resource.TOPIC), 200, "the prefix' ACL")
+        mp.wait_for(lambda: renamed in read_acls(there, AclResource.TOPIC), 200, "the prefix' ACL")
         delete_acls(here, [prefix])
-        mp.wait_for(lambda: renamed not in read_acls(there, Resource.TOPIC), 200, "it is revoked")
+        mp.wait_for(lambda: renamed not in read_acls(there, AclResource.TOPIC), 200, "it is revoked")
         consumer = KafkaConsumer(bootstrap_servers=target.bootstrap_servers, group_id="billing")
         partition = TopicPartition("primary.orders", 1)
         mp.wait_for(lambda: consumer.committed(partition) == 40, 200, "the group's offset at the target")
@@ -258,8 +258,11 @@ ON_TARGET = [
         Acl("primary.", ME, "*", WRITE, ALLOW, PREFIXED),
         r"topic primary\.checkpoints\.internal.*grant our principal READ and WRITE",
     ),
-    (Acl("primary-mm2", ME, "*", READ, ALLOW, LITERAL, Resource.GROUP), r"grant our principal READ on the group"),
-    (Acl("billing", ME, "*", READ, ALLOW, LITERAL, Resource.GROUP), r"billing: .*and READ where its offsets are set"),
+    (Acl("primary-mm2", ME, "*", READ, ALLOW, LITERAL, AclResource.GROUP), r"grant our principal READ on the group"),
+    (
+        Acl("billing", ME, "*", READ, ALLOW, LITERAL, AclResource.GROUP),
+        r"billing: .*and READ where its offsets are set",
+    ),
     (Acl("heartbeats", ME, "*", WRITE, ALLOW), r"topic heartbeats: grant it CREATE and WRITE"),
     (
         Acl("mm2-sparkmirror-", ME, "*", WRITE, ALLOW, PREFIXED),

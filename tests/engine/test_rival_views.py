@@ -16,10 +16,10 @@ from test_every_batch import assert_mapped, contents, read
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.pump.control import ControlState
+from sparkmirror.messages.control import ControlState
+from sparkmirror.messages.orders import FlowOrder
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder
 from sparkmirror.pump.partition import Stage
 
 pytestmark = pytest.mark.broker

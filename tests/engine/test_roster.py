@@ -131,7 +131,7 @@ def test_what_cant_be_opened_is_tried_again_and_its_old_form_is_ended() -> None:
 def test_a_flow_that_may_not_run_is_named() -> None:
     def check(asked: FlowConfig) -> None:
         if asked.name == "a->c":
-            raise ConfigError("not so", where="test")
+            raise ConfigError("not so", origin="test")
 
     found = roster(flow("a->b"), check=check)
     found.change(config(flow("a->b"), flow("a->c")))

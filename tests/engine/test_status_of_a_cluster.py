@@ -16,7 +16,7 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.own_topics import create_own_topics
 from sparkmirror.engine.status_topic import StatusPublisher, read_status
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.pump.status_topic import status_topic
+from sparkmirror.messages.status_topic import status_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 

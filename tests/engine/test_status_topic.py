@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from snapshot_samples import NOW_MS, flow, group, partition, topic
 
-from sparkmirror.cluster.topic_log import Entry
+from sparkmirror.cluster.topic_log import LogEntry
 from sparkmirror.engine.snapshot import Role
 from sparkmirror.engine.status_topic import RECORD_BYTES, TURN_BYTES, StatusPublisher, assembled
 
@@ -19,17 +19,17 @@ class Records:
     """A topic in memory."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[LogEntry] = []
         self.broken = False
 
     def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> int:
         if self.broken:
             raise ConnectionError("gone")
         first = len(self.entries)
-        self.entries += [Entry(first + n, key, value) for n, (key, value) in enumerate(entries)]
+        self.entries += [LogEntry(first + n, key, value) for n, (key, value) in enumerate(entries)]
         return first
 
-    def read(self, partition: int, offset: int) -> tuple[list[Entry], int]:
+    def read(self, partition: int, offset: int) -> tuple[list[LogEntry], int]:
         return self.entries[offset:], len(self.entries)
 
 
@@ -131,7 +131,7 @@ def test_a_turn_writes_a_bounded_amount_and_the_next_ones_the_rest() -> None:
 
 @given(st.binary(max_size=60), st.sampled_from([b"flow", b"topic/a/0", b"group/a/0", b"other", b""]))
 def test_any_bytes_are_left_out(value: bytes, key: bytes) -> None:
-    assert assembled([Entry(0, key, value)]).flow is None
+    assert assembled([LogEntry(0, key, value)]).flow is None
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.engine.lease import BEATS_PER_SESSION
-from sparkmirror.pump.control import SILENCE_S, ControlState, control_topic
+from sparkmirror.messages.control import SILENCE_S, ControlState, control_topic
 from sparkmirror.pump.pump import DRAIN_S
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]

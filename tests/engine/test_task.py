@@ -9,7 +9,7 @@ import pytest
 from pyspark import TaskContext
 
 from sparkmirror.engine import task
-from sparkmirror.pump.orders import PumpOrder, Receipt
+from sparkmirror.messages.orders import PumpOrder, Receipt
 from sparkmirror.pump.quiet import GRACE_S
 
 ORDER = PumpOrder(epoch=1, task=0, incarnation="i", seconds=60, flows=())

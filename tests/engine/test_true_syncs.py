@@ -19,17 +19,17 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FetchConfig, FlowConfig
 from sparkmirror.config.model import OffsetSyncConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.mirror_records import OffsetSync
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.losses import losses_topic
+from sparkmirror.messages.control import Control, Epoch, control_topic
+from sparkmirror.messages.orders import FlowOrder, PumpOrder, Receipt, RouteOrder
+from sparkmirror.messages.receipts import read_reports, receipts_topic
+from sparkmirror.mm2.records import OffsetSync
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.pump.control import Control, Epoch, control_topic
-from sparkmirror.pump.orders import FlowOrder, PumpOrder, Receipt, RouteOrder
 from sparkmirror.pump.pump import pump
-from sparkmirror.pump.receipts import read_reports, receipts_topic
-from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
+from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 
 pytestmark = pytest.mark.broker
 
@@ -54,7 +54,7 @@ class PumpedFlow:
             fetch=FetchConfig(isolation_level="read_committed"),
             offset_sync=OffsetSyncConfig(offset_syncs_topic_replication_factor=1, offset_lag_max=0),
         )
-        self.heard: dict[str, LastCopied] = {}
+        self.heard: dict[str, CopiedTo] = {}
         self.reached: dict[str, int] = {}
         """Source offsets below which nothing is left, by topic."""
         self._client = ClusterClient(self.config.target, "test")
@@ -95,7 +95,7 @@ class PumpedFlow:
     def remote(self, topic: str) -> str:
         return f"{self.config.source.alias}.{topic}"
 
-    def last_copied(self) -> list[LastCopied]:
+    def last_copied(self) -> list[CopiedTo]:
         """As a driver learns it from the receipts topic."""
         entries, self._offset = self._receipts.read(0, self._offset)
         for report in read_reports(entries):
@@ -105,7 +105,7 @@ class PumpedFlow:
 
     def hear(self, receipt: Receipt) -> None:
         self.reached[receipt.source_topic] = receipt.upstream
-        self.heard[receipt.source_topic] = LastCopied(
+        self.heard[receipt.source_topic] = CopiedTo(
             receipt.source_topic, receipt.partition, receipt.last_upstream, receipt.last_downstream
         )
 

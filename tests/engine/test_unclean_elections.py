@@ -21,10 +21,10 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import Segment, segments_topic
 from sparkmirror.errors import CopyIncomplete, SparkMirrorError
 from sparkmirror.frames import Options, run_verification
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Segment, segments_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

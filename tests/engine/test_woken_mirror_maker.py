@@ -14,7 +14,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.losses import Loss, LossKind, LossLedger, losses_topic
+from sparkmirror.durable.losses import Loss, LossKind, LossLedger, losses_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +11,16 @@ from resources import read_resource
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.formats import strimzi_status
-from sparkmirror.formats.strimzi_status import FAILED_MESSAGE, StatusFile
+from sparkmirror.cli.status_file import RunStatus
+from sparkmirror.engine import snapshot
+from sparkmirror.formats.strimzi_status import FAILED_MESSAGE, FlowStatus, StatusFile
 
 
-@dataclass(frozen=True)
-class Flow:
+def running(
+    state: str = "copying", partitions: int = 3, parked: tuple[str, ...] = (), failing: tuple[str, ...] = ()
+) -> FlowStatus:
     """What a mirror tells about a flow."""
-
-    flow: str = "us->eu"
-    state: str = "copying"
-    partitions: int = 3
-    parked: tuple[str, ...] = ()
-    failing: tuple[str, ...] = ()
-
-
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write each time, and not every few seconds."""
-    monkeypatch.setattr(strimzi_status, "EVERY_S", 0.0)
+    return FlowStatus(flow="us->eu", state=state, partitions=partitions, parked=parked, failing=failing)
 
 
 def status(path: Path) -> dict[str, Any]:
@@ -47,8 +37,8 @@ def status_file(path: Path, state: str = "running") -> StatusFile:
     return file
 
 
-def test_it_runs(tmp_path: Path, at_once: None) -> None:
-    status_file(tmp_path).show([Flow()])
+def test_it_runs(tmp_path: Path) -> None:
+    status_file(tmp_path).show([running()])
     shown = status(tmp_path)
     assert [(one["type"], one["status"]) for one in shown["conditions"]] == [("Ready", "True")]
     assert shown["observedGeneration"] == 7
@@ -63,40 +53,40 @@ def test_it_runs(tmp_path: Path, at_once: None) -> None:
     assert {key: document[key] for key in ("apiVersion", "kind", "spec")}["spec"]["replicas"] == 1
 
 
-def test_what_can_not_be_copied(tmp_path: Path, at_once: None) -> None:
+def test_what_can_not_be_copied(tmp_path: Path) -> None:
     file = status_file(tmp_path)
-    file.show([Flow(parked=("orders-1: too large",), failing=("heartbeats: no answer",))])
+    file.show([running(parked=("orders-1: too large",), failing=("heartbeats: no answer",))])
     shown = status(tmp_path)
     assert [(one["type"], one.get("message")) for one in shown["conditions"]] == [
         ("NotReady", FAILED_MESSAGE),
         ("Warning", "us->eu: heartbeats: no answer"),
     ]
     assert shown["connectors"][0]["connector"]["trace"] == "orders-1: too large"
-    file.show([Flow()])
+    file.show([running()])
     assert [one["type"] for one in status(tmp_path)["conditions"]] == ["Ready"]
 
 
 @pytest.mark.parametrize("state", ["starting", "joining", "standing by: another process works"])
-def test_not_yet(tmp_path: Path, at_once: None, state: str) -> None:
-    status_file(tmp_path).show([Flow(state=state)])
+def test_not_yet(tmp_path: Path, state: str) -> None:
+    status_file(tmp_path).show([running(state=state)])
     shown = status(tmp_path)
     assert shown["conditions"][0]["type"] == "NotReady"
     assert shown["conditions"][0]["message"] == f"us->eu: {state}"
     assert {one["connector"]["state"] for one in shown["connectors"]} == {"UNASSIGNED"}
 
 
-def test_a_flow_that_copies_nothing(tmp_path: Path, at_once: None) -> None:
+def test_a_flow_that_copies_nothing(tmp_path: Path) -> None:
     """Only a checkpoint connector is there: it runs as soon as the flow is ours, though nothing is ever copied."""
     resources = read_resource(tmp_path, lambda spec: spec["mirrors"][0].pop("sourceConnector")).resources
     file = StatusFile(str(tmp_path / "status.yaml"), resources)
     for state, shown, kind in (("joining", "UNASSIGNED", "NotReady"), ("translating", "RUNNING", "Ready")):
-        file.show([Flow(state=state, partitions=0)])
+        file.show([running(state=state, partitions=0)])
         assert [one["connector"]["state"] for one in status(tmp_path)["connectors"]] == [shown]
         assert status(tmp_path)["conditions"][0]["type"] == kind
 
 
-def test_what_was_asked_to_rest(tmp_path: Path, at_once: None) -> None:
-    status_file(tmp_path, "paused").show([Flow()])
+def test_what_was_asked_to_rest(tmp_path: Path) -> None:
+    status_file(tmp_path, "paused").show([running()])
     assert [one["connector"]["state"] for one in status(tmp_path)["connectors"]] == ["RUNNING", "PAUSED"]
     assert status(tmp_path)["conditions"][0]["type"] == "Ready"
 
@@ -111,12 +101,40 @@ def test_the_end(tmp_path: Path) -> None:
     assert status(tmp_path)["replicas"] == 0
 
 
-def test_it_is_not_written_all_the_time(tmp_path: Path) -> None:
-    file = status_file(tmp_path)
-    file.show([Flow()])
-    written = (tmp_path / "status.yaml").stat().st_mtime_ns
-    file.show([Flow(parked=("x",))])
-    assert (tmp_path / "status.yaml").stat().st_mtime_ns == written
+def test_it_is_made_from_the_snapshot_now_and_then(tmp_path: Path) -> None:
+    """Counts of partitions, what is stuck and which duties fail come from there; nobody asks for it all the time."""
+    reading = read_resource(tmp_path)
+    partitions = (
+        snapshot.Partition(0, snapshot.PartitionState.RUNNING),
+        snapshot.Partition(1, snapshot.PartitionState.PARKED, reason="too large"),
+    )
+    flow = snapshot.Flow(
+        flow="us->eu",
+        source=snapshot.ClusterFigures("us"),
+        target=snapshot.ClusterFigures("eu"),
+        state=snapshot.FlowState.COPYING,
+        role=snapshot.Role.LEADER,
+        at_ms=0,
+        topics=(snapshot.Topic("orders", "us.orders", partitions), snapshot.Topic("a b", "", refused="not legal")),
+        duties=(snapshot.Duty("heartbeats", 1.0, failing="no answer"), snapshot.Duty("checkpoints", 1.0)),
+    )
+    process = snapshot.Process(host="h", pid=1, version="0", started_ms=0)
+    asked = []
+
+    def now() -> snapshot.Snapshot:
+        asked.append(1)
+        return snapshot.Snapshot(process, 0, (flow,))
+
+    with RunStatus(reading, str(tmp_path / "status.yaml")) as file:
+        file.show(now)
+        file.show(now)
+        shown = status(tmp_path)
+    assert asked == [1]
+    assert [(one["type"], one.get("message")) for one in shown["conditions"]] == [
+        ("NotReady", FAILED_MESSAGE),
+        ("Warning", "us->eu: heartbeats: no answer"),
+    ]
+    assert shown["connectors"][0]["connector"]["trace"] == "orders-1: too large\na b: not legal"
 
 
 def test_nothing_is_run_where_nothing_is_asked_for(tmp_path: Path) -> None:
@@ -145,9 +163,9 @@ def test_properties_have_no_status(tmp_path: Path) -> None:
     assert "is for Strimzi's resources" in str(result.exception)
 
 
-def test_a_transition_has_one_time(tmp_path: Path, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transition_has_one_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = status_file(tmp_path)
-    file.show([Flow()])
+    file.show([running()])
     (tmp_path / "status.yaml").unlink()
-    file.show([Flow()])  # nothing has changed, so nothing is written
+    file.show([running()])  # nothing has changed, so nothing is written
     assert not (tmp_path / "status.yaml").exists()

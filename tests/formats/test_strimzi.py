@@ -17,7 +17,7 @@ from sparkmirror.formats import explain, read
 from sparkmirror.formats.strimzi_fields import FIELDS, field_of
 from sparkmirror.formats.strimzi_page import page
 from sparkmirror.formats.strimzi_security import OAUTH_IDLE, OF_TYPES
-from sparkmirror.formats.strimzi_shapes import Kind
+from sparkmirror.formats.strimzi_shapes import ShapeKind
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -519,7 +519,7 @@ def test_every_field_of_authentication_is_decided(leaf: str) -> None:
     honoured = {name for names in OF_TYPES.values() for name in names} | {"type"}
     assert (name in honoured) != (name in OAUTH_IDLE), "it is read, or it is idle"
     for end in ("target", "mirrors[].source", "clusters[]"):
-        assert name in OAUTH_IDLE or isinstance(shape_at(f"{end}.authentication{leaf}"), Kind)
+        assert name in OAUTH_IDLE or isinstance(shape_at(f"{end}.authentication{leaf}"), ShapeKind)
 
 
 def test_no_field_of_authentication_is_made_up() -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from sparkmirror.frames.compare import Batch
+from sparkmirror.frames.compare import ComparedBatch
 from sparkmirror.wire.batches import batch_headers
 
 
@@ -21,7 +21,7 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def batch(records: Sequence[tuple[int, Record]], codec: int = 0, attributes: int = 0) -> Batch:
+def batch(records: Sequence[tuple[int, Record]], codec: int = 0, attributes: int = 0) -> ComparedBatch:
     """One batch of (offset, record), as a broker would give it; `attributes` are bits to set besides the codec."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
@@ -39,10 +39,10 @@ def batch(records: Sequence[tuple[int, Record]], codec: int = 0, attributes: int
     struct.pack_into(">q", data, 0, base)
     data[22] |= attributes
     view = memoryview(data)
-    return Batch(next(batch_headers(view))[1], view)
+    return ComparedBatch(next(batch_headers(view))[1], view)
 
 
-def batches(records: Sequence[tuple[int, Record]], sizes: Sequence[int], codec: int = 0) -> Iterator[Batch]:
+def batches(records: Sequence[tuple[int, Record]], sizes: Sequence[int], codec: int = 0) -> Iterator[ComparedBatch]:
     """All records in batches of these sizes, over and over."""
     at = turn = 0
     while at < len(records):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from record_batches import Record, batch, batches
 
 from sparkmirror.frames import compare
-from sparkmirror.frames.compare import Bounds, Comparer, Comparison, content_digest
-from sparkmirror.frames.judge import Cleaning, Judged, Placed, Seen, judge
+from sparkmirror.frames.compare import Comparer, Comparison, OffsetBounds, content_digest
+from sparkmirror.frames.judge import Cleaning, Judged, KeysSeen, Placed, judge
 from sparkmirror.frames.report import SOURCE, TARGET
 from sparkmirror.wire.batches import TIMESTAMP_TYPE_BIT
 from sparkmirror.wire.pieces import raw_parts
@@ -95,8 +95,8 @@ def test_planted_differences_are_found(
         found = Comparer(
             batches(originals, source_sizes, source_codec),
             batches(copies, target_sizes, target_codec),
-            Bounds(0, len(originals)),
-            Bounds(shift, shift + len(copies)),
+            OffsetBounds(0, len(originals)),
+            OffsetBounds(shift, shift + len(copies)),
         ).compare()
     expected = {(kind, up, None if down is None else down + shift) for kind, up, down in planted.expected}
     assert {one[:3] for one in judged(found, originals)} == expected
@@ -105,13 +105,13 @@ def test_planted_differences_are_found(
 
 
 def judged(found: Comparison, originals: list[tuple[int, Record]]) -> list[Judged]:
-    seen = Seen()
+    seen = KeysSeen()
     for part in batches(originals, [50]):
         for offset, timestamp, body in raw_parts(*part):
             seen.contents.setdefault(content_digest(body, timestamp), offset)
     placed = [Placed(0, one) for one in found.unmatched]
     cleaning = {SOURCE: NO_CLEANING, TARGET: NO_CLEANING}
-    return judge(placed, cleaning, {SOURCE: seen, TARGET: Seen()}).differences  # type: ignore[arg-type]
+    return judge(placed, cleaning, {SOURCE: seen, TARGET: KeysSeen()}).differences  # type: ignore[arg-type]
 
 
 @settings(max_examples=100, deadline=None)
@@ -132,16 +132,18 @@ def test_copies_in_other_batches_are_equal(
     found = Comparer(
         batches(originals, source_sizes, source_codec),
         batches(copies, target_sizes, target_codec),
-        Bounds(3 * first, 3 * last),
-        Bounds(500 + first, 500 + last),
+        OffsetBounds(3 * first, 3 * last),
+        OffsetBounds(500 + first, 500 + last),
     ).compare()
     assert found.unmatched == []
     assert found.records == last - first
     assert found.not_listed == 0
 
 
-def compared(source: list[compare.Batch], target: list[compare.Batch], *, timestamps: bool = True) -> Comparison:
-    everything = Bounds(0, 1 << 62)
+def compared(
+    source: list[compare.ComparedBatch], target: list[compare.ComparedBatch], *, timestamps: bool = True
+) -> Comparison:
+    everything = OffsetBounds(0, 1 << 62)
     return Comparer(source, target, everything, everything, timestamps=timestamps).compare()
 
 
@@ -195,7 +197,7 @@ def test_a_long_stretch_that_is_missing_does_not_spoil_the_rest(lost: int) -> No
 
 def test_more_than_can_be_listed_is_counted() -> None:
     records = [(number, record(number)) for number in range(100)]
-    everything = Bounds(0, 1 << 62)
+    everything = OffsetBounds(0, 1 << 62)
     found = Comparer([batch(records)], [], everything, everything, most_unmatched=30).compare()
     assert (len(found.unmatched), found.not_listed) == (30, 70)
 
@@ -204,7 +206,7 @@ def test_what_is_unmatched_knows_where_the_other_side_goes_on() -> None:
     """A cleaner may have taken it only if the other side has its key from there on."""
     records = [(number, record(number)) for number in range(10)]
     copies = [(100 + number, record(number)) for number in (0, 1, 5, 6)]
-    found = Comparer([batch(records)], [batch(copies)], Bounds(0, 10), Bounds(100, 107)).compare()
+    found = Comparer([batch(records)], [batch(copies)], OffsetBounds(0, 10), OffsetBounds(100, 107)).compare()
     places = {left.offset: left.across for left in found.unmatched}
     assert places == {2: 105, 3: 105, 4: 105, 7: 107, 8: 107, 9: 107}
 
@@ -214,7 +216,7 @@ def test_a_damaged_key_is_a_change() -> None:
     records = [(offset, Record(5, b"k", value)) for offset, value in enumerate((b"v", b"w"))]
     ours, theirs = batch(records), batch(records)
     theirs.view[bytes(theirs.view).index(b"\x02k\x02w")] = 0x7E
-    found = Comparer([ours], [theirs], Bounds(0, 2), Bounds(0, 2)).compare()
+    found = Comparer([ours], [theirs], OffsetBounds(0, 2), OffsetBounds(0, 2)).compare()
     assert [(one.side, one.offset) for one in found.unmatched] == [(SOURCE, 1), (TARGET, 1)]
     assert found.records == 1
 
@@ -227,6 +229,6 @@ def test_what_a_cleaner_left_is_found_behind_more_than_a_window_of_what_it_took(
     whole = [(offset, Record(5, b"key-%d" % (offset % 4), b"%d" % offset)) for offset in range(200)]
     for logs in ((whole, whole[-4:]), (whole[-4:], whole)):
         ours, theirs = (batches(log, [50]) for log in logs)
-        found = Comparer(ours, theirs, Bounds(0, 200), Bounds(0, 200)).compare()
+        found = Comparer(ours, theirs, OffsetBounds(0, 200), OffsetBounds(0, 200)).compare()
         assert (found.records, len(found.unmatched)) == (4, 196)
         assert {one.across for one in found.unmatched} == {196}

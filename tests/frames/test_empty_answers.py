@@ -11,7 +11,7 @@ from record_batches import Record, batch
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.frames.compare import Bounds
+from sparkmirror.frames.compare import OffsetBounds
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.wire.fetch import OFFSET_OUT_OF_RANGE, FetchedPartition
 from sparkmirror.wire.rpc import RpcConnection
@@ -41,7 +41,7 @@ class Answering(RangeReader):
 
 def reading(*answers: FetchedPartition) -> Answering:
     config = ClusterConfig(alias="A", bootstrap_servers=("127.0.0.1:1",))
-    reader = Answering(config, "orders", bytes(16), 0, Bounds(0, END), read_committed=False)
+    reader = Answering(config, "orders", bytes(16), 0, OffsetBounds(0, END), read_committed=False)
     reader.answers = iter(answers)
     return reader
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from record_batches import Record, batches
 
 from sparkmirror.frames import equal_records
-from sparkmirror.frames.compare import Batch, Bounds, Comparer, content_digest, key_digest
-from sparkmirror.frames.judge import Cleaning, Judgement, Placed, Seen, judge
+from sparkmirror.frames.compare import ComparedBatch, Comparer, OffsetBounds, content_digest, key_digest
+from sparkmirror.frames.judge import Cleaning, Judgement, KeysSeen, Placed, judge
 from sparkmirror.frames.report import SOURCE, TARGET, Side
 from sparkmirror.wire.batches import batch_headers
 from sparkmirror.wire.pieces import raw_parts
@@ -43,8 +43,8 @@ def judged(
     target_end: int | None = None,
 ) -> Judgement:
     end = max([offset for offset, _ in (*source, *target)], default=0) + 1
-    bounds = Bounds(0, end)
-    ends = Bounds(0, end if target_end is None else target_end)
+    bounds = OffsetBounds(0, end)
+    ends = OffsetBounds(0, end if target_end is None else target_end)
     ours, theirs = list(batches(source, sizes)), list(batches(target, target_sizes))
     found = Comparer(ours, theirs, bounds, ends, timestamps=timestamps).compare()
     seen = {SOURCE: seen_in(ours, timestamps), TARGET: seen_in(theirs, timestamps)}
@@ -52,8 +52,8 @@ def judged(
     return judge([Placed(0, one) for one in found.unmatched], cleaning, seen, timestamps=timestamps)  # type: ignore[arg-type]
 
 
-def seen_in(parts: Sequence[Batch], timestamps: bool) -> Seen:
-    seen = Seen()
+def seen_in(parts: Sequence[ComparedBatch], timestamps: bool) -> KeysSeen:
+    seen = KeysSeen()
     for part in parts:
         for offset, timestamp, body in raw_parts(*part):
             seen.newest[key_digest(body)[0]] = offset
@@ -145,8 +145,8 @@ def test_a_batch_of_which_a_cleaner_has_taken_the_last_records() -> None:
     source = log(_0="a", _1="b", _2="k1", _3="m1", _4="k2", _5="m2")
     ours, theirs = list(batches(source, [2])), list(batches([*source[:2], *source[4:]], [2]))
     struct.pack_into(">i", theirs[0].view, 23, 3)
-    theirs[0] = Batch(next(batch_headers(theirs[0].view))[1], theirs[0].view)
-    found = Comparer(ours, theirs, Bounds(0, 6), Bounds(0, 6)).compare()
+    theirs[0] = ComparedBatch(next(batch_headers(theirs[0].view))[1], theirs[0].view)
+    found = Comparer(ours, theirs, OffsetBounds(0, 6), OffsetBounds(0, 6)).compare()
     assert found.whole_batches == 1
     assert [(one.offset, one.room) for one in found.unmatched] == [(2, 2), (3, 2)]
 

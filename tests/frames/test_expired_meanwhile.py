@@ -9,7 +9,7 @@ import pytest
 from record_batches import Record, batches
 
 from sparkmirror.frames import compare
-from sparkmirror.frames.compare import Batch, Bounds, Comparer, Comparison
+from sparkmirror.frames.compare import ComparedBatch, Comparer, Comparison, OffsetBounds
 from sparkmirror.frames.report import SOURCE, TARGET, Side
 
 COUNT = 100
@@ -24,10 +24,10 @@ class Expiring:
     """A log from which retention takes offsets while it is read, as `RangeReader` tells of it."""
 
     def __init__(self, records: Log, *spans: tuple[int, int], sizes: Sequence[int] = (7,)) -> None:
-        self.expired: list[Bounds] = []
-        self._records, self._spans, self._sizes = records, [Bounds(*span) for span in spans], sizes
+        self.expired: list[OffsetBounds] = []
+        self._records, self._spans, self._sizes = records, [OffsetBounds(*span) for span in spans], sizes
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[ComparedBatch]:
         edges = [0, *itertools.chain(*self._spans), 1 << 62]
         for number, (first, end) in enumerate(zip(edges[::2], edges[1::2], strict=True)):
             if number:
@@ -40,8 +40,8 @@ def compared(source: Expiring, target: Expiring, count: int = COUNT, most_unmatc
     return Comparer(
         source,
         target,
-        Bounds(0, count),
-        Bounds(0, count),
+        OffsetBounds(0, count),
+        OffsetBounds(0, count),
         source_expired=source.expired,
         target_expired=target.expired,
         most_unmatched=most_unmatched,
@@ -107,7 +107,7 @@ def test_no_more_than_retention_took_is_expired(side: Side) -> None:
 def test_a_log_start_in_the_midst_of_a_batch() -> None:
     """The whole batch is still there and comes."""
     source = Expiring(log())
-    source.expired = [Bounds(0, 24)]
+    source.expired = [OffsetBounds(0, 24)]
     kept = Expiring([one for one in log() if one[0] >= 21])
     kept.expired = source.expired
     found = compared(kept, Expiring(log()))

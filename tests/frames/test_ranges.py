@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparkmirror.durable.claims import Segment
 from sparkmirror.frames import ranges
 from sparkmirror.frames.ranges import LogPlan, Window, cut, extent
-from sparkmirror.offsets.map_keeper import ByOthers
-from sparkmirror.offsets.offset_map import Copied, OffsetMap
-from sparkmirror.offsets.segments import Segment
+from sparkmirror.translation.map_keeper import ByOthers
+from sparkmirror.translation.offset_map import Copied, OffsetMap
 from sparkmirror.wire.splice import Run
 
 

@@ -14,13 +14,13 @@ from sparkmirror.frames.receipt_minutes import (
     SILENT_MS,
     Beginnings,
     Minute,
+    MinuteReading,
     PartitionMinutes,
-    Reading,
     minutes,
     readings,
 )
-from sparkmirror.pump.figures import PartitionFigures
-from sparkmirror.pump.orders import FlowReport, Receipt
+from sparkmirror.messages.figures import PartitionFigures
+from sparkmirror.messages.orders import FlowReport, Receipt
 
 BEGAN_MS = 1_700_000_040_000 // MINUTE_MS * MINUTE_MS
 BYTES = 10
@@ -209,7 +209,7 @@ def test_a_stream_counts_as_much_as_a_batch(history: list[FlowReport], data: st.
         size = data.draw(st.integers(1, len(history)))
         some, history = history[:size], history[size:]
         beginnings = Beginnings(heard)
-        by_partition: dict[int, list[Reading]] = {0: [], 1: []}
+        by_partition: dict[int, list[MinuteReading]] = {0: [], 1: []}
         for one in readings(some, beginnings):
             by_partition[one.partition].append(one)
         heard = beginnings.heard

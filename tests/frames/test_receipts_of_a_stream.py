@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from sparkmirror.frames.receipt_minutes import MINUTE_MS, Reading
+from sparkmirror.frames.receipt_minutes import MINUTE_MS, MinuteReading
 from sparkmirror.frames.receipts import _take
 
 BEGAN_MS = 1_700_000_040_000 // MINUTE_MS * MINUTE_MS
@@ -36,16 +36,16 @@ class State:
         self.timeout_ms = at_ms
 
 
-def reading(at_s: int, records: int, lag: int | None = None) -> Reading:
-    return Reading(
+def reading(at_s: int, records: int, lag: int | None = None) -> MinuteReading:
+    return MinuteReading(
         BEGAN_MS + at_s * 1000, "p", True, "orders", "A.orders", 0, records, records * 9, lag, lag, None, None, None
     )
 
 
-def take(state: State, watermark_s: int, read: Sequence[Reading]) -> list[tuple[int, int, object]]:
+def take(state: State, watermark_s: int, read: Sequence[MinuteReading]) -> list[tuple[int, int, object]]:
     """Minutes after the beginning, records and lag of what is given out."""
     state.watermark_ms = BEGAN_MS + watermark_s * 1000
-    frames = iter([pd.DataFrame(read, columns=list(Reading._fields))] if read else [])
+    frames = iter([pd.DataFrame(read, columns=list(MinuteReading._fields))] if read else [])
     given: Any = state
     return [
         ((row.minute_ms - BEGAN_MS) // MINUTE_MS, row.records, row.lag)

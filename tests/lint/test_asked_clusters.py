@@ -333,36 +333,3 @@ def test_brokers_that_speak_too_little(
     (line,) = found["too-old-brokers"]
     assert "broker 1: it speaks as Kafka 4.1 does, and a target must be Kafka 2.8 or newer" in line
     assert found.keys() == {"too-old-brokers"}
-
-
-def test_rights_that_fences_need(
-    source_cluster: KafkaCluster, guarded: KafkaCluster, authority: Authority, topic_name: str, tmp_path: Path
-) -> None:
-    """Asked is only where they are wanted."""
-    make(source_cluster, topic_name)
-    mine = authority.client_settings() | {
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(authority.issue(tmp_path / "keys.pem", "mirror.example")),
-    }
-    settings = {f"B.{key}": value for key, value in mine.items()}
-    ids = "mm2-sparkmirror.Fencing."
-    lacking = f"WRITE on transactional ids that begin with {ids}"
-
-    def told(fence: str) -> bool:
-        found = lint(
-            tmp_path,
-            source_cluster.bootstrap_servers,
-            guarded.tls_bootstrap_servers,
-            topic_name,
-            alias="Fencing",
-            **settings,
-            **{"sparkmirror.takeover.fence": fence},
-        )
-        return any(one.endswith(lacking) for one in found["forbidden-at-target"])
-
-    assert not told("none")
-    assert told("marker")
-    with granted(guarded, ResourceType.TRANSACTIONAL_ID, ids, ACLOperation.DESCRIBE):
-        mp.wait_for(lambda: not told("none") and told("marker"), 60, "DESCRIBE is not enough")
-    with granted(guarded, ResourceType.TRANSACTIONAL_ID, ids, ACLOperation.WRITE):
-        mp.wait_for(lambda: not told("marker"), 60, "WRITE is enough")

@@ -8,12 +8,12 @@ import pytest
 
 from sparkmirror.cluster.acls import ALL, ALLOW, LITERAL, PREFIXED, READ, WRITE, Acl
 from sparkmirror.cluster.admin import ConfigEntry, NewTopicSpec, PartitionDescription, TopicDescription
-from sparkmirror.cluster.append_check import AppendCheck, Check, Verdict
+from sparkmirror.cluster.append_check import AppendCheck, AppendVerdict, Trial
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig
 from sparkmirror.lint import probe as probing
 from sparkmirror.lint.check import CONNECTED_RULES, compare
-from sparkmirror.lint.probe import FlowProbe, Side, timestamp_limit
+from sparkmirror.lint.probe import FlowProbe, ProbedCluster, timestamp_limit
 
 HOUR_MS = 3_600_000
 CREATE, ALTER, ALTER_CONFIGS = 5, 7, 11
@@ -38,7 +38,7 @@ def healthy() -> FlowProbe:
     )
     large = {"max.message.bytes": entry("max.message.bytes", "1048588")}
     least = {"min.insync.replicas": entry("min.insync.replicas", "2")}
-    here = Side(
+    here = ProbedCluster(
         source,
         cluster_id="one",
         brokers=3,
@@ -50,7 +50,7 @@ def healthy() -> FlowProbe:
         limits={"message.max.bytes": 1_048_588},
         skew_s=0.1,
     )
-    there = Side(
+    there = ProbedCluster(
         target,
         cluster_id="other",
         brokers=3,
@@ -81,7 +81,7 @@ def refuse(name: str, code: int, factor: int = 5, side: str = "target") -> Chang
 
 def lose(side: str, operation: str) -> Change:
     def change(probe: FlowProbe) -> None:
-        one: Side = getattr(probe, side)
+        one: ProbedCluster = getattr(probe, side)
         one.topic_operations = {name: had - {operation} for name, had in one.topic_operations.items()}
 
     return change
@@ -91,7 +91,7 @@ def own_topic(side: str, *operations: str) -> Change:
     """One that is there, and what we may do with it."""
 
     def change(probe: FlowProbe) -> None:
-        one: Side = getattr(probe, side)
+        one: ProbedCluster = getattr(probe, side)
         probe.internal["own"] = one
         one.topic_operations["own"] = frozenset(operations)
 
@@ -102,7 +102,7 @@ def miss(name: str, *, side: str = "target", own: bool = False, sees: bool = Tru
     """One that would be created; and whether we might see it then."""
 
     def change(probe: FlowProbe) -> None:
-        one: Side = getattr(probe, side)
+        one: ProbedCluster = getattr(probe, side)
         refuse(name, 0, side=side)(probe)
         if own:
             probe.internal[name] = one
@@ -129,7 +129,7 @@ def lose_pattern(side: str, *operations: str) -> Change:
     return lambda probe: getattr(probe, side).pattern_operations.update({".*": frozenset(operations)})
 
 
-def appends(*checks: Check) -> Change:
+def appends(*checks: Trial) -> Change:
     return lambda probe: setattr(probe.target, "appends", AppendCheck(checks))
 
 
@@ -206,11 +206,11 @@ BAD: list[tuple[str, Change, str]] = [
         lambda p: p.target.topics.update({"us.t": topic("us.t", 4)}),
         "4 at the target, 1 at",
     ),
-    ("append-check", appends(Check("gap", Verdict.FAILS, "a gap is taken")), "a gap is taken"),
-    ("append-check", appends(Check("wrap", Verdict.UNTRIED, "not tried")), "not tried"),
+    ("append-check", appends(Trial("gap", AppendVerdict.FAILS, "a gap is taken")), "a gap is taken"),
+    ("append-check", appends(Trial("wrap", AppendVerdict.UNTRIED, "not tried")), "not tried"),
     ("append-check-unproven", lambda p: setattr(p.target, "appends", AppendCheck(untold="why not")), "why not"),
-    ("append-check-proven", appends(Check("gap", Verdict.HOLDS, "a gap is refused")), "a gap is refused"),
-    ("append-check-proven", appends(Check("state", Verdict.NOTED, "is not told")), "is not told"),
+    ("append-check-proven", appends(Trial("gap", AppendVerdict.HOLDS, "a gap is refused")), "a gap is refused"),
+    ("append-check-proven", appends(Trial("state", AppendVerdict.NOTED, "is not told")), "is not told"),
     ("registry-renamed", registry("us._schemas"), "_schemas becomes us._schemas"),
     ("registry-copied", registry("_schemas"), "_schemas"),
     ("registry-left-out", registry(""), "_schemas"),
@@ -276,7 +276,7 @@ def test_who_may_create_and_not_write() -> None:
     ],
     ids=["all topics", "an ACL for all topics", "an ACL for everybody", "not asked", "not created"],
 )
-def test_rights_that_are_known(change: Callable[[Side], object]) -> None:
+def test_rights_that_are_known(change: Callable[[ProbedCluster], object]) -> None:
     probe = healthy()
     miss("us.new")(probe)
     change(probe.target)

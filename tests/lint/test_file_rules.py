@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
 from sparkmirror.formats import read
-from sparkmirror.lint import RULES, Finding, check
+from sparkmirror.lint import RULES, LintFinding, check
 from sparkmirror.lint.format_rules import FORMAT_RULES
 from sparkmirror.lint.page import page
 
@@ -52,14 +52,14 @@ FAN_IN_LINES = (("asia.bootstrap.servers", "asia1:9092"), ("asia->eu.enabled", "
 FAN_IN = {"clusters": "us, eu, asia", "us->eu.topics": "orders"}
 
 
-def properties(directory: Path, *more: tuple[str, str], **changed: str) -> list[Finding]:
+def properties(directory: Path, *more: tuple[str, str], **changed: str) -> list[LintFinding]:
     path = directory / "mm2.properties"
     lines = [*({**CLEAN, **changed}.items()), *more]
     path.write_text("".join(f"{key} = {value}\n" for key, value in lines))
     return check(read([str(path)]))
 
 
-def connectors(directory: Path, **roles: dict[str, str] | None) -> list[Finding]:
+def connectors(directory: Path, **roles: dict[str, str] | None) -> list[LintFinding]:
     """Source and checkpoint connector, changed; None takes one out, and None as a value a key."""
     given: dict[str, dict[str, str]] = {
         "source": {"tasks.max": "4", "topics": ".*"},
@@ -77,7 +77,7 @@ def connectors(directory: Path, **roles: dict[str, str] | None) -> list[Finding]
     return check(read(paths))
 
 
-def worker(directory: Path, *lines: str, **roles: dict[str, str] | None) -> list[Finding]:
+def worker(directory: Path, *lines: str, **roles: dict[str, str] | None) -> list[LintFinding]:
     """Connectors with their worker's file, at the target."""
     connectors(directory, **roles)
     head = ["bootstrap.servers=eu1:9092", "group.id=g", "config.storage.topic=c", "status.storage.topic=s"]
@@ -117,7 +117,7 @@ def old_layout(source: str, **config: str) -> dict[str, Any]:
     return whole
 
 
-def strimzi(directory: Path, *resources: dict[str, Any]) -> list[Finding]:
+def strimzi(directory: Path, *resources: dict[str, Any]) -> list[LintFinding]:
     path = directory / "mirror.yaml"
     path.write_text(yaml.safe_dump_all(resources, sort_keys=False))
     return check(read([str(path)]))

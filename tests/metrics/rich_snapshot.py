@@ -5,7 +5,7 @@ from __future__ import annotations
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
 from sparkmirror.engine.snapshot import ClusterFigures, Duty, LossCount, PartitionState
-from sparkmirror.offsets.cause import Cause
+from sparkmirror.position.cause import Cause
 
 RICH = snapshot(
     flow(

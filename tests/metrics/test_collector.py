@@ -26,7 +26,7 @@ from sparkmirror.engine.snapshot import (
 )
 from sparkmirror.metrics.collector import MirrorCollector
 from sparkmirror.metrics.profile import Profile
-from sparkmirror.offsets.cause import Cause
+from sparkmirror.position.cause import Cause
 
 
 def scraped(of: Snapshot, *profiles: Profile) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:

@@ -27,6 +27,7 @@ REPORTER = [f"kafka_connect_connect_worker_metrics_{name}" for name in ("connect
     "kafka_consumer_consumer_metrics_incoming_byte",
     "kafka_consumer_consumer_metrics_connection_count",
     "kafka_producer_producer_metrics_connection_count",
+    "kafka_admin_client_admin_client_metrics_connection_count",
     "kafka_producer_producer_metrics_outgoing_byte",
     "kafka_producer_producer_metrics_buffer_available_bytes",
     "jvm_memory_used_bytes",

@@ -12,9 +12,9 @@ from operated import KEY, resource
 from sparkmirror.operator.names import selector
 from sparkmirror.operator.objects import KINDS, Circumstances, desired_objects
 from sparkmirror.operator.plan import SECRETS, make_plan
-from sparkmirror.operator.references import Contents, Reference
+from sparkmirror.operator.references import Contents, ObjectReference
 
-CONTENTS: Contents = {Reference("Secret", "mirror-user"): {"password": b"hush"}}
+CONTENTS: Contents = {ObjectReference("Secret", "mirror-user"): {"password": b"hush"}}
 AROUND = Circumstances("registry/sparkmirror:1", {"app": "operator"})
 
 
@@ -94,7 +94,7 @@ def test_a_changed_secret_takes_new_pods_and_nothing_else_does() -> None:
         result: dict[str, str] = objects(tree, contents)["Deployment"]["spec"]["template"]["metadata"]["annotations"]
         return result
 
-    renewed: Contents = {Reference("Secret", "mirror-user"): {"password": b"new"}}
+    renewed: Contents = {ObjectReference("Secret", "mirror-user"): {"password": b"new"}}
     assert annotations(CONTENTS, resource()) != annotations(renewed, resource())
     topics = resource(lambda spec: spec["mirrors"][0].update(topicsPattern="parcels"))
     assert annotations(CONTENTS, resource()) == annotations(CONTENTS, topics), "connectors change without new pods"

@@ -12,8 +12,8 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.messages.control import ControlState, control_topic
 from sparkmirror.page.controls import FlowControls
-from sparkmirror.pump.control import ControlState, control_topic
 
 
 def flow_between(source: str, target: str, directory: Path) -> FlowConfig:

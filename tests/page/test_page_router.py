@@ -93,7 +93,7 @@ class Heard:
 
     def pause(self, flow: str, topics: Sequence[str]) -> str:
         if flow != "A->B":
-            raise ConfigError("no such flow works here", where="flow", key=flow)
+            raise ConfigError("no such flow works here", origin="flow", key=flow)
         self.told.append(("pause", flow, *topics))
         return "paused"
 

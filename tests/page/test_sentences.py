@@ -21,7 +21,7 @@ from sparkmirror.engine.snapshot import (
     Role,
     Topic,
 )
-from sparkmirror.page.cut_over import Verdict, cut_over, if_moved
+from sparkmirror.page.cut_over import CutOverVerdict, cut_over, if_moved
 from sparkmirror.page.sentences import Tone, sentence
 from sparkmirror.page.words import count, duration, listed, rate, size
 from sparkmirror.sync.group_standing import GroupState
@@ -167,7 +167,7 @@ def test_old_figures_are_called_old_and_not_good() -> None:
     said = sentence(flow(), NOW_MS + 42_000)
     assert said.words.endswith(" (as of 42 s ago).")
     assert said.tone is Tone.UNKNOWN
-    assert cut_over(flow(), NOW_MS + 42_000).verdict is Verdict.UNKNOWN
+    assert cut_over(flow(), NOW_MS + 42_000).verdict is CutOverVerdict.UNKNOWN
 
 
 DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
@@ -192,10 +192,10 @@ DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
 def test_one_defect_is_enough_not_to_be_good(changes: dict[str, Any], against: bool, state: FlowState) -> None:
     well = {"lag": 0, "lag_s": 0.1, "records_per_s": 5.0, "groups": (group(),), "state": state}
     assert sentence(flow(**well), NOW_MS).tone is Tone.GOOD
-    assert cut_over(flow(**well), NOW_MS).verdict is Verdict.READY
+    assert cut_over(flow(**well), NOW_MS).verdict is CutOverVerdict.READY
     ill = flow(**{**well, **changes})
     assert sentence(ill, NOW_MS).tone is not Tone.GOOD
-    assert (cut_over(ill, NOW_MS).verdict is not Verdict.READY) is against
+    assert (cut_over(ill, NOW_MS).verdict is not CutOverVerdict.READY) is against
 
 
 lags = st.none() | st.integers(0, 10**12)
@@ -263,12 +263,12 @@ def test_good_and_ready_only_where_all_is_known_and_well(one: Flow, later_ms: in
     if unknown or stuck or (one.role is not Role.LEADER and one.state in (FlowState.JOINING, FlowState.STANDING_BY)):
         assert said.tone is not Tone.GOOD
     if unknown or (stuck and one.retention_s is None) or one.lag or one.role is not Role.LEADER:
-        assert board.verdict is not Verdict.READY
+        assert board.verdict is not CutOverVerdict.READY
 
 
 def test_cut_over() -> None:
     ready = cut_over(flow(groups=(group(), group("b"))), NOW_MS)
-    assert ready.verdict is Verdict.READY
+    assert ready.verdict is CutOverVerdict.READY
     assert ready.words.startswith("Ready: everything is copied. Of 2 groups some would read records again, 10 in all. ")
     assert "stop them, then look again" in ready.words
     behind = flow(lag=3, eta_s=2.0, groups=(group(), group("b", state=GroupState.CATCHING_UP)))
@@ -279,7 +279,7 @@ def test_cut_over() -> None:
     assert cut_over(flow(groups=(group(partitions=()),)), NOW_MS).words == (
         "Not known: what 1 group would read again isn't known."
     )
-    assert cut_over(flow(topics=()), NOW_MS).verdict is Verdict.UNKNOWN
+    assert cut_over(flow(topics=()), NOW_MS).verdict is CutOverVerdict.UNKNOWN
     assert cut_over(flow(role=Role.STANDBY, leader=""), NOW_MS).words.startswith("Not known: another process")
 
 

@@ -1,4 +1,4 @@
-"""The cases of MirrorSourceConnectorTest about which topics are replicated (`mm2.md` 5.2)."""
+"""The cases of MirrorSourceConnectorTest about which topics are replicated (`docs/conformance.md`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topics are copied, and Java's regular expressions in Python (`mm2.md` sections 1.5, 3.2, 7)."""
+"""Which topics are copied, and Java's regular expressions in Python (`mm2.md` sections 1.5, 3.2)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A target partition and a source partition in memory.
 
-The target does exactly what a leader does with an idempotent batch (`exactness.md` section 1). The source's
+The target does exactly what a leader does with an idempotent batch (`exactness.md`, the append check). The source's
 records hold their own offset as value, so that the target's log tells what was copied.
 """
 
@@ -16,27 +16,27 @@ from typing import NamedTuple, cast
 from crc32c import crc32c
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from sparkmirror.cluster.topic_log import Entry, TopicLog
+from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.config import LossPolicy
-from sparkmirror.offsets.arbitration import Evidence, Ruling, arbitrate, unsettled
-from sparkmirror.offsets.evidence import LogProbe
-from sparkmirror.offsets.foreign_notes import ForeignNotes
-from sparkmirror.offsets.identity import Identity, Producer
-from sparkmirror.offsets.losses import LossLedger
-from sparkmirror.offsets.matching import Seen, StoredBatch
-from sparkmirror.offsets.matching import TargetLog as Reach
-from sparkmirror.offsets.position import Doubt, LogTail, ProducerState, TargetReading, appended
-from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
-from sparkmirror.offsets.segment_log import SegmentLog, settling
-from sparkmirror.offsets.segments import Segment
-from sparkmirror.offsets.sentinel import look_for_losses
-from sparkmirror.offsets.settling import Settler, Superseded
+from sparkmirror.durable.claim_log import SegmentLog, settling
+from sparkmirror.durable.claims import Segment
+from sparkmirror.durable.identity import Identity, Producer
+from sparkmirror.durable.losses import LossLedger
+from sparkmirror.position.arbitration import Evidence, Ruling, arbitrate, unsettled
+from sparkmirror.position.decision import Doubt, LogTail, ProducerState, TargetReading, appended
+from sparkmirror.position.foreign_notes import ForeignNotes
+from sparkmirror.position.log_probe import LogProbe
+from sparkmirror.position.loss_detection import look_for_losses
+from sparkmirror.position.matching import MatchedLog, StoredBatch
+from sparkmirror.position.matching import TargetLog as Reach
+from sparkmirror.position.route import NOTHING_KNOWN, Bearings, PartitionPair, Refusal, Remembered
+from sparkmirror.position.settling import Settler, Superseded
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
 from sparkmirror.wire.produce import Ack
 from sparkmirror.wire.topic_partition import TopicPartition
 
 IDENTITY = Identity("target-cluster", 4000, 0)
-ROUTE = Route("orders", "us.orders", 0)
+ROUTE = PartitionPair("orders", "us.orders", 0)
 SOURCE_ID, TARGET_ID = b"s" * 16, b"t" * 16
 LEADER = 1
 FRESH_MS, FRESH_AFTER_MS, OLD_MS = 2_000_000, 1_000_000, 1_000
@@ -115,14 +115,14 @@ class MemoryLog:
     """An internal topic of one partition."""
 
     def __init__(self) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[LogEntry] = []
 
     def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> int:
         first = len(self._entries)
-        self._entries += [Entry(first + index, *entry) for index, entry in enumerate(entries)]
+        self._entries += [LogEntry(first + index, *entry) for index, entry in enumerate(entries)]
         return first
 
-    def read(self, partition: int, offset: int) -> tuple[list[Entry], int]:
+    def read(self, partition: int, offset: int) -> tuple[list[LogEntry], int]:
         return self._entries[offset:], len(self._entries)
 
 
@@ -154,7 +154,7 @@ class TargetLog:
         self.stored: list[StoredBatch] = []
         """Every batch of ours, in order."""
         self.identity = IDENTITY
-        """Who all agree that the flow is (R16)."""
+        """The identity that all agree on."""
         self._writers: list[Producer] = []
         """Of each of the batches stored."""
         self._fenced: set[Producer] = set()
@@ -340,9 +340,9 @@ class TargetLog:
         end = len(self.log)
         return Reach(self.start, end, appended(self.reading(self.identity).last_sequence, end, self.claims))
 
-    def seen(self, claim: Segment) -> Seen:
+    def seen(self, claim: Segment) -> MatchedLog:
         """Our batches from where a claim should be on, and from its sequence."""
-        return Seen(
+        return MatchedLog(
             tuple(
                 one
                 for one in self.stored

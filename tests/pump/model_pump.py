@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from model_broker import FRESH_AFTER_MS, FRESH_MS, ROUTE, Source, TargetLog, refused
 
-from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered
+from sparkmirror.position.route import NOTHING_KNOWN, Bearings, Refusal, Remembered
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy, Stage
@@ -39,7 +39,6 @@ class Pump:
         until: int | None = -1,
         in_flight: int = 5,
         merge_tiny: bool = False,
-        fenced: bool = False,
         remembered: Remembered = NOTHING_KNOWN,
     ) -> None:
         self.world = world
@@ -56,7 +55,6 @@ class Pump:
             max_in_flight=in_flight,
             now=world.now,
             intake=Intake(read_committed=False, codec=None, merge_tiny=merge_tiny),
-            fenced=fenced,
             remembered=remembered,
         )
         self.requests: deque[bytes] = deque()

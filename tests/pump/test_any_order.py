@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from model_broker import ERRORS, FOREIGN, FRESH_MS, MARKER, OLD_MS, ROUTE, Killed, Source, TargetLog
 from model_pump import Pump, World
 
-from sparkmirror.offsets.losses import LossKind
-from sparkmirror.offsets.route import Bearings
+from sparkmirror.durable.losses import LossKind
+from sparkmirror.position.route import Bearings
 from sparkmirror.pump.partition import Stage
 
 
@@ -200,28 +200,24 @@ class OldRecords(Copies):
 
 
 class Fences(Copies):
-    """Old records, whose state goes at any moment, and who was fenced lives on (R16): nobody waits for anybody."""
+    """Logs into which release 0.1 wrote marker fences: old records, whose state goes at any moment."""
 
     rivals = 0
     timestamp_ms = OLD_MS
 
     @rule()
     def is_taken_over(self) -> None:
-        """By somebody who fences all; those are as alive as before, and know nothing of it."""
+        """By a process of release 0.1, which fences all that are alive; they know nothing of it."""
         target = self.world.target
-        if target.claims:  # else nobody may have sent anything, and there is nobody to be fenced
+        if target.claims:  # else nothing may have been sent, and nobody is fenced
             target.is_succeeded()
             for producer in target.unfenced:
                 target.fence(producer)
             self.pumps.append(self.another(unclean=True))
 
-    def another(self, *, unclean: bool = False) -> Pump:
-        fenced = bool(self.world.target.identity.former)
-        return Pump(self.world, next(self.numbers) << 40, unclean=unclean, fenced=fenced)
-
     @rule(which=st.integers(0, 3))
     def dies(self, which: int) -> None:
-        """Whoever that is was fenced, or will be by its heir."""
+        """A pump dies that was fenced, or will be by its heir."""
         dead = self.pump(which)
         self.zombies += dead.requests
         dead.copy.give_up()

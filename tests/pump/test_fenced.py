@@ -17,15 +17,15 @@ from model_broker import FRESH_MS, SOURCE_ID, TARGET_ID, Source
 from model_pump import World
 
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.offsets.reading import PositionReader
-from sparkmirror.offsets.route import Bearings, Refusal, Route
-from sparkmirror.offsets.segment_log import SegmentLog
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.messages.control import ControlState
+from sparkmirror.messages.orders import FlowOrder, FlowReport, PumpOrder, Receipt, RouteOrder
+from sparkmirror.position.reader import PositionReader
+from sparkmirror.position.route import Bearings, PartitionPair, Refusal
 from sparkmirror.pump import pump as pump_module
-from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, FlowReport, PumpOrder, Receipt, RouteOrder
-from sparkmirror.pump.pump import _Run
+from sparkmirror.pump.pump import _PumpRun
 from sparkmirror.pump.source_leg import SourceLeg
 from sparkmirror.pump.target_leg import TargetLeg
 from sparkmirror.pump.verdicts import explanation
@@ -104,13 +104,15 @@ class Running:
         routes = tuple(RouteOrder(source_topic="t", target_topic="A.t", partition=number) for number in LEADERS)
         order = FlowOrder(flow=flow, cluster_id="c", producer_id=1, producer_epoch=0, leader_rank=-1, routes=routes)
         whole = PumpOrder(epoch=1, task=0, incarnation="i", seconds=60, flows=(order,))
-        self.run = _Run(whole, order, self.loop, "a pump", 8 << 20)
+        self.run = _PumpRun(whole, order, self.loop, "a pump", 8 << 20)
         self.pump = self.run.flow_pump
         self.pump.control(ControlState())
         self.closed = False
 
     def _read(
-        self, routes: Mapping[Route, object], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]
+        self,
+        routes: Mapping[PartitionPair, object],
+        ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
     ) -> None:
         found = World(self.source).target.bearings(self.source, self.loop.now)
         assert isinstance(found, Bearings)

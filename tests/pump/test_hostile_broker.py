@@ -21,14 +21,14 @@ from model_pump import World
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig, FlowConfig, ProduceConfig
-from sparkmirror.offsets.reading import PositionReader
-from sparkmirror.offsets.route import Bearings, Refusal, Route
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Segment
-from sparkmirror.pump.control import ControlState
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import Segment
+from sparkmirror.messages.control import ControlState
+from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
+from sparkmirror.position.reader import PositionReader
+from sparkmirror.position.route import Bearings, PartitionPair, Refusal
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.wire.batches import batch_headers
 
 VERSION = 13
@@ -197,9 +197,11 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     claims: list[Segment] = []
 
     def read(
-        _: PositionReader, routes: Mapping[Route, object], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]
+        _: PositionReader,
+        routes: Mapping[PartitionPair, object],
+        ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
     ) -> None:
-        found: dict[Route, Bearings | Refusal] = {}
+        found: dict[PartitionPair, Bearings | Refusal] = {}
         for route in routes:
             world = World(Source([(10, FRESH_MS)] * 4))
             world.target.claims = [

@@ -10,7 +10,7 @@ import pytest
 from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, ROUTE, Source
 from model_pump import Pump, World
 
-from sparkmirror.offsets.route import Bearings
+from sparkmirror.position.route import Bearings
 from sparkmirror.pump import target_leg
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.limits import Lane

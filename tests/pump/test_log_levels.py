@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.cluster.topic_log import Entry
+from sparkmirror.cluster.topic_log import LogEntry
 from sparkmirror.log_levels import AskedLevels, is_settable
-from sparkmirror.pump.control import Control, ControlState
+from sparkmirror.messages.control import Control, ControlState
 from sparkmirror.task_lines import set_up_task_logging
 
 PACKAGE = "sparkmirror.levels_of_a_test"
@@ -33,10 +33,10 @@ class Written:
     """A log that keeps what is appended."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[LogEntry] = []
 
     def append(self, _: int, entries: list[tuple[bytes, bytes | None]]) -> int:
-        self.entries += [Entry(len(self.entries), key, value) for key, value in entries]
+        self.entries += [LogEntry(len(self.entries), key, value) for key, value in entries]
         return len(self.entries) - 1
 
 
@@ -50,14 +50,14 @@ def test_what_is_said_is_heard() -> None:
     control.log_level("kafka", None)
     state.apply(topic.entries[2:])
     assert state.log_levels == {"sparkmirror.engine": "DEBUG"}
-    state.apply([Entry(9, b"log:sparkmirror.engine", None)])
+    state.apply([LogEntry(9, b"log:sparkmirror.engine", None)])
     assert state.log_levels == {}
 
 
 @pytest.mark.parametrize("value", [{"level": "LOUD"}, {"level": 10}, {"other": 1}, [1], "DEBUG"])
 def test_what_is_no_level_is_left_out(value: object, caplog: pytest.LogCaptureFixture) -> None:
     state = ControlState()
-    state.apply([Entry(0, b"log:sparkmirror", json.dumps(value).encode())])
+    state.apply([LogEntry(0, b"log:sparkmirror", json.dumps(value).encode())])
     assert state.log_levels == {}
     assert "control record at offset 0" in caplog.text
 
@@ -66,7 +66,7 @@ def test_what_is_no_level_is_left_out(value: object, caplog: pytest.LogCaptureFi
 def test_other_packages_are_nobodys_to_set(package: str) -> None:
     assert not is_settable(package)
     state = ControlState()
-    state.apply([Entry(0, b"log:" + package.encode(), b'{"level": "DEBUG"}')])
+    state.apply([LogEntry(0, b"log:" + package.encode(), b'{"level": "DEBUG"}')])
     assert state.log_levels == {}
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from sparkmirror.clock import now_s
 from sparkmirror.pump import loop as loop_module
-from sparkmirror.pump.clock import now_s
 from sparkmirror.pump.loop import SUSPENDED_S, Loop
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel

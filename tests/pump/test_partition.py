@@ -8,7 +8,7 @@ import pytest
 from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS, Source
 from model_pump import Pump, World, a_world, assert_exact, running
 
-from sparkmirror.offsets.route import Bearings
+from sparkmirror.position.route import Bearings
 from sparkmirror.pump.partition import BACKFILL_OFFSETS, MAX_CONFIRMATION_AGE_S, Stage
 
 REFUSED_TIMESTAMP = 32

@@ -19,13 +19,13 @@ from model_pump import World
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.offsets.reading import PositionReader
-from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.messages.control import ControlState
+from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
+from sparkmirror.position.reader import PositionReader
+from sparkmirror.position.route import Bearings, PartitionPair, Refusal
 from sparkmirror.pump import partition as partition_module
-from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.pump.source_leg import FIRST_PAUSE_S, SESSION_ERRORS
 
 VERSION = 13
@@ -151,8 +151,8 @@ def refusing(monkeypatch: pytest.MonkeyPatch, loop: Loop) -> Iterator[Refusing]:
 
     def read(
         reader: PositionReader,
-        routes: Mapping[Route, object],
-        ready: Callable[[Mapping[Route, Bearings | Refusal]], None],
+        routes: Mapping[PartitionPair, object],
+        ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
     ) -> None:
         by_reader[id(reader)].readings += 1
         world = World(Source([(10, FRESH_MS)] * 4))

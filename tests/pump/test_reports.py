@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkmirror.pump.orders import FlowReport, Receipt
+from sparkmirror.messages.orders import FlowReport, Receipt
 from sparkmirror.pump.pump import RECEIPTS_AT_ONCE, with_receipts
 
 LARGEST_RECORD = 1_048_588

@@ -8,8 +8,8 @@ import pytest
 from model_broker import FRESH_MS, OLD_MS, TARGET_ID, Source, refused
 from model_pump import Pump, World, a_world, assert_exact, running
 
-from sparkmirror.offsets.losses import LossKind
-from sparkmirror.offsets.route import Bearings, Remembered
+from sparkmirror.durable.losses import LossKind
+from sparkmirror.position.route import Bearings, Remembered
 from sparkmirror.pump.partition import MAX_CONFIRMATION_AGE_S, Stage
 from sparkmirror.pump.quiet import GRACE_S
 

@@ -12,15 +12,15 @@ from model_broker import FRESH_MS, Source
 from model_pump import World
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import Entry
+from sparkmirror.cluster.topic_log import LogEntry
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.offsets.reading import PositionReader
-from sparkmirror.offsets.route import Bearings, Refusal, Route
+from sparkmirror.messages.control import ControlState
+from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
+from sparkmirror.position.reader import PositionReader
+from sparkmirror.position.route import Bearings, PartitionPair, Refusal
 from sparkmirror.pump import flow_pump as flow_pump_module
-from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, Receipt, RouteOrder
 
 
 class Flow:
@@ -35,13 +35,15 @@ class Flow:
         routes = tuple(RouteOrder(source_topic="t", target_topic="A.t", partition=number) for number in range(2))
         order = FlowOrder(flow=flow, cluster_id="c", producer_id=1, producer_epoch=0, leader_rank=-1, routes=routes)
         self.pump = FlowPump(order, self.loop, memory_bytes=8 << 20)
-        self.read: Callable[[Route], bool] = lambda route: True
+        self.read: Callable[[PartitionPair], bool] = lambda route: True
         """Whether this one's position is told."""
         monkeypatch.setattr(PositionReader, "read", lambda _, routes, ready: self._read(routes, ready))
         monkeypatch.setattr(ClusterClient, "dial", lambda _, node_id, **settings: self._dial())
 
     def _read(
-        self, routes: Mapping[Route, object], ready: Callable[[Mapping[Route, Bearings | Refusal]], None]
+        self,
+        routes: Mapping[PartitionPair, object],
+        ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
     ) -> None:
         world = World(Source([(10, FRESH_MS)]))
         found = world.target.bearings(world.source, self.loop.now)
@@ -106,7 +108,7 @@ def test_nothing_is_fetched_before_it_is_known_what_is_paused(flow: Flow) -> Non
     }
     assert not flow.dialed.is_set()
     paused = ControlState()
-    paused.apply([Entry(0, b"pause", b'{"topics": ["t"]}')])
+    paused.apply([LogEntry(0, b"pause", b'{"topics": ["t"]}')])
     flow.pump.control(paused)
     assert {(one.state, one.reason) for one in flow.receipts()} == {("waiting", "paused")}
     assert not flow.dialed.is_set()

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.offsets.cause import Cause, cause_of_error, cause_of_loss
-from sparkmirror.offsets.losses import LossKind
+from sparkmirror.durable.losses import LossKind
+from sparkmirror.messages.figures import LATENCY_BOUNDS_S, LegTotals, Totals
+from sparkmirror.position.cause import Cause, cause_of_error, cause_of_loss
 from sparkmirror.pump import tally
 from sparkmirror.pump.batch import Batch
-from sparkmirror.pump.figures import LATENCY_BOUNDS_S, LegTotals, Totals
-from sparkmirror.pump.tally import SAMPLE_S, Tally, Window
-from sparkmirror.pump.verdicts import TABLE, Verdict
+from sparkmirror.pump.tally import SAMPLE_S, FigureWindow, Tally
+from sparkmirror.pump.verdicts import TABLE, ErrorAction
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.splice import Run
 
@@ -57,7 +57,7 @@ def test_totals_add_up() -> None:
 
 @given(st.lists(st.tuples(st.floats(0.0, 20.0), st.floats(0, 1e6)), min_size=1, max_size=30))
 def test_a_window_forgets_what_is_two_samples_old(notes: list[tuple[float, float]]) -> None:
-    window = Window()
+    window = FigureWindow()
     times = list(accumulate(step for step, _ in notes))
     for at, (_, value) in zip(times, notes, strict=True):
         window.note(at, value, value, 1)
@@ -73,7 +73,7 @@ def test_a_window_forgets_what_is_two_samples_old(notes: list[tuple[float, float
 
 
 def test_each_error_that_parks_has_a_cause() -> None:
-    parking = [code for code, (verdict, _) in TABLE.items() if verdict in (Verdict.PARK, Verdict.STOP)]
+    parking = [code for code, (verdict, _) in TABLE.items() if verdict in (ErrorAction.PARK, ErrorAction.STOP)]
     assert Cause.BROKER not in map(cause_of_error, parking)
     assert cause_of_error(9_999) is Cause.BROKER
 

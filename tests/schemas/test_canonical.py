@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkmirror.schemas.canonical import Unresolved, canonical
-from sparkmirror.schemas.registry import Reference, Schema
+from sparkmirror.schemas.registry import Schema, SchemaReference
 
 
 def difference(here: Schema, there: Schema, *others: Schema) -> str:
-    def resolve(reference: Reference) -> Schema | None:
+    def resolve(reference: SchemaReference) -> Schema | None:
         return others[reference.version] if reference.version < len(others) else None
 
     return canonical(here, resolve).difference(canonical(there, resolve))
@@ -97,10 +97,10 @@ def test_json_schemas() -> None:
 def test_references_by_what_they_lead_to() -> None:
     """Subjects and versions may be others at the target; names and contents may not."""
     ids, other = avro({"type": "fixed", "name": "Id", "size": 4}), avro({"type": "fixed", "name": "Id", "size": 8})
-    here = Schema("AVRO", '{"type": "array", "items": "Id"}', (Reference("Id", "id-value", 0),))
-    same = here._replace(references=(Reference("Id", "moved", 0),))
+    here = Schema("AVRO", '{"type": "array", "items": "Id"}', (SchemaReference("Id", "id-value", 0),))
+    same = here._replace(references=(SchemaReference("Id", "moved", 0),))
     assert difference(here, same, ids) == ""
-    assert difference(here, here._replace(references=(Reference("Id", "id-value", 1),)), ids, other) == (
+    assert difference(here, here._replace(references=(SchemaReference("Id", "id-value", 1),)), ids, other) == (
         "reference Id: size is 4, at the target 8"
     )
     assert difference(here, here._replace(references=()), ids).startswith("reference Id is there")
@@ -109,7 +109,7 @@ def test_references_by_what_they_lead_to() -> None:
 
 
 def test_references_in_a_circle_end() -> None:
-    loop = Schema("AVRO", '"int"', (Reference("A", "a", 0),))
+    loop = Schema("AVRO", '"int"', (SchemaReference("A", "a", 0),))
     with pytest.raises(Unresolved):
         difference(loop, loop, loop)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sparkmirror.cluster.log_range import LogBatch
 from sparkmirror.schemas.header import NULL, PLAIN, Field, IdKind, SchemaId, fields, large_fields, schema_id
-from sparkmirror.schemas.scan import Part, Scan
+from sparkmirror.schemas.scan import Scan, TopicField
 from sparkmirror.wire.pieces import RawRecord, raw_parts
 from sparkmirror.wire.unpacking import PIECE_BYTES
 
@@ -137,7 +137,7 @@ def test_batches_of_every_codec_and_format(codec: int, magic: int) -> None:
     contents = [Content(magic, codec, [one], 9) for one in records] if alone else [Content(magic, codec, records, 9)]
     for batch in source_batches(contents):
         scan.take(("t", 4), LogBatch(*batch))
-    keys, values = scan.parts[Part("t", "key")], scan.parts[Part("t", "value")]
+    keys, values = scan.parts[TopicField("t", "key")], scan.parts[TopicField("t", "value")]
     assert (keys.records, keys.with_id, values.records) == (9, 9, 6)
     assert {one.text: (sight.records, sight.partition, sight.offset) for one, sight in keys.ids.items()} == {
         "1": (5, 4, 0),
@@ -154,7 +154,7 @@ def test_a_record_that_is_larger_than_a_piece() -> None:
     scan = Scan()
     ((header, view),) = source_batches([Content(2, 1, records, 2)])
     scan.take(("t", 0), LogBatch(header, view))
-    assert [sight.records for sight in scan.parts[Part("t", "value")].ids.values()] == [2]
+    assert [sight.records for sight in scan.parts[TopicField("t", "value")].ids.values()] == [2]
     assert not scan.unread
 
 

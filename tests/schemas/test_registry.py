@@ -16,7 +16,7 @@ from sparkmirror.config import MirrorConfig, load_mm2_properties
 from sparkmirror.config.model import RegistryConfig
 from sparkmirror.errors import ConfigError, RegistryUnreachable
 from sparkmirror.schemas import Registry, registry
-from sparkmirror.schemas.registry import Reference, Schema
+from sparkmirror.schemas.registry import Schema, SchemaReference
 
 USER, TOKEN = "asker:hunter2", "t0ken.of.ours"
 BASIC = "Basic " + base64.b64encode(USER.encode()).decode()
@@ -56,7 +56,7 @@ def test_references_and_types() -> None:
     with PlayedRegistry(answers) as played:
         ours = asked(played.url)
         found = ours.schema("1")
-        assert found == Schema("PROTOBUF", "syntax", (Reference("o/a.proto", "o/a", 3),))
+        assert found == Schema("PROTOBUF", "syntax", (SchemaReference("o/a.proto", "o/a", 3),))
         assert ours.version("o/a", 3) == Schema("PROTOBUF", "inner")
         assert ours.version("o/a", 4) is None
         assert ours.id_of("o/a", found) == "12"

@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 
 from sparkmirror.cli import schemas
 from sparkmirror.cli.app import app
-from sparkmirror.schemas import Check, CheckedId, CheckedPart, Verdict
-from sparkmirror.schemas.compare import Comparison
+from sparkmirror.schemas import CheckedId, CheckedPart, SchemaCheck, SchemaVerdict
+from sparkmirror.schemas.compare import SchemaComparison
 from sparkmirror.schemas.header import IdKind, SchemaId
 
 FILE = "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\nA->B.enabled = true\n"
@@ -22,7 +22,7 @@ URLS = ("--source-registry", "http://127.0.0.1:1", "--target-registry", "http://
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run the verb; what it finds out is given."""
 
-    def running(*words: str, found: Check | None = None) -> Result:
+    def running(*words: str, found: SchemaCheck | None = None) -> Result:
         (tmp_path / "mm2.properties").write_text(FILE)
         if found is not None:
             monkeypatch.setattr(schemas, "check_flow", lambda *_, **__: found)
@@ -31,31 +31,33 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     return running
 
 
-def part(verdict: Verdict, doubt: str = "", kind: IdKind = IdKind.CONFLUENT) -> CheckedPart:
-    comparison = Comparison(verdict, "AVRO", ("orders-value version 1",), "a reason" if verdict != "equal" else "")
+def part(verdict: SchemaVerdict, doubt: str = "", kind: IdKind = IdKind.CONFLUENT) -> CheckedPart:
+    comparison = SchemaComparison(
+        verdict, "AVRO", ("orders-value version 1",), "a reason" if verdict != "equal" else ""
+    )
     return CheckedPart(
         "orders", "A.orders", "value", 9, 5, (CheckedId(SchemaId(kind, "7"), 5, 0, 3, comparison),), doubt
     )
 
 
 def test_a_row_for_each_id(run: Callable[..., Result]) -> None:
-    well = run(*URLS, found=Check("A->B", 2, (part(Verdict.EQUAL),), {}))
+    well = run(*URLS, found=SchemaCheck("A->B", 2, (part(SchemaVerdict.EQUAL),), {}))
     assert well.exit_code == 0
     row = "A->B orders value 7 5 9 orders-value version 1 equal"
     assert " ".join(well.stdout.splitlines()[1].split()) == row
     assert "A->B: 1 ids lead to an equal schema; 1 of 2 topics have ids, 9 keys and values were" in well.stdout
-    wrong = run(*URLS, found=Check("A->B", 2, (part(Verdict.MISSING),), {}))
+    wrong = run(*URLS, found=SchemaCheck("A->B", 2, (part(SchemaVerdict.MISSING),), {}))
     assert wrong.exit_code == 1
     assert "missing" in wrong.stdout
     assert "a reason" in wrong.stdout
     assert "1 of 1 ids don't lead to an equal schema" in wrong.stdout
-    glue = run(*URLS, found=Check("A->B", 2, (part(Verdict.NOT_CHECKED, kind=IdKind.GLUE),), {}))
+    glue = run(*URLS, found=SchemaCheck("A->B", 2, (part(SchemaVerdict.NOT_CHECKED, kind=IdKind.GLUE),), {}))
     assert glue.exit_code == 0
     assert "0 ids lead to an equal schema, 1 not checked" in glue.stdout
 
 
 def test_what_may_be_none_is_said_to_be_unsure(run: Callable[..., Result]) -> None:
-    found = Check("A->B", 2, (part(Verdict.UNKNOWN, "5 of 9 begin so"), part(Verdict.EQUAL)), {})
+    found = SchemaCheck("A->B", 2, (part(SchemaVerdict.UNKNOWN, "5 of 9 begin so"), part(SchemaVerdict.EQUAL)), {})
     result = run(*URLS, found=found)
     assert result.exit_code == 0
     assert "unsure" in result.stdout
@@ -63,16 +65,16 @@ def test_what_may_be_none_is_said_to_be_unsure(run: Callable[..., Result]) -> No
 
 
 def test_what_is_no_success_is_told(run: Callable[..., Result]) -> None:
-    unread = run(*URLS, found=Check("A->B", 2, (part(Verdict.EQUAL),), {"bills": "partition 1: damaged"}))
+    unread = run(*URLS, found=SchemaCheck("A->B", 2, (part(SchemaVerdict.EQUAL),), {"bills": "partition 1: damaged"}))
     assert unread.exit_code == 1
     assert "bills: partition 1: damaged" in unread.output
-    strange = run(*URLS, found=Check("A->B", 2, (part(Verdict.UNKNOWN, "few"),), {}))
+    strange = run(*URLS, found=SchemaCheck("A->B", 2, (part(SchemaVerdict.UNKNOWN, "few"),), {}))
     assert strange.exit_code == 1
     assert "knows none of the ids: is it the right one?" in strange.output
 
 
 def test_nothing_has_ids(run: Callable[..., Result]) -> None:
-    result = run(*URLS, found=Check("A->B", 2, (), {}))
+    result = run(*URLS, found=SchemaCheck("A->B", 2, (), {}))
     assert result.exit_code == 0
     assert result.stdout.startswith("A->B: 0 ids lead to an equal schema; 0 of 2 topics have ids, 0 keys and")
 

@@ -21,9 +21,9 @@ from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.jars import class_path
 from sparkmirror.demo.java import java
-from sparkmirror.offsets.mirror_records import Checkpoint
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.mm2.records import Checkpoint
 from sparkmirror.policy import DefaultTopicFilter, ReplicationPolicy, policy_for
-from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.sync.share_group_offsets import ShareGroupOffsets

@@ -21,7 +21,7 @@ from sparkmirror.cluster.acls import (
     READ,
     WRITE,
     Acl,
-    Resource,
+    AclResource,
 )
 from sparkmirror.config import ClusterConfig
 from sparkmirror.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
@@ -101,7 +101,7 @@ def test_a_copy_has_one_writer(source: Acl, expected: Acl | None) -> None:
 
 def test_groups() -> None:
     def group(name: str, pattern: int = LITERAL) -> Acl:
-        return acl(name, READ, pattern, resource=Resource.GROUP)
+        return acl(name, READ, pattern, resource=AclResource.GROUP)
 
     there = ["billing", "bill-2", "connect-x", "ship"]
     wanted = lambda name: not name.startswith("connect-")  # noqa: E731
@@ -130,7 +130,7 @@ def test_groups() -> None:
         (acl("t"), acl("t", principal="User:*"), False),
         (acl("t", host="10.0.0.1"), acl("t"), False),
         (acl("t", permission=DENY), acl("t"), False),
-        (acl("t", resource=Resource.GROUP), acl("t"), False),
+        (acl("t", resource=AclResource.GROUP), acl("t"), False),
     ],
 )
 def test_what_is_covered(there: Acl, asked: Acl, expected: bool) -> None:

@@ -14,7 +14,7 @@ from sparkmirror.cluster.client_quotas import Entity, change_quotas, read_quotas
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import TopicSyncConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.losses import losses_topic
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.sync.client_quotas import ClientQuotaSync
 
 pytestmark = pytest.mark.broker

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from sparkmirror.cli.app import app
 from sparkmirror.formats import explain, read
 from sparkmirror.policy.sample_names import named
-from sparkmirror.sync.flow_troubles import FATAL, Kind, Trouble, flow_troubles
+from sparkmirror.sync.flow_troubles import FATAL, FlowTrouble, TroubleKind, flow_troubles
 
 APACHE = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 STRIMZI = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -42,11 +42,11 @@ def write(directory: Path, flows: str, *lines: str) -> Path:
     return path
 
 
-def troubles(path: Path) -> list[Trouble]:
+def troubles(path: Path) -> list[FlowTrouble]:
     return flow_troubles(explain(read([str(path)]))[0].flows)
 
 
-def kinds(directory: Path, flows: str, *lines: str) -> set[Kind]:
+def kinds(directory: Path, flows: str, *lines: str) -> set[TroubleKind]:
     return {trouble.kind for trouble in troubles(write(directory, flows, *lines))}
 
 
@@ -74,7 +74,7 @@ ENDLESS = [
 
 @pytest.mark.parametrize("given", ENDLESS, ids=" ".join)
 def test_what_never_ends(tmp_path: Path, given: tuple[str, ...]) -> None:
-    assert Kind.ECHO_LOOP in kinds(tmp_path, *given)
+    assert TroubleKind.ECHO_LOOP in kinds(tmp_path, *given)
 
 
 def test_a_policy_of_ones_own_goes_round_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ def test_a_policy_of_ones_own_goes_round_too(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     own = POLICY("keeping_names:Keeps")
-    assert Kind.ECHO_LOOP in kinds(tmp_path, "A->B B->A", *(f"{flow}.{own}" for flow in ("A->B", "B->A")))
+    assert TroubleKind.ECHO_LOOP in kinds(tmp_path, "A->B B->A", *(f"{flow}.{own}" for flow in ("A->B", "B->A")))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_policy_of_ones_own_goes_round_too(tmp_path: Path, monkeypatch: pytest
     ids=" ".join,
 )
 def test_what_comes_back_and_ends(tmp_path: Path, given: tuple[str, ...]) -> None:
-    assert kinds(tmp_path, *given) == {Kind.COMES_BACK}
+    assert kinds(tmp_path, *given) == {TroubleKind.COMES_BACK}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ FAN_IN = [
 @pytest.mark.parametrize("given", FAN_IN, ids=" ".join)
 def test_two_flows_into_one_topic(tmp_path: Path, given: tuple[str, ...]) -> None:
     (trouble,) = troubles(write(tmp_path, *given))
-    assert trouble.kind is Kind.FAN_IN
+    assert trouble.kind is TroubleKind.FAN_IN
     assert len(trouble.flows) == 2
     assert "delete" not in trouble.remedy
 
@@ -137,9 +137,9 @@ def test_two_flows_into_one_topic(tmp_path: Path, given: tuple[str, ...]) -> Non
 @pytest.mark.parametrize(
     ("given", "kind"),
     [
-        (("A->C B->C", POLICY(APACHE)), Kind.MAY_FAN_IN),
-        (("A->C B->C", POLICY(APACHE), "A->C.topics = .*", "B->C.topics = orders"), Kind.MAY_FAN_IN),
-        (("us->eu us.1->eu", "topics = .*"), Kind.MAY_FAN_IN),
+        (("A->C B->C", POLICY(APACHE)), TroubleKind.MAY_FAN_IN),
+        (("A->C B->C", POLICY(APACHE), "A->C.topics = .*", "B->C.topics = orders"), TroubleKind.MAY_FAN_IN),
+        (("us->eu us.1->eu", "topics = .*"), TroubleKind.MAY_FAN_IN),
         (("A->C B->C", POLICY(APACHE), "A->C.topics = a-.*", "B->C.topics = b-.*"), None),
         (("A->C B->C", "topics = orders"), None),
         (("A->C B->D", POLICY(APACHE), "topics = orders"), None),
@@ -147,7 +147,7 @@ def test_two_flows_into_one_topic(tmp_path: Path, given: tuple[str, ...]) -> Non
     ],
     ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
 )
-def test_what_only_clusters_tell(tmp_path: Path, given: tuple[str, ...], kind: Kind | None) -> None:
+def test_what_only_clusters_tell(tmp_path: Path, given: tuple[str, ...], kind: TroubleKind | None) -> None:
     assert kinds(tmp_path, *given) == ({kind} if kind else set())
 
 
@@ -170,7 +170,7 @@ def test_what_only_clusters_tell(tmp_path: Path, given: tuple[str, ...], kind: K
 )
 def test_topics_listed_in_vain(tmp_path: Path, topics: str, more: str, never: list[str]) -> None:
     told = troubles(write(tmp_path, "A->B", f"topics = {topics}", more))
-    assert [trouble.kind for trouble in told] == [Kind.NEVER_COPIED] * len(never)
+    assert [trouble.kind for trouble in told] == [TroubleKind.NEVER_COPIED] * len(never)
     for trouble, name in zip(told, never, strict=True):
         assert trouble.detail.startswith(name)
         assert trouble.remedy
@@ -186,7 +186,7 @@ def test_topics_that_can_be_copied(tmp_path: Path, topics: str) -> None:
 
 @pytest.mark.parametrize("topics", ["__a, .b", "B.orders", "__.*", "orders.replica, mm2-x.internal"])
 def test_nothing_that_is_listed_can_be_copied(tmp_path: Path, topics: str) -> None:
-    assert kinds(tmp_path, "A->B", f"topics = {topics}") == {Kind.NOTHING_LISTED}
+    assert kinds(tmp_path, "A->B", f"topics = {topics}") == {TroubleKind.NOTHING_LISTED}
 
 
 @pytest.mark.parametrize(

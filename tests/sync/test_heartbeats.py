@@ -13,7 +13,7 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import HeartbeatConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.mirror_records import Heartbeat
+from sparkmirror.mm2.records import Heartbeat
 from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.sync.heartbeats import Heartbeats
 

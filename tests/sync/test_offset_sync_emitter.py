@@ -12,9 +12,9 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, OffsetSyncConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.mirror_records import OffsetSync
+from sparkmirror.mm2.records import OffsetSync
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
+from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 
 pytestmark = pytest.mark.broker
 POLICY = DefaultReplicationPolicy()
@@ -24,7 +24,7 @@ class Flow:
     """A flow between the clusters whose aliases no other test uses, and what its pumps say."""
 
     def __init__(self, source: KafkaCluster, target: KafkaCluster, name: str, location: str) -> None:
-        self.copied: list[LastCopied] = []
+        self.copied: list[CopiedTo] = []
         self.config = FlowConfig(
             source=ClusterConfig(alias=f"{name}-A", bootstrap_servers=(source.bootstrap_servers,)),
             target=ClusterConfig(alias=f"{name}-B", bootstrap_servers=(target.bootstrap_servers,)),
@@ -68,13 +68,13 @@ def test_the_topic_is_where_it_is_asked_for(
     duty.run()
     mp.wait_for(lambda: has_topic(here, topic), 60, "the topic, also before there is anything to write")
     assert not has_topic(there, topic)
-    flow.copied = [LastCopied("t", 0, 10, 20), LastCopied("u", 3, -1, -1)]
+    flow.copied = [CopiedTo("t", 0, 10, 20), CopiedTo("u", 3, -1, -1)]
     duty.run()
     duty.run()
-    flow.copied = [LastCopied("t", 0, 50, 60), LastCopied("u", 3, 0, 0)]
+    flow.copied = [CopiedTo("t", 0, 50, 60), CopiedTo("u", 3, 0, 0)]
     duty.run()
     assert written(here, topic) == [OffsetSync("t", 0, 10, 20), OffsetSync("u", 3, 0, 0)]
-    flow.copied = [LastCopied("t", 0, 110, 120), LastCopied("u", 3, 5, 4)]
+    flow.copied = [CopiedTo("t", 0, 110, 120), CopiedTo("u", 3, 5, 4)]
     duty.run()
     assert written(here, topic)[2:] == [OffsetSync("u", 3, 5, 4)], "99 records are less than the lag"
     duty.finish()
@@ -89,7 +89,7 @@ def test_what_was_delayed_is_written_at_the_flush_interval(
     config = flow.config.model_copy(update={"connect": ConnectStorage(offset_flush_interval_ms=1)})
     duty = flow.duty(config)
     for upstream in (10, 11, 12):
-        flow.copied = [LastCopied("t", 0, upstream, upstream)]
+        flow.copied = [CopiedTo("t", 0, upstream, upstream)]
         time.sleep(0.01)  # longer than the interval
         duty.run()
     topic = POLICY.offset_syncs_topic(config.target.alias)
@@ -105,7 +105,7 @@ def test_what_could_not_be_written_is_written_later(
 ) -> None:
     flow = Flow(source_cluster, target_cluster, topic_name, "target")
     duty = flow.duty()
-    flow.copied = [LastCopied("t", 0, 10, 20)]
+    flow.copied = [CopiedTo("t", 0, 10, 20)]
 
     def unreachable(*_: object, **__: object) -> int:
         raise ConnectionError("the broker is gone")

@@ -15,8 +15,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import IDENTITY_POLICY, FlowConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
+from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.sync.topics import TopicDuty, TopicSync

@@ -20,7 +20,7 @@ from sparkmirror.cluster.acls import (
     READ,
     WRITE,
     Acl,
-    Resource,
+    AclResource,
     create_acls,
     delete_acls,
     read_acls,
@@ -30,8 +30,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import SslConfig, TopicSyncConfig
 from sparkmirror.demo import Authority, KafkaCluster
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.policy import IdentityReplicationPolicy
 from sparkmirror.sync.topic_acls import TopicAclSync, remote_acl
 from sparkmirror.sync.topic_configs import TopicConfigSync
@@ -104,11 +104,11 @@ class Acls:
         self._client = ClusterClient(cluster_config("test", cluster), "test")
 
     def of(self, topic: str) -> set[Acl]:
-        return {one for one in read_acls(self._client, *Resource) if one.name.endswith(topic)}
+        return {one for one in read_acls(self._client, *AclResource) if one.name.endswith(topic)}
 
     def add(self, *added: Acl) -> None:
         assert create_acls(self._client, added) == dict.fromkeys(added)
-        assert_soon(lambda: set(added) - read_acls(self._client, *Resource), set())
+        assert_soon(lambda: set(added) - read_acls(self._client, *AclResource), set())
 
     def remove(self, topic: str) -> None:
         removed = [one for one in self.of(topic) if one.name == topic]
@@ -378,9 +378,9 @@ def test_an_acl_that_was_added_for_two(
 def test_groups_and_transactional_ids_if_asked_for(
     asked: Callable[..., TopicAclSync], here: Acls, there: Acls, topic_name: str
 ) -> None:
-    group = dataclasses.replace(acl(f"g-{topic_name}", READ), resource=Resource.GROUP)
-    secret = dataclasses.replace(acl(f"secret-{topic_name}", READ), resource=Resource.GROUP)
-    ids = dataclasses.replace(acl(f"tx-{topic_name}", WRITE), resource=Resource.TRANSACTIONAL_ID, pattern=PREFIXED)
+    group = dataclasses.replace(acl(f"g-{topic_name}", READ), resource=AclResource.GROUP)
+    secret = dataclasses.replace(acl(f"secret-{topic_name}", READ), resource=AclResource.GROUP)
+    ids = dataclasses.replace(acl(f"tx-{topic_name}", WRITE), resource=AclResource.TRANSACTIONAL_ID, pattern=PREFIXED)
     here.add(group, secret, ids)
     asked(rules(topics=topic_name), {}).run()
     assert there.of(topic_name) == set()

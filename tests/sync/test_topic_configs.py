@@ -1,4 +1,4 @@
-"""Topics' properties: those that a copy is created with, and how they are kept (`mm2.md` 3.2, 5.1, 5.2)."""
+"""Topics' properties: those that a copy is created with, and how they are kept (`mm2.md` 3.2)."""
 
 from __future__ import annotations
 

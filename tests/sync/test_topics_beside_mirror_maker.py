@@ -10,7 +10,7 @@ import pytest
 from kafka.admin import ACLOperation
 from waiting import assert_soon
 
-from sparkmirror.cluster.acls import ALL, ALLOW, DENY, PREFIXED, READ, WRITE, Acl, Resource, create_acls, read_acls
+from sparkmirror.cluster.acls import ALL, ALLOW, DENY, PREFIXED, READ, WRITE, Acl, AclResource, create_acls, read_acls
 from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.config_changes import ConfigChange, alter_topic_configs
@@ -113,7 +113,7 @@ def test_the_same_in_the_end(pair: tuple[KafkaCluster, KafkaCluster], tmp_path: 
             start = f"{alias}."
             return {
                 Acl(one.name.removeprefix(start), one.principal, one.host, one.operation, one.permission)
-                for one in read_acls(client, Resource.TOPIC)
+                for one in read_acls(client, AclResource.TOPIC)
                 if one.name.startswith(start)
             }
 

@@ -15,7 +15,7 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.sync.heartbeats import Heartbeats
-from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
+from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 
@@ -59,7 +59,7 @@ def test_topics_that_are_forbidden(cluster: KafkaCluster) -> None:
     )
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     forbid(admin, ResourceType.TOPIC, SYNCS, ACLOperation.WRITE)
-    emitter = OffsetSyncEmitter(flow, POLICY, lambda: [LastCopied("t", 0, 1, 1)])
+    emitter = OffsetSyncEmitter(flow, POLICY, lambda: [CopiedTo("t", 0, 1, 1)])
     with pytest.raises(ClusterUnreachable, match=f"cluster A: .* may not write to topic {SYNCS}") as told:
         emitter.run()
     assert str(told.value).endswith("grant it CREATE and WRITE on it, or write offset-syncs.topic.location = target")

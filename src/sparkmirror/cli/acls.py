@@ -1,4 +1,4 @@
-"""`sparkmirror acls`: who may do what at the source, and what they lack at the target."""
+"""`sparkmirror acls`: ACLs of the source, and the ACLs missing at the target."""
 
 from __future__ import annotations
 
@@ -19,36 +19,39 @@ from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.cluster.acls import Acl
 from sparkmirror.errors import ConfigError
 from sparkmirror.sync.acl_commands import SIGN_IN_FILE, kafka_acls_lines, kafka_users
-from sparkmirror.sync.missing_acls import Access, ScramUser, access
+from sparkmirror.sync.missing_acls import ScramUser, TargetAccess, access
 
 COMMANDS, STRIMZI = "kafka-acls", "strimzi"
 FORMS = (COMMANDS, STRIMZI)
 WIDE = 500
-"""Columns."""
+"""Width in columns without a terminal."""
 
 
 def acls(
     file: File,
     missing: Annotated[
-        bool, typer.Option("--missing", help="Print what adds those that the target lacks, and nothing else.")
+        bool, typer.Option("--missing", help="Print only the additions for the ACLs that the target lacks.")
     ] = False,
     to: Annotated[
-        str, typer.Option("--to", metavar="|".join(FORMS), help="With --missing: as commands, or as KafkaUsers.")
+        str, typer.Option("--to", metavar="|".join(FORMS), help="With --missing: print commands, or KafkaUsers.")
     ] = COMMANDS,
     flow: Flow = None,
     clusters: Clusters = None,
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """List ACLs of the source, by the copies' names, and whether the target has them. Changes nothing.
+    """List ACLs of the source, and tell which of them the target has.
 
-    A mirror leaves out those that allow to write: who is to write at the target needs them. Exit codes: 0 whatever
-    it lists, 2 the file or the command line is wrong, 3 a cluster can't be reached, or keeps no ACLs.
+    The ACLs are listed by the copies' names. Changes nothing. A mirror leaves out ACLs that allow
+    to write: the writers at the target need these.
+
+    Exit codes: 0 whatever it lists, 2 the file or the command line is wrong, 3 a cluster can't be
+    reached, or keeps no ACLs.
 
     Example: sparkmirror acls mm2.properties --missing > add-acls.sh
     """
     if to not in FORMS:
-        raise ConfigError(f"must be {' or '.join(FORMS)}", where="--to", key=to)
+        raise ConfigError(f"must be {' or '.join(FORMS)}", origin="--to", key=to)
     asked = [access(each) for each in chosen_flows(load(file, clusters, secrets=secrets), flow)]
     for answer in asked:
         if answer.untold:
@@ -59,7 +62,7 @@ def acls(
         for answer in asked:
             _print_missing(answer, to)
     else:
-        # Where it isn't read on a terminal a line stays a line.
+        # Without a terminal a line must stay a line.
         console = Console(width=None if sys.stdout.isatty() else WIDE)
         console.print(_table(asked))
         for answer in asked:
@@ -67,7 +70,7 @@ def acls(
                 console.print(line, highlight=False, markup=False)
 
 
-def _print_missing(answer: Access, to: str) -> None:
+def _print_missing(answer: TargetAccess, to: str) -> None:
     name = answer.flow.name
     missing = answer.missing
     if not missing and not answer.users:
@@ -92,7 +95,7 @@ def _print_missing(answer: Access, to: str) -> None:
         warn(f"flow {name}: {principal} can't be a KafkaUser: --to {COMMANDS} has its ACLs")
 
 
-def _users(answer: Access) -> list[str]:
+def _users(answer: TargetAccess) -> list[str]:
     target = answer.flow.target
     servers = ",".join(target.bootstrap_servers)
     return [
@@ -103,7 +106,7 @@ def _users(answer: Access) -> list[str]:
     ]
 
 
-def _as_json(answer: Access, missing: bool) -> dict[str, object]:
+def _as_json(answer: TargetAccess, missing: bool) -> dict[str, object]:
     lacking = set(answer.missing)
     return {
         "flow": answer.flow.name,
@@ -128,7 +131,7 @@ def _user(user: ScramUser) -> dict[str, str]:
     return {"name": user.name, "mechanism": user.mechanism}
 
 
-def _table(asked: Iterable[Access]) -> Table:
+def _table(asked: Iterable[TargetAccess]) -> Table:
     table = Table(box=None, pad_edge=False)
     columns = ("flow", "resource", "name", "pattern", "principal", "host", "operation", "permission", "target")
     for column in columns:

@@ -1,4 +1,4 @@
-"""`sparkmirror`: the verbs, and how errors leave the program."""
+"""`sparkmirror`: the verbs, and the way of errors out of the program."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Set up": (demo, convert, pack),
     "Migrate applications": (sync_groups, acls),
 }
-"""The verbs by task, in the order of the help; `schemas`, `offsets` and `topics` have verbs of their own."""
+"""Verbs by task, in the order of the help.
+
+`schemas`, `offsets` and `topics` have verbs of their own.
+"""
 
 for panel, verbs in PANELS.items():
     for verb in verbs:
@@ -77,7 +80,7 @@ app.add_typer(topics, name="topics", rich_help_panel="Migrate applications")
 
 
 def main() -> None:
-    """The entry point: an error that a user can meet is one line each, with its exit code."""
+    """Run the program; print each expected error as one line, with its exit code."""
     try:
         app()
     except SparkMirrorError as error:

@@ -1,4 +1,4 @@
-"""`sparkmirror config`: what a file comes to."""
+"""`sparkmirror config`: the settings that a file results in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from sparkmirror.formats import explain, read
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 
 _WIDEST = 48
-"""Characters that a column is filled up to; a longer value pushes the rest of its line."""
+"""Widest column in characters.
+
+A longer value pushes the rest of its line to the right.
+"""
 
 
 def config(
@@ -29,22 +32,22 @@ def config(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Print what counts for each flow of FILE, and where it comes from; secrets are masked.
+    """Print the settings that count for each flow of FILE, and their origin.
 
-    A line is a flow, a key, its value, and the key that set it or "default"; in a pipe, tabs are between them.
-    Warnings go to standard error.
+    Secrets are masked. A line has a flow, a key, the value, and the key that set the value or
+    "default"; in a pipe, tabs are between them. Warnings go to standard error.
 
     Exit codes: 0 the file can be run, 2 it is wrong.
 
     Example: sparkmirror config mm2.properties
     """
     if more_clusters and not clusters:
-        raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
+        raise ConfigError("one file only; clusters go after --clusters", origin="command line", key=more_clusters[0])
     wanted = wanted_clusters([*(clusters or ()), *(more_clusters or ())])
     reading = read([file], secrets, without_secrets=True)
     model, values = explain(reading, clusters=wanted, overrides=spark_overrides(spark))
     for flow in model.flows:
-        # Patterns and classes that can't be used stop a run when it starts, so they must be seen here, too.
+        # Unusable patterns and classes stop a run at its start, so this verb must report them, too.
         topic_rules(flow, flow.originals)
         group_filter(flow, flow.originals)
     for line in model.warnings:

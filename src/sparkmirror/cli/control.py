@@ -1,4 +1,7 @@
-"""`sparkmirror pause`, `resume` and `throttle`: words to a running mirror, through its control topics."""
+"""`sparkmirror pause`, `resume` and `throttle`: orders to a running mirror.
+
+The orders go through the control topics.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.pump.control import Control, control_topic
+from sparkmirror.messages.control import Control, control_topic
 
 Flow = Annotated[str | None, typer.Option("--flow", help="Only this flow, as SOURCE->TARGET.")]
 
@@ -31,7 +34,9 @@ def pause(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Leave topics alone until `resume`. Replaces what was paused before.
+    """Leave topics alone until `resume`.
+
+    Replaces the topics that were paused before.
 
     Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
 
@@ -39,12 +44,12 @@ def pause(
     """
     patterns = [pattern.strip() for pattern in topics.split(",") if pattern.strip()]
     if not patterns:
-        raise ConfigError("name the topics to pause; `resume` goes on with all", where="--topics", key=topics)
+        raise ConfigError("name the topics to pause; `resume` goes on with all", origin="--topics", key=topics)
     for pattern in patterns:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ConfigError(f"not a regular expression: {error}", where="--topics", key=pattern) from error
+            raise ConfigError(f"not a regular expression: {error}", origin="--topics", key=pattern) from error
     said = f"paused {', '.join(patterns)}"
     tell(load(file, clusters, secrets=secrets), flow, lambda control: control.pause(patterns), said, output)
 
@@ -56,7 +61,7 @@ def resume(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Go on with everything that was paused.
+    """Go on with all paused topics.
 
     Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
 
@@ -89,25 +94,31 @@ def throttle(
     tell(config, flow, lambda control: control.throttle(limit, backfill_limit), said, output)
 
 
-def _bytes_per_second(text: str, where: str) -> float | None:
+def _bytes_per_second(text: str, argument: str) -> float | None:
     if text.lower() == "off":
         return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.strip().upper())
-    if not found or not float(found[1]):
-        raise ConfigError("write a number of bytes a second such as 500K or 20M, or off", where=where, key=text)
-    return float(found[1]) * _UNITS[found[2]]
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.strip().upper())
+    if not match or not float(match[1]):
+        raise ConfigError("write a number of bytes a second such as 500K or 20M, or off", origin=argument, key=text)
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def chosen_flows(config: MirrorConfig, wanted: str | None) -> list[FlowConfig]:
-    """The flows that `--flow` leaves; raises `ConfigError` if there is none such."""
+    """Return the flows that `--flow` chooses; all without `--flow`.
+
+    Raises `ConfigError` if there is no such flow.
+    """
     names = [flow.name for flow in config.flows]
     if wanted is not None and wanted not in names:
-        raise ConfigError(f"{config.path} has no such flow; it has {', '.join(names)}", where="--flow", key=wanted)
+        raise ConfigError(f"{config.path} has no such flow; it has {', '.join(names)}", origin="--flow", key=wanted)
     return [flow for flow in config.flows if wanted in (None, flow.name)]
 
 
 def tell(config: MirrorConfig, wanted: str | None, say: Callable[[Control], None], said: str, output: Format) -> None:
-    """Say it to the flows that `wanted` leaves. Raises `ConfigError` and `ClusterUnreachable`."""
+    """Say an order to the flows that `wanted` chooses.
+
+    Raises `ConfigError` and `ClusterUnreachable`.
+    """
     told = []
     for flow in chosen_flows(config, wanted):
         client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")

@@ -1,4 +1,4 @@
-"""`sparkmirror convert`: from one format into another."""
+"""`sparkmirror convert`: from one format to another."""
 
 from __future__ import annotations
 
@@ -46,17 +46,18 @@ def convert(
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything can't be said.")] = False,
     output: Output = Format.TEXT,
 ) -> None:
-    """Write FILE as mm2.properties, as connectors' JSON files, or as a Strimzi resource.
+    """Write FILE as mm2.properties, connectors' JSON files or a Strimzi resource.
 
-    What the other format can't say is listed on standard error, each with the reason. Exit codes: 0 written,
-    1 written, but with --strict something was not said, 2 FILE is wrong.
+    Settings that the other format can't say are listed on standard error, each with the reason.
+
+    Exit codes: 0 written, 1 written, but with --strict something was not said, 2 FILE is wrong.
 
     Example: sparkmirror convert mm2.properties --to strimzi > mirror.yaml
     """
     if to not in FORMATS:
-        raise ConfigError(f"must be {' or '.join(FORMATS)}", where="--to", key=to)
+        raise ConfigError(f"must be {' or '.join(FORMATS)}", origin="--to", key=to)
     if to == "connectors" and write is None and output is Format.TEXT:
-        raise ConfigError("these are several files: say --write DIR", where="--to", key=to)
+        raise ConfigError("these are several files: say --write DIR", origin="--to", key=to)
     filling = Filling(os.environ if fill else {})
     try:
         reading = read(files, secrets, without_secrets=True, filling=filling if fill else None)
@@ -72,7 +73,7 @@ def convert(
     if write is not None:
         _save(written)
     if output is Format.JSON:
-        notes = [{"file": one.path, "line": one.line, "key": one.key, "reason": one.reason} for one in told]
+        notes = [{"file": note.path, "line": note.line, "key": note.key, "reason": note.reason} for note in told]
         print_json({"files": {str(path): text for path, text in written.items()}, "not_said": notes})
     elif write is None:
         typer.echo("".join(written.values()), nl=False)
@@ -90,7 +91,7 @@ def _save(files: dict[Path, str]) -> None:
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)  # there may be passwords in it; a file that is there keeps its mode
+            path.touch(mode=0o600)  # the text may hold passwords; an existing file keeps its mode
             path.write_text(text, "latin-1" if path.suffix == ".properties" else "utf-8")
         except OSError as error:
-            raise ConfigError(f"can't be written: {error.strerror}", where="--write", key=str(path)) from None
+            raise ConfigError(f"can't be written: {error.strerror}", origin="--write", key=str(path)) from None

@@ -43,21 +43,24 @@ def demo(
     ] = 300_000,
     brokers: Annotated[int, typer.Option("--brokers", min=1, max=9, help="Brokers of each cluster.")] = 1,
     live: Annotated[
-        float, typer.Option("--live", min=0, metavar="SECONDS", help="How long to go on once the backlog is copied.")
+        float, typer.Option("--live", min=0, metavar="SECONDS", help="Seconds to go on once the backlog is copied.")
     ] = 10.0,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave all running, to try things on, until Ctrl-C.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave everything running until Ctrl-C, to try things.")] = False,
     directory: Annotated[
         Path | None,
         typer.Option(
             "--directory", help="Work here, and leave logs and mm2.properties; new or empty.", show_default=False
         ),
     ] = None,
-    output: Annotated[Format, typer.Option("--output", "-o", help="How to print the proof.")] = Format.TEXT,
+    output: Annotated[Format, typer.Option("--output", "-o", help="Format of the proof.")] = Format.TEXT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
-    """Start two Kafka clusters here, mirror one to the other under load, and prove the copy.
+    """Start two Kafka clusters, mirror one to the other under load, prove the copy.
 
-    Exit codes: 0 every partition is identical, 1 it is not, 3 this machine lacks something, 130 interrupted.
+    Everything runs on this machine.
+
+    Exit codes: 0 every partition is identical, 1 it is not, 3 this machine lacks something, 130
+    interrupted.
 
     Example: sparkmirror demo --records 100000 --keep
     """
@@ -95,13 +98,13 @@ def _prepared(directory: Path | None) -> Path:
     if directory is None:
         return Path(tempfile.mkdtemp(prefix="sparkmirror-demo-"))
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise ConfigError("it must be new or empty", where="--directory", key=str(directory))
+        raise ConfigError("it must be new or empty", origin="--directory", key=str(directory))
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 
 
 def _play(show: Show, records: int, live: float, keep: bool, output: Format) -> bool:
-    """The whole story; returns whether all was identical."""
+    """Play the whole story; return True if all partitions are identical."""
     show.fetch()
     with _step("Clusters", "starting") as step:
         show.start_clusters()
@@ -118,10 +121,10 @@ def _play(show: Show, records: int, live: float, keep: bool, output: Format) -> 
 
 
 def _mirrored(show: Show, backlog: Ends, live: float, keep: bool, output: Format) -> bool:
-    """The story from the mirror's start on."""
+    """Play the story from the mirror's start on."""
     show.start_mirror()
     show.open_shop(LIVE_RECORDS_PER_S)
-    show.wait_until_copying()  # the JVM has its own words on the terminal until then
+    show.wait_until_copying()  # until then the JVM prints its own lines on the terminal
     with _progress(show):
         show.wait_until_copied(backlog)
         show.watch(live)
@@ -143,7 +146,7 @@ def _mirrored(show: Show, backlog: Ends, live: float, keep: bool, output: Format
 
 
 def _keep_running(show: Show) -> None:
-    """Let shop and mirror run until Ctrl-C, which is the way this ends."""
+    """Let shop and mirror run until Ctrl-C, which ends the story."""
     from sparkmirror.demo.prometheus import start_prometheus
 
     file = show.properties
@@ -173,7 +176,7 @@ def _keep_running(show: Show) -> None:
 
 
 def _end(show: Show, leave: bool) -> None:
-    """End all that runs; an impatient Ctrl-C must not leave half of it behind."""
+    """End everything that runs, even if an impatient operator types Ctrl-C again."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     with console.status("ending"):
@@ -182,11 +185,11 @@ def _end(show: Show, leave: bool) -> None:
         _say(f"Logs and mm2.properties are in {show.directory}")
 
 
-# --- how it is told ---------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------
 
 
 class _Step:
-    """A step under way: what it does now, and in the end what it has done."""
+    """A step under way: its present action, and in the end its outcome."""
 
     def __init__(self, status: Status) -> None:
         self._status = status

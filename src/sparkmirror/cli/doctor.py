@@ -1,4 +1,4 @@
-"""`sparkmirror doctor`: what is wrong with a running mirror, why, and what to do."""
+"""`sparkmirror doctor`: a running mirror's faults, their causes, and what to do."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 
 COLOURS = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.NOTICE: "blue"}
 WAIT_S = INTERVAL_S + 1.0
-"""Then something new was published in between."""
+"""Seconds between two looks.
+
+Long enough for the mirror to publish a new status in between.
+"""
 _ELSEWHERE = Process(host="", pid=0, version="", started_ms=0)
-"""The process that published the status: nothing is known of it here."""
+"""Stand-in for the process that published the status, which is unknown here."""
 
 
 def doctor(
@@ -36,10 +39,12 @@ def doctor(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Say what is wrong with the running mirror, why, and what to do: the worst first, causes before consequences.
+    """Say what is wrong with the running mirror, why, and what to do.
 
-    Exit codes: 0 nothing but notices, 1 something critical or a warning, 2 the file is wrong,
-    3 the target can't be reached, or nothing was published for longer than --stale seconds.
+    The worst comes first, and causes come before consequences.
+
+    Exit codes: 0 nothing but notices, 1 something critical or a warning, 2 the file is wrong, 3 the
+    target can't be reached, or nothing was published for longer than --stale seconds.
 
     Example: sparkmirror doctor mm2.properties --wait 70
     """
@@ -54,13 +59,13 @@ def doctor(
         for finding in findings:
             typer.echo(shown(finding))
         if not findings:
-            typer.echo(f"nothing is wrong with {', '.join(one.name for one in flows)}")
+            typer.echo(f"nothing is wrong with {', '.join(each.name for each in flows)}")
     if any(finding.severity is not Severity.NOTICE for finding in findings):
         raise typer.Exit(1)
 
 
 def shown(finding: Finding) -> str:
-    """A finding in three lines: what it is and its figures, why, and what to do."""
+    """Return a finding in three lines: title and figures, cause, action."""
     severity = typer.style(finding.severity, fg=COLOURS[finding.severity])
     about = f"{finding.flow}: {finding.subject}" if finding.subject else finding.flow
     return "\n".join(
@@ -73,5 +78,5 @@ def shown(finding: Finding) -> str:
 
 
 def _look(flows: list[FlowConfig], stale_s: float) -> Snapshot:
-    seen = [fresh(one, read_status(one), stale_s)[0] for one in flows]
-    return Snapshot(_ELSEWHERE, max((one.at_ms for one in seen), default=0), tuple(seen))
+    seen = [fresh(flow, read_status(flow), stale_s)[0] for flow in flows]
+    return Snapshot(_ELSEWHERE, max((flow.at_ms for flow in seen), default=0), tuple(seen))

@@ -29,15 +29,21 @@ def explain(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Explain why a topic, partition or consumer group is or isn't mirrored, and what to change.
+    """Explain why a topic, partition or consumer group is or isn't mirrored.
 
-    Checks are told in the order in which they decide, up to the first that says no. Changes nothing.
+    Prints the checks in the order in which they decide, up to the first that says no, and what to
+    change. Changes nothing.
+
     Exit codes: 0 a flow mirrors it, 1 none does, 2 the file or the command line is wrong.
 
     Example: sparkmirror explain mm2.properties orders:3
     """
     config = load(file, clusters, secrets=secrets)
-    told = [each for one in chosen_flows(config, flow) for each in explanations(one, config.flows, name, stale)]
+    told = [
+        explanation
+        for chosen in chosen_flows(config, flow)
+        for explanation in explanations(chosen, config.flows, name, stale)
+    ]
     if output is Format.JSON:
         print_json([row(each) for each in told])
     else:
@@ -47,12 +53,12 @@ def explain(
 
 
 def plain_lines(told: list[Explanation]) -> str:
-    """A paragraph each."""
+    """Return the explanations as text, a paragraph each."""
     return "\n\n".join("\n".join(map(plain, lines(each))) for each in told)
 
 
 def lines(told: Explanation) -> list[str]:
-    """A sentence, the checks, and what to change."""
+    """Return an explanation as lines: a sentence, the checks, and what to change."""
     state = next((step for step in told.steps if step.check == "state"), told.steps[-1])
     if told.mirrored:
         said = f"is mirrored: {state.words}"
@@ -64,12 +70,12 @@ def lines(told: Explanation) -> list[str]:
     return [
         f"{told.flow}: {told.kind} {told.name} {said}",
         *checks,
-        *(f"  To change it: {one}" for one in told.changes),
+        *(f"  To change it: {change}" for change in told.changes),
     ]
 
 
 def row(told: Explanation) -> dict[str, object]:
-    """The same for programs."""
+    """Return an explanation for programs."""
     return {
         "flow": told.flow,
         "kind": told.kind,

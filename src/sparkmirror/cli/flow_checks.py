@@ -1,4 +1,7 @@
-"""Checks of a run's flows before anything is created, with the places in the user's files."""
+"""Checks of a run's flows before the run creates anything.
+
+Each message names its place in the user's files.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from sparkmirror.config import EffectiveValue, MirrorConfig
 from sparkmirror.engine.start_checks import Place, see_that_flows_fit
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats import Reading, explain
-from sparkmirror.sync.flow_troubles import Trouble
+from sparkmirror.sync.flow_troubles import FlowTrouble
 
 _ENABLED = "enabled"
 
@@ -18,13 +21,13 @@ _ENABLED = "enabled"
 def check_flows(
     reading: Reading, config: MirrorConfig, values: Iterable[EffectiveValue], clusters: Sequence[str]
 ) -> None:
-    """Warn of what is odd about the flows, and raise `ConfigError` for what is fatal.
+    """Warn of odd flows, and raise `ConfigError` for impossible flows.
 
-    With `clusters`, the file's other flows count too: other processes run those.
+    With `clusters` the file's other flows count, too: other processes run those flows.
     """
     flows = config.flows
     if clusters:
-        with suppress(ConfigError):  # mistakes that concern other processes only: those complain themselves
+        with suppress(ConfigError):  # mistakes that concern other processes only, which complain themselves
             whole, values = explain(reading)
             flows = whole.flows
     for line in see_that_flows_fit(flows, _in_files(reading, values), {flow.name for flow in config.flows}):
@@ -32,14 +35,18 @@ def check_flows(
 
 
 def _in_files(reading: Reading, values: Iterable[EffectiveValue]) -> Place:
-    """By the line that states the setting to blame for one of the flows, or that enables the last of them."""
+    """Return a function that finds the place of a flow's trouble.
+
+    The place is the line that states the setting to blame for one of the flows, else the line that enables the last
+    flow.
+    """
     stated = {(value.flow, _name(value)): value.where for value in values}
     lines = {entry.key: entry.line for entry in reading.entries}
 
-    def place(trouble: Trouble) -> tuple[str, str]:
+    def place(trouble: FlowTrouble) -> tuple[str, str]:
         asked = [(flow, trouble.key) for flow in trouble.flows] + [(trouble.flows[-1], _ENABLED)]
-        for one in asked:
-            file, colon, rest = stated.get(one, "").rpartition(": ")
+        for setting in asked:
+            file, colon, rest = stated.get(setting, "").rpartition(": ")
             key = rest.partition(" = ")[0]
             if colon:
                 line = f", line {lines[key]}" if lines.get(key) else ""

@@ -1,4 +1,4 @@
-"""`sparkmirror groups`: where consumer groups stand on both sides."""
+"""`sparkmirror groups`: offsets and lag of consumer groups at both clusters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def groups(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """List consumer groups by partition: offsets and lag at both clusters, and what would be read again.
+    """List consumer groups by partition: offsets and lag at both clusters.
+
+    Also lists the records that would be read again.
 
     Exit codes: 0 whatever it lists, 2 the file is wrong, 3 the target can't be reached, or nothing
     was published for longer than --stale seconds.
@@ -44,12 +46,15 @@ def groups(
     Example: sparkmirror groups mm2.properties -o json
     """
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
-    shown = [fresh(one, read_status(one), stale) for one in flows]
+    shown = [fresh(each, read_status(each), stale) for each in flows]
     print_rows(shown, rows, COLUMNS, cells, output)
 
 
 def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:
-    """A row for each partition of each group; a group without any has one with nulls."""
+    """Return a row for each partition of each group.
+
+    A group without partitions has one row with nulls.
+    """
     return [
         {
             "flow": flow.flow,
@@ -72,7 +77,10 @@ def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:
 
 
 def cells(row: dict[str, object]) -> tuple[str, ...]:
-    """The row's columns as text; `-` is what is not known, as Kafka's own tool has it."""
+    """Return the row's columns as text.
+
+    Unknown values are `-`, as in Kafka's own tool.
+    """
     keys = ("group", "topic", "partition", "source_offset", "source_lag", "target_topic", "target_offset", "target_lag")
     values = ["-" if row[key] is None else str(row[key]) for key in (*keys, "reread")]
     return (*values, f"{row['state']}" + (f" ({row['reason']})" if row["reason"] else ""))
@@ -85,7 +93,7 @@ def print_rows(
     cells_of: Callable[[dict[str, object]], tuple[str, ...]],
     output: Format,
 ) -> None:
-    """Print flows with their ages: all their rows as JSON, or a table for each."""
+    """Print flows with their ages: all rows as JSON, or a table for each flow."""
     if output is Format.JSON:
         print_json([row for now, age_s in shown for row in rows_of(now, age_s)])
         return
@@ -95,7 +103,7 @@ def print_rows(
 
 
 def lines(table: list[tuple[str, ...]]) -> str:
-    """Columns that are as wide as their widest cell."""
+    """Return a table as lines whose columns are as wide as their widest cell."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return "\n".join(
         plain("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()) for row in table

@@ -1,4 +1,4 @@
-"""Keys that are pressed on a terminal, one by one and without an echo."""
+"""Pressed keys of a terminal, one by one and without an echo."""
 
 from __future__ import annotations
 
@@ -15,12 +15,18 @@ _ARROWS = {"A": "up", "B": "down", "C": "right", "D": "left"}
 _KEY = re.compile(r"\x1b[\[O]([A-Z])|\x1b\[[0-9;]*~|([^\x1b])|\x1b")
 
 Keys = Callable[[float], list[str]]
-"""Waits so many seconds at most, and returns what was pressed meanwhile; `end` once the terminal is gone."""
+"""Function that waits for keys, and returns the pressed keys.
+
+The argument is the longest wait in seconds. The key is `end` once the terminal is gone.
+"""
 
 
 @contextmanager
 def pressed_keys() -> Iterator[Keys]:
-    """Read keys from standard input, a terminal, for the length of a `with`; it is as it was afterwards."""
+    """Read keys from standard input, a terminal, while the context is open.
+
+    Restores the terminal's modes at the end.
+    """
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
     tty.setcbreak(descriptor)
@@ -38,6 +44,9 @@ def _read(descriptor: int, timeout_s: float) -> list[str]:
 
 
 def parsed(typed: str) -> list[str]:
-    """The keys by name: letters as they are, `up`, `down`, `left` and `right`; others are left out."""
+    """Return keys by name: letters as typed, `up`, `down`, `left`, `right`.
+
+    Leaves out all further keys.
+    """
     keys = [_ARROWS.get(arrow, "") if arrow else letter for arrow, letter in _KEY.findall(typed)]
     return [key for key in keys if key]

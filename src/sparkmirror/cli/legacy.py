@@ -57,7 +57,7 @@ def legacy(
         typer.Option("--include", metavar="REGEX", help="Java regex of whole topics' names; a comma is a bar."),
     ] = None,
     whitelist: Annotated[
-        str | None, typer.Option("--whitelist", metavar="REGEX", help="The same, under its old name; --include wins.")
+        str | None, typer.Option("--whitelist", metavar="REGEX", help="Old name of --include, which wins.")
     ] = None,
     num_streams: Annotated[
         int, typer.Option("--num.streams", min=1, max=MOST_INT, help="Most tasks the flow is spread over.")
@@ -68,7 +68,7 @@ def legacy(
             "--offset.commit.interval.ms",
             min=1,
             max=MOST_INT,
-            help="How often what was copied is committed to the consumer's group.id at the source.",
+            help="Milliseconds between commits of copied offsets to the consumer's group.id at the source.",
         ),
     ] = 60_000,
     abort_on_send_failure: Annotated[
@@ -76,19 +76,21 @@ def legacy(
         typer.Option(
             "--abort.on.send.failure",
             metavar="true|false",
-            help="Whether a partition that can't be copied ends the run, with exit code 1.",
+            help="End the run, with exit code 1, if a partition can't be copied.",
         ),
     ] = "true",
     consumer_rebalance_listener: Annotated[
         str | None, typer.Option("--consumer.rebalance.listener", metavar="CLASS", help="Refused: a Java class.")
     ] = None,
     rebalance_listener_args: Annotated[
-        str | None, typer.Option("--rebalance.listener.args", help="Of that class.")
+        str | None, typer.Option("--rebalance.listener.args", help="Arguments of that class: no effect.")
     ] = None,
     message_handler: Annotated[
         str | None, typer.Option("--message.handler", metavar="CLASS", help="Refused: a Java class.")
     ] = None,
-    message_handler_args: Annotated[str | None, typer.Option("--message.handler.args", help="Of that class.")] = None,
+    message_handler_args: Annotated[
+        str | None, typer.Option("--message.handler.args", help="Arguments of that class: no effect.")
+    ] = None,
     new_consumer: Annotated[bool, typer.Option("--new.consumer", help="Has no effect, as in Kafka 2.8.")] = False,
     spark: Spark = None,
     metrics_port: MetricsPort = None,
@@ -102,10 +104,11 @@ def legacy(
 ) -> None:
     """Mirror as MirrorMaker 1 did, with its files and flags, until stopped.
 
-    What MirrorMaker 1 committed under its group.id is where it begins, and it commits there too.
+    Begins at the offsets that MirrorMaker 1 committed under its group.id, and commits under it,
+    too.
 
-    Exit codes: 0 stopped, 1 a partition can't be copied (--abort.on.send.failure true), 2 a file or a flag is wrong,
-    3 a cluster can't be reached or can't be a target, or Spark is missing.
+    Exit codes: 0 stopped, 1 a partition can't be copied (--abort.on.send.failure true), 2 a file or
+    a flag is wrong, 3 a cluster can't be reached or can't be a target, or Spark is missing.
 
     Example: sparkmirror legacy --consumer.config c.properties --producer.config p.properties --include 'orders|bills'
     """
@@ -119,7 +122,7 @@ def legacy(
         if given is not None:
             warn(f"{flag} has no effect without {of}, as in MirrorMaker 1")
     if new_consumer:
-        warn("--new.consumer has no effect: there is no other one")
+        warn("--new.consumer has no effect: there is no old consumer")
     options = LegacyOptions(
         consumer=consumer,
         producer=producer,
@@ -155,30 +158,33 @@ def legacy(
 
 def _refuse(flag: str, given: str | None, reason: str) -> None:
     if given:
-        raise ConfigError(reason, where=_COMMAND_LINE, key=flag)
+        raise ConfigError(reason, origin=_COMMAND_LINE, key=flag)
 
 
 def _topics(include: str | None, whitelist: str | None) -> str:
-    """The regex that counts; raises `ConfigError` if it is none."""
+    """Return the regular expression that counts.
+
+    Raises `ConfigError` if it is missing or invalid.
+    """
     flag, text = ("--include", include) if include is not None else ("--whitelist", whitelist)
     if text is None or not included(text):
         reason = (
             "is missing: write --include '.*' for all topics, or --include 'orders|bills' for some; MirrorMaker 1 stops"
             " without one, too"
         )
-        raise ConfigError(reason, where=_COMMAND_LINE, key="--include")
+        raise ConfigError(reason, origin=_COMMAND_LINE, key="--include")
     if include is not None and whitelist is not None:
         warn("--whitelist has no effect beside --include, as in MirrorMaker 1")
     try:
         NamePatterns([included(text)], [])
     except ValueError as error:
-        raise ConfigError(str(error), where=_COMMAND_LINE, key=flag) from error
+        raise ConfigError(str(error), origin=_COMMAND_LINE, key=flag) from error
     return text
 
 
 def _boolean(flag: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ConfigError(f"{text!r} is not allowed, it must be true or false", where=_COMMAND_LINE, key=flag)
+        raise ConfigError(f"{text!r} is not allowed, it must be true or false", origin=_COMMAND_LINE, key=flag)
     return text.lower() == "true"
 
 

@@ -25,10 +25,10 @@ def lint(
         ),
     ] = False,
     output: Output = Format.TEXT,
-    timeout: Annotated[float, typer.Option("--timeout", metavar="S", help="Of each cluster, with --connect.")] = 15.0,
+    timeout: Annotated[float, typer.Option("--timeout", metavar="S", help="Timeout of each cluster.")] = 15.0,
     secrets: Secrets = None,
 ) -> None:
-    """Find the mistakes that users make, each with what it would cause and what to do.
+    """Find the mistakes that users make, with their consequences and what to do.
 
     Exit codes: 0 nothing is wrong, 1 something is, 2 FILE can't be read.
 

@@ -1,4 +1,7 @@
-"""`sparkmirror log-level`: what a running mirror logs, through its control topics."""
+"""`sparkmirror log-level`: log levels of a running mirror.
+
+The orders go through the control topics.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +31,19 @@ def log_level(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Set from which level on running processes log a package, within seconds, until it is set again.
+    """Set the level from which on running processes log a package.
+
+    Takes effect within seconds, and lasts until the level is set again.
 
     Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror log-level mm2.properties sparkmirror.engine DEBUG
     """
     if not is_settable(package):
-        raise ConfigError(f"write {' or '.join(PACKAGES)}, or what is below one", where="PACKAGE", key=package)
+        raise ConfigError(f"write {' or '.join(PACKAGES)}, or what is below one", origin="PACKAGE", key=package)
     wanted = level.upper()
     if wanted not in (*LEVELS, _DEFAULT):
-        raise ConfigError(f"write {', '.join(LEVELS)} or default", where="LEVEL", key=level)
+        raise ConfigError(f"write {', '.join(LEVELS)} or default", origin="LEVEL", key=level)
     said = f"{package} is logged " + ("as when it was started" if wanted == _DEFAULT else f"from {wanted} on")
     asked = None if wanted == _DEFAULT else wanted
     tell(load(file, clusters, secrets=secrets), flow, lambda control: control.log_level(package, asked), said, output)

@@ -13,19 +13,25 @@ from datetime import UTC, datetime
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 _TALKS_OF_SETTINGS = "py4j"
-"""It prints what is said to the JVM below INFO, and Spark is told settings, passwords among them."""
+"""Logger that prints settings, passwords among them.
+
+Below INFO it prints all calls to the JVM, and these calls pass settings to Spark.
+"""
 
 
 def plain(text: str) -> str:
-    """`text` in one line, with control characters as Python writes them: `\\n`, `\\x1b`."""
-    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+    """Return `text` in one line, control characters as in Python: `\\n`, `\\x1b`."""
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 class PlainLines(logging.Filter):
-    """A filter that lets all records through, each as one line; what follows of a traceback is indented."""
+    """Filter that lets all records through, each as one line.
+
+    The lines of a traceback follow, indented.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Take out what is no text."""
+        """Replace control characters in the record."""
         record.msg, record.args = plain(record.getMessage()), None
         if record.exc_info:
             lines = logging.Formatter().formatException(record.exc_info).split("\n")
@@ -34,18 +40,39 @@ class PlainLines(logging.Filter):
 
 
 class NoSettings(logging.Filter):
-    """A filter against lines that would hold settings, whatever level somebody sets."""
+    """Filter against lines that would hold settings, at every log level."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether the line can be shown."""
+        """Return True if the line can be shown."""
         return record.levelno >= logging.INFO or record.name.partition(".")[0] != _TALKS_OF_SETTINGS
 
 
+class TextLines(logging.Formatter):
+    """Each record as one line: time, level, event and message.
+
+    The event's name is in brackets, if there is one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(told)s%(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        event = getattr(record, "event", None)
+        record.told = f"[{event}] " if event is not None else ""
+        return super().formatMessage(record)
+
+
 class JsonLines(logging.Formatter):
-    """Each record as one JSON object in one line; docs/logs.md has its members."""
+    """Each record as one JSON object in one line.
+
+    docs/logs.md lists its members.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end; what is not ASCII is escaped, so that nothing in it ends a line for anybody."""
+        """Return the line, without its end.
+
+        Characters beyond ASCII are escaped, so that no character in the line ends the line for any reader.
+        """
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         members = {"time": at, "level": _level(record.levelno), "logger": record.name}
         event = getattr(record, "event", None)
@@ -58,5 +85,5 @@ class JsonLines(logging.Formatter):
 
 
 def _level(number: int) -> str:
-    """Kafka's name of it."""
+    """Return Kafka's name of a level."""
     return {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}.get(number, logging.getLevelName(number))

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.logging import RichHandler
 from rich.markup import escape
 
-from sparkmirror.cli.log_lines import JsonLines, NoSettings, PlainLines, plain
+from sparkmirror.cli.log_lines import JsonLines, NoSettings, PlainLines, TextLines, plain
 from sparkmirror.cli.output import Format
 from sparkmirror.events import Event
 
@@ -20,12 +20,15 @@ log = logging.getLogger("sparkmirror.cli")
 
 LogFormat = Annotated[
     Format | None,
-    typer.Option("--log-format", help="How to log, whatever sparkmirror.log.format in the file says."),
+    typer.Option("--log-format", help="Format of the log; wins over sparkmirror.log.format in the file."),
 ]
 
 
 def set_up_logging(verbose: bool, log_format: Format | None = None) -> None:
-    """Our own messages from INFO (or DEBUG) on; libraries' only when they warn. Without a format it is text."""
+    """Log sparkmirror's messages from INFO (or DEBUG) on, libraries' from WARNING on.
+
+    The default format is text.
+    """
     handler = _json_handler() if log_format is Format.JSON else _text_handler()
     handler.addFilter(NoSettings())
     logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[handler])
@@ -43,14 +46,17 @@ def _text_handler() -> logging.Handler:
         handler: logging.Handler = RichHandler(console=console, show_path=False, log_time_format="%H:%M:%S")
     else:
         handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        handler.setFormatter(TextLines())
     handler.addFilter(PlainLines())
     return handler
 
 
 def use_format(log_format: str) -> None:
-    """Go on in the format that a file asks for; without effect where logging was set up by somebody else."""
-    ours = [one for one in logging.root.handlers if any(isinstance(kept, NoSettings) for kept in one.filters)]
+    """Go on in the log format that a file asks for.
+
+    Without effect if another program set up the logging.
+    """
+    ours = [each for each in logging.root.handlers if any(isinstance(kept, NoSettings) for kept in each.filters)]
     if log_format == Format.JSON and ours and not as_json():
         for handler in ours:
             logging.root.removeHandler(handler)
@@ -60,12 +66,12 @@ def use_format(log_format: str) -> None:
 
 
 def as_json() -> bool:
-    """Tell whether the log is JSON."""
+    """Return True if the log is JSON."""
     return any(isinstance(handler.formatter, JsonLines) for handler in logging.root.handlers)
 
 
 def warn(line: str) -> None:
-    """A line that the user should see, though the run goes on."""
+    """Print a line that the operator should see, though the run goes on."""
     if as_json():
         log.warning("%s", line, extra=Event.CONFIG_WARNING.extra)
     else:
@@ -73,7 +79,7 @@ def warn(line: str) -> None:
 
 
 def tell_progress(line: str) -> None:
-    """A line about how far the flows are."""
+    """Print a line about the flows' progress."""
     if as_json():
         log.info("%s", line, extra=Event.PROGRESS.extra)
     else:
@@ -81,7 +87,7 @@ def tell_progress(line: str) -> None:
 
 
 def tell_error(line: str) -> None:
-    """A line about why the program ends."""
+    """Print a line about the reason why the program ends."""
     if as_json():
         log.error("%s", line, extra=Event.FATAL.extra)
     else:

@@ -1,4 +1,4 @@
-"""`sparkmirror losses`: what was lost, or could have been, as the flows' ledgers have it."""
+"""`sparkmirror losses`: the losses, certain and possible, in the flows' ledgers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.losses import AT_TARGET, Loss, LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.losses import AT_TARGET, Loss, LossLedger, losses_topic
 
 WIDE = 500
-"""Columns."""
+"""Width in columns without a terminal."""
 
 
 def losses(
@@ -38,12 +38,12 @@ def losses(
     Example: sparkmirror losses mm2.properties -o json
     """
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
-    found = [(one.name, loss) for one in flows for loss in _read(one)]
+    entries = [(each.name, loss) for each in flows for loss in _read(each)]
     if output is Format.JSON:
-        print_json([{"flow": name, **loss.model_dump(mode="json")} for name, loss in found])
-    elif found:
-        # Where it isn't read on a terminal a line stays a line.
-        Console(width=None if sys.stdout.isatty() else WIDE).print(_table(found))
+        print_json([{"flow": name, **loss.model_dump(mode="json")} for name, loss in entries])
+    elif entries:
+        # Without a terminal a line must stay a line.
+        Console(width=None if sys.stdout.isatty() else WIDE).print(_table(entries))
     else:
         typer.echo("nothing was lost")
 
@@ -58,7 +58,7 @@ def _read(flow: FlowConfig) -> list[Loss]:
         client.close()
 
 
-def _table(found: Iterable[tuple[str, Loss]]) -> Table:
+def _table(entries: Iterable[tuple[str, Loss]]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("when", "flow", "kind", "partition"):
         table.add_column(column, no_wrap=True)
@@ -66,7 +66,7 @@ def _table(found: Iterable[tuple[str, Loss]]) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("action", no_wrap=True)
     table.add_column("what")
-    for name, loss in found:
+    for name, loss in entries:
         topic = loss.target_topic if loss.kind in AT_TARGET else loss.source_topic
         table.add_row(
             f"{datetime.fromtimestamp(loss.at_ms / 1000):%Y-%m-%d %H:%M:%S}",

@@ -1,4 +1,7 @@
-"""Metrics and the page over HTTP while a mirror runs: `--metrics-port`, `--metrics-profile`, and a file's listeners."""
+"""Metrics and the live page over HTTP while a mirror runs.
+
+Configured by `--metrics-port`, `--metrics-profile`, and the listeners of a file.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from sparkmirror.engine.snapshot import Snapshot
 
 _OPTION = "--metrics-port"
-_EVERYWHERE = "0.0.0.0"  # noqa: S104 - Prometheus asks from elsewhere, as it does MirrorMaker 2's JMX exporter
+_EVERYWHERE = "0.0.0.0"  # noqa: S104 - Prometheus asks from another host, as with MirrorMaker 2's JMX exporter
 
 MetricsPort = Annotated[
     int | None,
@@ -49,13 +52,11 @@ def metrics_served(
     tick_age_s: Callable[[], float] = lambda: 0.0,
     flows: Callable[[], Sequence[FlowConfig]] | None = None,
 ) -> Iterator[None]:
-    """Answer on the port and on the file's listeners while the context is open; without any do nothing.
+    """Answer on the port and the file's listeners while the context is open.
 
-    `flows`: those that the page's buttons can act on, where they change while it runs.
-
-    By the page people may act where they signed in, or from this machine.
-
-    Raises `ConfigError` where it can't listen, and for users or stores that can't be read.
+    Does nothing without a port and without listeners. `flows` returns the flows that the page's buttons can act on,
+    where these change during the run. By the page people may act where they signed in, or from this machine. Raises
+    `ConfigError` if a port can't be opened, and for users or stores that can't be read.
     """
     told = config.metrics
     if port is None and not told.listeners:

@@ -1,4 +1,4 @@
-"""`sparkmirror offsets translate`: stored offsets of one cluster, as the other one counts."""
+"""`sparkmirror offsets translate`: stored offsets for the other cluster."""
 
 from __future__ import annotations
 
@@ -26,48 +26,49 @@ offsets = typer.Typer(no_args_is_help=True, help="Offsets of both clusters.")
 
 @offsets.callback()
 def _verbs() -> None:
-    """Keep `translate` a verb of its own, though it is the only one."""
+    """Keep `translate` a verb of its own, even as the only verb."""
 
 
 @offsets.command()
 def translate(
     file: File,
-    topic: Annotated[str, typer.Option("--topic", help="Its name where the offset is from.")] = "",
+    topic: Annotated[str, typer.Option("--topic", help="Topic's name at the cluster of the offset.")] = "",
     partition: Annotated[int, typer.Option("--partition", min=0)] = 0,
-    offset: Annotated[int | None, typer.Option("--offset", min=0, help="Of the record to be read next.")] = None,
+    offset: Annotated[int | None, typer.Option("--offset", min=0, help="Offset of the next record to read.")] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="From the target's offsets to the source's.")] = False,
     table: Annotated[
         Path | None,
-        typer.Option("--csv", help="A file with columns topic, partition, offset: printed with two more."),
+        typer.Option("--csv", help="File with columns topic, partition, offset: printed with two more."),
     ] = None,
     flow: Flow = None,
     clusters: Clusters = None,
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Say where an application that keeps its own offsets goes on in the other cluster, exactly.
+    """Translate an application's stored offsets to the other cluster, exactly.
 
-    Prints topic, partition and offset there; for a table, the table with two columns more.
+    For an application that keeps its own offsets: prints the topic, partition and offset at which
+    the application goes on there; for a table, the table with two columns more.
 
-    Exit codes: 0 all translated, 1 some could not be (each is named), 2 the file or the command line is wrong,
-    3 the target can't be reached.
+    Exit codes: 0 all translated, 1 some could not be (each is named), 2 the file or the command
+    line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror offsets translate mm2.properties --topic orders --partition 3 --offset 1200
     """
     if (table is None) == (offset is None) or (offset is not None and not topic):
-        raise ConfigError("give --topic, --partition and --offset, or --csv", where="command line")
-    one_flow = _only_flow(chosen_flows(load(file, clusters, secrets=secrets), flow), file)
+        raise ConfigError("give --topic, --partition and --offset, or --csv", origin="command line")
+    only = _only_flow(chosen_flows(load(file, clusters, secrets=secrets), flow), file)
     if table is not None:
-        complete = _translate_table(one_flow, table, reverse, output)
+        complete = _translate_table(only, table, reverse, output)
     else:
         stored = [Stored(topic, partition, offset or 0)]
-        found = _translated(one_flow, stored, reverse)
-        complete = _name_missing(stored, found)
+        translations = _translated(only, stored, reverse)
+        complete = _name_missing(stored, translations)
         if output is Format.JSON:
-            print_json([one._asdict() for one in found])
-        for one in found if output is Format.TEXT else ():
-            if one.offset is not None:
-                typer.echo(f"{one.topic} {one.partition} {one.offset}")
+            print_json([translation._asdict() for translation in translations])
+        for translation in translations if output is Format.TEXT else ():
+            if translation.offset is not None:
+                typer.echo(f"{translation.topic} {translation.partition} {translation.offset}")
     if not complete:
         raise typer.Exit(_EXIT_UNTRANSLATED)
 
@@ -75,12 +76,12 @@ def translate(
 def _only_flow(flows: Sequence[FlowConfig], file: str) -> FlowConfig:
     if len(flows) != 1:
         names = ", ".join(flow.name for flow in flows)
-        raise ConfigError(f"{file} has several flows: {names}; choose one", where="--flow")
+        raise ConfigError(f"{file} has several flows: {names}; choose one", origin="--flow")
     return flows[0]
 
 
 def _translate_table(flow: FlowConfig, path: Path, reverse: bool, output: Format) -> bool:
-    """Print the table with two columns more; whether no row was left without an offset."""
+    """Print the table with two columns more; return True if each row has an offset."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as lines:
             reader = csv.DictReader(lines)
@@ -88,32 +89,32 @@ def _translate_table(flow: FlowConfig, path: Path, reverse: bool, output: Format
             if not set(COLUMNS) <= set(names):
                 first = f"its first line is {','.join(names)}" if names else "it is empty"
                 reason = f"it needs the columns {', '.join(COLUMNS)}, with commas between them; {first}"
-                raise ConfigError(reason, where=str(path))
+                raise ConfigError(reason, origin=str(path))
             rows = list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         why = getattr(error, "strerror", None) or error
-        raise ConfigError(f"can't be read: {why}", where=str(path)) from error
+        raise ConfigError(f"can't be read: {why}", origin=str(path)) from error
     stored = [_stored(row, f"{path}, line {number}") for number, row in enumerate(rows, 2)]
-    found = _translated(flow, stored, reverse)
-    values = [(one.topic, one.offset) for one in found]
-    translated = [{**row, **dict(zip(ADDED, both, strict=True))} for row, both in zip(rows, values, strict=True)]
+    translations = _translated(flow, stored, reverse)
+    values = [(translation.topic, translation.offset) for translation in translations]
+    translated = [{**row, **dict(zip(ADDED, added, strict=True))} for row, added in zip(rows, values, strict=True)]
     if output is Format.JSON:
         print_json(translated)
     else:
         writer = csv.DictWriter(sys.stdout, [*names, *ADDED], extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(translated)
-    return _name_missing(stored, found)
+    return _name_missing(stored, translations)
 
 
-def _stored(row: dict[str, str], where: str) -> Stored:
+def _stored(row: dict[str, str], line: str) -> Stored:
     try:
-        found = Stored(row["topic"], int(row["partition"]), int(row["offset"]))
+        stored = Stored(row["topic"], int(row["partition"]), int(row["offset"]))
     except (TypeError, ValueError):
-        raise ConfigError("partition and offset must be whole numbers", where=where) from None
-    if not found.topic or found.partition < 0 or found.offset < 0:
-        raise ConfigError("a topic, and a partition and an offset of at least 0, are needed", where=where)
-    return found
+        raise ConfigError("partition and offset must be whole numbers", origin=line) from None
+    if not stored.topic or stored.partition < 0 or stored.offset < 0:
+        raise ConfigError("a topic, and a partition and an offset of at least 0, are needed", origin=line)
+    return stored
 
 
 def _translated(flow: FlowConfig, stored: Sequence[Stored], reverse: bool) -> list[Translation]:
@@ -121,9 +122,13 @@ def _translated(flow: FlowConfig, stored: Sequence[Stored], reverse: bool) -> li
         return translator.translate_each(stored, reverse=reverse)
 
 
-def _name_missing(stored: Sequence[Stored], found: Sequence[Translation]) -> bool:
-    """One line for each that has no translation; whether there is none."""
-    missing = [(one, other.reason) for one, other in zip(stored, found, strict=True) if other.offset is None]
-    for one, reason in missing:
-        typer.echo(f"{one.topic}-{one.partition} at {one.offset}: {reason}", err=True)
+def _name_missing(stored: Sequence[Stored], translations: Sequence[Translation]) -> bool:
+    """Print a line for each missing translation; return True if none is missing."""
+    missing = [
+        (entry, translation.reason)
+        for entry, translation in zip(stored, translations, strict=True)
+        if translation.offset is None
+    ]
+    for entry, reason in missing:
+        typer.echo(f"{entry.topic}-{entry.partition} at {entry.offset}: {reason}", err=True)
     return not missing

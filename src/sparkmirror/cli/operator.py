@@ -1,4 +1,7 @@
-"""`sparkmirror operator`: Strimzi's `KafkaMirrorMaker2` on Kubernetes, as pods of ours."""
+"""`sparkmirror operator`: Strimzi's `KafkaMirrorMaker2` as sparkmirror's pods.
+
+On Kubernetes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.errors import SetupError
 
 _LABELS = {"app.kubernetes.io/name": "sparkmirror-operator"}
-"""Labels of the operator's own pods, as the chart has them: mirrors' pods let these ask their REST interface."""
+"""Labels of the operator's own pods, as in the chart.
+
+Mirrors' pods let pods with these labels ask the REST interface.
+"""
 
 
 def operator(
@@ -37,11 +43,13 @@ def operator(
     log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
-    """Run Strimzi's KafkaMirrorMaker2 resources of a Kubernetes cluster, until stopped.
+    """Run the KafkaMirrorMaker2 resources of a Kubernetes cluster, until stopped.
 
-    It takes those with the annotation sparkmirror.io/class, and makes a deployment of sparkmirror serve for each.
+    Takes Strimzi's resources with the annotation sparkmirror.io/class, and makes a deployment of
+    sparkmirror serve for each.
 
-    Exit codes: 0 stopped, 2 the command line is wrong, 3 there is no Kubernetes, or it lacks Strimzi's resources.
+    Exit codes: 0 stopped, 2 the command line is wrong, 3 there is no Kubernetes, or it lacks
+    Strimzi's resources.
 
     Example: sparkmirror operator --image sparkmirror:latest -n kafka
     """
@@ -65,6 +73,6 @@ def operator(
         signal.signal(number, lambda *_: stop.set())
     if output is Format.JSON:
         print_line({"class": class_name, "image": image, "version": version, "namespaces": namespace or []})
-    # In a thread of its own: in the main one kopf would take our signals, and not hear of `stop`.
+    # In a thread of its own: in the main thread kopf would take this process's signals, and not hear of `stop`.
     with closing(Controller(turns.take)) as controller, ThreadPoolExecutor(1, "watch") as pool:
         pool.submit(watch, registry(controller, version), cluster_access, namespace or [], stop, health_port).result()

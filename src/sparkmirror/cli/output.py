@@ -1,4 +1,4 @@
-"""`-o json`: what a verb prints, for programs."""
+"""`-o json`: a verb's output for programs."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import typer
 
 
 class Format(StrEnum):
-    """How a verb prints what it found."""
+    """Format of a verb's output."""
 
     TEXT = "text"
     JSON = "json"
 
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="How to print it.")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
 
 
-def print_json(found: object) -> None:
-    """One value, on standard output."""
-    typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+def print_json(value: object) -> None:
+    """Print a single value on standard output."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def print_line(found: object) -> None:
-    """One value of many, on a line of its own."""
-    typer.echo(json.dumps(found, ensure_ascii=False))
+def print_line(value: object) -> None:
+    """Print a value on a line of its own, for verbs with many values."""
+    typer.echo(json.dumps(value, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""`sparkmirror pack`: the archive for Spark clusters whose workers have no sparkmirror."""
+"""`sparkmirror pack`: an archive for Spark workers without sparkmirror."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def pack(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The archive to write, such as sparkmirror.tar.gz.")],
     output: Output = Format.TEXT,
 ) -> None:
-    """Pack sparkmirror and what it needs for workers of the same Python version; print how to ship it.
+    """Pack sparkmirror and its libraries for workers of the same Python version.
+
+    Prints how to ship the archive.
 
     Exit codes: 0 written, 2 there is no such directory.
 
@@ -24,7 +26,7 @@ def pack(
     from sparkmirror.engine.pack import python_minor, settings_for, write_pack
 
     if not file.parent.is_dir():
-        raise ConfigError("there is no such directory", where=str(file.parent))
+        raise ConfigError("there is no such directory", origin=str(file.parent))
     count = write_pack(file)
     if output is Format.JSON:
         print_json(

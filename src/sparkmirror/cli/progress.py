@@ -1,4 +1,7 @@
-"""The live view: a table on a terminal, a line now and then elsewhere, or lines of JSON."""
+"""The live view: a table on a terminal; elsewhere lines of text or JSON.
+
+A line of text comes now and then.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,17 @@ if TYPE_CHECKING:
     from sparkmirror.engine.progress import FlowProgress
 
 _Moment = tuple[int, "FlowProgress"]
-"""Milliseconds since 1970, and what a flow's progress was then."""
+"""Milliseconds since 1970, and a flow's progress at this time."""
 
 _LINE_S = 10.0
 _MOST_PARKED = 5
 
 
 class ProgressView:
-    """Shows what a mirror reports, on standard error, or as JSON on standard output; a context manager."""
+    """View of a mirror's reports, a context manager.
+
+    Text goes to standard error, JSON to standard output.
+    """
 
     def __init__(self, output: Format = Format.TEXT) -> None:
         live = console.is_terminal and output is Format.TEXT and not as_json()
@@ -56,7 +62,7 @@ class ProgressView:
         if states != self._states or time.monotonic() >= self._line_at:
             self._line_at = time.monotonic() + _LINE_S
             self._states = states
-            self._say([*(one for one in self._unsaid if one[1].flow not in states), *now])
+            self._say([*(moment for moment in self._unsaid if moment[1].flow not in states), *now])
         else:
             self._unsaid = now
 
@@ -65,7 +71,7 @@ class ProgressView:
         try:
             for moment in moments if self._heard else ():
                 self._print(*moment)
-        except (OSError, SystemExit):  # the latter is rich's way: whoever read has gone, but copying goes on
+        except (OSError, SystemExit):  # rich raises SystemExit: the reader has gone, but copying goes on
             self._heard = False
 
 

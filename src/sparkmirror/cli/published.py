@@ -1,4 +1,4 @@
-"""The status that a running mirror published of a flow, if it is new enough to be shown."""
+"""The published status of a flow, if it is new enough to be shown."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from sparkmirror.engine.snapshot import Flow
 from sparkmirror.engine.status_topic import Status
 from sparkmirror.errors import ClusterUnreachable
 
-Stale = Annotated[float, typer.Option("--stale", min=1.0, help="Seconds after which what was published is too old.")]
+Stale = Annotated[float, typer.Option("--stale", min=1.0, help="Seconds after which a published status is too old.")]
 
 
 def fresh(flow: FlowConfig, status: Status, stale_s: float) -> tuple[Flow, float]:
-    """The flow and its age; raises `ClusterUnreachable` for nothing, or nothing new enough."""
+    """Return the flow and the age of its status in seconds.
+
+    Raises `ClusterUnreachable` if the status is missing or too old.
+    """
     age_s = status.age_s()
     if status.flow is None or age_s is None:
         why = "another version of sparkmirror published it" if status.left_out else "no mirror has published it"

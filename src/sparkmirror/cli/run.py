@@ -14,7 +14,7 @@ from sparkmirror.cli.logs import LogFormat, set_up_logging, use_format, warn
 from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
-from sparkmirror.cli.status_file import Status
+from sparkmirror.cli.status_file import RunStatus
 from sparkmirror.cli.watched_file import Taken, WatchedFile
 from sparkmirror.config import MirrorConfig
 from sparkmirror.engine.installed_spark import require_spark
@@ -69,21 +69,22 @@ def run(
     log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
-    """Mirror what FILE says, until stopped.
+    """Mirror as FILE says, until stopped.
 
-    A Strimzi resource that is changed is taken over while it runs; a line says what changed.
+    A Strimzi resource that is changed is taken over while the mirror runs; a line says what
+    changed.
 
-    Exit codes: 0 done or stopped, 1 something was not copied (--once), 2 the file is wrong,
-    3 a cluster can't be reached or can't be a target, or Spark is missing.
+    Exit codes: 0 done or stopped, 1 something was not copied (--once), 2 the file is wrong, 3 a
+    cluster can't be reached or can't be a target, or Spark is missing.
 
     Example: sparkmirror run mm2.properties --clusters backup
     """
     set_up_logging(verbose, log_format)
     if more_clusters and not clusters:
-        raise ConfigError("one file only; clusters go after --clusters", where="command line", key=more_clusters[0])
+        raise ConfigError("one file only; clusters go after --clusters", origin="command line", key=more_clusters[0])
     reading = read([file], secrets)
     wanted = wanted_clusters([*(clusters or ()), *(more_clusters or ())])
-    with Status(reading, status_file) as status:
+    with RunStatus(reading, status_file) as status:
         if reading.idle:
             warn(f"{reading.path}: {reading.idle}: nothing is run")
             return
@@ -101,7 +102,7 @@ def run(
 
             def show(flows: Sequence[FlowProgress]) -> None:
                 view.show(flows)
-                status.show(flows)
+                status.show(mirror.observer.snapshot)
 
             mirror = Mirror(config, once=once, use_lease=lease, on_progress=show)
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -138,21 +139,27 @@ def run(
 
 
 def load(file: str, clusters: list[str] | None, spark: list[str] | None = None, *, secrets: str | None) -> MirrorConfig:
-    """The file's model, with the command line's Spark settings over the file's."""
+    """Return the file's configuration.
+
+    The command line's Spark settings win over the file's.
+    """
     return explain(read([file], secrets), clusters=wanted_clusters(clusters), overrides=spark_overrides(spark))[0]
 
 
 def wanted_clusters(clusters: list[str] | None) -> list[str]:
-    """The aliases behind `--clusters`, however they were separated."""
+    """Return the aliases of `--clusters`, separated in any way."""
     return [alias for group in clusters or () for alias in group.replace(",", " ").split()]
 
 
 def spark_overrides(spark: list[str] | None) -> dict[str, str]:
-    """What `--spark` sets. Raises `ConfigError`."""
+    """Return the settings of `--spark`.
+
+    Raises `ConfigError`.
+    """
     settings = {}
     for setting in spark or ():
         key, equals, value = setting.partition("=")
         if not equals or not key.startswith("spark."):
-            raise ConfigError("write spark.KEY=VALUE", where="--spark", key=key)
+            raise ConfigError("write spark.KEY=VALUE", origin="--spark", key=key)
         settings[key] = value
     return settings

@@ -1,4 +1,4 @@
-"""`sparkmirror schemas`: whether the schema ids in records mean the same at the target (`check`)."""
+"""`sparkmirror schemas check`: do schema ids mean the same at the target?"""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from sparkmirror.config.model import RegistryConfig, SchemasConfig
 from sparkmirror.config.schema_settings import SCHEMAS, Side
 from sparkmirror.config.values import HttpUrl
 from sparkmirror.errors import ConfigError
-from sparkmirror.schemas import Check, CheckedId, CheckedPart, Registry, Verdict, check_flow
+from sparkmirror.schemas import CheckedId, CheckedPart, Registry, SchemaCheck, SchemaVerdict, check_flow
 
 schemas = typer.Typer(no_args_is_help=True, help="Schema ids in records, and schema registries.")
 
 PLACES = 20
 WIDE = 500
-"""Columns."""
+"""Width in columns without a terminal."""
 _EXIT_DIFFERS = 1
 _TOLD_EVERY_S = 5.0
-_COLOURS = {Verdict.EQUAL: "green", Verdict.NOT_CHECKED: "yellow"}
+_COLOURS = {SchemaVerdict.EQUAL: "green", SchemaVerdict.NOT_CHECKED: "yellow"}
 
 
 class At(StrEnum):
-    """Whose logs are read."""
+    """Cluster whose logs are read."""
 
     SOURCE = "source"
     TARGET = "target"
@@ -44,7 +44,7 @@ class At(StrEnum):
 
 @schemas.callback()
 def verbs() -> None:
-    """There may be more than one of them."""
+    """Keep `check` a verb of its own: further verbs may follow."""
 
 
 @schemas.command()
@@ -73,11 +73,12 @@ def check(
     output: Output = Format.TEXT,
     log_format: LogFormat = None,
 ) -> None:
-    """Find schema ids in records that don't lead to an equal schema at the target's registry.
+    """Find schema ids in records without an equal schema at the target's registry.
 
-    Keys and values are looked at; both registries are asked by Confluent's API. Exit codes: 0 all ids lead to
-    an equal schema, 1 one does not, 2 the file or the command line is wrong, 3 a cluster or a registry can't be
-    reached.
+    Looks at keys and values, and asks both registries by Confluent's API.
+
+    Exit codes: 0 all ids lead to an equal schema, 1 one does not, 2 the file or the command line is
+    wrong, 3 a cluster or a registry can't be reached.
 
     Example: sparkmirror schemas check mm2.properties --topics orders.*
     """
@@ -86,40 +87,43 @@ def check(
     chosen = chosen_topics(topics) if topics else None
     flows = chosen_flows(config, flow)
     asked = [
-        (one, _registry(config, one, "source", source_registry), _registry(config, one, "target", target_registry))
-        for one in flows
+        (each, _registry(config, each, "source", source_registry), _registry(config, each, "target", target_registry))
+        for each in flows
     ]
     checks = [
         check_flow(
-            one, source, target, chosen=chosen, at=at.value, places=0 if whole else sample, tell=_progress(one, whole)
+            each, source, target, chosen=chosen, at=at.value, places=0 if whole else sample, tell=_progress(each, whole)
         )
-        for one, source, target in asked
+        for each, source, target in asked
     ]
     if output is Format.JSON:
-        print_json([_as_json(one) for one in checks])
+        print_json([_as_json(flow_check) for flow_check in checks])
     else:
         _print(checks)
-    if any(one.differs for one in checks):
+    if any(flow_check.differs for flow_check in checks):
         raise typer.Exit(_EXIT_DIFFERS)
 
 
 def _registry(config: MirrorConfig, flow: FlowConfig, side: Side, url: str) -> Registry:
-    """The registry of the file, at the command line's address if it has one. Raises `ConfigError`."""
-    found: RegistryConfig = getattr(config.schemas.get(flow.name, SchemasConfig()), side)
+    """Return the file's registry, at the command line's address if given.
+
+    Raises `ConfigError`.
+    """
+    registry: RegistryConfig = getattr(config.schemas.get(flow.name, SchemasConfig()), side)
     if url:
         try:
-            found = found.model_copy(update={"url": HttpUrl().parse(url)})
+            registry = registry.model_copy(update={"url": HttpUrl().parse(url)})
         except ValueError as error:
-            raise ConfigError(str(error), where=f"--{side}-registry") from None
-    if not found.url:
+            raise ConfigError(str(error), origin=f"--{side}-registry") from None
+    if not registry.url:
         key = f"{SCHEMAS}{side}.url"
         reason = f"is missing: write {key} = http://host:8081, or say --{side}-registry"
-        raise ConfigError(reason, where=config.path, key=key)
-    return Registry(found, side)
+        raise ConfigError(reason, origin=config.path, key=key)
+    return Registry(registry, side)
 
 
 def _progress(flow: FlowConfig, whole: bool) -> Callable[[int, int], None]:
-    """A line every few seconds."""
+    """Return a function that prints a line of progress every few seconds."""
     last = time.monotonic()
     what = "offsets" if whole else "places"
 
@@ -132,12 +136,12 @@ def _progress(flow: FlowConfig, whole: bool) -> Callable[[int, int], None]:
     return tell
 
 
-def _as_json(one: Check) -> dict[str, object]:
+def _as_json(flow_check: SchemaCheck) -> dict[str, object]:
     return {
-        "flow": one.flow,
-        "resolves": not one.differs,
-        "topics": one.topics,
-        "unread": one.unread,
+        "flow": flow_check.flow,
+        "resolves": not flow_check.differs,
+        "topics": flow_check.topics,
+        "unread": flow_check.unread,
         "parts": [
             {
                 "topic": part.topic,
@@ -148,60 +152,60 @@ def _as_json(one: Check) -> dict[str, object]:
                 "doubt": part.doubt,
                 "ids": [_id_as_json(each) for each in part.ids],
             }
-            for part in one.parts
+            for part in flow_check.parts
         ],
     }
 
 
-def _id_as_json(one: CheckedId) -> dict[str, object]:
+def _id_as_json(checked: CheckedId) -> dict[str, object]:
     return {
-        "id": one.id.text,
-        "kind": one.id.kind.value,
-        "records": one.records,
-        "partition": one.partition,
-        "offset": one.offset,
-        "verdict": one.comparison.verdict.value,
-        "type": one.comparison.type,
-        "subjects": list(one.comparison.subjects),
-        "detail": one.comparison.detail,
+        "id": checked.id.text,
+        "kind": checked.id.kind.value,
+        "records": checked.records,
+        "partition": checked.partition,
+        "offset": checked.offset,
+        "verdict": checked.comparison.verdict.value,
+        "type": checked.comparison.type,
+        "subjects": list(checked.comparison.subjects),
+        "detail": checked.comparison.detail,
     }
 
 
-def _print(checks: list[Check]) -> None:
-    # Where it isn't read on a terminal a line stays a line.
+def _print(checks: list[SchemaCheck]) -> None:
+    # Without a terminal a line must stay a line.
     out = Console(width=None if sys.stdout.isatty() else WIDE)
     table = _table(checks)
     if table.row_count:
         out.print(table)
-    for one in checks:
-        for topic, words in one.unread.items():
-            warn(f"flow {one.flow}: {topic}: {words}")
-        for part in one.parts:
+    for flow_check in checks:
+        for topic, words in flow_check.unread.items():
+            warn(f"flow {flow_check.flow}: {topic}: {words}")
+        for part in flow_check.parts:
             if part.doubt:
                 words = f"{part.topic}: these may be no schema ids: of its {part.field}s {part.doubt}"
-                out.print(f"{one.flow}: {words}", markup=False, highlight=False)
-        if one.strange:
-            warn(f"flow {one.flow}: the source's registry knows none of the ids: is it the right one?")
-        out.print(_summary(one), highlight=False)
+                out.print(f"{flow_check.flow}: {words}", markup=False, highlight=False)
+        if flow_check.strange:
+            warn(f"flow {flow_check.flow}: the source's registry knows none of the ids: is it the right one?")
+        out.print(_summary(flow_check), highlight=False)
 
 
-def _table(checks: list[Check]) -> Table:
+def _table(checks: list[SchemaCheck]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("flow", "topic", "field", "id", "records", "of", "subjects", "verdict", "why"):
         table.add_column(column, justify="right" if column in {"records", "of"} else "left", overflow="fold")
-    for one in checks:
-        for part in one.parts:
+    for flow_check in checks:
+        for part in flow_check.parts:
             for each in part.ids:
-                table.add_row(*_row(one, part, each))
+                table.add_row(*_row(flow_check, part, each))
     return table
 
 
-def _row(one: Check, part: CheckedPart, each: CheckedId) -> tuple[str, ...]:
+def _row(flow_check: SchemaCheck, part: CheckedPart, each: CheckedId) -> tuple[str, ...]:
     verdict = each.comparison.verdict
     colour = "yellow" if part.doubt else _COLOURS.get(verdict, "red")
     word = "unsure" if part.doubt else verdict.value
     return (
-        escape(one.flow),
+        escape(flow_check.flow),
         escape(part.topic),
         part.field,
         escape(each.id.text),
@@ -213,15 +217,15 @@ def _row(one: Check, part: CheckedPart, each: CheckedId) -> tuple[str, ...]:
     )
 
 
-def _summary(one: Check) -> str:
-    sure = [part for part in one.parts if part.ids and not part.doubt]
+def _summary(flow_check: SchemaCheck) -> str:
+    sure = [part for part in flow_check.parts if part.ids and not part.doubt]
     ids = {each.id: each for part in sure for each in part.ids}
     wrong = sum(not each.resolves for each in ids.values())
-    asked = sum(each.comparison.verdict is not Verdict.NOT_CHECKED for each in ids.values())
-    records = sum(part.records for part in one.parts)
-    colour = "red" if one.differs else "green"
+    asked = sum(each.comparison.verdict is not SchemaVerdict.NOT_CHECKED for each in ids.values())
+    records = sum(part.records for part in flow_check.parts)
+    colour = "red" if flow_check.differs else "green"
     words = f"{wrong} of {asked} ids don't lead to an equal schema" if wrong else f"{asked} ids lead to an equal schema"
     unasked = f", {len(ids) - asked} not checked" if len(ids) > asked else ""
-    topics = f"{len({part.topic for part in sure})} of {one.topics} topics have ids"
+    topics = f"{len({part.topic for part in sure})} of {flow_check.topics} topics have ids"
     outcome = f"[{colour}]{words}[/{colour}]{unasked}"
-    return f"{escape(one.flow)}: {outcome}; {topics}, {records:,} keys and values were looked at"
+    return f"{escape(flow_check.flow)}: {outcome}; {topics}, {records:,} keys and values were looked at"

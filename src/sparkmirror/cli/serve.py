@@ -33,10 +33,11 @@ def serve(
     log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
-    """Answer Kafka Connect's REST interface and run MirrorMaker 2's connectors, until stopped.
+    """Run MirrorMaker 2's connectors with Kafka Connect's REST interface.
 
-    Each process answers /metrics and the live page, /page/, for itself beside it, to the same people; with
-    --metrics-port also on a port of its own, with /health and /ready.
+    Runs until stopped. Each process answers /metrics and the live page, /page/, for itself beside
+    the interface, to the same people; with --metrics-port also on a port of its own, with /health
+    and /ready.
 
     Connectors are put as with a Connect worker: curl -X PUT -H "Content-Type: application/json"
     --data @mm2-msc.json http://localhost:8083/connectors/mm2-msc/config
@@ -61,7 +62,7 @@ def serve(
 
     from sparkmirror.connect.server import ConnectServer
     from sparkmirror.connect.worker import ConnectWorker
-    from sparkmirror.formats.connect import Worker as WorkerFile
+    from sparkmirror.formats.connect import WorkerSettings as WorkerFile
     from sparkmirror.page.access import on_loopback
     from sparkmirror.page.controls import FlowControls
     from sparkmirror.page.router import page_router
@@ -93,5 +94,7 @@ def serve(
             ),
         ):
             if output is Format.JSON:
-                print_line({"worker_id": config.worker_id, "listeners": [one.url for one in config.listeners]})
+                print_line(
+                    {"worker_id": config.worker_id, "listeners": [listener.url for listener in config.listeners]}
+                )
             stopped.wait()

@@ -1,4 +1,7 @@
-"""`sparkmirror status`: a line for each flow, as the running mirror published it at the flow's target."""
+"""`sparkmirror status`: a line for each flow of the running mirror.
+
+Reads the status that the mirror publishes at the flow's target.
+"""
 
 from __future__ import annotations
 
@@ -24,26 +27,30 @@ def status(
     file: File,
     flow: Flow = None,
     watch: Annotated[bool, typer.Option("--watch", help="Go on until stopped, every 5 s.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="For health checks: the exit code tells.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="For health checks: exit with 1 if a flow is unhealthy.")
+    ] = False,
     stale: Annotated[
-        float, typer.Option("--stale", min=1.0, help="Seconds after which what is shown is too old.")
+        float, typer.Option("--stale", min=1.0, help="Seconds after which a published status is too old.")
     ] = 60,
     clusters: Clusters = None,
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Show what the running mirror is at, from anywhere that can read the target.
+    """Show the state of a running mirror's flows.
 
-    --check takes a flow for unhealthy that is held up, incomplete or joining (it waits for its lease or a
-    cluster), of which a partition is parked, or of which something was lost since the process took charge.
-    Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong,
-    3 the target can't be reached, or nothing was published for longer than --stale seconds.
+    Works wherever the target can be read. With --check a flow is unhealthy if it is held up,
+    incomplete or joining (it waits for its lease or a cluster), if a partition is parked, or if
+    something was lost since the process took charge.
+
+    Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
+    the target can't be reached, or nothing was published for longer than --stale seconds.
 
     Example: sparkmirror status mm2.properties --check
     """
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
     while True:
-        shown = [fresh(one, read_status(one), stale) for one in flows]
+        shown = [fresh(each, read_status(each), stale) for each in flows]
         if output is Format.TEXT:
             for now, age_s in shown:
                 typer.echo(plain(line(now, age_s)))
@@ -57,19 +64,24 @@ def status(
 
 
 def is_healthy(flow: snapshot.Flow) -> bool:
-    """Neither held up nor incomplete nor waiting for its lease; nothing is parked, and nothing was lost of late."""
+    """Return True if a flow is healthy.
+
+    A healthy flow is neither held up nor incomplete nor waiting for its lease; no partition is parked, and nothing
+    was lost since the process took charge.
+    """
     return flow.state not in UNHEALTHY and not flow.parked and not lost(flow)
 
 
 def lost(flow: snapshot.Flow) -> int:
-    """Losses since the process that works on the flow took charge."""
+    """Return the number of losses since the flow's process took charge."""
     return sum(loss.entries for loss in flow.losses if loss.is_loss)
 
 
 def progress(flow: snapshot.Flow) -> float | None:
-    """How much of what is at the source is copied, 0 to 1; None where the lag is not known.
+    """Return the copied share of the source's records, 0 to 1.
 
-    By the partitions' positions: a restart of the mirror does not change it.
+    `None` if the lag is not known. The share follows from the partitions' positions, so a restart of the mirror does
+    not change it.
     """
     if flow.lag is None:
         return None
@@ -79,17 +91,17 @@ def progress(flow: snapshot.Flow) -> float | None:
 
 
 def _copied(partition: Partition) -> int:
-    """Offsets that are copied of those that are at the source."""
+    """Return how many of the source's present offsets are copied."""
     if partition.position is None:
         return 0
     if partition.start is not None:
         return max(partition.position - partition.start, 0)
-    # Its start is looked at only while it lags; at the target there are as many offsets as were copied.
+    # The mirror reads a partition's start only while the partition lags; the target has as many offsets as were copied.
     return min(partition.position, partition.position if partition.downstream is None else partition.downstream)
 
 
 def first_reason(flow: snapshot.Flow) -> str:
-    """Why the flow is at this, in one line."""
+    """Return the reason of the flow's state, in one line."""
     if flow.reason:
         return flow.reason
     if not flow.parked:
@@ -100,7 +112,7 @@ def first_reason(flow: snapshot.Flow) -> str:
 
 
 def line(flow: snapshot.Flow, age_s: float) -> str:
-    """One line, as gh-ost has it."""
+    """Return the flow's status in one line, like gh-ost's status line."""
     done, reason = progress(flow), first_reason(flow)
     parts = [
         f"{flow.flow}: {flow.state}" + (f" ({reason})" if reason else ""),
@@ -120,7 +132,7 @@ def line(flow: snapshot.Flow, age_s: float) -> str:
 
 
 def row(flow: snapshot.Flow, age_s: float) -> dict[str, object]:
-    """The same for programs."""
+    """Return the flow's status for programs."""
     return {
         "flow": flow.flow,
         "age_s": round(age_s, 1),

@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sparkmirror.config import MirrorConfig
 from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.formats import Reading
-from sparkmirror.formats.strimzi_status import StatusFile
+from sparkmirror.formats.strimzi_status import FlowStatus, StatusFile
 
 if TYPE_CHECKING:
-    from sparkmirror.engine.progress import FlowProgress
+    from sparkmirror.engine.snapshot import Flow, Snapshot
 
 
-class Status:
-    """A context manager; without a path it does nothing."""
+class RunStatus:
+    """Writer of the status file, a context manager.
+
+    Does nothing without a path.
+    """
 
     def __init__(self, reading: Reading, path: str | None) -> None:
         if path is not None and not reading.resources:
-            raise ConfigError(f"is for Strimzi's resources, and {reading.path} is none", where="--status-file")
+            raise ConfigError(f"is for Strimzi's resources, and {reading.path} is none", origin="--status-file")
         self._file = StatusFile(path, reading.resources) if path is not None else None
 
     def __enter__(self) -> Self:
         return self
 
     def runs(self, config: MirrorConfig) -> None:
-        """Take what the file came to."""
+        """Take the configuration that the file results in."""
         if self._file is not None:
             self._file.tasks = {flow.name: flow.tasks_max for flow in config.flows}
 
     def changes(self, reading: Reading, config: MirrorConfig) -> None:
-        """Take what the file, which was changed while it runs, came to."""
+        """Take the configuration of a file that was changed during the run."""
         if self._file is not None:
             self._file.resources = reading.resources
         self.runs(config)
 
-    def show(self, flows: Sequence[FlowProgress]) -> None:
-        """Take the newest progress of all flows."""
-        if self._file is not None:
-            self._file.show(flows)
+    def show(self, snapshot: Callable[[], Snapshot]) -> None:
+        """Write the present status, if a write is due."""
+        if self._file is not None and self._file.is_due:
+            self._file.show([_status(flow) for flow in snapshot().flows])
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -48,3 +51,16 @@ class Status:
         if self._file is not None:
             problem = str(error) if isinstance(error, SparkMirrorError) else kind.__name__ if kind else ""
             self._file.ended(problem, kind.__name__ if kind else "")
+
+
+def _status(flow: Flow) -> FlowStatus:
+    return FlowStatus(
+        flow=flow.flow,
+        state=": ".join(filter(None, (flow.state.value, flow.reason))),
+        partitions=sum(len(topic.partitions) for topic in flow.topics),
+        parked=(
+            *(f"{topic.topic}-{partition.partition}: {partition.reason}" for topic, partition in flow.parked),
+            *(f"{topic.topic}: {topic.refused}" for topic in flow.topics if topic.refused),
+        ),
+        failing=tuple(f"{duty.duty}: {duty.failing}" for duty in flow.duties if duty.failing),
+    )

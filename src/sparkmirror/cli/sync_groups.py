@@ -30,28 +30,28 @@ def sync_groups(
         str,
         typer.Option("--propertiesFilePath", "-pfp", help="The target cluster: bootstrap servers, stores, passwords."),
     ] = DEFAULT_FILE,
-    mtls: Annotated[bool, typer.Option("--mTLSEnable", "-mtls", help="TLS, and a certificate of ours.")] = False,
+    mtls: Annotated[bool, typer.Option("--mTLSEnable", "-mtls", help="TLS, with a client certificate.")] = False,
     tls: Annotated[bool, typer.Option("--sslEnable", "-ssl", help="TLS.")] = False,
     policy: Annotated[
-        str, typer.Option("--replicationPolicyClass", "-rpc", help="As MirrorMaker 2 uses it.", show_default=False)
+        str, typer.Option("--replicationPolicyClass", "-rpc", help="MirrorMaker 2's setting.", show_default=False)
     ] = DEFAULT_POLICY,
     separator: Annotated[
-        str, typer.Option("--replicationPolicySeparator", "-rps", help="As MirrorMaker 2 uses it.")
+        str, typer.Option("--replicationPolicySeparator", "-rps", help="MirrorMaker 2's setting.")
     ] = ".",
     interval_s: Annotated[
-        int, typer.Option("--interval", "-int", min=1, metavar="SEC", help="From one sync to the next.")
+        int, typer.Option("--interval", "-int", min=1, metavar="SEC", help="Seconds between two syncs.")
     ] = DEFAULT_INTERVAL_S,
     run_for_s: Annotated[
-        int, typer.Option("--runFor", "-rf", min=0, metavar="SEC", help="After that long it exits; 0: never.")
+        int, typer.Option("--runFor", "-rf", min=0, metavar="SEC", help="Seconds until the program exits; 0: never.")
     ] = 0,
     topic: Annotated[str | None, typer.Option("--topic", "-t", hidden=True)] = None,
     output: Output = Format.TEXT,
     log_format: LogFormat = None,
 ) -> None:
-    """Set a group's offsets at the target to what its checkpoints say, again and again.
+    """Set groups' offsets at the target by their checkpoints, again and again.
 
-    For a MirrorMaker 2 that writes checkpoints without sync.group.offsets.enabled; sparkmirror run needs none of it.
-    Only groups without members are set, and never back.
+    For a MirrorMaker 2 that writes checkpoints without sync.group.offsets.enabled; sparkmirror run
+    needs none of it. Sets only groups without members, and never sets offsets back.
 
     Example: sparkmirror sync-groups -cgi mm2TestConsumer1 -src msksource -pfp consumer.properties -mtls
 
@@ -78,8 +78,8 @@ def _print_turn(turn: GroupTurn) -> None:
             "time_ms": int(time.time() * 1000),
             "group": turn.group,
             "state": turn.state,
-            "updated": [{**where._asdict(), "offset": one.offset} for where, one in turn.updated.items()],
-            "refused": [{**where._asdict(), "error": error} for where, error in turn.refused.items()],
+            "updated": [{**tp._asdict(), "offset": position.offset} for tp, position in turn.updated.items()],
+            "refused": [{**tp._asdict(), "error": error} for tp, error in turn.refused.items()],
             "error": turn.error,
         }
     )

@@ -1,4 +1,4 @@
-"""`sparkmirror top`: flows, topics, the worst partitions and how work is spread over tasks, full screen."""
+"""`sparkmirror top`: flows, topics, the worst partitions and tasks, full screen."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 from sparkmirror.errors import ClusterUnreachable
 
 WIDE, TALL = 500, 60
-"""Columns and lines of the one print where there is no terminal."""
+"""Columns and lines of the print without a terminal."""
 _LEAST = 3
-"""Lines that each table has."""
+"""Fewest lines of each table."""
 
 Row = dict[str, object]
 
 
 class Sort(StrEnum):
-    """The column that topics are sorted by."""
+    """Column that topics are sorted by."""
 
     LAG = "lag"
     RATE = "rate"
@@ -48,7 +48,7 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A flow as it was read, or why it was not."""
+    """A flow as it was read, or the reason why it was not read."""
 
     flow: str
     now: snapshot.Flow | None
@@ -62,11 +62,11 @@ class View:
 
     sort: Sort = Sort.LAG
     first: int = 0
-    """The topic that is shown at the top."""
+    """Index of the topic at the top of the screen."""
     ended: bool = False
 
     def press(self, key: str, topics: int) -> None:
-        """Take a key: `q` ends, `s` sorts by the next column, arrows go through the topics."""
+        """Take a key: `q` ends, `s` sorts by the next column, arrows scroll the topics."""
         if key in ("q", "end"):
             self.ended = True
         elif key == "s":
@@ -85,12 +85,13 @@ def top(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Watch flows, topics, the worst partitions and tasks, full screen; q ends it.
+    """Watch flows, topics, the worst partitions and tasks, full screen; q ends.
 
-    s sorts topics by the next of lag, rate, state and name; arrows go through them. Where it isn't on a
-    terminal, and with -o json, it prints once what there is.
-    Exit codes: 0 shown, 2 the file is wrong, 3 the target can't be reached, or nothing was published
-    for longer than --stale seconds.
+    s sorts topics by the next of lag, rate, state and name; arrows scroll the topics. Without a
+    terminal, and with -o json, prints the present state once.
+
+    Exit codes: 0 shown, 2 the file is wrong, 3 the target can't be reached, or nothing was
+    published for longer than --stale seconds.
 
     Example: sparkmirror top mm2.properties
     """
@@ -108,7 +109,10 @@ def top(
 
 
 def watch(flows: Sequence[FlowConfig], stale_s: float, keys: Keys) -> None:
-    """Draw until `q` is pressed; flows that can't be read for a while are said to be so."""
+    """Draw until `q` is pressed.
+
+    A flow that can't be read for a while is shown with the reason.
+    """
     view, console, due = View(), Console(), 0.0
     shown: list[Shown] = []
     with Live(console=console, screen=True, auto_refresh=False) as live:
@@ -129,7 +133,7 @@ def _read(flow: FlowConfig, stale_s: float) -> Shown:
 
 
 def drawn(shown: Sequence[Shown], view: View, height: int) -> Group:
-    """The whole screen, in at most so many lines."""
+    """Return the whole screen, in at most `height` lines."""
     left = height - len(shown) - 6
     lines = max(left // 2, _LEAST), max(left // 4 - 1, _LEAST), max(left // 4 - 1, _LEAST)
     head = Text(f"sparkmirror top, topics by {view.sort}; q ends, s sorts, arrows move", style="dim")
@@ -170,43 +174,49 @@ def _rank(row: Row, sort: Sort) -> tuple[object, ...]:
 
 
 def _number(value: object) -> float:
-    """Sort unknown figures first."""
+    """Return a figure for sorting; unknown figures come first."""
     return float(value) if isinstance(value, int | float) else float("inf")
 
 
 def worst_partitions(shown: Iterable[Shown]) -> list[Row]:
-    """Those that are parked, then those that lag most; without those that have caught up."""
+    """Return the parked partitions, then the partitions with the most lag.
+
+    Leaves out partitions without lag.
+    """
     rows: list[Row] = [
         {
             "flow": each.flow,
-            "partition": f"{topic.topic}-{one.partition}",
-            "state": one.state,
-            "lag": one.lag,
-            "lag_s": one.lag_s,
-            "records_per_s": round(one.records_per_s, 1),
-            "task": one.task,
-            "reason": one.reason,
+            "partition": f"{topic.topic}-{partition.partition}",
+            "state": partition.state,
+            "lag": partition.lag,
+            "lag_s": partition.lag_s,
+            "records_per_s": round(partition.records_per_s, 1),
+            "task": partition.task,
+            "reason": partition.reason,
         }
         for each in shown
         if each.now is not None
         for topic in each.now.topics
-        for one in topic.partitions
-        if one.lag != 0 or one.state is PartitionState.PARKED
+        for partition in topic.partitions
+        if partition.lag != 0 or partition.state is PartitionState.PARKED
     ]
     return sorted(rows, key=lambda row: (row["state"] != PartitionState.PARKED, -_number(row["lag"])))
 
 
 def tasks(shown: Iterable[Shown]) -> list[Row]:
-    """The Spark tasks, the busiest first; `share` is of the flow's records a second, 1.0 being an even one."""
+    """Return the Spark tasks, the busiest first.
+
+    `share` compares a task's records a second with an even spread over the flow's tasks: 1.0 is even.
+    """
     rows: list[Row] = []
     for each in shown:
         if each.now is None:
             continue
         rate, lag = defaultdict[int | None, float](float), defaultdict[int | None, int](int)
         for topic in each.now.topics:
-            for one in topic.partitions:
-                rate[one.task] += one.records_per_s
-                lag[one.task] += one.lag or 0
+            for partition in topic.partitions:
+                rate[partition.task] += partition.records_per_s
+                lag[partition.task] += partition.lag or 0
         even = sum(rate[pump.task] for pump in each.now.pumps) / max(len(each.now.pumps), 1)
         rows += [
             {
@@ -226,7 +236,7 @@ def tasks(shown: Iterable[Shown]) -> list[Row]:
 
 
 def as_json(shown: Shown) -> Row:
-    """A flow with its topics, worst partitions and tasks."""
+    """Return a flow with its topics, worst partitions and tasks."""
     flow, age_s = shown.now, shown.age_s
     if flow is None:
         return {"flow": shown.flow, "trouble": shown.trouble}

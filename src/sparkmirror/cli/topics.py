@@ -1,4 +1,7 @@
-"""`sparkmirror topics`: what each is at, and which ones' writers have moved to the target (`done`, `undo`)."""
+"""`sparkmirror topics`: the topics' states, and the end of a migration.
+
+`done` says that the writers of topics have moved to the target; `undo` takes this back.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,9 @@ def done(
 ) -> None:
     """Say that the writers of topics have moved to the target.
 
-    Where the topics end at the source is noted: the mirror, running or not, copies them up to there
-    and then leaves them alone. What the writers write to the copies is no loss, and verify compares
-    up to the noted ends.
+    Notes the topics' ends at the source: the mirror, running or not, copies up to these ends and
+    then leaves the topics alone. Records that the writers write to the copies are no loss, and
+    verify compares up to the noted ends.
 
     Exit codes: 0 said, 2 the file or the command line is wrong, 3 a cluster can't be reached.
 
@@ -47,17 +50,17 @@ def done(
     """
     chosen = chosen_topics(names)
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
-    told = [{"flow": one.name, **moved._asdict()} for one in flows for moved in say_moved(one, chosen)]
+    told = [{"flow": each.name, **moved._asdict()} for each in flows for moved in say_moved(each, chosen)]
     if not told:
-        raise ConfigError("no topic that is copied matches", where="--topics", key=names)
+        raise ConfigError("no topic that is copied matches", origin="--topics", key=names)
     if output is Format.JSON:
         print_json(told)
         return
-    for one in told:
-        ends = ", ".join(f"{partition}: {end:,}" for partition, end in sorted(one["ends"].items()))
-        typer.echo(f"{one['flow']}: {one['topic']} is copied up to its end, then left alone (partition: offset {ends})")
-        if one["expected"]:
-            typer.echo(f"{one['flow']}: {one['topic']}: {one['expected']} entries of the loss ledger are no losses now")
+    for row in told:
+        ends = ", ".join(f"{partition}: {end:,}" for partition, end in sorted(row["ends"].items()))
+        typer.echo(f"{row['flow']}: {row['topic']} is copied up to its end, then left alone (partition: offset {ends})")
+        if row["expected"]:
+            typer.echo(f"{row['flow']}: {row['topic']}: {row['expected']} entries of the loss ledger are no losses now")
 
 
 @topics.command()
@@ -77,18 +80,18 @@ def undo(
     """
     chosen = chosen_topics(names)
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
-    told = [{"flow": one.name, "topic": topic} for one in flows for topic in take_back(one, chosen)]
+    told = [{"flow": each.name, "topic": topic} for each in flows for topic in take_back(each, chosen)]
     if not told:
-        raise ConfigError("no topic that was said to be done matches", where="--topics", key=names)
+        raise ConfigError("no topic that was said to be done matches", origin="--topics", key=names)
     if output is Format.JSON:
         print_json(told)
         return
-    for one in told:
-        typer.echo(f"{one['flow']}: {one['topic']} is copied on")
+    for row in told:
+        typer.echo(f"{row['flow']}: {row['topic']} is copied on")
 
 
 KEYS = ("topic", "target_topic", "partitions", "parked", "lag", "records_per_s", "state", "reason")
-"""The columns of `topics list`."""
+"""Columns of `topics list`."""
 
 
 @topics.command("list")
@@ -100,7 +103,7 @@ def list_topics(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """List the topics that are copied: partitions, state, lag and rate.
+    """List the copied topics: partitions, state, lag and rate.
 
     Exit codes: 0 whatever it lists, 2 the file is wrong, 3 the target can't be reached, or nothing
     was published for longer than --stale seconds.
@@ -108,17 +111,17 @@ def list_topics(
     Example: sparkmirror topics list mm2.properties
     """
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
-    shown = [fresh(one, read_status(one), stale) for one in flows]
+    shown = [fresh(each, read_status(each), stale) for each in flows]
     print_rows(shown, rows, tuple(key.upper().replace("_", "-") for key in KEYS), cells, output)
 
 
 def cells(row: dict[str, object]) -> tuple[str, ...]:
-    """The row's columns as text; `-` is not known."""
+    """Return the row's columns as text; unknown values are `-`."""
     return tuple("-" if row[key] is None else str(row[key]) for key in KEYS)
 
 
 def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:
-    """A row for each topic."""
+    """Return a row for each topic."""
     return [
         {
             "flow": flow.flow,
@@ -126,36 +129,39 @@ def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:
             "topic": topic.topic,
             "target_topic": topic.target_topic,
             "partitions": len(topic.partitions),
-            "parked": sum(one.state is PartitionState.PARKED for one in topic.partitions),
+            "parked": sum(partition.state is PartitionState.PARKED for partition in topic.partitions),
             "lag": _lag(topic),
-            "records_per_s": round(sum(one.records_per_s for one in topic.partitions), 1),
+            "records_per_s": round(sum(partition.records_per_s for partition in topic.partitions), 1),
             "state": state(topic),
-            "reason": topic.refused or next((one.reason for one in topic.partitions if one.reason), ""),
+            "reason": topic.refused or next((each.reason for each in topic.partitions if each.reason), ""),
         }
         for topic in flow.topics
     ]
 
 
 def state(topic: snapshot.Topic) -> str:
-    """In a word; of the partitions' states the worst."""
+    """Return the topic's state in a word: the worst of the partitions' states."""
     if topic.refused or topic.gone or topic.released:
         return "refused" if topic.refused else "gone" if topic.gone else "released"
-    there = {one.state for one in topic.partitions}
+    there = {partition.state for partition in topic.partitions}
     worst = (PartitionState.PARKED, PartitionState.UNKNOWN, PartitionState.WAITING, PartitionState.PAUSED)
-    return next((one.value for one in (*worst, PartitionState.RUNNING) if one in there), PartitionState.DONE.value)
+    return next((each.value for each in (*worst, PartitionState.RUNNING) if each in there), PartitionState.DONE.value)
 
 
 def _lag(topic: snapshot.Topic) -> int | None:
-    known = [one.lag for one in topic.partitions if one.lag is not None]
+    known = [partition.lag for partition in topic.partitions if partition.lag is not None]
     return sum(known) if len(known) == len(topic.partitions) else None
 
 
 def chosen_topics(names: str) -> Callable[[str], bool]:
-    """Tell whether `--topics` chooses a topic. Raises `ConfigError` if it names none, or is no list of patterns."""
+    """Return the test whether `--topics` chooses a topic.
+
+    Raises `ConfigError` if `names` is empty or no list of patterns.
+    """
     patterns = [pattern.strip() for pattern in names.split(",") if pattern.strip()]
     if not patterns:
-        raise ConfigError("name the topics", where="--topics", key=names)
+        raise ConfigError("name the topics", origin="--topics", key=names)
     try:
         return NamePatterns(patterns).accepts
     except ValueError as error:
-        raise ConfigError(str(error), where="--topics") from error
+        raise ConfigError(str(error), origin="--topics") from error

@@ -1,4 +1,4 @@
-"""`sparkmirror verify`: compare what was copied, record by record where it must be."""
+"""`sparkmirror verify`: source and target compared, record by record where needed."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def verify(
     from_offset: Annotated[int | None, typer.Option(min=0, help="Source offset to begin at.")] = None,
     to_offset: Annotated[int | None, typer.Option(min=0, help="Source offset to end before.")] = None,
     from_time: Annotated[
-        str | None, typer.Option(metavar="ISO", help="Begin where records are this late, as 2026-01-31T12:00:00Z.")
+        str | None, typer.Option(metavar="ISO", help="Timestamp to begin at, as 2026-01-31T12:00:00Z.")
     ] = None,
-    to_time: Annotated[str | None, typer.Option(metavar="ISO", help="End where records are this late.")] = None,
+    to_time: Annotated[str | None, typer.Option(metavar="ISO", help="Timestamp to end before.")] = None,
     sample: Annotated[
         float | None, typer.Option(metavar="FRACTION", help="Compare this share of the ranges, chosen at random.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the sample: the same seed chooses the same ranges.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sample: the same seed chooses the same ranges.")] = 0,
     resume: Annotated[
         Path | None, typer.Option(metavar="JOURNAL", help="Note finished ranges there, and skip those noted before.")
     ] = None,
@@ -58,7 +58,7 @@ def verify(
     allow_behind: Annotated[
         int,
         typer.Option(
-            min=0, metavar="N", help="So many records may be not copied yet, of all that were there at the start."
+            min=0, metavar="N", help="Records that may be not copied yet, of all that were there at the start."
         ),
     ] = 0,
     output: Annotated[Format, typer.Option("--output", "-o", help="JSON comes as lines.")] = Format.TEXT,
@@ -69,13 +69,13 @@ def verify(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
     log_format: LogFormat = None,
 ) -> None:
-    """Compare source and target of all that FILE copies: every record once, in order, equal.
+    """Compare source and target: every record of FILE's flows once, in order, equal.
 
-    The verdict is "equal", "equal so far" (something is not copied yet: it is counted, by reason)
-    or "different". What comes to the source after the start need not be copied.
+    The verdict is "equal", "equal so far" (some records are not copied yet: these are counted, by
+    reason) or "different". Records that come to the source after the start need not be copied.
 
-    Exit codes: 0 equal, 1 something differs or is not copied yet, 2 the file or the command line
-    is wrong, 3 a cluster can't be reached, or Spark is missing.
+    Exit codes: 0 equal, 1 something differs or is not copied yet, 2 the file or the command line is
+    wrong, 3 a cluster can't be reached, or Spark is missing.
 
     Example: sparkmirror verify mm2.properties --topics orders.*
     """
@@ -86,7 +86,7 @@ def verify(
     for line in config.warnings:
         warn(line)
     for flow in config.flows:
-        topic_rules(flow, flow.originals)  # a class that can't be used is told before Spark starts
+        topic_rules(flow, flow.originals)  # reports an unusable class before Spark starts
     require_spark()
     from sparkmirror.engine.session import open_session  # Spark is slow to import; errors in the file come first
     from sparkmirror.frames import Options, run_verification
@@ -106,14 +106,14 @@ def verify(
     session = open_session(config.spark, tasks=max(sum(flow.tasks_max for flow in config.flows), os.cpu_count() or 1))
     try:
         with _progress_bar() as show:
-            found = run_verification(session, config, options, show)
+            verification = run_verification(session, config, options, show)
     finally:
         session.stop()
     if output is Format.JSON:
-        _print_json(found)
+        _print_json(verification)
     else:
-        _print_tables(found)
-    if found.differs or sum(found.behind.values()) > allow_behind:
+        _print_tables(verification)
+    if verification.differs or sum(verification.behind.values()) > allow_behind:
         raise typer.Exit(_EXIT_DIFFERS)
 
 
@@ -123,12 +123,15 @@ def _time(text: str | None, option: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError) as error:
-        raise ConfigError("write a time as 2026-01-31T12:00:00Z", where=option, key=text) from error
+        raise ConfigError("write a time as 2026-01-31T12:00:00Z", origin=option, key=text) from error
 
 
 @contextmanager
 def _progress_bar() -> Iterator[Callable[[Standing], None]]:
-    """A bar on a terminal, a line for each report elsewhere and where the log is JSON."""
+    """Show a bar on a terminal; else print a line for each report.
+
+    A JSON log has lines, too.
+    """
     if not console.is_terminal or as_json():
         yield lambda standing: tell_progress(_line(standing))
         return
@@ -162,53 +165,57 @@ def _rates(standing: Standing) -> str:
     return ", ".join(parts)
 
 
-def _print_json(found: Verification) -> None:
-    for difference in found.differences:
+def _print_json(verification: Verification) -> None:
+    for difference in verification.differences:
         print_line({"difference": difference._asdict()})
-    for partition in found.partitions:
+    for partition in verification.partitions:
         print_line({"partition": partition.model_dump()})
     print_line(
         {
-            "verdict": found.verdict,
-            "equal": found.verdict == "equal",
-            "behind": found.behind,
-            "ranges": found.ranges,
-            "all_ranges": found.all_ranges,
+            "verdict": verification.verdict,
+            "equal": verification.verdict == "equal",
+            "behind": verification.behind,
+            "ranges": verification.ranges,
+            "all_ranges": verification.all_ranges,
         }
     )
 
 
-def _print_tables(found: Verification) -> None:
+def _print_tables(verification: Verification) -> None:
     out = Console(soft_wrap=True)
-    if found.differences:
-        out.print(_difference_table(found))
-    out.print(_partition_table(found.partitions))
-    for partition in found.partitions:
+    if verification.differences:
+        out.print(_difference_table(verification))
+    out.print(_partition_table(verification.partitions))
+    for partition in verification.partitions:
         for note in partition.notes:
             out.print(f"{partition.topic}-{partition.partition}: {note}", markup=False, highlight=False)
-    if found.ranges < found.all_ranges:
-        out.print(f"A sample: {found.ranges} of {found.all_ranges} ranges were compared.", highlight=False)
-    records = sum(partition.records for partition in found.partitions)
-    colour = _COLOURS[found.verdict]
-    out.print(f"[{colour}]{found.verdict}[/{colour}]: {records:,} records are the same on both sides", highlight=False)
-    if found.behind:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in found.behind.items())
-        out.print(f"{sum(found.behind.values()):,} records are not at the target: {reasons}", highlight=False)
+    if verification.ranges < verification.all_ranges:
+        out.print(
+            f"A sample: {verification.ranges} of {verification.all_ranges} ranges were compared.", highlight=False
+        )
+    records = sum(partition.records for partition in verification.partitions)
+    colour = _COLOURS[verification.verdict]
+    out.print(
+        f"[{colour}]{verification.verdict}[/{colour}]: {records:,} records are the same on both sides", highlight=False
+    )
+    if verification.behind:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in verification.behind.items())
+        out.print(f"{sum(verification.behind.values()):,} records are not at the target: {reasons}", highlight=False)
 
 
-def _difference_table(found: Verification) -> Table:
+def _difference_table(verification: Verification) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("flow", "topic", "partition", "kind", "upstream", "downstream", "what"):
         table.add_column(column, justify="right" if column in {"partition", "upstream", "downstream"} else "left")
-    for one in found.differences:
+    for difference in verification.differences:
         table.add_row(
-            escape(one.flow),
-            escape(one.topic),
-            str(one.partition),
-            one.kind,
-            "" if one.upstream is None else str(one.upstream),
-            "" if one.downstream is None else str(one.downstream),
-            escape(one.what),
+            escape(difference.flow),
+            escape(difference.topic),
+            str(difference.partition),
+            difference.kind,
+            "" if difference.upstream is None else str(difference.upstream),
+            "" if difference.downstream is None else str(difference.downstream),
+            escape(difference.what),
         )
     return table
 
@@ -218,16 +225,16 @@ def _partition_table(partitions: tuple[PartitionResult, ...]) -> Table:
     table.add_column("topic")
     for column in ("partition", "equal", "differences", "compacted", "not copied yet", "expired", "not judged"):
         table.add_column(column, justify="right")
-    for one in partitions:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in one.differences.items())
+    for partition in partitions:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in partition.differences.items())
         table.add_row(
-            escape(one.topic),
-            str(one.partition),
-            f"{one.records:,}",
+            escape(partition.topic),
+            str(partition.partition),
+            f"{partition.records:,}",
             kinds or "none",
             *(
                 f"{count:,}" if count else ""
-                for count in (one.compacted, one.not_copied_yet, one.expired, one.unjudged)
+                for count in (partition.compacted, partition.not_copied_yet, partition.expired, partition.unjudged)
             ),
         )
     return table

@@ -1,4 +1,7 @@
-"""The file of a run that goes on: looked at every two seconds, and taken over when it has changed."""
+"""The watched file of a run, taken over when it has changed.
+
+The file is looked at every two seconds.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,14 @@ from sparkmirror.formats import Reading
 from sparkmirror.formats.files import files_below
 
 LOOK_S = 2.0
-"""How often it is looked at; it is taken when it has stayed the same from one look to the next."""
+"""Seconds between two looks.
+
+A changed file is taken over when it stayed the same from one look to the next.
+"""
 
 _SPARK = "*"
 _MOST = 12
-"""So many keys are named in a line."""
+"""Most keys named in a line."""
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +36,7 @@ Stamp = tuple[tuple[str, int, int, int], ...] | None
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One state of the file: what was read, and the configuration made of it."""
+    """One state of the file: the reading, and the configuration made of it."""
 
     reading: Reading
     config: MirrorConfig
@@ -38,7 +44,10 @@ class Taken:
 
 
 class WatchedFile:
-    """A context manager. `read` reads the file anew, `take` has its new state run; both raise `ConfigError`."""
+    """Watch over a run's file, a context manager.
+
+    `read` reads the file anew, `take` runs the new state; both raise `ConfigError`.
+    """
 
     def __init__(
         self, path: str, now: Taken, read: Callable[[], Taken], take: Callable[[Taken], None], look_s: float = LOOK_S
@@ -94,7 +103,10 @@ class WatchedFile:
 
 
 def differences(before: Taken, after: Taken) -> list[str]:
-    """Differences in words: flows that come and go, keys by flow. Secrets' keys are named, never their values."""
+    """Return the differences in words: flows that come and go, keys by flow.
+
+    Names the keys of secrets, never their values.
+    """
     old, new = _by_flow(before.values), _by_flow(after.values)
     words = [f"flow {flow} is new" for flow in new if flow not in old and flow != _SPARK]
     words += [f"flow {flow} is no longer there" for flow in old if flow not in new and flow != _SPARK]
@@ -129,12 +141,15 @@ def _listed(keys: Sequence[str]) -> str:
 
 
 def _stamp(path: str) -> Stamp:
-    """The stamp of the files behind all links: Kubernetes replaces a ConfigMap's files by changing a link."""
+    """Return the stamp of the files behind all links.
+
+    Kubernetes replaces a ConfigMap's files by changing a link.
+    """
     stamps = []
     try:
         for file in files_below(path):
             stat = os.stat(file)
             stamps.append((file, stat.st_mtime_ns, stat.st_ino, stat.st_size))
-    except (OSError, ConfigError):  # it is being replaced
+    except (OSError, ConfigError):  # the file is being replaced
         return None
     return tuple(stamps)

@@ -1,6 +1,7 @@
-"""Questions about mirrored clusters, for applications: `docs/client.md`.
+"""Client library for applications of mirrored clusters (`docs/client.md`).
 
-The same questions as Kafka's `MirrorClient` and `RemoteClusterUtils`, on topics that either has written.
+Offers the methods of Kafka's `MirrorClient` and `RemoteClusterUtils`, and reads the topics of MirrorMaker 2 and of
+sparkmirror.
 """
 
 from sparkmirror.client.mirror_client import MirrorClient

@@ -1,8 +1,8 @@
-"""The consumer group offset sync app: a group's checkpoints become its committed offsets, again and again.
+"""Consumer group offset sync app: commits groups' checkpoints again and again.
 
-What AWS's MM2GroupOffsetSync does, tick by tick and in its words, for whoever runs MirrorMaker 2 without
-`sync.group.offsets.enabled`. Where it went wrong we don't: an error ends a tick and never the schedule, a partition
-that the group has no offset for is set, what is logged as updated is what was updated, and several groups may be given.
+For operators of MirrorMaker 2 without `sync.group.offsets.enabled`. Does the same as AWS's MM2GroupOffsetSync, tick by
+tick, and logs the same words, without its faults: an error ends a tick and never the schedule, a partition without an
+offset of the group is set, the log names as updated only the updated offsets, and several groups may be given.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 
 TRANSLATE_S = 20.0
-"""How long one reading of the checkpoints may take: the app's own limit."""
+"""Longest time for reading the checkpoints once: the limit of AWS's app."""
 
 IDLE = frozenset({"Empty", "Dead"})
 
@@ -32,22 +32,26 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class GroupTurn:
-    """What one tick did for a group."""
+    """Outcome of one tick for a group."""
 
     group: str
     state: str = ""
-    """At the target: `Empty`, `Stable` and so on, `Dead` if it does not exist; empty if it could not be asked."""
+    """State of the group at the target, such as `Empty` or `Stable`.
+
+    `Dead` for a missing group; empty if the target could not be asked.
+    """
     updated: GroupOffsets = field(default_factory=dict)
     refused: Mapping[TopicPartition, str] = field(default_factory=dict)
-    """The error's name for each partition whose offset the target did not take."""
+    """Name of the error for each partition whose offset the target refused."""
     error: str = ""
-    """Why the tick did not come to its end."""
+    """Reason why the tick failed; empty for success."""
 
 
 class GroupSync:
-    """Sets groups of one cluster to what the checkpoints of the cluster `alias` say. Close it, or use `run`.
+    """Sync of one cluster's groups with the checkpoints of the cluster `alias`.
 
-    `settings` are those of `MirrorClient`; raises `ConfigError`. Nothing is connected before the first tick.
+    Close it, or use `run`. `settings` are the settings of `MirrorClient`; raises `ConfigError`. Connects at the first
+    tick.
     """
 
     def __init__(self, settings: Mapping[str, str], alias: str, groups: Sequence[str]) -> None:
@@ -64,7 +68,10 @@ class GroupSync:
         run_for_s: float = 0.0,
         on_turn: Callable[[GroupTurn], None] = lambda _: None,
     ) -> None:
-        """A tick at once and then at each interval, until `stop` is set or, if given, `run_for_s` have passed."""
+        """Tick at once and then at each interval, until `stop` is set.
+
+        With `run_for_s` above 0, end after that time, too.
+        """
         started = time.monotonic()
         log.info("Start Time: %d", time.time() * 1000)
         deadline = started + run_for_s if run_for_s > 0 else float("inf")
@@ -83,12 +90,12 @@ class GroupSync:
             log.info("Execution time in milliseconds: %d", (time.monotonic() - started) * 1000)
 
     def tick(self, on_turn: Callable[[GroupTurn], None] = lambda _: None) -> None:
-        """One turn for each group. What goes wrong is logged, and tried again at the next."""
+        """Sync each group once; log errors, so that the next tick tries again."""
         for group in self._names:
             on_turn(self._turn(group))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         self._client.close()
         self._mirror_client.close()
 
@@ -123,17 +130,20 @@ class GroupSync:
         return self._commit(group, state, due) if due else GroupTurn(group, state)
 
     def _translated(self, group: str) -> GroupOffsets:
-        found = self._mirror_client.remote_consumer_offsets(group, self._alias, TRANSLATE_S)
-        if not found:
+        translated = self._mirror_client.remote_consumer_offsets(group, self._alias, TRANSLATE_S)
+        if not translated:
             log.info("Could not find or get translated offsets for consumer group id: %s", group)
         else:
             now_ms = int(time.time() * 1000)
-            shown = in_javas_words(found)
+            shown = in_javas_words(translated)
             log.info("%d - Translated offsets for consumer group from checkpoint %s - %s", now_ms, group, shown)
-        return found
+        return translated
 
     def _higher(self, group: str, translated: GroupOffsets) -> GroupOffsets:
-        """What is ahead of what the group has committed: an offset is never put back."""
+        """Return the offsets ahead of the group's committed ones.
+
+        Other offsets are left out, so that no committed offset is ever moved back.
+        """
         fetched = self._groups.committed([group])
         if group in fetched.refused:
             log.info("Error retrieving Consumer Group offsets. Returning Empty Map.")
@@ -148,9 +158,9 @@ class GroupSync:
         log.info("Consumer Group Offsets at destination for consumer group id %s - %s", group, _shown(committed))
         log.info("Checking to see if the translated offsets are higher than destination consumer offsets")
         due = {
-            where: offset
-            for where, offset in translated.items()
-            if where not in committed or offset.offset > committed[where].offset
+            tp: offset
+            for tp, offset in translated.items()
+            if tp not in committed or offset.offset > committed[tp].offset
         }
         log.info("Filtered consumer offsets - %s", in_javas_words(due))
         if not due:
@@ -158,15 +168,15 @@ class GroupSync:
         return due
 
     def _commit(self, group: str, state: str, due: GroupOffsets) -> GroupTurn:
-        offsets: Offsets = {(*where,): Committed(offset.offset, offset.metadata) for where, offset in due.items()}
+        offsets: Offsets = {(*tp,): Committed(offset.offset, offset.metadata) for tp, offset in due.items()}
         outcome = self._groups.commit({group: offsets})[group]
-        done = {where: offset for where, offset in due.items() if not outcome.get((*where,), -1)}
-        refused = {TopicPartition(*where): error_name(code) for where, code in outcome.items() if code}
-        for where, name in refused.items():
+        done = {tp: offset for tp, offset in due.items() if not outcome.get((*tp,), -1)}
+        refused = {TopicPartition(*tp): error_name(code) for tp, code in outcome.items() if code}
+        for tp, name in refused.items():
             log.error(
                 "consumer group %s: the offset of %s-%d was refused: %s",
                 group,
-                *where,
+                *tp,
                 name,
                 extra=Event.GROUP_SYNC_FAILED.extra,
             )
@@ -176,16 +186,16 @@ class GroupSync:
 
 
 def in_javas_words(offsets: GroupOffsets) -> str:
-    """As Java prints a map of committed offsets, for those who search their logs for it."""
+    """Print a map of committed offsets as Java does, for searches in logs."""
     entries = (
-        f"{where.topic}-{where.partition}="
+        f"{tp.topic}-{tp.partition}="
         f"OffsetAndMetadata{{offset={committed.offset}, leaderEpoch=null, metadata='{committed.metadata}'}}"
-        for where, committed in sorted(offsets.items())
+        for tp, committed in sorted(offsets.items())
     )
     return "{" + ", ".join(entries) + "}"
 
 
 def _shown(committed: Offsets) -> str:
     return in_javas_words(
-        {TopicPartition(*where): OffsetAndMetadata(one.offset, one.metadata) for where, one in committed.items()}
+        {TopicPartition(*tp): OffsetAndMetadata(entry.offset, entry.metadata) for tp, entry in committed.items()}
     )

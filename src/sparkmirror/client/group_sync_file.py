@@ -1,8 +1,8 @@
-"""The properties file of the consumer group offset sync app, as its users have it (`seeds.md` 2.11).
+"""Properties file of the consumer group offset sync app.
 
-Its keys are names of Java constants (`BOOTSTRAP_SERVERS_CONFIG`), an empty value is none, and each has a default.
-Kafka's own keys (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`) may stand there too, and win; so may
-`config.providers` and what belongs to it.
+The format of AWS's app: keys are names of Java constants (`BOOTSTRAP_SERVERS_CONFIG`), each with a default, and an
+empty value counts as absent. The file may also have Kafka's own keys (`bootstrap.servers`, `security.protocol`,
+`sasl.*`, `ssl.*`), which win, and `config.providers` with its settings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sparkmirror.config.providers import PROVIDERS_KEY
 from sparkmirror.errors import ConfigError
 from sparkmirror.events import Event
 
-DEFAULT_FILE = "/tmp/kafka/consumer.properties"  # noqa: S108 - where the app looks
+DEFAULT_FILE = "/tmp/kafka/consumer.properties"  # noqa: S108 - the path in AWS's app
 DEFAULT_SERVERS = "127.0.0.1:9092"
 
 _OWN_KEYS = {"BOOTSTRAP_SERVERS_CONFIG": "bootstrap.servers", "GROUP_ID_CONFIG": "client.id"}
@@ -39,9 +39,9 @@ log = logging.getLogger(__name__)
 
 
 def read_group_sync_file(path: str, *, tls: bool, mtls: bool) -> dict[str, str]:
-    """The settings of `MirrorClient` that the file and the flags mean; raises `ConfigError`.
+    """Return the settings of `MirrorClient` for the file and the flags.
 
-    Without the file the defaults hold, and a line says so. `mtls` brings `tls` with it.
+    Raises `ConfigError` for an unreadable file. A missing file is logged, and the defaults hold. `mtls` implies `tls`.
     """
     given = _given(path)
     _name_unread(path, given)
@@ -75,4 +75,4 @@ def _given(path: str) -> Mapping[str, str]:
         log.info("Properties file not found in location: %s, using defaults", path)
         return {}
     except (OSError, ValueError) as error:
-        raise ConfigError(f"can't be read: {error}", where=path) from None
+        raise ConfigError(f"can't be read: {error}", origin=path) from None

@@ -1,4 +1,7 @@
-"""What one cluster's topics tell about the clusters that are mirrored into it (`mm2.md` 3.11)."""
+"""`MirrorClient`: questions about the clusters mirrored into a cluster.
+
+`mm2.md` 3.11.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.policy import ReplicationPolicy
 
 UNREACHABLE = -1
-"""Hops to a cluster that nothing comes from."""
+"""Number of hops to a cluster without heartbeats here."""
 
 
 class MirrorClient:
-    """Asks one cluster; close it, or use it as a context manager.
+    """Client of one cluster; close it, or use it as a context manager.
 
-    `settings` are those of Kafka's `MirrorClient`: `bootstrap.servers`, `replication.policy.*`, `security.protocol`,
-    `ssl.*`, each of the last two also behind `admin.` or `consumer.`; other keys are not looked at. Nothing is
-    connected before the first question. Raises `ConfigError`; the questions raise `ClusterUnreachable`.
+    `settings` are the settings of Kafka's `MirrorClient`: `bootstrap.servers`, `replication.policy.*`,
+    `security.protocol`, `ssl.*`, the last two also with the prefix `admin.` or `consumer.`; other keys are ignored.
+    Connects at the first call. Raises `ConfigError`; the other methods raise `ClusterUnreachable`.
     """
 
     def __init__(self, settings: Mapping[str, str], *, timeout_s: float = 60.0) -> None:
@@ -42,38 +45,41 @@ class MirrorClient:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         if self._admin is not None:
             self._admin.close()
             self._admin = None
 
     @property
     def replication_policy(self) -> ReplicationPolicy:
-        """How topics are named here."""
+        """Replication policy, which names the topics in this cluster."""
         return self._policy
 
     def replication_hops(self, alias: str) -> int:
-        """How many mirrors are between the cluster `alias` and this one, by its heartbeats; -1: none come from there.
+        """Return the number of mirrors between the cluster `alias` and this one.
 
-        Of several ways it is the shortest.
+        Counted along the heartbeats of `alias`, on the shortest path; -1 without any.
         """
         hops = (self._hops(topic, alias) for topic in self.heartbeat_topics())
         return min((count for count in hops if count != UNREACHABLE), default=UNREACHABLE)
 
     def heartbeat_topics(self) -> set[str]:
-        """The topics here that hold heartbeats, this cluster's own among them."""
+        """Return this cluster's topics with heartbeats, its own among them."""
         return {topic for topic in self._topics() if self._policy.is_heartbeats_topic(topic)}
 
     def checkpoint_topics(self) -> set[str]:
-        """The topics here that hold checkpoints."""
+        """Return this cluster's topics with checkpoints."""
         return {topic for topic in self._topics() if self._policy.is_checkpoints_topic(topic)}
 
     def upstream_clusters(self) -> set[str]:
-        """The clusters that heartbeats come from, at whatever distance."""
+        """Return the clusters whose heartbeats arrive here, at any distance."""
         return {alias for topic in self.heartbeat_topics() for alias in self._sources(topic)}
 
     def remote_topics(self, source: str | None = None) -> set[str]:
-        """The topics here that are copies: all, or those that came from the cluster `source` directly."""
+        """Return the remote topics of this cluster: copies of other clusters' topics.
+
+        With `source`, only the topics copied directly from that cluster.
+        """
         sources = {
             topic: self._policy.topic_source(topic)
             for topic in self._topics()
@@ -92,22 +98,23 @@ class MirrorClient:
     def remote_consumer_offsets(
         self, groups: str | re.Pattern[str] | regex.Pattern[str], alias: str, timeout_s: float
     ) -> GroupOffsets | dict[str, GroupOffsets]:
-        """Where a group of the cluster `alias` goes on here; or each group whose whole name matches a pattern.
+        """Return the offsets here for a group of the cluster `alias`, by its checkpoints.
 
-        Nothing for groups that there is no checkpoint of. If time is up before all checkpoints are read, the newest
-        may be missing, which is logged. Raises `TypeError` if something else is asked for.
+        With a pattern, return the offsets of each group whose whole name matches. The result is empty for a group
+        without checkpoints. If time is up before all checkpoints are read, the newest may be missing, and a warning is
+        logged. Raises `TypeError` if `groups` is neither a name nor a compiled pattern, or `alias` is no name.
         """
         if not isinstance(groups, str | re.Pattern | regex.Pattern) or not isinstance(alias, str):
             raise TypeError("groups must be a group's name or a compiled regular expression, alias a name")
         matching = re.compile(re.escape(groups)) if isinstance(groups, str) else groups
-        found: dict[str, GroupOffsets] = {}
+        translated: dict[str, GroupOffsets] = {}
         topic = self._policy.checkpoints_topic(alias)
         for checkpoint in read_checkpoints(self._consumer_config, topic, timeout_s):
             if matching.fullmatch(checkpoint.group):
-                where = TopicPartition(checkpoint.topic, checkpoint.partition)
+                partition = TopicPartition(checkpoint.topic, checkpoint.partition)
                 committed = OffsetAndMetadata(checkpoint.downstream, checkpoint.metadata)
-                found.setdefault(checkpoint.group, {})[where] = committed
-        return found.get(groups, {}) if isinstance(groups, str) else found
+                translated.setdefault(checkpoint.group, {})[partition] = committed
+        return translated.get(groups, {}) if isinstance(groups, str) else translated
 
     def _topics(self) -> set[str]:
         if self._admin is None:
@@ -119,7 +126,10 @@ class MirrorClient:
         return sources.index(alias) + 1 if alias in sources else UNREACHABLE
 
     def _sources(self, topic: str) -> list[str]:
-        """The clusters that a topic has come along, the nearest first; each once, should a policy go round."""
+        """Return the clusters on a topic's path to this one, the nearest first.
+
+        Each cluster once, even if a policy's answers form a circle.
+        """
         sources: list[str] = []
         source = self._policy.topic_source(topic)
         while source is not None and source not in sources:

@@ -1,4 +1,4 @@
-"""Where groups go on at this cluster, as its checkpoints tell (`mm2.md` 3.11)."""
+"""Translated offsets of groups, read from a cluster's checkpoints (`mm2.md` 3.11)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.events import Event
-from sparkmirror.offsets.mirror_records import Checkpoint, Malformed
+from sparkmirror.mm2.records import Checkpoint, Malformed
 
 log = logging.getLogger(__name__)
 
@@ -21,17 +21,17 @@ _NOT_THERE = 3
 
 
 class TopicPartition(NamedTuple):
-    """A partition as this cluster names it; equal to kafka-python's of the same name."""
+    """A partition, by this cluster's topic name; equal to kafka-python's class."""
 
     topic: str
     partition: int
 
 
 class OffsetAndMetadata(NamedTuple):
-    """What a group commits for a partition."""
+    """Committed offset of a group for a partition, with its metadata."""
 
     offset: int
-    """Of the record to go on with."""
+    """Offset of the next record to consume."""
     metadata: str
 
 
@@ -39,9 +39,9 @@ GroupOffsets: TypeAlias = dict[TopicPartition, OffsetAndMetadata]
 
 
 def read_checkpoints(cluster: ClusterConfig, topic: str, timeout_s: float) -> Iterator[Checkpoint]:
-    """All checkpoints of `topic`, the oldest first, to the end that it has now; what is none is passed over.
+    """Yield all checkpoints of `topic`, the oldest first, to its present end.
 
-    When time is up they end, and a warning says so. Raises `ClusterUnreachable`.
+    Skips records of another format. Ends with a warning once time is up. Raises `ClusterUnreachable`.
     """
     deadline = time.monotonic() + timeout_s
     client = ClusterClient(cluster, "mirror-client")

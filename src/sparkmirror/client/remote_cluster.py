@@ -1,4 +1,7 @@
-"""The same questions in one call each, as Kafka's `RemoteClusterUtils` has them (`mm2.md` 3.11)."""
+"""Methods of `MirrorClient` as functions, like Kafka's `RemoteClusterUtils`.
+
+`mm2.md` 3.11. Each call connects anew.
+"""
 
 from __future__ import annotations
 
@@ -13,25 +16,28 @@ from sparkmirror.client.offsets import GroupOffsets
 
 
 def replication_hops(settings: Mapping[str, str], alias: str) -> int:
-    """How many mirrors are between the cluster `alias` and this one; -1: nothing comes from there."""
+    """Return the number of mirrors between the cluster `alias` and this one.
+
+    -1 if no heartbeats of `alias` arrive here.
+    """
     with MirrorClient(settings) as client:
         return client.replication_hops(alias)
 
 
 def heartbeat_topics(settings: Mapping[str, str]) -> set[str]:
-    """The topics of this cluster that hold heartbeats."""
+    """Return this cluster's topics with heartbeats."""
     with MirrorClient(settings) as client:
         return client.heartbeat_topics()
 
 
 def checkpoint_topics(settings: Mapping[str, str]) -> set[str]:
-    """The topics of this cluster that hold checkpoints."""
+    """Return this cluster's topics with checkpoints."""
     with MirrorClient(settings) as client:
         return client.checkpoint_topics()
 
 
 def upstream_clusters(settings: Mapping[str, str]) -> set[str]:
-    """The clusters that heartbeats come from, at whatever distance."""
+    """Return the clusters whose heartbeats arrive here, at any distance."""
     with MirrorClient(settings) as client:
         return client.upstream_clusters()
 
@@ -49,6 +55,9 @@ def translate_offsets(
 def translate_offsets(
     settings: Mapping[str, str], alias: str, groups: str | re.Pattern[str] | regex.Pattern[str], timeout_s: float
 ) -> GroupOffsets | dict[str, GroupOffsets]:
-    """Where a group of the cluster `alias` goes on at this one; or each group whose whole name matches."""
+    """Return the offsets at this cluster for a group of the cluster `alias`.
+
+    With a pattern, return the offsets of each group whose whole name matches.
+    """
     with MirrorClient(settings) as client:
         return client.remote_consumer_offsets(groups, alias, timeout_s)

@@ -1,4 +1,7 @@
-"""A client's settings, by the keys of Kafka's `MirrorClientConfig` (`mm2.md` 1.6)."""
+"""Settings of `MirrorClient`, by the keys of Kafka's `MirrorClientConfig`.
+
+`mm2.md` 1.6.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,19 @@ from sparkmirror.policy import ReplicationPolicy, policy_for
 
 WHERE = "settings of MirrorClient"
 ADMIN, CONSUMER = "admin.", "consumer."
-"""Before a key: it counts for the client that lists topics, or the one that reads checkpoints, only."""
+"""Prefixes of keys for a single client.
+
+`admin.` keys count for the client that lists topics, `consumer.` keys for the client that reads checkpoints.
+"""
 
 _POLICY, _SEPARATOR = "replication.policy.class", "replication.policy.separator"
 _INTERNAL = "replication.policy.internal.topic.separator.enabled"
 
 
 def cluster_config(settings: Mapping[str, str], role: str) -> ClusterConfig:
-    """How the cluster is spoken with by `ADMIN` or `CONSUMER`; raises `ConfigError`.
+    """Return the cluster's configuration for the client `ADMIN` or `CONSUMER`.
 
-    Secrets that config providers have stay references: they are looked up with each connection.
+    Raises `ConfigError`. Secrets of config providers stay references, which are resolved for each connection.
     """
     providers = declared_providers(Entry(key, str(value), WHERE) for key, value in settings.items())
 
@@ -36,7 +42,7 @@ def cluster_config(settings: Mapping[str, str], role: str) -> ClusterConfig:
     fields = given((SOURCE_SERVERS, SECURITY_PROTOCOL))
     servers = fields.get(SOURCE_SERVERS.field)
     if not isinstance(servers, tuple):
-        raise ConfigError("is missing: write host:9092", where=WHERE, key=SOURCE_SERVERS.name)
+        raise ConfigError("is missing: write host:9092", origin=WHERE, key=SOURCE_SERVERS.name)
     cluster = ClusterConfig.model_validate({"alias": "asked by MirrorClient", **fields})
     ssl = SslConfig.model_validate(given(SSL_SETTINGS) if cluster.encrypted else {})
     sasl = SaslConfig.model_validate(given(SASL_SETTINGS) if cluster.signs_in else {})
@@ -45,14 +51,14 @@ def cluster_config(settings: Mapping[str, str], role: str) -> ClusterConfig:
         try:
             read_login(with_secrets(cluster).sasl)
         except LoginError as error:
-            raise ConfigError(error.reason, where=WHERE, key=f"sasl.{error.setting}") from None
+            raise ConfigError(error.reason, origin=WHERE, key=f"sasl.{error.setting}") from None
     return cluster
 
 
 def replication_policy(settings: Mapping[str, str]) -> ReplicationPolicy:
-    """The policy that the mirrors into this cluster use; raises `ConfigError`.
+    """Return the replication policy of the mirrors into this cluster.
 
-    The identity policy takes topics to come from `source.cluster.alias`.
+    Raises `ConfigError`. The identity policy assumes `source.cluster.alias` as the source of all topics.
     """
     try:
         return policy_for(
@@ -62,20 +68,20 @@ def replication_policy(settings: Mapping[str, str]) -> ReplicationPolicy:
             internal_separator_enabled=Boolean().parse(settings.get(_INTERNAL, "true")),
         )
     except ValueError as error:
-        raise ConfigError(str(error), where=WHERE, key="replication.policy") from None
+        raise ConfigError(str(error), origin=WHERE, key="replication.policy") from None
 
 
 def _given(
     settings: Sequence[Setting], mapping: Mapping[str, str], role: str, providers: Sequence[ProviderConfig]
 ) -> dict[str, Value]:
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for setting in settings:
         key = f"{role}{setting.name}" if f"{role}{setting.name}" in mapping else setting.name
         if key in mapping:
             text = str(mapping[key])
             try:
                 resolved = resolve(text, providers)
-                found[setting.field] = setting.kind.parse(text if setting.secret else resolved)
+                values[setting.field] = setting.kind.parse(text if setting.secret else resolved)
             except ValueError as error:
-                raise ConfigError(str(error), where=WHERE, key=key) from None
-    return found
+                raise ConfigError(str(error), origin=WHERE, key=key) from None
+    return values

@@ -1,4 +1,4 @@
-"""The ACLs of a cluster: of its topics, groups and transactional ids, and of itself."""
+"""ACLs of a cluster: on topics, groups, transactional ids and the cluster itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DESCRIBE, DESCRIBE_CONFIGS = int(ACLOperation.DESCRIBE), int(ACLOperation.DESCRI
 DENY, ALLOW = int(ACLPermissionType.DENY), int(ACLPermissionType.ALLOW)
 LITERAL, PREFIXED = 3, 4
 WILDCARD = "*"
-"""The literal name that stands for every resource."""
+"""Literal resource name of an ACL for every resource of its kind."""
 EVERYBODY, ANYWHERE = "User:*", "*"
 
 ACLS_PER_REQUEST = 500
@@ -33,11 +33,14 @@ _BRINGING = {
     ),
     DESCRIBE_CONFIGS: frozenset({int(ACLOperation.ALTER_CONFIGS)}),
 }
-"""Which operations bring another one with them, where they are allowed (Kafka's `AclAuthorizer`)."""
+"""Operations whose ALLOW implies another operation, by the implied operation.
+
+As in Kafka's `AclAuthorizer`.
+"""
 
 
-class Resource(IntEnum):
-    """The kinds of resources that ACLs are about, by Kafka's codes (`ResourceType`)."""
+class AclResource(IntEnum):
+    """Kinds of resources with ACLs, by Kafka's codes (`ResourceType`)."""
 
     TOPIC = 2
     GROUP = 3
@@ -46,17 +49,20 @@ class Resource(IntEnum):
 
     @property
     def word(self) -> str:
-        """The kind in words."""
+        """Kind in words, such as `transactional id`."""
         return self.name.lower().replace("_", " ")
 
 
 class SecurityDisabled(Exception):
-    """The cluster's brokers have no authorizer, so there are no ACLs."""
+    """Error for a cluster without ACLs: its brokers have no authorizer."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Acl:
-    """One ACL of a topic, or of topics by prefix, or of another resource; codes are Kafka's."""
+    """One ACL of a topic, of topics by prefix, or of another resource.
+
+    `operation` and `permission` are Kafka's codes.
+    """
 
     name: str
     principal: str
@@ -64,7 +70,7 @@ class Acl:
     operation: int
     permission: int
     pattern: int = LITERAL
-    resource: Resource = Resource.TOPIC
+    resource: AclResource = AclResource.TOPIC
 
     def __str__(self) -> str:
         what = self.resource.word if self.pattern == LITERAL else f"{self.resource.word}s with the prefix"
@@ -83,23 +89,23 @@ class Acl:
 
     @property
     def operation_name(self) -> str:
-        """Kafka's name of the operation, such as DESCRIBE_CONFIGS."""
+        """Name of the operation in Kafka, such as DESCRIBE_CONFIGS."""
         name = next((str(known.name) for known in ACLOperation if known == self.operation), "")
         return name or f"operation {self.operation}"
 
     @property
     def is_pattern(self) -> bool:
-        """Tell whether the ACL covers more than one name: a prefix, or `*`."""
+        """True if the ACL covers several names: it has a prefix or is for `*`."""
         return self.pattern != LITERAL or self.name == WILDCARD
 
     def is_about(self, name: str) -> bool:
-        """Tell whether the ACL counts for a resource of this name."""
+        """Tell whether the ACL applies to a resource of this name."""
         if self.pattern == PREFIXED:
             return name.startswith(self.name)
         return self.pattern == LITERAL and self.name in (name, WILDCARD)
 
     def covers(self, other: Acl) -> bool:
-        """Tell whether the ACL allows or denies already all that `other` does."""
+        """Tell whether the ACL allows or denies at least as much as `other`."""
         same_name = (self.name, self.pattern) == (other.name, other.pattern)
         everything = (self.name, self.pattern) == (WILDCARD, LITERAL)
         names = everything or same_name or (self.pattern == PREFIXED and other.name.startswith(self.name))
@@ -115,8 +121,11 @@ class Acl:
         )
 
 
-def read_acls(client: ClusterClient, *resources: Resource) -> set[Acl]:
-    """All ACLs of these; raises `SecurityDisabled`, and `ClusterUnreachable` where we may not ask."""
+def read_acls(client: ClusterClient, *resources: AclResource) -> set[Acl]:
+    """Read all ACLs of these kinds of resources.
+
+    Raises `SecurityDisabled`, and `ClusterUnreachable` if the principal may not read ACLs.
+    """
     acls: set[Acl] = set()
     for resource in resources:
         answer = client.ask_any(functools.partial(_question, resource))
@@ -142,7 +151,7 @@ def read_acls(client: ClusterClient, *resources: Resource) -> set[Acl]:
 
 
 def create_acls(client: ClusterClient, acls: Sequence[Acl]) -> dict[Acl, str | None]:
-    """Add ACLs; for each None or one line that says why not."""
+    """Add ACLs; return for each None, or one line with the reason of the failure."""
     outcomes: dict[Acl, str | None] = {}
     for start in range(0, len(acls), ACLS_PER_REQUEST):
         chunk = acls[start : start + ACLS_PER_REQUEST]
@@ -152,7 +161,10 @@ def create_acls(client: ClusterClient, acls: Sequence[Acl]) -> dict[Acl, str | N
 
 
 def delete_acls(client: ClusterClient, acls: Sequence[Acl]) -> dict[Acl, str | None]:
-    """Remove exactly these ACLs; for each None, also where there is none, or one line that says why not."""
+    """Remove exactly these ACLs; return for each None, or one line with the failure.
+
+    None, too, for an ACL that the cluster does not have.
+    """
     outcomes: dict[Acl, str | None] = {}
     for start in range(0, len(acls), ACLS_PER_REQUEST):
         chunk = acls[start : start + ACLS_PER_REQUEST]
@@ -168,7 +180,7 @@ def _outcomes(acls: Sequence[Acl], results: Iterable[Any]) -> dict[Acl, str | No
     }
 
 
-def _question(resource: Resource) -> Any:
+def _question(resource: AclResource) -> Any:
     return DescribeAclsRequest(
         resource_type_filter=int(resource),
         resource_name_filter=None,

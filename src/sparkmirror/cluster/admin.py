@@ -1,8 +1,8 @@
-"""What the driver asks of one cluster: topics, configurations, offsets.
+"""Admin requests of the driver to one cluster: topics, configurations, offsets.
 
-kafka-python's `KafkaAdminClient` in our own words: its types, errors and dictionaries end here.
-Every call is bounded by the admin timeout, whatever happens below it, and a call that can't be
-answered raises `ClusterUnreachable` with one line. What fails for one topic only is part of the result.
+Wraps kafka-python's `KafkaAdminClient`: no type, error or dictionary of kafka-python leaves this module.
+Every call ends within the admin timeout, even if kafka-python hangs. A call without an answer raises
+`ClusterUnreachable` with one line. A failure of a single topic is part of the result.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from sparkmirror.cluster.client import ClusterClient, addresses
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.gate import gate
 from sparkmirror.cluster.kafka_python_sasl import sasl_settings
+from sparkmirror.cluster.open_connections import OpenConnections
 from sparkmirror.cluster.sign_in import sign_in
 from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config.model import ClusterConfig
@@ -39,14 +40,18 @@ TOPICS_PER_REQUEST = 300
 PARTITIONS_PER_REQUEST = 2000
 RETRY_PAUSE_S = 0.2
 PROBE_SHARE = 0.2
-"""Of the connect timeout: kept for finding out why nobody answered."""
+"""Share of the connect timeout kept to find out why no broker answered."""
 
 TOPIC_ALREADY_EXISTS = 36
 INVALID_PARTITIONS = 37
 INVALID_REPLICATION_FACTOR = 38
 INVALID_CONFIG = 40
 ASSUMED_TO_EXIST = frozenset({29, 31, 35, TOPIC_ALREADY_EXISTS})
-"""TOPIC_ and CLUSTER_AUTHORIZATION_FAILED and UNSUPPORTED_VERSION too, as in MirrorMaker 2 (`mm2.md` 2.1)."""
+"""Error codes after which an internal topic is assumed to exist.
+
+Besides TOPIC_ALREADY_EXISTS: TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED and UNSUPPORTED_VERSION,
+as in MirrorMaker 2 (`mm2.md` 2.1).
+"""
 ADVICE = {
     17: "rename the topic or exclude it",
     29: "grant our principal CREATE and DESCRIBE on it",
@@ -62,11 +67,11 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """One partition as the cluster's metadata has it."""
+    """One partition, as described by the cluster's metadata."""
 
     partition: int
     leader: int
-    """Node id; -1 while nobody leads."""
+    """Node id; -1 while the partition has no leader."""
     leader_epoch: int
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
@@ -74,17 +79,17 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """One topic as the cluster's metadata has it."""
+    """One topic, as described by the cluster's metadata."""
 
     name: str
     topic_id: bytes
-    """16 bytes; all zero if the cluster has no topic ids."""
+    """Topic id, 16 bytes; all zero if the cluster has no topic ids."""
     partitions: tuple[PartitionDescription, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopicSpec:
-    """A topic to create; -1 is the broker's default."""
+    """A topic to create; -1 stands for the broker's default."""
 
     name: str
     partitions: int = -1
@@ -94,21 +99,21 @@ class NewTopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One property of a topic, and where its value comes from."""
+    """One property of a topic, and the source of its value."""
 
     name: str
     value: str | None
     source: str
-    """Kafka's name, such as `DYNAMIC_TOPIC_CONFIG` or `DEFAULT_CONFIG`."""
+    """Kafka's name of the source, such as `DYNAMIC_TOPIC_CONFIG` or `DEFAULT_CONFIG`."""
     read_only: bool
     sensitive: bool
 
 
 def client_settings(config: ClusterConfig, role: str) -> dict[str, Any]:
-    """Return what every kafka-python client of this cluster is given; `role` goes into its client id.
+    """Return the settings of every kafka-python client of this cluster.
 
-    Quietens the `kafka` logger unless the application has set its level: what it logs is either tried
-    again or raised, and then told by us.
+    `role` goes into the client id. Quietens the `kafka` logger unless the application has set its level:
+    sparkmirror retries or raises each failure, and reports the raised ones itself.
     """
     logger = logging.getLogger("kafka")
     if logger.level == logging.NOTSET:
@@ -125,7 +130,10 @@ def client_settings(config: ClusterConfig, role: str) -> dict[str, Any]:
 
 
 def build_client(kind: Any, **settings: Any) -> Any:
-    """Construct a kafka-python client; unlike its own constructor, a failure leaves no thread behind."""
+    """Construct a kafka-python client, leaving no thread behind after a failure.
+
+    The client's own constructor does leave one.
+    """
     built: list[Any] = []
 
     def network(**configs: Any) -> Any:
@@ -141,38 +149,52 @@ def build_client(kind: Any, **settings: Any) -> Any:
 
 
 class ClusterAdmin:
-    """One cluster seen from the admin side; close it, or use it as a context manager."""
+    """Admin client of one cluster; close it, or use it as a context manager."""
 
-    def __init__(self, config: ClusterConfig, role: str, client: Any, timeout_s: float) -> None:
+    def __init__(
+        self, config: ClusterConfig, role: str, client: Any, timeout_s: float, opened: OpenConnections | None = None
+    ) -> None:
+        """Wrap a connected client; `opened` counts the client's connections."""
         self.config = config
         self._client = client
+        self._opened = opened or OpenConnections()
         self._metadata = ClusterClient(config, role)
-        """For the cluster's id and brokers: kafka-python 3.0.12 can't read DescribeCluster v0 (Kafka 2.8 to 3.6)."""
+        """Client for the cluster's id and brokers.
+
+        kafka-python 3.0.12 can't read DescribeCluster v0 (Kafka 2.8 to 3.6).
+        """
         self._timeout_s = timeout_s
         self._failed_last = False
 
     @classmethod
     def connect(cls, config: ClusterConfig, role: str, timeout_s: float = 60.0) -> Self:
-        """Connect within `timeout_s`, which bounds each later call too.
+        """Connect within `timeout_s`; the same bound holds for each later call.
 
-        `role` is told to the brokers as part of the client id. Raises `ClusterUnreachable`, and `ConfigError`
-        where a truststore or keystore can't be used.
+        `role` is sent to the brokers as part of the client id. Raises `ClusterUnreachable`, and `ConfigError`
+        if a truststore or keystore can't be used.
         """
         check_access(config, timeout_s * PROBE_SHARE)
         settings = client_settings(config, role)
         settings["request_timeout_ms"] = min(config.request_timeout_ms, int(timeout_s * 1000))
         patience_s = timeout_s * (1 - PROBE_SHARE)
         settings["bootstrap_timeout_ms"] = patience_s * 900
+        opened = OpenConnections()
+        settings["metric_reporters"] = [lambda: opened]
         try:
             client = _within(patience_s, build_client, KafkaAdminClient, **settings)
         except (TimeoutError, KafkaError, ValueError, OSError) as error:
             reason = _why_unreachable(config, error, timeout_s * PROBE_SHARE)
             servers = ",".join(config.bootstrap_servers)
             raise ClusterUnreachable(f"cluster {config.alias} can't be reached at {servers}: {reason}") from error
-        return cls(config, role, client, timeout_s)
+        return cls(config, role, client, timeout_s, opened)
+
+    @property
+    def connections(self) -> int:
+        """Number of connections open now."""
+        return self._opened.count + self._metadata.connections
 
     def close(self) -> None:
-        """Close the connections; a second time does nothing."""
+        """Close the connections; a second call does nothing."""
         self._client.close()
         self._metadata.close()
 
@@ -183,15 +205,15 @@ class ClusterAdmin:
         self.close()
 
     def cluster_id(self) -> str:
-        """Return the id that the cluster was formatted with."""
+        """Return the id of the cluster, set when its storage was formatted."""
         self._ask("reading the cluster id", self._metadata.metadata, ())
         return self._metadata.cluster_id
 
     def topics(self, names: Iterable[str] | None = None) -> dict[str, TopicDescription]:
-        """Describe all topics, or these: by name, without those that the brokers keep for themselves.
+        """Describe all topics, or the named ones; return the descriptions by name.
 
-        Missing and unreadable topics are left out. All topics come in one response, as Kafka has it;
-        named ones in chunks.
+        Leaves out the brokers' internal topics, and missing and unreadable topics. Without `names` a single
+        response brings all topics, as Kafka's protocol has it; named topics are asked for in chunks.
         """
         what = "reading the topics"
         if names is None:
@@ -202,32 +224,41 @@ class ClusterAdmin:
         return described
 
     def topic_configs(self, names: Iterable[str]) -> dict[str, tuple[ConfigEntry, ...]]:
-        """Read every property of these topics; a topic is left out if it is gone or may not be read."""
+        """Read every property of these topics.
+
+        A deleted topic, or a topic whose configuration may not be read, is left out.
+        """
         configs: dict[str, tuple[ConfigEntry, ...]] = {}
         for chunk in _chunks(sorted(set(names)), TOPICS_PER_REQUEST):
-            found = self._describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in chunk])
-            for name, properties in found.get("topic", {}).items():
+            answer = self._describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in chunk])
+            for name, properties in answer.get("topic", {}).items():
                 if properties:
                     configs[name] = tuple(_config_entry(key, data) for key, data in properties.items())
         return configs
 
     def broker_config(self, name: str) -> str | None:
-        """Read one broker property, such as `producer.id.expiration.ms`, from the first broker that answers."""
+        """Read one broker property from the first broker that answers.
+
+        For example `producer.id.expiration.ms`. None if the broker does not have the property.
+        """
         self._ask("reading the brokers", self._metadata.metadata, ())
         living = sorted(self._metadata.brokers)
         for broker in living:
             try:
-                found = self._describe_configs([ConfigResource(ConfigResourceType.BROKER, str(broker), [name])])
+                answer = self._describe_configs([ConfigResource(ConfigResourceType.BROKER, str(broker), [name])])
             except ClusterUnreachable:
                 if broker == living[-1]:
                     raise
-                continue  # it came back a moment ago, and the client has not heard of it yet
-            data = found.get("broker", {}).get(str(broker), {}).get(name)
+                continue  # the broker came back a moment ago, and kafka-python does not know it yet
+            data = answer.get("broker", {}).get(str(broker), {}).get(name)
             return None if data is None else data["value"]
         return None
 
     def create_topics(self, specs: Iterable[NewTopicSpec]) -> dict[str, str | None]:
-        """Create topics; for each name None (it exists now) or one line that says why not."""
+        """Create topics; return for each name None, or one line with the failure.
+
+        None: the topic exists now.
+        """
         return {name: creation_refusal(code, words) for name, (code, words) in self.creations(specs).items()}
 
     def create_compacted_topic(
@@ -239,10 +270,10 @@ class ClusterAdmin:
         *,
         factor_key: str = "",
     ) -> bool:
-        """Create an internal topic with `cleanup.policy=compact`; True if it was not there.
+        """Create an internal topic with `cleanup.policy=compact`; True if it is new.
 
-        It is assumed to exist where we may not create topics (`mm2.md` 2.1). Anything else raises
-        `ClusterUnreachable`; `factor_key` is the key to name if the replication factor is the reason.
+        If the principal may not create topics the topic is assumed to exist (`mm2.md` 2.1). Any other failure
+        raises `ClusterUnreachable`; its message names `factor_key` if the replication factor is the reason.
         """
         settings = {"cleanup.policy": "compact", **(configs or {})}
         outcome = self.creations([NewTopicSpec(name, partitions, replication_factor, settings)])
@@ -255,7 +286,10 @@ class ClusterAdmin:
         return code == 0
 
     def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:
-        """Grow topics to these total counts; None where a topic has as many (or more) now."""
+        """Grow topics to these total counts of partitions.
+
+        Return for each topic None if it has as many partitions now, or more; else one line with the failure.
+        """
         outcomes: dict[str, str | None] = {}
         for chunk in _chunks(sorted(counts), TOPICS_PER_REQUEST):
             wanted = {name: counts[name] for name in chunk}
@@ -266,24 +300,27 @@ class ClusterAdmin:
         return outcomes
 
     def start_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Read the log start offsets; missing and leaderless partitions are left out."""
+        """Read the log start offsets; leave out missing and leaderless partitions."""
         return self._offsets(partitions, OffsetSpec.EARLIEST)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, isolation: str = "read_uncommitted"
     ) -> dict[TopicPartition, int]:
-        """Read the high watermarks, or with read_committed the last stable offsets.
+        """Read the high watermarks, or at read_committed the last stable offsets.
 
         Missing and leaderless partitions are left out.
         """
         return self._offsets(partitions, OffsetSpec.LATEST, IsolationLevel[isolation.upper()])
 
     def creations(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
-        """Create topics; for each name Kafka's error code, 0 if there is none, and its words."""
+        """Create topics; return for each name Kafka's error code and the broker's words.
+
+        Code 0: created.
+        """
         return self._creations(specs, "creating topics", dry=False)
 
     def would_create(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
-        """The same answers, and nothing is created."""
+        """Return the answers of `creations` without creating the topics."""
         return self._creations(specs, "asking whether topics can be created", dry=True)
 
     def _creations(self, specs: Iterable[NewTopicSpec], what: str, *, dry: bool) -> dict[str, tuple[int, str]]:
@@ -305,8 +342,8 @@ class ClusterAdmin:
 
     def _describe_configs(self, resources: Sequence[Any]) -> dict[str, Any]:
         ask = self._client.describe_configs
-        found: dict[str, Any] = self._ask("reading configurations", ask, resources, config_filter="all")
-        return found
+        answer: dict[str, Any] = self._ask("reading configurations", ask, resources, config_filter="all")
+        return answer
 
     def _offsets(
         self, partitions: Iterable[TopicPartition], spec: Any, isolation: Any = IsolationLevel.READ_UNCOMMITTED
@@ -327,7 +364,11 @@ class ClusterAdmin:
     def _list_offsets(
         self, partitions: Sequence[TopicPartition], spec: Any, isolation: Any
     ) -> dict[TopicPartition, int]:
-        """Halve the request until the partitions are alone that a broker refuses: it refuses them all."""
+        """List offsets; leave out partitions that a broker refuses.
+
+        The broker refuses the whole request for a single partition, so the request is halved until each refused
+        partition is alone.
+        """
         specs = {_TopicPartition(topic, partition): spec for topic, partition in partitions}
 
         def ask() -> dict[Any, Any] | None:
@@ -339,7 +380,7 @@ class ClusterAdmin:
 
         answer = self._ask("reading offsets", ask)
         if answer is not None:
-            return {(tp.topic, tp.partition): found.offset for tp, found in answer.items()}
+            return {(tp.topic, tp.partition): listed.offset for tp, listed in answer.items()}
         if len(partitions) == 1:
             return {}
         middle = len(partitions) // 2
@@ -347,9 +388,10 @@ class ClusterAdmin:
         return self._list_offsets(first, spec, isolation) | self._list_offsets(second, spec, isolation)
 
     def _ask(self, what: str, question: Callable[..., _Answer], *args: Any, **options: Any) -> _Answer:
-        """Ask, and ask again after errors that pass, until the admin timeout.
+        """Ask, and ask again after retriable errors, until the admin timeout.
 
-        After a failure we look first whether we are let in at all: kafka-python would knock three times a second.
+        After a failure, check first whether the brokers admit this client at all: kafka-python would try to
+        sign in three times a second.
         """
         deadline = time.monotonic() + self._timeout_s
         if self._failed_last:
@@ -378,13 +420,16 @@ class ClusterAdmin:
 
 
 def _within(timeout_s: float, question: Callable[..., _Answer], *args: Any, **options: Any) -> _Answer:
-    """Ask in a thread of its own: kafka-python waits without bound if its event loop stalls."""
+    """Ask in a separate thread, for at most `timeout_s`.
+
+    kafka-python waits without bound if its event loop stalls.
+    """
     outcome: Future[_Answer] = Future()
 
     def ask() -> None:
         try:
             outcome.set_result(question(*args, **options))
-        except BaseException as error:  # it is raised again in the caller's thread
+        except BaseException as error:  # raised again in the caller's thread
             outcome.set_exception(error)
 
     Thread(target=ask, name="cluster-admin", daemon=True).start()
@@ -392,7 +437,10 @@ def _within(timeout_s: float, question: Callable[..., _Answer], *args: Any, **op
 
 
 def check_access(config: ClusterConfig, timeout_s: float) -> None:
-    """Raise `ClusterUnreachable` if no broker lets us in: kafka-python would try on and on, and not say why."""
+    """Raise `ClusterUnreachable` if every broker refuses this client.
+
+    kafka-python would retry without end and without a reason.
+    """
     if not config.encrypted and not config.signs_in:
         return
     tls, how = ssl_context(config), sign_in(config)
@@ -406,14 +454,14 @@ def check_access(config: ClusterConfig, timeout_s: float) -> None:
         except AccessRefused as error:
             refusals.append(str(error))
         except ConnectionError:
-            return  # it may come up yet
+            return  # a broker that is down may still come up
         else:
             return
     raise ClusterUnreachable(f"cluster {config.alias} can't be reached at {'; '.join(refusals)}")
 
 
 def _why_unreachable(config: ClusterConfig, error: Exception, timeout_s: float) -> str:
-    """Say what is wrong with the servers: kafka-python only says that time is up."""
+    """Find the fault of the servers: kafka-python reports only that time is up."""
     if not isinstance(error, TimeoutError) and "Unable to bootstrap" not in str(error):
         return _one_line(error)
     each_s = timeout_s / len(config.bootstrap_servers)
@@ -470,13 +518,16 @@ def _config_entry(name: str, data: Mapping[str, Any]) -> ConfigEntry:
 
 
 def refusal(code: int, message: str | None, advice: Mapping[int, str] = ADVICE) -> str:
-    """One line for one of Kafka's error codes: the broker's words, or the code's name, and what to do."""
+    """Return one line for one of Kafka's error codes.
+
+    The broker's message, or else the code's name, with the advice for the code.
+    """
     line = f"{' '.join((message or error_name(code)).split()).rstrip('.')}"
     return f"{line}; {advice[code]}" if code in advice else line
 
 
 def creation_refusal(code: int, words: str) -> str | None:
-    """One line that says why a topic was not created; None if it exists now."""
+    """Return one line with the reason of a failed creation; None if the topic exists."""
     return None if code in (0, TOPIC_ALREADY_EXISTS) else refusal(code, words)
 
 

@@ -1,8 +1,9 @@
-"""A proof, at a cluster, of what exactness rests on: that a leader takes an idempotent batch only where it belongs.
+"""Proof at a cluster that a leader accepts an idempotent batch only in sequence.
 
-Tried on a topic of our own, which exists for a moment only (`scratch_topic`), with producer ids of our own. What must
-be seen is what Apache Kafka does (`exactness.md` section 1). Each check has producers for itself, so that what fails
-does not make others fail. Blocking: some 60 small requests, 0.15 s at a broker nearby.
+Exactness rests on this check of the leader. The proof appends to a scratch topic, which exists for a moment only
+(`scratch_topic`), with new producer ids, and expects Apache Kafka's behaviour (`exactness.md`, the append check). Each
+check has separate producers, so that the failure of a check does not make another check fail. Blocking: some 60 small
+requests, 0.15 s at a broker nearby.
 """
 
 from __future__ import annotations
@@ -23,74 +24,77 @@ from sparkmirror.wire.rpc import UnsupportedBroker
 from sparkmirror.wire.topic_ids import NO_ID
 
 ANY_SEQUENCE = 1000
-"""The sequence of first batches: a flow's is its count of records, and the leader may have no state by then."""
+"""Sequence of first batches.
+
+A flow's sequence is its count of records. So the first batch after a leader has lost its state has any sequence.
+"""
 REMEMBERED = 5
-"""Batches of which a leader recognises a repeat."""
+"""Number of newest batches of a producer whose repeats a leader recognises."""
 
 DUPLICATE, OUT_OF_ORDER, OLD_EPOCH, FENCED = 46, 45, 47, 90
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second"), (1, "ms"))
 
 
-class Verdict(StrEnum):
-    """The outcome of a check."""
+class AppendVerdict(StrEnum):
+    """Outcome of a check."""
 
     HOLDS = "holds"
     FAILS = "fails"
     UNTRIED = "untried"
-    """Another one that failed makes it impossible."""
+    """Untried check: the failure of another check makes it impossible."""
     NOTED = "noted"
-    """Not as Apache Kafka does it, and nothing depends on it alone."""
+    """Difference from Apache Kafka, on which alone exactness does not depend."""
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was tried, what came of it, and a line about that."""
+class Trial:
+    """One check, its outcome, and a line about the outcome."""
 
     name: str
-    verdict: Verdict
+    verdict: AppendVerdict
     words: str
 
 
 @dataclass(frozen=True, slots=True)
 class AppendCheck:
-    """All that was tried at one cluster."""
+    """All checks of one cluster."""
 
-    checks: tuple[Check, ...] = ()
+    checks: tuple[Trial, ...] = ()
     untold: str = ""
-    """Why nothing could be proven, neither way, in one line."""
+    """Reason why the checks could prove neither success nor failure, in one line."""
 
     @property
     def holds(self) -> bool:
-        """Tell whether a flow can be exact there."""
+        """True if a flow to this cluster can be exact."""
         return not self.untold and not self.failures
 
     @property
-    def failures(self) -> tuple[Check, ...]:
-        """The checks that keep it from holding."""
-        return tuple(check for check in self.checks if check.verdict in (Verdict.FAILS, Verdict.UNTRIED))
+    def failures(self) -> tuple[Trial, ...]:
+        """Failed and untried checks: the reasons why a flow can't be exact."""
+        return tuple(check for check in self.checks if check.verdict in (AppendVerdict.FAILS, AppendVerdict.UNTRIED))
 
     @property
     def words(self) -> str:
-        """One line: what failed, or else everything."""
+        """One line with the failed checks, or with all checks if none failed."""
         return self.untold or "; ".join(check.words for check in self.failures or self.checks)
 
 
 def check_appends(client: ClusterClient) -> AppendCheck:
-    """Try it; raises nothing."""
+    """Run all checks; raise nothing."""
     try:
         with scratch_topic(client, partitions=2) as topic:
             trial = AppendTrial(client, topic.name)
             return AppendCheck((*_Checks(trial).run(), _topic_ids(topic.topic_id), _lifetime(client)))
     except UnsupportedBroker as error:
-        return AppendCheck((Check("requests", Verdict.FAILS, str(error)),))
+        return AppendCheck((Trial("requests", AppendVerdict.FAILS, str(error)),))
     except (ConnectionError, SparkMirrorError) as error:
         return AppendCheck(untold=" ".join(str(error).split()))
-    except (ValueError, LookupError, struct.error) as error:  # of another make: not in the words that we know
+    except (ValueError, LookupError, struct.error) as error:  # a broker of another make answers in another format
         return AppendCheck(untold=f"an answer can't be read: {type(error).__name__}: {error}")
 
 
 class _Checks:
-    """The checks in order; each notes what is wrong in `wrong`, by its name."""
+    """All checks in order; each notes a fault in `_wrong`, under the check's name."""
 
     def __init__(self, trial: AppendTrial) -> None:
         self._trial = trial
@@ -99,7 +103,7 @@ class _Checks:
         self._main = trial.writer(0, 0)
         self._tells_repeats = True
 
-    def run(self) -> list[Check]:
+    def run(self) -> list[Trial]:
         wrap_words = f"sequences go on at 0 after {SEQUENCE_MODULUS - 1}"
         first = self._tried("first batch", f"a first batch is taken at any sequence, {ANY_SEQUENCE} here", self._first)
         checks = [
@@ -113,25 +117,29 @@ class _Checks:
             self._tried("DescribeProducers", "DescribeProducers tells the last sequence and epoch", self._described),
         ]
         self._read_log()
-        log = Check("log", Verdict.HOLDS, "batches are in the log once, as sent, at the offsets acknowledged")
+        log = Trial("log", AppendVerdict.HOLDS, "batches are in the log once, as sent, at the offsets acknowledged")
         checks = [self._judged(check) for check in (*checks, log)]
-        if first.verdict is Verdict.FAILS:
+        if first.verdict is AppendVerdict.FAILS:
             wrap = next(check for check in checks if check.name == "wrap")
-            checks[checks.index(wrap)] = Check("wrap", Verdict.UNTRIED, f"whether {wrap_words} could not be tried")
+            checks[checks.index(wrap)] = Trial(
+                "wrap", AppendVerdict.UNTRIED, f"whether {wrap_words} could not be tried"
+            )
         if not self._tells_repeats:
-            checks.append(Check("told apart", Verdict.NOTED, "a repeat can't be told from an append by its answer"))
+            checks.append(
+                Trial("told apart", AppendVerdict.NOTED, "a repeat can't be told from an append by its answer")
+            )
         return checks
 
-    def _tried(self, name: str, words: str, attempt: Callable[[str], None]) -> Check:
+    def _tried(self, name: str, words: str, attempt: Callable[[str], None]) -> Trial:
         attempt(name)
-        return self._judged(Check(name, Verdict.HOLDS, words))
+        return self._judged(Trial(name, AppendVerdict.HOLDS, words))
 
-    def _judged(self, check: Check) -> Check:
+    def _judged(self, check: Trial) -> Trial:
         wrong = self._wrong.get(check.name)
-        return Check(check.name, Verdict.FAILS, wrong) if wrong else check
+        return Trial(check.name, AppendVerdict.FAILS, wrong) if wrong else check
 
     def _note(self, name: str, words: str) -> None:
-        """The first word on a check counts: what follows may follow from it."""
+        """Note a fault of a check; the first counts, later ones may follow from it."""
         self._wrong.setdefault(name, words)
 
     # --- the checks -----------------------------------------------------------------------------
@@ -213,7 +221,7 @@ class _Checks:
                 )
 
     def _read_log(self) -> None:
-        """Compare what was sent with what is stored: a broker may say one thing and do another."""
+        """Compare the sent batches with the log: a broker's log may belie its answers."""
         stored = self._trial.stored()
         seen: set[tuple[int, int, int, int]] = set()
         for sent in self._trial.sent:
@@ -233,7 +241,7 @@ class _Checks:
                 self._note("log", f"the batch at offset {taken} is not stored as it was sent")
             seen.add(sent.key)
 
-    # --- what they consist of -------------------------------------------------------------------
+    # --- steps of the checks --------------------------------------------------------------------
 
     def _begun(self, partition: int, sequence: int, name: str) -> Writer:
         writer = self._trial.writer(partition, 0)
@@ -265,20 +273,22 @@ class _Checks:
             self._note(name, f"{what} is refused, but by {_answer(ack)} and not {error_name(codes[0])}")
 
 
-def _topic_ids(topic_id: bytes) -> Check:
+def _topic_ids(topic_id: bytes) -> Trial:
     if topic_id == NO_ID:
-        return Check("topic ids", Verdict.FAILS, "topics have no ids, so one made again under its name is not noticed")
-    return Check("topic ids", Verdict.HOLDS, "topics have ids")
+        return Trial(
+            "topic ids", AppendVerdict.FAILS, "topics have no ids, so one made again under its name is not noticed"
+        )
+    return Trial("topic ids", AppendVerdict.HOLDS, "topics have ids")
 
 
-def _lifetime(client: ClusterClient) -> Check:
+def _lifetime(client: ClusterClient) -> Trial:
     try:
         lifetime_ms = producer_state_ms(client)
     except ConnectionError:
         lifetime_ms = None
     if lifetime_ms is None:
-        return Check("state", Verdict.NOTED, "for how long producer state is kept is not told")
-    return Check("state", Verdict.HOLDS, f"producer state kept for {_period(lifetime_ms)}")
+        return Trial("state", AppendVerdict.NOTED, "for how long producer state is kept is not told")
+    return Trial("state", AppendVerdict.HOLDS, f"producer state kept for {_period(lifetime_ms)}")
 
 
 def _answer(ack: Sent) -> str:
@@ -290,7 +300,7 @@ def _offsets(places: Sequence[tuple[int, bytes]]) -> str:
 
 
 def _period(ms: int) -> str:
-    """Milliseconds in the largest unit that is whole, such as `1 day` or `36 hours`."""
+    """Write milliseconds in the largest whole unit, such as `1 day` or `36 hours`."""
     size, unit = next((size, unit) for size, unit in _UNITS if ms % size == 0)
     count = ms // size
     return f"{count} {unit}" + ("s" if count != 1 and unit != "ms" else "")

@@ -1,7 +1,8 @@
-"""Results of clusters' append checks: each is tried once for a cluster and what its brokers speak.
+"""Results of append checks, one for each cluster and software of its brokers.
 
-Where the software changes, or another cluster is behind the address, it is tried anew. What holds is known for as long
-as the process lives, what fails for a while, so that nobody who asks again and again has topics made each time.
+If the software changes, or another cluster is behind the address, the check runs again. A success is remembered as long
+as the process lives, a failure for a while, so that a caller that asks again and again does not create a topic each
+time.
 """
 
 from __future__ import annotations
@@ -16,27 +17,33 @@ from sparkmirror.cluster.broker_versions import each_broker
 from sparkmirror.cluster.client import ClusterClient
 
 LONGEST_S = 2.0
-"""After which no more brokers are asked what they speak; those of one version say the same."""
+"""Longest time for asking brokers which requests they know.
+
+Later brokers are not asked: brokers of one version know the same requests.
+"""
 AGAIN_S = 600.0
-"""After which what failed is tried again: the brokers may have been mended."""
+"""Pause before a failed check is run again: the brokers may have been mended."""
 _DIGEST_BYTES = 8
 
 
 class Software(NamedTuple):
-    """A cluster, and what its brokers are: nothing on the wire says more."""
+    """A cluster and the software of its brokers, as far as the protocol tells it."""
 
     cluster_id: str
     spoken: tuple[str, ...]
-    """A digest of each set of requests and versions that some broker speaks, sorted."""
+    """Digests of the sets of requests and versions that the brokers know, sorted."""
 
 
 _known: dict[Software, tuple[float, AppendCheck]] = {}
-"""With the time it was tried at."""
+"""Time (`time.monotonic`) and result of each check of this process."""
 _locks: dict[Software, threading.Lock] = {}
 
 
 def software(client: ClusterClient) -> Software:
-    """Identify a cluster and what its brokers are. Raises `ConnectionError` and `ClusterUnreachable`."""
+    """Identify a cluster and the software of its brokers.
+
+    Raises `ConnectionError` and `ClusterUnreachable`.
+    """
     client.metadata([])
     asked = each_broker(client, lambda _, broker: broker.spoken, until=time.monotonic() + LONGEST_S)
     digests = {hashlib.sha256(repr(spoken).encode()).hexdigest()[: 2 * _DIGEST_BYTES] for _, spoken in asked}
@@ -44,7 +51,7 @@ def software(client: ClusterClient) -> Software:
 
 
 def proof(client: ClusterClient, runs: Software) -> AppendCheck:
-    """Give the result of the check there: tried now, if this process does not know it."""
+    """Return the result of the append check; run it if this process does not know it."""
     with _locks.setdefault(runs, threading.Lock()):
         if runs in _known:
             tried_at, result = _known[runs]

@@ -1,6 +1,7 @@
-"""Idempotent batches of our own sent to one topic, one at a time, and what its leaders say and keep of them.
+"""Trial appends: idempotent batches sent to one topic, one at a time.
 
-What passes by itself (a leader that moves, replicas that are late) is tried again until `PATIENCE_S` are over.
+The trial records the leaders' answers, and reads back what the leaders keep. Passing errors (a leader moves, replicas
+are late) are retried until `PATIENCE_S` are over.
 """
 
 from __future__ import annotations
@@ -24,24 +25,27 @@ from sparkmirror.wire.topic_ids import NO_ID
 
 PATIENCE_S = 10.0
 LATE_S = 1.0
-"""How long a log may take to show what was acknowledged: its high watermark comes a moment later at some."""
+"""Longest wait for acknowledged batches to appear in the log.
+
+At some brokers the high watermark follows a moment later.
+"""
 _PAUSE_S = 0.05
 _PRODUCE_TIMEOUT_MS = 5_000
 _FETCH_BYTES = 1 << 20
 _BATCH_BYTES = 1 << 14
 _PASSING = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 56, 72, 74, 75, 78, 89, 100})
-"""Those of `pump/verdicts.py` that another try may mend, without what a leader says of sequences."""
+"""Error codes worth a retry: of `pump/verdicts.py`, without those about sequences."""
 _LENGTH_AT, _LEADER_EPOCH_AT, _MAGIC_AT = 8, 12, 16
 
 Answer = TypeVar("Answer")
 BatchKey = tuple[int, int, int, int]
-"""Partition, producer id, epoch and first sequence: what names a batch of ours."""
+"""Name of a trial batch: partition, producer id, epoch and first sequence."""
 Place = tuple[int, int]
 """Partition and producer id."""
 
 
 class CannotTell(ConnectionError):
-    """It could not be tried to the end: one line that says why."""
+    """Error for an incomplete trial: one line with the reason."""
 
 
 class _Ack(NamedTuple):
@@ -52,7 +56,7 @@ class _Ack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A batch that was sent, for which check, and what the leader answered."""
+    """A sent batch, the check it was sent for, and the leader's answer."""
 
     check: str
     what: str
@@ -65,13 +69,13 @@ class Sent:
 
     @property
     def body(self) -> bytes:
-        """All but what the broker writes into it."""
+        """Bytes of the batch, without the fields that the broker writes."""
         return _body(self.batch)
 
 
 @dataclass(slots=True)
 class Writer:
-    """A producer in one partition; `sent` are the batches that were taken from it."""
+    """A producer in one partition; `sent` holds the batches accepted by the leader."""
 
     trial: AppendTrial
     partition: int
@@ -81,11 +85,11 @@ class Writer:
     sent: list[Sent] = field(default_factory=list)
 
     def first(self, sequence: int, check: str) -> Sent:
-        """A first batch, of one record."""
+        """Send a first batch, of one record."""
         return self.append(sequence, 1, check)
 
     def append(self, sequence: int, count: int, check: str) -> Sent:
-        """The next batch, if it is taken."""
+        """Send a batch; move the next sequence on if the leader accepts it."""
         batch = _batch(self.producer_id, self.epoch, sequence, count)
         ack = self._send(sequence, count, batch, check, f"a batch at sequence {sequence}")
         if not ack.error:
@@ -94,11 +98,11 @@ class Writer:
         return ack
 
     def try_at(self, sequence: int, check: str, what: str) -> Sent:
-        """A batch of two records that is out of place; nothing is expected to come of it."""
+        """Send a batch of two records out of sequence, expecting a refusal."""
         return self._send(sequence, 2, _batch(self.producer_id, self.epoch, sequence, 2), check, what)
 
     def repeat(self, earlier: Sent, check: str, what: str) -> Sent:
-        """The same bytes again."""
+        """Send the bytes of an earlier batch again."""
         count = (earlier.last_sequence - earlier.key[3]) % SEQUENCE_MODULUS + 1
         return self._send(earlier.key[3], count, earlier.batch, check, what)
 
@@ -112,7 +116,10 @@ class Writer:
 
 
 class AppendTrial:
-    """One topic, and all that was sent to it; methods raise `CannotTell` and `UnsupportedBroker`."""
+    """One topic, and all batches sent to it.
+
+    Methods raise `CannotTell` and `UnsupportedBroker`.
+    """
 
     def __init__(self, client: ClusterClient, topic: str) -> None:
         self._client = client
@@ -123,13 +130,13 @@ class AppendTrial:
         self.sent: list[Sent] = []
 
     def writer(self, partition: int, epoch: int, producer_id: int | None = None) -> Writer:
-        """A producer there: a new one, or one that there is."""
+        """Return a producer of a partition: a new one, or with the given producer id."""
         if producer_id is None:
             producer_id, epoch = new_producer_id(self._client)
         return Writer(self, partition, producer_id, epoch)
 
     def produce(self, partition: int, batch: bytes) -> _Ack:
-        """Send one batch with acks=all, and wait for what the leader says."""
+        """Send one batch with acks=all, and wait for the leader's answer."""
 
         def attempt(leader: int) -> _Ack:
             connection = self._client.broker(leader)
@@ -144,14 +151,14 @@ class AppendTrial:
 
         return self._at_leader(partition, attempt, lambda ack: ack.error)
 
-    # --- what the leaders say of it -------------------------------------------------------------
+    # --- state at the leaders -------------------------------------------------------------------
 
     def taken(self, key: BatchKey) -> int | None:
-        """At which offset a batch was first acknowledged; None: it never was."""
+        """Return the offset of a batch's first acknowledgement; None without one."""
         return next((sent.base_offset for sent in self.sent if sent.key == key and not sent.error), None)
 
     def expected(self) -> dict[Place, tuple[int, int]]:
-        """Epoch and last sequence of each producer, by what was acknowledged."""
+        """Return each producer's epoch and last sequence, by the acknowledgements."""
         newest: dict[Place, tuple[int, int]] = {}
         seen: set[BatchKey] = set()
         for sent in self.sent:
@@ -161,7 +168,10 @@ class AppendTrial:
         return newest
 
     def reported(self) -> dict[Place, tuple[int, int]]:
-        """The same, as the leaders tell it, who are looked for anew: any replica would answer."""
+        """Return each producer's epoch and last sequence, by DescribeProducers.
+
+        Looks the leaders up again first, since any replica would answer.
+        """
         told: dict[Place, tuple[int, int]] = {}
         self._leaders = {}
         for partition in self._partitions():
@@ -181,7 +191,7 @@ class AppendTrial:
         return told
 
     def stored(self) -> dict[BatchKey, list[tuple[int, bytes]]]:
-        """All batches in the logs, by name: their offsets and bodies."""
+        """Read all batches in the logs: offsets and bodies, by name."""
         batches: dict[BatchKey, list[tuple[int, bytes]]] = defaultdict(list)
         until = time.monotonic() + LATE_S
         for partition in self._partitions():
@@ -222,7 +232,7 @@ class AppendTrial:
 
         return attempt
 
-    # --- whom to ask ----------------------------------------------------------------------------
+    # --- leaders --------------------------------------------------------------------------------
 
     def _partitions(self) -> list[int]:
         return sorted({sent.key[0] for sent in self.sent})
@@ -268,5 +278,5 @@ def _batch(producer_id: int, epoch: int, sequence: int, count: int) -> bytes:
 
 
 def _body(batch: bytes | memoryview) -> bytes:
-    """All but base offset and leader epoch."""
+    """Return a batch without its base offset and leader epoch."""
     return bytes(batch[_LENGTH_AT:_LEADER_EPOCH_AT]) + bytes(batch[_MAGIC_AT:])

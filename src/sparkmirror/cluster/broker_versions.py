@@ -1,7 +1,7 @@
-"""Requests that brokers must speak, so that a flow can read from them or write to them: asked of each one.
+"""Requests that each broker must know for a flow to read from it or write to it.
 
-A broker says which requests it knows, in which versions, and not what it is. So what is told of it is the oldest
-release of Apache Kafka that knows as much.
+A broker tells which requests it knows, in which versions, but not its release. So messages name the oldest release of
+Apache Kafka that knows as much.
 """
 
 from __future__ import annotations
@@ -52,21 +52,33 @@ _RELEASES = (
     (_FETCH, 17, "3.9"),
     (_FETCH, 18, "4.1"),
 )
-"""A request and version that each release was the first to know, by the message definitions of Kafka's sources."""
+"""Request and version first known by each release of Apache Kafka.
+
+By the message definitions of Kafka's sources.
+"""
 
 STATE_LIFETIME_KEYS = ("producer.id.expiration.ms", "transactional.id.expiration.ms")
-"""The second one counts in brokers that don't know the first."""
+"""Broker settings for the lifetime of producer state.
+
+The second counts in brokers that don't know the first.
+"""
 PROTOCOL_VERSION_KEY = "inter.broker.protocol.version"
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 _BROKER = 4
 SAMPLE = 20
-"""So many of a source's topics are looked at for an id."""
+"""Number of a source's topics that are checked for a topic id."""
 LONGEST_S = 5.0
-"""Brokers that were not asked by then are left to the pumps: a large cluster's start must not wait for all of them."""
+"""Longest time for asking the brokers of a cluster.
+
+The pumps find out about the rest: the start of a flow must not wait for all brokers of a large cluster.
+"""
 
 
 def release(broker: RpcConnection) -> str:
-    """The oldest release of Apache Kafka that knows what this broker knows, such as `2.4`."""
+    """Return the oldest Apache Kafka release that knows as much as this broker.
+
+    For example `2.4`.
+    """
     known = "0.9"
     for api_key, version, name in _RELEASES:
         if broker.speaks(api_key) < version:
@@ -76,7 +88,7 @@ def release(broker: RpcConnection) -> str:
 
 
 def too_old_as_source(client: ClusterClient) -> list[str]:
-    """One line for each broker that can't be copied from."""
+    """Return one line for each broker that is too old to be copied from."""
 
     def look(_: int, broker: RpcConnection) -> str:
         if all(broker.speaks(api_key) >= version for api_key, version in _AT_SOURCE):
@@ -87,7 +99,10 @@ def too_old_as_source(client: ClusterClient) -> list[str]:
 
 
 def too_old_as_target(client: ClusterClient) -> list[str]:
-    """One line for each broker that can't be copied to: it lacks a request, or its cluster gives topics no ids."""
+    """Return one line for each broker that is too old to be copied to.
+
+    Such a broker lacks a request, or its cluster gives topics no ids.
+    """
 
     def look(node: int, broker: RpcConnection) -> str:
         if not all(broker.speaks(api_key) >= version for api_key, version in _AT_TARGET):
@@ -105,7 +120,7 @@ def too_old_as_target(client: ClusterClient) -> list[str]:
 
 
 def see_that_brokers_serve(source: ClusterClient, target: ClusterClient) -> None:
-    """Raise `ClusterTooOld`, with one line, where one of these clusters can't be what it is to be."""
+    """Raise `ClusterTooOld`, with one line, if a broker is too old for its side."""
     for client, lines in ((source, too_old_as_source(source)), (target, too_old_as_target(target))):
         if lines:
             more = f" (and {len(lines) - 1} more of its brokers)" if len(lines) > 1 else ""
@@ -113,9 +128,9 @@ def see_that_brokers_serve(source: ClusterClient, target: ClusterClient) -> None
 
 
 def weaker_guarantees(client: ClusterClient, topics: Sequence[str]) -> list[str]:
-    """Name what can't be told of a source as its brokers are: one line each.
+    """Return one line for each event at a source that its old brokers can't reveal.
 
-    Of `topics`, the source's, the first `SAMPLE` are looked at for an id.
+    The first `SAMPLE` of `topics`, the source's topics, are checked for a topic id.
     """
     lines = []
     epochs = fetch_format.LEADER_EPOCHS_FROM
@@ -135,9 +150,10 @@ def weaker_guarantees(client: ClusterClient, topics: Sequence[str]) -> list[str]
 
 
 def producer_state_ms(client: ClusterClient) -> int | None:
-    """Read how long this cluster's brokers remember an idle producer, in ms: the shortest; None: no broker tells.
+    """Read how long the brokers remember an idle producer, in ms.
 
-    Before Kafka 3.4 `transactional.id.expiration.ms` says so, since then `producer.id.expiration.ms` (KIP-854).
+    The shortest time of all brokers; None if no broker tells. The setting is `producer.id.expiration.ms` since
+    Kafka 3.4 (KIP-854), and `transactional.id.expiration.ms` before.
     """
     shortest: int | None = None
     for _, settings in _each(client, lambda node, broker: _settings(node, broker, STATE_LIFETIME_KEYS)):
@@ -156,9 +172,10 @@ def _each(client: ClusterClient, look: Callable[[int, RpcConnection], _Seen]) ->
 def each_broker(
     client: ClusterClient, look: Callable[[int, RpcConnection], _Seen], *, until: float
 ) -> Iterator[tuple[int, _Seen]]:
-    """Give each broker's number with what `look` says of it, as far as can be asked by then (`time.monotonic`).
+    """Yield each broker's number and the result of `look`, until `until`.
 
-    A broker that can't be asked is left out: whoever needs it tells of it.
+    `until` is a time of `time.monotonic`. A broker that can't be reached is left out: the requests that need the
+    broker report it.
     """
     for node in sorted(client.brokers):
         if time.monotonic() > until:
@@ -168,14 +185,17 @@ def each_broker(
 
 
 def _protocol_version(node: int, broker: RpcConnection) -> tuple[int, int] | None:
-    """Read `inter.broker.protocol.version`; None where it isn't told: in Kafka 4, or we may not read it."""
+    """Read `inter.broker.protocol.version`; None if the broker does not tell it.
+
+    Kafka 4 has no such setting, and the principal may lack the right to read it.
+    """
     value = _settings(node, broker, (PROTOCOL_VERSION_KEY,)).get(PROTOCOL_VERSION_KEY, "")
     version = _VERSION.match(value)
     return (int(version[1]), int(version[2])) if version else None
 
 
 def _settings(node: int, broker: RpcConnection, keys: Sequence[str]) -> dict[str, str]:
-    """Read these settings of a broker's own; empty where we may not read them."""
+    """Read these settings of one broker; empty if the principal may not read them."""
     kind = DescribeConfigsRequest.DescribeConfigsResource
     asked = kind(resource_type=_BROKER, resource_name=str(node), configuration_keys=list(keys))
     answer = broker.call(DescribeConfigsRequest(resources=[asked], include_synonyms=False))

@@ -1,4 +1,4 @@
-"""When certificates end that a cluster's settings name."""
+"""End of validity of the certificates in a cluster's truststore and keystore."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from sparkmirror.errors import SparkMirrorError
 
 
 def first_end_ms(config: ClusterConfig) -> int | None:
-    """When the first of them ends, in milliseconds since 1970; None: there are none, or they can't be read."""
+    """Return the earliest end of validity, in milliseconds since 1970.
+
+    None if the settings name no certificates, or unreadable ones.
+    """
     try:
         trusted = read_trust_store(config, store_bytes(config, "truststore", config.ssl.truststore_location))
         pair = read_key_store(config, store_bytes(config, "keystore", config.ssl.keystore_location))
     except SparkMirrorError:
         return None
     certificates = (*(trusted or ()), *(pair.chain if pair is not None else ()))
-    ends = [int(one.not_valid_after_utc.timestamp() * 1000) for one in certificates]
+    ends = [int(certificate.not_valid_after_utc.timestamp() * 1000) for certificate in certificates]
     return min(ends, default=None)

@@ -1,6 +1,6 @@
-"""A pump's view of one cluster: who leads what, and a blocking connection to each broker it asks.
+"""Blocking client of one cluster: metadata, and a connection to each broker asked.
 
-Blocking by design: one thread beside a pump's loop asks, and only `dial` is for others too.
+Blocking by design: a pump asks from a single thread beside its loop. Only `dial` is safe in other threads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TOPICS_PER_REQUEST = 500
 
 @dataclass(frozen=True, slots=True)
 class PartitionLeader:
-    """Who leads a partition; `leader` is -1 while nobody does."""
+    """Leader of a partition, and the leader epoch; `leader` is -1 without a leader."""
 
     leader: int
     epoch: int
@@ -34,7 +34,7 @@ class PartitionLeader:
 
 @dataclass(frozen=True, slots=True)
 class TopicLeaders:
-    """One topic as the metadata has it; `error` is Kafka's code, 0 if all is well."""
+    """One topic in the cluster's metadata; `error` is Kafka's code, 0 for none."""
 
     name: str
     topic_id: bytes
@@ -43,7 +43,7 @@ class TopicLeaders:
 
 
 class ClusterClient:
-    """Metadata, and a connection a broker; nothing is retried here."""
+    """Client of one cluster, with one connection for each broker; never retries."""
 
     def __init__(self, config: ClusterConfig, role: str) -> None:
         self.config = config
@@ -54,39 +54,44 @@ class ClusterClient:
         self.cluster_id = ""
 
     def metadata(self, topics: Iterable[str]) -> dict[str, TopicLeaders]:
-        """Read afresh who leads these topics; a missing one comes with its error."""
+        """Read the metadata of these topics anew; a missing topic carries its error."""
         names = list(dict.fromkeys(topics))
-        found: dict[str, TopicLeaders] = {}
+        described: dict[str, TopicLeaders] = {}
         for start in range(0, max(len(names), 1), TOPICS_PER_REQUEST):
             chunk = names[start : start + TOPICS_PER_REQUEST]
             answer = self.ask_any(functools.partial(_metadata_request, chunk))
             self.cluster_id = answer.cluster_id or ""
             self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
             for topic in answer.topics:
-                found[topic.name] = TopicLeaders(
+                described[topic.name] = TopicLeaders(
                     topic.name,
                     topic.topic_id.bytes if topic.topic_id else NO_ID,
                     topic.error_code,
                     {p.partition_index: PartitionLeader(p.leader_id, p.leader_epoch) for p in topic.partitions},
                 )
-        return found
+        return described
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """The cluster's brokers, as the metadata was read last."""
+        """Node ids of the cluster's brokers, from the last metadata read."""
         return tuple(self._addresses)
 
+    @property
+    def connections(self) -> int:
+        """Number of connections kept open for later calls."""
+        return len(self._connections)
+
     def broker(self, node_id: int) -> RpcConnection:
-        """A connection to this broker, kept for the next call."""
+        """Return the connection to this broker, kept open for later calls."""
         connection = self._connections.get(node_id)
         if connection is None:
             connection = self._connections[node_id] = self.dial(node_id)
         return connection
 
     def dial(self, node_id: int, *, send_buffer: int = -1, receive_buffer: int = -1) -> RpcConnection:
-        """A new connection to this broker, the caller's own; any thread may ask for one."""
+        """Open a new connection to this broker, owned by the caller; thread-safe."""
         address = self._addresses.get(node_id)
-        if node_id < 0:  # as metadata names the leader of a partition that has none
+        if node_id < 0:  # metadata's leader of a partition without a leader
             raise BrokerUnreachable(
                 f"cluster {self.config.alias}: a partition has no leader now: see which of its brokers are away"
             )
@@ -108,7 +113,10 @@ class ClusterClient:
             )
 
     def ask(self, node_id: int, request: Any, *, newest: int | None = None) -> Any:
-        """Ask one broker, in no newer version than `newest`; after an error its connection is not used again (R11)."""
+        """Ask one broker, in version `newest` of the request at most.
+
+        A connection is closed after an error, and never used again (R11).
+        """
         try:
             return self.broker(node_id).call(request, newest=newest)
         except ConnectionError:
@@ -116,7 +124,10 @@ class ClusterClient:
             raise
 
     def fetch(self, node_id: int, session: FetchSession) -> tuple[FetchAnswer, Iterator[FetchedPartition]]:
-        """Ask one broker for what a session wants; after an error its connection is not used again, as in `ask`."""
+        """Send a session's Fetch request to one broker.
+
+        A connection is closed after an error, as in `ask`.
+        """
         try:
             return session.read(self.broker(node_id).exchange_raw([session.request(0)]))
         except ConnectionError:
@@ -124,7 +135,7 @@ class ClusterClient:
             raise
 
     def hang_up(self, node_id: int | None = None) -> None:
-        """Close the connection to one broker, or all: the next question is asked on a new one."""
+        """Close the connection to one broker, or all; the next call opens a new one."""
         for node in [node_id] if node_id is not None else list(self._connections):
             connection = self._connections.pop(node, None)
             if connection is not None:
@@ -134,7 +145,7 @@ class ClusterClient:
         self.hang_up()
 
     def ask_any(self, request: Callable[[], Any]) -> Any:
-        """Ask whichever broker answers; `request` makes a new request for each try."""
+        """Ask the first broker that answers; `request` makes a request for each try."""
         reasons: list[str] = []
         for node in list(self._connections):
             try:
@@ -169,6 +180,6 @@ def _metadata_request(topics: Sequence[str]) -> Any:
 
 
 def addresses(config: ClusterConfig) -> list[tuple[str, int]]:
-    """Hosts and ports of `bootstrap.servers`, an IPv6 address without its brackets."""
+    """Return hosts and ports of `bootstrap.servers`; IPv6 addresses lose the brackets."""
     parted = (server.rpartition(":") for server in config.bootstrap_servers)
     return [(host.strip("[]"), int(port)) for host, _, port in parted]

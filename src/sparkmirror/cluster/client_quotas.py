@@ -1,4 +1,4 @@
-"""Client quotas (KIP-546): read and changed."""
+"""Client quotas (KIP-546): reading and changing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.errors import ClusterUnreachable
 
 Entity = tuple[tuple[str, str | None], ...]
-"""Whom a quota is for: pairs of type (`user`, `client-id`, `ip`) and name, sorted; None is the default."""
+"""Owner of a quota: sorted pairs of type and name.
+
+Types are `user`, `client-id` and `ip`. A name of None stands for the default.
+"""
 
 ADVICE = {31: "grant our principal DESCRIBE_CONFIGS on the source's cluster, and ALTER_CONFIGS on the target's"}
 
 
 def read_quotas(client: ClusterClient) -> dict[Entity, dict[str, float]]:
-    """All quotas; raises `ClusterUnreachable` where we may not ask."""
+    """Read all quotas; raise `ClusterUnreachable` if the principal may not read them."""
     answer = client.ask_any(lambda: DescribeClientQuotasRequest(components=[], strict=False))
     if answer.error_code:
         reason = refusal(answer.error_code, answer.error_message, ADVICE)
@@ -33,7 +36,10 @@ def read_quotas(client: ClusterClient) -> dict[Entity, dict[str, float]]:
 def change_quotas(
     client: ClusterClient, changes: Mapping[Entity, Mapping[str, float | None]]
 ) -> dict[Entity, str | None]:
-    """Set these; None takes one away. For each entity None or one line that says why not."""
+    """Set quotas, or remove a quota by None.
+
+    Return for each entity None, or one line with the reason of the failure.
+    """
     if not changes:
         return {}
     entry = AlterClientQuotasRequest.EntryData

@@ -1,4 +1,7 @@
-"""Changing topics' properties one by one: KIP-339's IncrementalAlterConfigs, which any broker takes."""
+"""Single changes of topics' properties: IncrementalAlterConfigs (KIP-339).
+
+Any broker accepts the request.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,12 @@ _TOPIC, _SET, _DELETE = 2, 0, 1
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """What to change of one topic's properties; a broker does all of it or nothing."""
+    """Changes of one topic's properties; a broker makes all of them or none."""
 
     topic: str
     values: dict[str, str] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
-    """Properties that go back to the broker's default."""
+    """Properties to reset to the broker's default."""
 
     def __bool__(self) -> bool:
         return bool(self.values or self.removed)
@@ -39,9 +42,9 @@ class ConfigChange:
 
 
 def alter_topic_configs(client: ClusterClient, changes: Sequence[ConfigChange]) -> dict[str, str | None]:
-    """Make the changes; for each topic None or one line that says why not.
+    """Make the changes; return for each topic None, or one line with the failure.
 
-    Raises `ConnectionError`: `UnsupportedBroker` from brokers before Kafka 2.3.
+    Raises `ConnectionError`; `UnsupportedBroker` from brokers before Kafka 2.3.
     """
     outcomes: dict[str, str | None] = {}
     for start in range(0, len(changes), TOPICS_PER_REQUEST):

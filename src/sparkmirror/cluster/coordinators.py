@@ -1,6 +1,6 @@
-"""Asking groups' coordinators, many groups a request, each of its own coordinator (KIP-699).
+"""Requests to groups' coordinators, with many groups in each request (KIP-699).
 
-Blocking. A coordinator that has moved or is loading is looked for anew until nothing was answered for `PATIENCE_S`.
+Blocking. A coordinator that has moved or is loading is looked up again, until no group was answered for `PATIENCE_S`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from sparkmirror.errors import ClusterUnreachable
 
 GROUPS_PER_REQUEST = 250
 PATIENCE_S = 15.0
-"""How long one question is asked again while no coordinator answers; a cluster's first group needs a moment, too."""
+"""Longest wait for a coordinator's answer, with retries.
+
+Also covers the moment that a new cluster needs for its first group.
+"""
 PAUSE_S = 0.2
 
 SEVERAL_KEYS = 4
-"""Since this version a request may name several groups."""
+"""First version of FindCoordinator that takes several groups."""
 
 NOT_AVAILABLE = 15
 PASSING = frozenset({14, NOT_AVAILABLE, 16})
@@ -33,13 +36,13 @@ _NOT_AUTHORIZED = 30
 
 
 def group_refusal(code: int) -> str:
-    """Why a group can't be asked about or set: Kafka's error, and what to grant."""
+    """Describe a coordinator's refusal: Kafka's error, and the right to grant."""
     grant = "; grant our principal DESCRIBE on the group, and READ where its offsets are set"
     return error_name(code) + (grant if code == _NOT_AUTHORIZED else "")
 
 
 class Coordinators:
-    """The coordinators of one cluster's groups. Where a group's is, is remembered."""
+    """Coordinators of one cluster's groups, remembered by group."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
@@ -52,9 +55,10 @@ class Coordinators:
         refused: dict[str, str],
         what: str,
     ) -> dict[str, int]:
-        """Ask each group's coordinator; `ask` returns the groups that it must be asked for again, and the error.
+        """Ask each group's coordinator by `ask`, which returns the groups to retry.
 
-        Returns those that have no coordinator that we may ask, by its code; they are in `refused`, too.
+        `ask` gets a broker and groups, and returns the error code of each group to be retried. Return Kafka's code
+        for each group without a coordinator that the principal may ask; these groups are added to `refused`, too.
         """
         deadline = time.monotonic() + PATIENCE_S
         lost: dict[str, int] = {}
@@ -69,9 +73,9 @@ class Coordinators:
             for group in left:
                 if group in self._coordinators:
                     by_broker[self._coordinators[group]].append(group)
-            for broker, some in by_broker.items():
-                for start in range(0, len(some), GROUPS_PER_REQUEST):
-                    chunk = some[start : start + GROUPS_PER_REQUEST]
+            for broker, coordinated in by_broker.items():
+                for start in range(0, len(coordinated), GROUPS_PER_REQUEST):
+                    chunk = coordinated[start : start + GROUPS_PER_REQUEST]
                     try:
                         failed |= ask(broker, chunk)
                     except ConnectionError:
@@ -81,7 +85,7 @@ class Coordinators:
             if not failed:
                 return lost
             if len(failed) + len(lost) < len(left):
-                deadline = time.monotonic() + PATIENCE_S  # it goes on
+                deadline = time.monotonic() + PATIENCE_S  # some groups were answered, so patience begins anew
             for group in failed:
                 self._coordinators.pop(group, None)
             self.pause(next(iter(failed.values())), what, deadline)
@@ -89,7 +93,7 @@ class Coordinators:
             left = list(failed)
 
     def _locate(self, groups: Sequence[str]) -> dict[str, int]:
-        """Find the coordinators that aren't known; returns the groups that have none now, and Kafka's code."""
+        """Look up unknown coordinators; return Kafka's code for groups without one."""
         unknown = [group for group in groups if group not in self._coordinators]
         if not unknown:
             return {}
@@ -106,7 +110,7 @@ class Coordinators:
         return failed
 
     def _find(self, groups: Sequence[str]) -> list[tuple[str, int, int]]:
-        """As whichever broker answers says: group, coordinator, error."""
+        """Ask the first broker that answers for each group's coordinator and error code."""
         reason: ConnectionError | None = None
         for broker in self._client.brokers:
             try:
@@ -123,17 +127,17 @@ class Coordinators:
             return
         for start in range(0, len(groups), GROUPS_PER_REQUEST):
             keys = list(groups[start : start + GROUPS_PER_REQUEST])
-            for one in self._client.ask(
+            for coordinator in self._client.ask(
                 broker, FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=keys)
             ).coordinators:
-                yield one.key, one.node_id, one.error_code
+                yield coordinator.key, coordinator.node_id, coordinator.error_code
 
     def version(self, broker: int, kind: Any, newest: int = 1 << 15) -> int:
-        ours = 0, min(kind.max_version, newest)
-        return self._client.broker(broker).version(kind.API_KEY, ours, kind.name)
+        supported = 0, min(kind.max_version, newest)
+        return self._client.broker(broker).version(kind.API_KEY, supported, kind.name)
 
     def pause(self, code: int, what: str, deadline: float) -> None:
-        """Wait, or give up: time is up, or waiting doesn't help."""
+        """Wait before a retry; raise `ClusterUnreachable` if a retry is vain or late."""
         if code not in PASSING or time.monotonic() + PAUSE_S > deadline:
             raise ClusterUnreachable(f"cluster {self._client.config.alias}: {what} failed: {error_name(code)}")
         time.sleep(PAUSE_S)

@@ -1,4 +1,4 @@
-"""Topics created for the sake of the answer only: what a cluster would say."""
+"""Dry runs of CreateTopics: a cluster's answers, without creating topics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _NOT_CONTROLLER = 41
 
 
 def try_creation(client: ClusterClient, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
-    """Kafka's error code and words for each topic; 0: it would be created. Nothing is."""
+    """Return Kafka's error code and message for each topic, without creating any.
+
+    Code 0: the cluster would create the topic.
+    """
     wanted = list(specs)
     answers: dict[str, tuple[int, str]] = {}
     for start in range(0, len(wanted), TOPICS_PER_REQUEST):
@@ -28,7 +31,7 @@ def try_creation(client: ClusterClient, specs: Iterable[NewTopicSpec]) -> dict[s
 
 
 def _ask(client: ClusterClient, specs: list[NewTopicSpec]) -> Iterator[Any]:
-    """One broker after the other: before KRaft only the controller creates topics."""
+    """Ask one broker after another: before KRaft only the controller creates topics."""
     client.metadata([])
     for node in client.brokers:
         yield client.ask(node, _request(specs, client.config.request_timeout_ms))

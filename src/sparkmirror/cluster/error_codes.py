@@ -1,4 +1,4 @@
-"""Kafka's error codes by name, for messages that people read."""
+"""Names of Kafka's error codes, for messages to people."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import kafka.errors
 
 
 def error_name(code: int) -> str:
-    """For example `NOT_LEADER_OR_FOLLOWER (6)`."""
+    """Return name and code of an error, such as `NOT_LEADER_OR_FOLLOWER (6)`."""
     known = kafka.errors.kafka_errors.get(code)
     return f"{known.message} ({code})" if known is not None and known.message else f"error {code}"

@@ -1,7 +1,8 @@
-"""Who was refused waits before asking again: for all connections of this process to one broker together.
+"""Pause after a refused sign-in, shared by a process's connections to a broker.
 
-A broker that refuses a password refuses it to every client of ours, and each would ask again at once; accounts are
-locked by that, and logs filled. So one asks, and the others are told what it heard, until the pause is over.
+A broker that refuses a password refuses all clients of the process, and each client would try again at once: such tries
+lock accounts and fill logs. So a single client asks, and until the pause is over the other clients get the refusal that
+this client got.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from sparkmirror.wire.rpc import AccessRefused
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 10.0
-"""How long after a mend a broker may be asked again; pauses double up to it."""
+"""Longest pause; pauses double up to it.
+
+So a broker whose refusal was mended is asked again at most this long afterwards.
+"""
 
 
 class Gate:
-    """The way to one broker."""
+    """Gate to one broker: open, or closed for a pause after a refused sign-in."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,12 +35,12 @@ class Gate:
 
     @contextmanager
     def passage(self) -> Iterator[None]:
-        """Dial within; raises the last refusal again while it is too early to ask."""
+        """Dial within this context; raise the last refusal again during the pause."""
         with self._lock:
             if self._refusal is not None:
                 if time.monotonic() < self._closed_until:
                     raise type(self._refusal)(str(self._refusal))
-                self._closed_until = time.monotonic() + self._pause_s  # the others wait for what we hear
+                self._closed_until = time.monotonic() + self._pause_s  # other clients wait for this client's answer
         try:
             yield
         except AccessRefused as error:
@@ -51,5 +55,5 @@ class Gate:
 
 @functools.lru_cache(maxsize=1024)
 def gate(config: ClusterConfig, host: str, port: int) -> Gate:
-    """The gate of a broker, for those who are known to it by this configuration."""
+    """Return the gate of a broker for clients with this configuration."""
     return Gate()

@@ -1,7 +1,7 @@
-"""Consumer groups of one cluster: which there are, what they have committed, and committing in their stead.
+"""Consumer groups of one cluster: listing, reading offsets, committing for them.
 
-Many groups a request, each asked of its own coordinator, so that ten thousand groups take a few requests (KIP-699,
-KIP-709); brokers before Kafka 3.0 are asked group by group. Blocking.
+Requests go to the groups' coordinators, with many groups in each request, so that ten thousand groups take a few
+requests (KIP-699, KIP-709). Brokers before Kafka 3.0 are asked group by group. Blocking.
 """
 
 from __future__ import annotations
@@ -26,27 +26,36 @@ from sparkmirror.cluster.coordinators import (
 from sparkmirror.wire.topic_partition import TopicPartition
 
 BY_NAME = 9
-"""From version 10 on OffsetFetch and OffsetCommit tell topics by id: a group may have offsets of topics long gone."""
+"""Newest version of OffsetFetch and OffsetCommit that names topics.
+
+From version 10 on topics are identified by id, but a group may have offsets of deleted topics.
+"""
 SEVERAL_GROUPS = 8
-"""Since this version a request may name several groups."""
+"""First version of OffsetFetch that takes several groups."""
 
 _NO_OFFSET = -1
 
 
 class ListedGroup(NamedTuple):
-    """A group as its coordinator lists it. Empty strings: an older broker doesn't say."""
+    """A group in its coordinator's list; old brokers leave strings empty."""
 
     group: str
     protocol: str
-    """`consumer`; empty for one that only commits; `connect` and others are no consumers."""
+    """Protocol type: `consumer`, or empty for a group that only commits.
+
+    `connect` and other types are no consumer groups.
+    """
     state: str
-    """Kafka's word: `Empty`, `Stable`, `Dead`, `Assigning`, ..."""
+    """Kafka's state of the group: `Empty`, `Stable`, `Dead`, `Assigning`, ..."""
     type: str
-    """`classic`, `consumer` (KIP-848), `share` (KIP-932) or `streams` (KIP-1071)."""
+    """Group type: `classic`, `consumer`, `share` or `streams`.
+
+    By KIP-848 (`consumer`), KIP-932 (`share`) and KIP-1071 (`streams`).
+    """
 
 
 class Committed(NamedTuple):
-    """An offset that a group has committed, or shall have."""
+    """An offset that a group has committed, or is to commit."""
 
     offset: int
     metadata: str = ""
@@ -56,16 +65,16 @@ Offsets = dict[TopicPartition, Committed]
 
 
 class FetchedOffsets(NamedTuple):
-    """What groups have committed."""
+    """Committed offsets of groups."""
 
     offsets: dict[str, Offsets]
-    """By group. A group that has none, or that isn't there, has an empty entry."""
+    """Offsets by group; empty for a missing group, or a group without offsets."""
     refused: dict[str, str]
-    """Groups that may not be read, and why."""
+    """Unreadable groups, with the reason."""
 
 
 class Groups:
-    """The groups of one cluster."""
+    """Groups of one cluster."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
@@ -73,64 +82,71 @@ class Groups:
 
     @property
     def alias(self) -> str:
-        """Of the cluster."""
+        """Alias of the cluster."""
         return self._client.config.alias
 
     def listed(self) -> dict[str, ListedGroup]:
-        """All groups of all coordinators, by name. Incomplete lists are errors: what is missing would seem new."""
+        """Read all groups of all coordinators, by name.
+
+        An incomplete list raises an error: a missing group would seem new later.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while True:
             self._client.metadata([])
             answers = [self._client.ask(broker, ListGroupsRequest()) for broker in self._client.brokers]
             code = next((answer.error_code for answer in answers if answer.error_code), 0 if answers else NOT_AVAILABLE)
-            if not code:  # a controller that fences all brokers for a moment leaves none to be asked
-                return {one.group: one for answer in answers for one in map(_listed, answer.groups)}
+            if not code:  # the code is NOT_AVAILABLE while a controller fences all brokers: no broker is left to ask
+                return {listed.group: listed for answer in answers for listed in map(_listed, answer.groups)}
             self._coordinators.pause(code, "listing its groups", deadline)
 
     def members(self, group: str) -> int | None:
-        """How many members a classic group has; None: its coordinator does not say. Raises `ConnectionError`s."""
-        found: list[int] = []
+        """Read the number of a classic group's members.
 
-        def ask(broker: int, some: Sequence[str]) -> dict[str, int]:
+        None if the coordinator does not tell. Raises `ConnectionError`s.
+        """
+        sizes: list[int] = []
+
+        def ask(broker: int, chunk: Sequence[str]) -> dict[str, int]:
             passing = {}
-            for one in self._client.ask(broker, DescribeGroupsRequest(groups=list(some))).groups:
-                if one.error_code in PASSING:
-                    passing[one.group_id] = one.error_code
-                elif not one.error_code:
-                    found.append(len(one.members))
+            for described in self._client.ask(broker, DescribeGroupsRequest(groups=list(chunk))).groups:
+                if described.error_code in PASSING:
+                    passing[described.group_id] = described.error_code
+                elif not described.error_code:
+                    sizes.append(len(described.members))
             return passing
 
         self._coordinators.ask_each([group], ask, {}, "reading who is in a group")
-        return found[0] if found else None
+        return sizes[0] if sizes else None
 
     def committed(self, groups: Iterable[str]) -> FetchedOffsets:
-        """What these groups have committed, by topic and partition."""
-        found = FetchedOffsets({}, {})
+        """Read these groups' committed offsets, by topic and partition."""
+        fetched = FetchedOffsets({}, {})
 
-        def ask(broker: int, some: Sequence[str]) -> dict[str, int]:
+        def ask(broker: int, chunk: Sequence[str]) -> dict[str, int]:
             failed = {}
-            for group, code, offsets in self._fetch(broker, some):
+            for group, code, offsets in self._fetch(broker, chunk):
                 if code in PASSING:
                     failed[group] = code
                 elif code and code != GROUP_ID_NOT_FOUND:
-                    found.refused[group] = group_refusal(code)
+                    fetched.refused[group] = group_refusal(code)
                 else:
-                    found.offsets[group] = offsets
+                    fetched.offsets[group] = offsets
             return failed
 
-        self._coordinators.ask_each(groups, ask, found.refused, "reading what its groups have committed")
-        return found
+        self._coordinators.ask_each(groups, ask, fetched.refused, "reading what its groups have committed")
+        return fetched
 
     def commit(self, offsets: Mapping[str, Offsets]) -> dict[str, dict[TopicPartition, int]]:
-        """Commit for groups without being their member: Kafka's code for each partition, 0 where it is done.
+        """Commit for groups without being a member; return Kafka's code by partition.
 
-        The coordinator refuses it (25, UNKNOWN_MEMBER_ID) for a group that has members, so nobody is overwritten.
+        Code 0: committed. The coordinator refuses commits for a group with members (25, UNKNOWN_MEMBER_ID), so an
+        active consumer's offset is never overwritten.
         """
         outcomes: dict[str, dict[TopicPartition, int]] = {}
 
-        def ask(broker: int, some: Sequence[str]) -> dict[str, int]:
+        def ask(broker: int, chunk: Sequence[str]) -> dict[str, int]:
             failed = {}
-            for group in some:
+            for group in chunk:
                 codes = self._commit(broker, group, offsets[group])
                 passing = next((code for code in codes.values() if code in PASSING), 0)
                 if passing:
@@ -148,7 +164,7 @@ class Groups:
     # --- requests -------------------------------------------------------------------------------
 
     def _fetch(self, broker: int, groups: Sequence[str]) -> Iterator[tuple[str, int, Offsets]]:
-        """Group, error, offsets."""
+        """Yield group, error code and committed offsets."""
         if self._coordinators.version(broker, OffsetFetchRequest, BY_NAME) < SEVERAL_GROUPS:
             for group in groups:
                 answer = self._client.ask(broker, OffsetFetchRequest(group_id=group, topics=None), newest=BY_NAME)
@@ -157,8 +173,8 @@ class Groups:
         request = OffsetFetchRequest(
             groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
         )
-        for one in self._client.ask(broker, request, newest=BY_NAME).groups:
-            yield one.group_id, one.error_code, _offsets(one.topics)
+        for fetched in self._client.ask(broker, request, newest=BY_NAME).groups:
+            yield fetched.group_id, fetched.error_code, _offsets(fetched.topics)
 
     def _commit(self, broker: int, group: str, offsets: Offsets) -> dict[TopicPartition, int]:
         topic_of, partition_of = (
@@ -195,7 +211,10 @@ def _listed(group: Any) -> ListedGroup:
 
 
 def _offsets(topics: Iterable[Any] | None) -> Offsets:
-    """Without partitions that have none, or an error; some clients commit -1."""
+    """Return the committed offsets of partitions without an error.
+
+    Partitions without an offset are left out; -1, committed by some clients, counts as none.
+    """
     return {
         (topic.name, part.partition_index): Committed(part.committed_offset, part.metadata or "")
         for topic in topics or ()

@@ -1,8 +1,9 @@
-"""Java's own old keystores, JKS: what `keytool` wrote before Java 9, and still writes with `-storetype JKS`.
+"""Reader of JKS, Java's old keystore format.
 
-A file is a list of entries behind a magic number, and a SHA-1 digest of password and content at its end.
-Certificates lie there in clear; a key is encrypted with a stream of SHA-1 digests that begins with the password
-and a salt (`sun.security.provider.JavaKeyStore` and `KeyProtector` of OpenJDK 17).
+`keytool` wrote JKS before Java 9, and still does with `-storetype JKS`. A file has a magic number, a list of entries,
+and at its end a SHA-1 digest of password and content. Certificates are stored in clear; a key is encrypted with a
+stream of SHA-1 digests that begins with the password and a salt (`sun.security.provider.JavaKeyStore` and
+`KeyProtector` of OpenJDK 17).
 """
 
 from __future__ import annotations
@@ -15,27 +16,27 @@ from dataclasses import dataclass
 MAGIC = b"\xfe\xed\xfe\xed"
 _WHITENER = b"Mighty Aphrodite"
 _DIGEST = 20
-"""Bytes of a SHA-1 digest, and of a salt."""
+"""Size of a SHA-1 digest, and of a salt, in bytes."""
 
 _PRIVATE_KEY, _TRUSTED = 1, 2
 _PROTECTOR_OID = bytes.fromhex("060a2b060104012a02110101")
-"""1.3.6.1.4.1.42.2.17.1.1, the one algorithm, as DER."""
+"""Object identifier 1.3.6.1.4.1.42.2.17.1.1 of the only algorithm, as DER."""
 
 
 class JksError(ValueError):
-    """The file can't be read; the message has no secret."""
+    """Error for an unreadable file; the message holds no secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class JksKey:
-    """One entry with a key; the key is still encrypted, with a password that may be another one than the file's."""
+    """Entry with an encrypted key; its password may differ from the file's."""
 
     protected: bytes
     chain: tuple[bytes, ...]
-    """Certificates, DER, our own first."""
+    """Certificates as DER; the key's own certificate is the first."""
 
     def unlock(self, password: str) -> bytes:
-        """The key, as PKCS8 DER. Raises `JksError` if the password is wrong."""
+        """Decrypt the key, as PKCS8 DER. Raises `JksError` for a wrong password."""
         salt, encrypted, check = (
             self.protected[:_DIGEST],
             self.protected[_DIGEST:-_DIGEST],
@@ -46,7 +47,7 @@ class JksKey:
         while len(stream) < len(encrypted):
             block = _sha1(secret + block)
             stream += block
-        key = bytes(one ^ other for one, other in zip(encrypted, stream, strict=False))
+        key = bytes(cipher ^ mask for cipher, mask in zip(encrypted, stream, strict=False))
         if not hmac.compare_digest(check, _sha1(secret + key)):
             raise JksError("its key can't be read; check ssl.key.password")
         return key
@@ -54,20 +55,23 @@ class JksKey:
 
 @dataclass(frozen=True, slots=True)
 class JksStore:
-    """What is in a file, in its order."""
+    """Entries of a file, in the file's order."""
 
     keys: tuple[JksKey, ...]
     certificates: tuple[bytes, ...]
-    """Those that are trusted, DER."""
+    """Trusted certificates, as DER."""
 
 
 def read_jks(content: bytes, password: str) -> JksStore:
-    """Raises `JksError`. Without a password the content isn't checked, as in Java."""
+    """Parse a file; raise `JksError` if its digest or an entry is wrong.
+
+    Without a password the digest isn't checked, as in Java.
+    """
     body, digest = content[:-_DIGEST], content[-_DIGEST:]
     if password and not hmac.compare_digest(digest, _sha1(password.encode("utf-16-be") + _WHITENER + body)):
         raise JksError("it is damaged, or its password is wrong")
     try:
-        return _Reader(body).store()
+        return _JksReader(body).store()
     except (struct.error, IndexError, UnicodeDecodeError):
         raise JksError("it is damaged") from None
 
@@ -76,7 +80,7 @@ def _sha1(data: bytes) -> bytes:
     return hashlib.sha1(data).digest()  # noqa: S324 - the format's own
 
 
-class _Reader:
+class _JksReader:
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._at = 0
@@ -89,8 +93,8 @@ class _Reader:
         certificates: list[bytes] = []
         for _ in range(count):
             kind = self._number()
-            self._text()  # its name
-            self._take(8)  # when it was made
+            self._text()  # the entry's alias
+            self._take(8)  # the entry's creation time
             if kind == _PRIVATE_KEY:
                 protected = _unwrapped(self._block())
                 keys.append(JksKey(protected, tuple(self._certificate(version) for _ in range(self._number()))))
@@ -122,7 +126,10 @@ class _Reader:
 
 
 def _unwrapped(encoded: bytes) -> bytes:
-    """The content of an EncryptedPrivateKeyInfo (PKCS8, section 6): an algorithm, then an octet string."""
+    """Return the encrypted key of an EncryptedPrivateKeyInfo (PKCS8, section 6).
+
+    The structure is an algorithm, then an octet string.
+    """
     outer, _ = _der(encoded, 0x30)
     algorithm, rest = _der(outer, 0x30)
     if not algorithm.startswith(_PROTECTOR_OID):
@@ -131,7 +138,7 @@ def _unwrapped(encoded: bytes) -> bytes:
 
 
 def _der(data: bytes, tag: int) -> tuple[bytes, bytes]:
-    """The content of the one element that `data` begins with, and what follows it."""
+    """Return the content of the first DER element of `data`, and the rest of `data`."""
     if data[0] != tag:
         raise JksError("it is damaged")
     size, at = data[1], 2

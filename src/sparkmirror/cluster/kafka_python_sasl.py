@@ -1,7 +1,9 @@
-"""kafka-python's clients sign in as ours do: by the same conversations, with secrets read anew, behind the same gate.
+"""sparkmirror's SASL mechanisms for kafka-python's clients.
 
-Its own mechanisms keep the password that a client was made with, and don't escape user names. A mechanism is found by
-its name in one table for the whole process, so what is put there leaves clients alone that are not ours.
+kafka-python's clients thus sign in by the same conversations, with secrets read anew each time, behind the same gate.
+kafka-python's own mechanisms keep the password of the client's creation, and don't escape user names. kafka-python
+looks mechanisms up by name in a table of the whole process, so the entries put there leave the application's own
+clients alone.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ from sparkmirror.wire.sasl import Conversation
 
 
 class _Carrier(AbstractTokenProvider):  # type: ignore[misc]
-    """Brings our sign-in to our mechanism: of all that a client is given, this key takes an object."""
+    """Carrier of the sign-in to `_OurMechanism`.
+
+    Of all the settings of a kafka-python client, only `sasl_oauth_token_provider` takes an object.
+    """
 
     def __init__(self, how: ClusterSignIn) -> None:
         super().__init__()
@@ -31,12 +36,15 @@ class _Carrier(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def _no_raw_bytes(record: logging.LogRecord) -> bool:
-    """Of what kafka-python logs at DEBUG, which anybody may set over REST: not the bytes of whole requests."""
-    return not (isinstance(record.args, tuple) and any(isinstance(one, bytes | bytearray) for one in record.args))
+    """Drop log records with the bytes of whole requests.
+
+    kafka-python logs them at DEBUG, and any user of the REST interface may set that level.
+    """
+    return not (isinstance(record.args, tuple) and any(isinstance(arg, bytes | bytearray) for arg in record.args))
 
 
 class _Unprinted(bytes):
-    """Nor what is in their fields."""
+    """Bytes of a sign-in that print only their number, as a request's field in a log."""
 
     def __repr__(self) -> str:
         return f"<{len(self)} bytes of a sign-in>"
@@ -45,7 +53,7 @@ class _Unprinted(bytes):
 
 
 class _OurMechanism(SaslMechanism):  # type: ignore[misc]
-    """One of our conversations in kafka-python's words."""
+    """A conversation of `wire.sasl`, behind kafka-python's interface for mechanisms."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
@@ -65,7 +73,7 @@ class _OurMechanism(SaslMechanism):  # type: ignore[misc]
 
 
 def sasl_settings(config: ClusterConfig) -> dict[str, Any]:
-    """What a client of kafka-python is given to sign in to this cluster."""
+    """Return the settings for a kafka-python client to sign in to this cluster."""
     how = sign_in(config)
     if how is None:
         return {}
@@ -74,18 +82,21 @@ def sasl_settings(config: ClusterConfig) -> dict[str, Any]:
 
 
 def _register() -> None:
-    logging.getLogger("kafka.protocol.parser").addFilter(_no_raw_bytes)  # once: the same filter is not added again
+    logging.getLogger("kafka.protocol.parser").addFilter(_no_raw_bytes)  # `addFilter` adds the same filter only once
     for name in ("PLAIN", *SCRAM, OAUTHBEARER, GSSAPI):
-        theirs = SASL_MECHANISMS[name]
-        if not isinstance(theirs, _Either):
-            register_sasl_mechanism(name, _Either(theirs), overwrite=True)
+        original = SASL_MECHANISMS[name]
+        if not isinstance(original, _Either):
+            register_sasl_mechanism(name, _Either(original), overwrite=True)
 
 
 class _Either:
-    """Makes our mechanism for our clients, and kafka-python's own for others."""
+    """Factory of mechanisms: `_OurMechanism` for sparkmirror's clients.
 
-    def __init__(self, theirs: Any) -> None:
-        self._theirs = theirs
+    Other clients of the process get kafka-python's own mechanism.
+    """
+
+    def __init__(self, original: Any) -> None:
+        self._theirs = original
 
     def __call__(self, **config: Any) -> Any:
         carrier = config.get("sasl_oauth_token_provider")

@@ -1,8 +1,8 @@
-"""OffsetForLeaderEpoch, asked of one leader: where in its log a leader epoch ends (KIP-101, KIP-320).
+"""OffsetForLeaderEpoch: end offset of a leader epoch in a leader's log.
 
-Before Kafka 2.1 it is the brokers' own question: where there is an authorizer it takes CLUSTER_ACTION, and who may not
-ask gets no answer. Before 2.0 the answer does not name the epoch that it is about (KIP-279): it is taken for the one
-asked for, and may be a later offset than the one where two histories part.
+KIP-101, KIP-320. Before Kafka 2.1 the request is meant for brokers: with an authorizer it needs CLUSTER_ACTION, and a
+client without that right gets no answer. Before 2.0 the answer does not name its epoch (KIP-279): this module takes the
+epoch for the requested one, and the offset may be later than the offset at which two histories diverge.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ CONSUMER = -1
 
 
 class EpochEnd(NamedTuple):
-    """The newest leader epoch that is not newer than the one asked for, and the offset after its last record.
+    """Newest leader epoch up to the requested one, and its end offset.
 
-    Both are -1 where the leader doesn't know; `error` is Kafka's code.
+    The end offset is the offset after the epoch's last record. Both are -1 if the leader doesn't know; `error` is
+    Kafka's code.
     """
 
     epoch: int
@@ -33,13 +34,16 @@ class EpochEnd(NamedTuple):
 
 _UNKNOWN = EpochEnd(-1, -1, 0)
 _NOT_FOR_CLIENTS = 31
-"""CLUSTER_AUTHORIZATION_FAILED."""
+"""Error code CLUSTER_AUTHORIZATION_FAILED."""
 
 
 def epoch_ends(
     client: ClusterClient, leader: int, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, EpochEnd]:
-    """Ask `leader` for the end of one epoch of each partition; one that won't tell a client doesn't know."""
+    """Ask `leader` for the end of one epoch of each partition.
+
+    A leader that does not answer clients counts as one that doesn't know.
+    """
     by_topic: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for (topic, partition), epoch in epochs.items():
         by_topic[topic].append((partition, epoch))

@@ -1,4 +1,4 @@
-"""ListOffsets, asked of one leader: where its logs start and end."""
+"""ListOffsets: start and end offsets of a leader's logs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ EARLIEST = -2
 LATEST = -1
 
 CONSUMER = -1
-"""As `replica_id`: the log end is the high watermark."""
+"""Value of `replica_id` for which the log end is the high watermark."""
 DEBUG_CONSUMER = -2
-"""As `replica_id`: the log end is the leader's own (`exactness.md` section 3)."""
+"""Value of `replica_id` for the leader's own log end.
+
+Source: `exactness.md`, reading the position.
+"""
 
 
 class ListedOffset(NamedTuple):
@@ -35,9 +38,10 @@ def list_offsets(
     replica_id: int = CONSUMER,
     isolation_level: int = 0,
 ) -> dict[TopicPartition, ListedOffset]:
-    """Ask `leader` for one offset of each partition; `timestamp` is EARLIEST, LATEST or milliseconds.
+    """Ask `leader` for one offset of each partition.
 
-    At isolation level 1 (read_committed) LATEST is the last stable offset.
+    `timestamp` is EARLIEST, LATEST or milliseconds. At isolation level 1 (read_committed) LATEST is the last stable
+    offset.
     """
     request = ListOffsetsRequest(
         replica_id=replica_id,

@@ -1,6 +1,6 @@
-"""One data batch at each of some places of many partitions' logs: a sample, in few requests.
+"""Samples of logs: data batches at offsets of many partitions, in few requests.
 
-Blocking; for a driver's duties. At read_committed transactions that were aborted are left out.
+Blocking; for a driver's duties. At read_committed aborted transactions are left out.
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 _MAX_BYTES = 8 << 20
 _PARTITION_BYTES = 64 << 10
-"""Enough for most batches; a larger one comes when its partition is the request's first."""
+"""Bytes asked for of each partition: enough for most batches.
+
+A larger batch arrives once its partition is the first of a request.
+"""
 _LONGEST_THROTTLE_S = 5.0
 
 
 def places(start: int, end: int, count: int) -> list[int]:
-    """At most so many offsets from `start` to before `end`, as even as can be, the first and the last among them."""
+    """Return at most `count` offsets from `start` to before `end`, evenly spaced.
+
+    The first and the last offset are among them.
+    """
     last = end - 1
     if last < start or count < 1:
         return []
@@ -33,7 +39,10 @@ def places(start: int, end: int, count: int) -> list[int]:
 def log_ends(
     client: ClusterClient, topics: Mapping[str, TopicLeaders], *, read_committed: bool
 ) -> dict[TopicPartition, tuple[int, int]]:
-    """Start and end of each partition's log, as a consumer sees them. Raises `RangeUnread`."""
+    """Read start and end of each partition's log, as a consumer sees them.
+
+    Raises `RangeUnread`.
+    """
     ends = {}
     for leader, partitions in _by_leader(topics).items():
         first = list_offsets(client, leader, partitions, EARLIEST)
@@ -53,18 +62,18 @@ def batches_at(
     *,
     read_committed: bool,
 ) -> Iterator[tuple[TopicPartition, LogBatch, int]]:
-    """The first data batch that holds the offset wanted, or a later one, of each partition that has one now.
+    """Yield each partition's first data batch at the wanted offset or later.
 
-    With the offset that follows it. A batch's bytes are good until the next is asked for.
-    Raises `RangeUnread` and other `ConnectionError`s.
+    Yields partition, batch and the offset after the batch; nothing for a partition without such a batch now. A batch's
+    bytes are valid until the next batch is asked for. Raises `RangeUnread` and other `ConnectionError`s.
     """
     for leader, partitions in _by_leader(topics).items():
-        indexes = {(topic, index) for topic, some in partitions.items() for index in some}
+        led = {(topic, index) for topic, indexes in partitions.items() for index in indexes}
         yield from _of_leader(
             client,
             leader,
             {topic: topics[topic].topic_id for topic in partitions},
-            {partition: offset for partition, offset in wanted.items() if partition in indexes},
+            {partition: offset for partition, offset in wanted.items() if partition in led},
             read_committed,
         )
 
@@ -98,7 +107,7 @@ def _of_leader(
             raise _unread(client, first, head.error)
         for part in parts:
             partition = part.topic, part.partition
-            if part.error == fetch.OFFSET_OUT_OF_RANGE:  # expired meanwhile
+            if part.error == fetch.OFFSET_OUT_OF_RANGE:  # retention took the offset meanwhile
                 del pending[partition]
                 continue
             if part.error:
@@ -110,7 +119,7 @@ def _of_leader(
                     yield partition, batch, following
                     break
             else:
-                # The first of a request is never left out for want of room: there is nothing but compacted offsets.
+                # A request's first partition always gets room: without batches it has only compacted offsets left.
                 empty = partition == first and pending[partition] == asked and not head.throttle_ms
                 if pending[partition] < readable_end(part, read_committed=read_committed) and not empty:
                     continue
@@ -118,7 +127,7 @@ def _of_leader(
 
 
 def _by_leader(topics: Mapping[str, TopicLeaders]) -> dict[int, dict[str, list[int]]]:
-    """The partitions of each broker."""
+    """Return the partitions by leader and topic."""
     leaders: dict[int, dict[str, list[int]]] = {}
     for topic in topics.values():
         for index, partition in topic.partitions.items():

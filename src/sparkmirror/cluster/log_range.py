@@ -1,6 +1,6 @@
-"""A stretch of one partition's log, read as a consumer would: data batches, in order, from one leader.
+"""Data batches of one partition's log, read in order, as by a consumer.
 
-Blocking; for a driver's duties. At read_committed transactions that were aborted are left out.
+Blocking; for a driver's duties. At read_committed aborted transactions are left out.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
 from sparkmirror.wire.transactions import Transactions
 
 _FIRST_ANSWER, _LONGEST_ANSWER = 128 << 10, 4 << 20
-"""Bytes: often a few records are enough, and a long stretch is read with ever larger answers."""
+"""Sizes of the first and of the largest answer, in bytes; answers double in size.
+
+Often a few records are enough; a long range takes fewer requests with large answers.
+"""
 _LONGEST_THROTTLE_S = 5.0
 
 
 class RangeUnread(ConnectionError):
-    """The log can't be read there now."""
+    """Error for a log that can't be read now at the wanted offset."""
 
 
 class LogBatch(NamedTuple):
-    """One data batch; `view` is all its bytes, and the next one may take their place."""
+    """One data batch; `view` is all its bytes, until the next batch is read."""
 
     header: BatchHeader
     view: memoryview
@@ -34,9 +37,10 @@ class LogBatch(NamedTuple):
 def read_batches(
     client: ClusterClient, topic: TopicLeaders, partition: int, offset: int, *, read_committed: bool
 ) -> Iterator[LogBatch]:
-    """All data batches that hold `offset` or more, to the high watermark (or last stable offset) as it is then.
+    """Yield the data batches with `offset` or later offsets, to the present log end.
 
-    Raises `RangeUnread` and other `ConnectionError`s. Stop iterating when there is enough.
+    The log end is the high watermark, or at read_committed the last stable offset. The caller may stop iterating at any
+    time. Raises `RangeUnread` and other `ConnectionError`s.
     """
     most = _FIRST_ANSWER
     while True:
@@ -48,12 +52,15 @@ def read_batches(
             offset = following
             if batch is not None:
                 yield batch
-        if offset >= end or offset == asked:  # or nothing but compacted offsets up to the end
+        if offset >= end or offset == asked:  # no progress: only compacted offsets are left up to the end
             return
 
 
 def answered(part: fetch.FetchedPartition, offset: int) -> Iterator[tuple[LogBatch | None, int]]:
-    """Each batch of an answer that holds `offset` or more, and what follows it; None for one without data."""
+    """Yield an answer's batches from `offset` on, and the offset after each.
+
+    None stands for a batch without data.
+    """
     transactions = Transactions(part.aborted)
     for position, header in batch_headers(part.records):
         view = part.records[position : position + header.size]
@@ -66,7 +73,7 @@ def answered(part: fetch.FetchedPartition, offset: int) -> Iterator[tuple[LogBat
 
 
 def readable_end(part: fetch.FetchedPartition, *, read_committed: bool) -> int:
-    """The offset at which a consumer stops for now."""
+    """Return the end of the log for a consumer at this isolation level."""
     return part.last_stable_offset if read_committed and part.last_stable_offset >= 0 else part.high_watermark
 
 

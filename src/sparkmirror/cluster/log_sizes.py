@@ -1,4 +1,4 @@
-"""DescribeLogDirs: how many bytes partitions have on their leader's disks."""
+"""DescribeLogDirs: sizes of partitions on their leader's disks, in bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 
 def log_sizes(client: ClusterClient, broker: int, partitions: Mapping[str, Sequence[int]]) -> dict[TopicPartition, int]:
-    """Bytes of each partition at one broker. What we may not see (it needs DESCRIBE on the cluster) is left out."""
+    """Read the size of each partition at one broker, in bytes.
+
+    Partitions stay out if the principal lacks DESCRIBE on the cluster.
+    """
     request = DescribeLogDirsRequest(
         topics=[
             DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=list(indexes))

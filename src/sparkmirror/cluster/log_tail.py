@@ -1,6 +1,6 @@
-"""The last batch of ours in partitions' logs, read from the end backwards.
+"""Search for a flow's last batch in partitions' logs, from the end backwards.
 
-It must be called with offsets at which the high watermark has reached the log end: what is above it can't be read.
+The caller passes log ends that the high watermark has reached: records above the high watermark can't be read.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from sparkmirror.wire.topic_partition import TopicPartition
 _MAX_BYTES = 8 << 20
 _PARTITION_BYTES = 1 << 20
 _MAX_STEPS = 1024
-"""Answers read before giving up: about 1 GB of somebody else's batches in a partition."""
+"""Answers read before giving up: about 1 GB of foreign batches in a partition."""
 _LONGEST_THROTTLE_S = 1.0
 REQUEST_TIMED_OUT = 7
 
 
 Wrote = Callable[[int, int], bool]
-"""Whether a producer id and epoch are ours."""
+"""Test of a producer id and epoch: True if they belong to the flow."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class LastBatch(NamedTuple):
-    """Our last batch, as far as a position needs it. `records` tells whether the log has any record at all."""
+    """Fields of the flow's last batch that a position needs."""
 
     last_sequence: int
     next_offset: int
@@ -38,7 +38,7 @@ class LastBatch(NamedTuple):
 
 
 class TailUnread(ConnectionError):
-    """A log's tail can't be read now; `code` is Kafka's error."""
+    """Error for a log's tail that can't be read now; `code` is Kafka's error."""
 
     def __init__(self, topic: str, partition: int, code: int) -> None:
         self.code = code
@@ -48,23 +48,24 @@ class TailUnread(ConnectionError):
 def each_readable(
     group: Sequence[Item], read: Callable[[Sequence[Item]], Result]
 ) -> Iterator[tuple[Sequence[Item], Result | TailUnread]]:
-    """`read` of the whole group; where a tail in it can't be read, of its halves, down to the one that it is.
+    """Apply `read` to the group, or to ever smaller parts if a tail can't be read.
 
-    In the group's order. What else `read` raises is raised.
+    A part with an unreadable tail is halved until the unreadable item is alone; its result is then the `TailUnread`.
+    Yields parts with results, in the group's order. Other exceptions of `read` are passed on.
     """
     groups = [group]
     while groups:
-        some = groups.pop()
+        part = groups.pop()
         result: Result | TailUnread
         try:
-            result = read(some)
+            result = read(part)
         except TailUnread as unread:
-            if len(some) > 1:
-                half = len(some) // 2
-                groups += [some[half:], some[:half]]
+            if len(part) > 1:
+                half = len(part) // 2
+                groups += [part[half:], part[:half]]
                 continue
             result = unread
-        yield some, result
+        yield part, result
 
 
 def last_batches(
@@ -75,16 +76,16 @@ def last_batches(
     wrote: Wrote,
     floors: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, LastBatch | None]:
-    """For each partition, whose log ends at the offset given: our last batch, or None.
+    """Find the flow's last batch below each partition's log end; None without one.
 
-    Control batches are skipped and foreign batches stepped over, up to a bound (R9b). A log end of 0 or
-    below the log start gives None. `floors`: offsets below which there is nothing to look for.
+    Control batches are skipped and foreign batches stepped over, up to a bound (R9b). A log end of 0 or below the log
+    start gives None. `floors`: lowest offset of each partition to search.
     """
     version = client.broker(leader).version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
-    searches = {where: BackwardSearch(end, floors.get(where, 0), wrote) for where, end in ends.items()}
+    searches = {partition: BackwardSearch(end, floors.get(partition, 0), wrote) for partition, end in ends.items()}
     looking = dict(searches)
     for _ in range(_MAX_STEPS):
-        looking = {where: search for where, search in looking.items() if not search.done}
+        looking = {partition: search for partition, search in looking.items() if not search.done}
         if not looking:
             break
         session = fetch.FetchSession(
@@ -104,29 +105,32 @@ def last_batches(
         if head.throttle_ms:
             time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
         for part in parts:
-            where = part.topic, part.partition
+            partition = part.topic, part.partition
             if part.error == fetch.OFFSET_OUT_OF_RANGE:
-                looking[where].is_deleted()
+                looking[partition].is_deleted()
             elif part.error:
-                raise TailUnread(*where, part.error)
+                raise TailUnread(*partition, part.error)
             else:
-                looking[where].take(header for _, header in batch_headers(part.records))
-    left = [where for where, search in looking.items() if not search.done]
+                looking[partition].take(header for _, header in batch_headers(part.records))
+    left = [partition for partition, search in looking.items() if not search.done]
     if left:
         raise TailUnread(*left[0], REQUEST_TIMED_OUT)
-    return {where: search.found for where, search in searches.items()}
+    return {partition: search.found for partition, search in searches.items()}
 
 
 class BackwardSearch:
-    """For our last batch in one log: windows of offsets, each twice as wide as the one behind it, read forwards."""
+    """Backward search for the flow's last batch in one log.
+
+    Windows of offsets are read forwards, from the log's end back; each window is twice as wide as the one after it.
+    """
 
     def __init__(self, end: int, floor: int, wrote: Wrote) -> None:
         self.found: LastBatch | None = None
-        """Ours, the last one that was seen."""
+        """Last batch of the flow seen in the windows read so far."""
         self._wrote = wrote
         self._floor = floor
         self._low = end
-        """From here on nothing is ours."""
+        """Upper end of the present window; the log has no batch of the flow from there on."""
         self._width = 1
         self._begin_window()
 
@@ -136,7 +140,10 @@ class BackwardSearch:
         self._width *= 2
 
     def take(self, headers: Iterable[BatchHeader]) -> None:
-        """What was read from `asks` on; nothing: the answer was full, and is asked for again."""
+        """Take the batches read from `asks` on.
+
+        Without any the answer had no room for this log, and `asks` stays as it is.
+        """
         for header in headers:
             if header.base_offset >= self._low:
                 self.asks = self._low
@@ -151,7 +158,7 @@ class BackwardSearch:
             self._begin_window()
 
     def is_deleted(self) -> None:
-        """The log begins above `asks`."""
+        """Narrow the search: the log begins above `asks`."""
         self._floor = self.asks + 1
         if self._floor >= self._low:
             self.done = True
@@ -159,5 +166,5 @@ class BackwardSearch:
 
 
 def is_ours(header: BatchHeader, wrote: Wrote) -> bool:
-    """Whether a batch holds data of these producers; markers don't."""
+    """True if a batch holds data of these producers; control batches don't."""
     return not header.is_control and header.base_sequence >= 0 and wrote(header.producer_id, header.producer_epoch)

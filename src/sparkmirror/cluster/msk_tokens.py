@@ -1,6 +1,7 @@
 """Tokens for Amazon MSK, signed with AWS credentials by the AWS library.
 
-They are for OAUTHBEARER, which MSK takes at the same port as the Java library's own mechanism, AWS_MSK_IAM.
+Connections present the tokens by OAUTHBEARER; MSK accepts it at the same port as AWS_MSK_IAM, the mechanism of AWS's
+Java library.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ if TYPE_CHECKING:
     from botocore.session import Session
 
 MSK_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
-"""Brokers of Amazon MSK; the group is their region."""
+"""Host names of Amazon MSK's brokers; the group is the region."""
 
 _SESSION_NAME = "aws-msk-iam-auth"
-"""Of a role that is taken without a name: the Java library's."""
+"""Session name for a role without one, as in AWS's Java library."""
 
 
 def region_of(login: MskIam, host: str) -> str:
-    """The AWS region of a broker, by its name, or by what `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile say."""
-    found = MSK_HOST.search(host)
-    if found:
-        return found[1]
+    """Return the AWS region of a broker.
+
+    From the host name, or else from `AWS_REGION`, `AWS_DEFAULT_REGION` or the profile. Raises `SaslError` without any.
+    """
+    match = MSK_HOST.search(host)
+    if match:
+        return match[1]
     from botocore.exceptions import BotoCoreError
     from botocore.session import Session
 
@@ -41,12 +45,18 @@ def region_of(login: MskIam, host: str) -> str:
 
 
 def _stated_region(session: Session) -> str:
-    """Java's variable for it, then Python's, then the profile's; empty if nothing says."""
+    """Return the configured region; empty without one.
+
+    Java's environment variable comes first, then Python's, then the profile.
+    """
     return str(os.environ.get("AWS_REGION") or session.get_config_variable("region") or "")
 
 
 def signed_token(login: MskIam, region: str) -> Token:
-    """A token for the brokers of this region. Raises `SaslError`, and `ImportError` without the AWS library."""
+    """Make a token for the brokers of this region.
+
+    Raises `SaslError`, and `ImportError` without the AWS library.
+    """
     from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
     from botocore.credentials import CredentialProvider
     from botocore.exceptions import BotoCoreError, ClientError
@@ -62,7 +72,7 @@ def signed_token(login: MskIam, region: str) -> Token:
             made = MSKAuthTokenProvider.generate_auth_token_from_profile(region, login.profile)
         else:
             made = MSKAuthTokenProvider.generate_auth_token(region)
-    except AttributeError:  # the library's own answer where there are none
+    except AttributeError:  # raised by the library if it finds no credentials
         raise SaslError("there are no AWS credentials: set them in the environment, a profile or the role") from None
     except (BotoCoreError, ClientError, ValueError) as error:
         raise SaslError(f"AWS gives no credentials: {' '.join(str(error).split())}") from None
@@ -71,7 +81,10 @@ def signed_token(login: MskIam, region: str) -> Token:
 
 
 def _role(login: MskIam, region: str) -> Credentials:
-    """Credentials of the role, by AWS's token service. The AWS library knows no external id, region or keys for it."""
+    """Get the role's credentials from AWS's token service (STS).
+
+    The signing library can't pass an external id, a region or keys to the token service.
+    """
     from botocore.credentials import Credentials
     from botocore.session import Session
 

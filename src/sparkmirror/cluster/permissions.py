@@ -1,4 +1,7 @@
-"""What a cluster lets us do: asked, not tried (KIP-430)."""
+"""Operations that a cluster allows the principal, as the brokers report (KIP-430).
+
+Nothing is tried out: the answers carry the authorized operations.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ OPERATIONS = {
     11: "ALTER_CONFIGS",
     12: "IDEMPOTENT_WRITE",
 }
-"""By Kafka's codes (`AclOperation`)."""
+"""Names of operations, by Kafka's codes (`AclOperation`)."""
 
 _GROUP_REFUSED = 30
 _TOPIC_REFUSED = 29
 
 
 def cluster_operations(client: ClusterClient) -> frozenset[str] | None:
-    """What we may do with the cluster itself; None if the brokers can't say (before Kafka 2.8)."""
+    """Read the allowed operations on the cluster; None before Kafka 2.8."""
     try:
         answer = client.ask_any(lambda: DescribeClusterRequest(include_cluster_authorized_operations=True))
     except ConnectionError:
@@ -37,39 +40,45 @@ def cluster_operations(client: ClusterClient) -> frozenset[str] | None:
 
 
 def topic_operations(client: ClusterClient, topics: Iterable[str]) -> dict[str, frozenset[str]]:
-    """What we may do with topics that are there; nothing for those that we may not even see."""
+    """Read the allowed operations on existing topics, by topic.
+
+    The set is empty for a topic that the principal may not even describe.
+    """
     wanted = sorted(set(topics))
-    found: dict[str, frozenset[str]] = {}
+    allowed: dict[str, frozenset[str]] = {}
     for start in range(0, len(wanted), TOPICS_PER_REQUEST):
         chunk = wanted[start : start + TOPICS_PER_REQUEST]
         answer = client.ask_any(lambda chunk=chunk: _metadata(chunk))  # type: ignore[misc]
         for topic in answer.topics:
             if topic.error_code == _TOPIC_REFUSED:
-                found[topic.name] = frozenset()
+                allowed[topic.name] = frozenset()
             elif not topic.error_code and (operations := _named(topic, "topic_authorized_operations")) is not None:
-                found[topic.name] = operations
-    return found
+                allowed[topic.name] = operations
+    return allowed
 
 
 def group_operations(client: ClusterClient, wanted: Iterable[str]) -> dict[str, frozenset[str]]:
-    """What we may do with groups, also with those that are not there yet; without those of which brokers can't say."""
-    found: dict[str, frozenset[str] | None] = {}
+    """Read the allowed operations on groups, by group; a group need not exist yet.
+
+    A group is left out if the brokers can't tell.
+    """
+    allowed: dict[str, frozenset[str] | None] = {}
 
     def ask(broker: int, groups: Sequence[str]) -> dict[str, int]:
         request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=True)
         passing = {}
-        for one in client.ask(broker, request).groups:
-            if one.error_code in PASSING:
-                passing[one.group_id] = one.error_code
+        for entry in client.ask(broker, request).groups:
+            if entry.error_code in PASSING:
+                passing[entry.group_id] = entry.error_code
             else:
-                found[one.group_id] = None if one.error_code else _named(one, "authorized_operations")
-                if one.error_code == _GROUP_REFUSED:
-                    found[one.group_id] = frozenset()
+                allowed[entry.group_id] = None if entry.error_code else _named(entry, "authorized_operations")
+                if entry.error_code == _GROUP_REFUSED:
+                    allowed[entry.group_id] = frozenset()
         return passing
 
     lost = Coordinators(client).ask_each(list(wanted), ask, {}, "reading what we may do with groups")
-    found |= {group: frozenset() for group, code in lost.items() if code == _GROUP_REFUSED}
-    return {group: operations for group, operations in found.items() if operations is not None}
+    allowed |= {group: frozenset() for group, code in lost.items() if code == _GROUP_REFUSED}
+    return {group: operations for group, operations in allowed.items() if operations is not None}
 
 
 def _metadata(topics: list[str]) -> Any:
@@ -81,7 +90,10 @@ def _metadata(topics: list[str]) -> Any:
 
 
 def _named(answer: Any, field: str) -> frozenset[str] | None:
-    """The operations by name; kafka-python calls the field differently in some of its messages."""
+    """Return an answer's operations by name; None if the answer has none.
+
+    kafka-python names the field differently in some messages.
+    """
     codes = getattr(answer, "authorized_operations", None)
     codes = codes if codes is not None else getattr(answer, field, None)
     return None if codes is None else _known(codes, OPERATIONS)

@@ -1,7 +1,7 @@
-"""Producer ids, and DescribeProducers: the last sequence that a leader holds for one.
+"""Producer ids, and DescribeProducers: a leader's last sequence of each producer.
 
-Any replica answers DescribeProducers without an error, so the caller must ask the leader (`exactness.md` section 3).
-It needs READ on the topic.
+Any replica answers DescribeProducers without an error, so the caller must ask the leader (`exactness.md`, reading the
+position). The request needs READ on the topic.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ID_TRIES, _ID_PAUSE_S = 50, 0.2
 
 
 class ProducerEntry(NamedTuple):
-    """A broker's in-memory state of one producer on one partition."""
+    """A broker's state of one producer on one partition, held in memory."""
 
     producer_id: int
     producer_epoch: int
@@ -62,7 +62,10 @@ def describe_producers(
 
 
 def new_producer_id(client: ClusterClient) -> tuple[int, int]:
-    """A producer id and epoch that nobody else has; a fresh broker needs a moment (R13)."""
+    """Get a new, unique producer id with its epoch.
+
+    Retries while a fresh broker is not ready yet (R13). Raises `ClusterUnreachable`.
+    """
     answer = None
     for _ in range(_ID_TRIES):
         answer = client.ask_any(

@@ -1,7 +1,7 @@
-"""A cluster's clock, read without writing anything.
+"""Clock of a cluster, read without writing anything.
 
-The active controller says of each replica of the metadata log when it had last caught up (KIP-836), and of itself it
-says: now.
+The active controller tells for each replica of the metadata log the time of its last catch-up (KIP-836); for the
+controller itself this time is its present time.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ METADATA_TOPIC = "__cluster_metadata"
 
 
 def clock_skew_s(client: ClusterClient) -> float | None:
-    """How far the controller's clock is ahead of ours, in seconds, give or take half the way there and back.
+    """Return how far the controller's clock is ahead of this machine's, in seconds.
 
-    None where it can't be read: before KRaft, and without DESCRIBE on the cluster.
+    Accurate to half the round-trip time. None if the clock can't be read: before KRaft, and without DESCRIBE on the
+    cluster.
     """
     try:
-        client.ask_any(_request)  # connected, and the way is warm
+        client.ask_any(_request)  # a first call, so that the measured one has an open connection
         before = time.time()
         answer = client.ask_any(_request)
         after = time.time()

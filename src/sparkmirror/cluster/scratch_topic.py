@@ -1,6 +1,7 @@
-"""A topic of our own for a moment: created, waited for, and deleted whatever happens in between.
+"""Scratch topic: created, used for a moment, and deleted whatever happens.
 
-Its name tells when it was made, so that what a killed process left behind is deleted by whoever makes one next.
+The topic's name holds the time of its creation, so that the next scratch topic's creator deletes the topics that killed
+processes left behind.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from sparkmirror.events import Event
 from sparkmirror.wire.rpc import UnsupportedBroker
 
 PREFIX = "mm2-sparkmirror-append-check."
-"""With `SUFFIX`, a name that no MirrorMaker 2 mirrors (design section 6)."""
+"""Prefix of names; MirrorMaker 2 mirrors no topic with this prefix and `SUFFIX`."""
 SUFFIX = ".internal"
 LEFT_S = 300.0
-"""Whose name says that it is older was left behind: nobody needs one for so long, and clocks are about right."""
+"""Age of a scratch topic, by its name, above which it counts as left behind.
+
+Each use is much shorter, and clocks are roughly right.
+"""
 
 AS_SENT = {"compression.type": "producer", "message.timestamp.type": "CreateTime"}
-"""So that a log holds what was sent, whatever the brokers' defaults are."""
+"""Topic properties that store batches as sent, whatever the brokers' defaults are."""
 
 _THERE_S = 5.0
 _PAUSE_S = 0.01
@@ -40,15 +44,18 @@ log = logging.getLogger(__name__)
 
 
 class NoScratchTopic(ConnectionError):
-    """It can't be had: one line that says why, and what to do."""
+    """Error for a scratch topic that can't be made: one line with reason and advice."""
 
 
 @contextmanager
 def scratch_topic(client: ClusterClient, partitions: int) -> Iterator[TopicLeaders]:
-    """A new topic whose partitions all have leaders; raises `NoScratchTopic`, and what asking raises."""
+    """Create a topic, wait for leaders of all partitions, and delete it at the end.
+
+    Raises `NoScratchTopic`, and the errors of `ClusterClient.ask`.
+    """
     name = f"{PREFIX}{int(time.time()):x}-{os.urandom(4).hex()}{SUFFIX}"
     code = _deleted(client, [name, *_left_behind(client)])[name]
-    if code not in (0, *_NOT_THERE):  # who may not delete it must not create it
+    if code not in (0, *_NOT_THERE):  # a principal that may not delete the topic must not create it
         raise NoScratchTopic(_words("deleted", code, ""))
     try:
         code, message = _created(client, name, partitions)
@@ -110,7 +117,10 @@ def _led(client: ClusterClient, name: str, partitions: int) -> TopicLeaders:
 
 
 def _delete_surely(client: ClusterClient, name: str) -> None:
-    """A refusal or a broken connection is not the end of it; what stays is named in the log."""
+    """Delete the topic, with retries after refusals and broken connections.
+
+    A topic that stays is named in the log.
+    """
     why = grant = ""
     for turn in range(_DELETE_TRIES):
         if turn:
@@ -118,7 +128,7 @@ def _delete_surely(client: ClusterClient, name: str) -> None:
             time.sleep(_DELETE_PAUSE_S)
         try:
             code = _deleted(client, [name])[name]
-        except Exception as error:  # whatever it was that went wrong before, this topic must go
+        except Exception as error:  # the topic must be deleted after any earlier error, too
             why = " ".join(str(error).split())
             continue
         if code in (0, *_NOT_THERE):
@@ -135,7 +145,7 @@ def _delete_surely(client: ClusterClient, name: str) -> None:
 
 
 def _deleted(client: ClusterClient, names: Sequence[str]) -> dict[str, int]:
-    """Kafka's error code for each name."""
+    """Delete topics; return Kafka's error code for each name."""
     answer = _at_controller(
         client,
         lambda: DeleteTopicsRequest(
@@ -147,7 +157,10 @@ def _deleted(client: ClusterClient, names: Sequence[str]) -> dict[str, int]:
 
 
 def _at_controller(client: ClusterClient, request: Callable[[], Any], topics: Callable[[Any], Sequence[Any]]) -> Any:
-    """One broker after the other: before KRaft only the controller creates and deletes topics."""
+    """Ask one broker after another, until the controller has answered.
+
+    Before KRaft only the controller creates and deletes topics.
+    """
     if not client.brokers:
         client.metadata([])
     answer, failure = None, None
@@ -172,6 +185,6 @@ def _words(what: str, code: int, message: str) -> str:
 
 
 def what_to_grant(code: int) -> str:
-    """What to do about Kafka's error code, to go behind it; empty if it isn't about rights."""
+    """Return the advice to append to an error; empty if the error isn't about rights."""
     needed = f"; grant our principal CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}"
     return needed if code in _REFUSED else ""

@@ -1,7 +1,7 @@
-"""Share groups of one cluster (KIP-932): where they start in each partition, and setting that in their stead.
+"""Share groups of one cluster (KIP-932): reading and setting start offsets.
 
-What an administrator may do: DescribeShareGroupOffsets and AlterShareGroupOffsets, both in version 0, which
-kafka-python lacks. The broker refuses to set anything for a group that has members. Blocking.
+An administrator's requests: DescribeShareGroupOffsets and AlterShareGroupOffsets, both in version 0; kafka-python lacks
+them. The broker refuses to set offsets of a group with members. Blocking.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from sparkmirror.wire.rpc import UnsupportedBroker
 from sparkmirror.wire.topic_partition import TopicPartition
 
 StartOffsets = dict[TopicPartition, int]
-"""The offset of the first record that a group has not done with."""
+"""Start offset by partition: the offset of a group's first unfinished record."""
 
 SHARE = "share"
-"""Their type, as a cluster lists its groups."""
+"""Type of share groups in a cluster's list of groups."""
 
 NOT_KNOWN = "its brokers don't know share groups"
 UNSUPPORTED_VERSION = 35
-"""A broker's that could, but has the feature `share.version` switched off."""
+"""Error code of a broker that has the feature `share.version` switched off."""
 
 _DESCRIBE, _ALTER = 90, 91
 _VERSIONS = (0, 0)
@@ -34,61 +34,62 @@ _UUID_BYTES = 16
 
 
 class FetchedStarts(NamedTuple):
-    """Where share groups start."""
+    """Start offsets of share groups."""
 
     offsets: dict[str, StartOffsets]
-    """By group. A group that isn't there, or has read nothing yet, has an empty entry."""
+    """Offsets by group; empty for a missing group, or one that has read nothing yet."""
     refused: dict[str, str]
-    """Groups that may not be read, and why."""
+    """Unreadable groups, with the reason."""
 
 
 class ShareGroups:
-    """The share groups of one cluster."""
+    """Share groups of one cluster."""
 
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
         self._coordinators = Coordinators(client)
 
     def starts(self, groups: Iterable[str]) -> FetchedStarts:
-        """Where these groups start, by topic and partition."""
-        found = FetchedStarts({}, {})
+        """Read these groups' start offsets, by topic and partition."""
+        fetched = FetchedStarts({}, {})
 
-        def ask(broker: int, some: Sequence[str]) -> dict[str, int]:
+        def ask(broker: int, chunk: Sequence[str]) -> dict[str, int]:
             try:
-                answer = self._ask(broker, _DESCRIBE, "DescribeShareGroupOffsets", describe_request(some))
+                answer = self._ask(broker, _DESCRIBE, "DescribeShareGroupOffsets", describe_request(chunk))
             except UnsupportedBroker:
-                found.refused.update(dict.fromkeys(some, NOT_KNOWN))
+                fetched.refused.update(dict.fromkeys(chunk, NOT_KNOWN))
                 return {}
             failed = {}
             for group, (code, offsets) in read_described(answer).items():
                 if code in PASSING:
                     failed[group] = code
                 elif code and code != GROUP_ID_NOT_FOUND:
-                    found.refused[group] = said(code)
+                    fetched.refused[group] = said(code)
                 else:
-                    found.offsets[group] = offsets
+                    fetched.offsets[group] = offsets
             return failed
 
-        self._coordinators.ask_each(groups, ask, found.refused, "reading where its share groups start")
-        return found
+        self._coordinators.ask_each(groups, ask, fetched.refused, "reading where its share groups start")
+        return fetched
 
     def set_starts(self, starts: Mapping[str, StartOffsets]) -> dict[str, dict[TopicPartition, int]]:
-        """Kafka's code for each partition, 0 where it is done. A group that isn't there is made, empty.
+        """Set start offsets; return Kafka's code for each partition, 0 for success.
 
-        The coordinator refuses it (68, NON_EMPTY_GROUP) for a group that has members.
+        A missing group is created, without members. The coordinator refuses the request (68, NON_EMPTY_GROUP) for a
+        group with members.
         """
         outcomes: dict[str, dict[TopicPartition, int]] = {}
 
-        def ask(broker: int, some: Sequence[str]) -> dict[str, int]:
+        def ask(broker: int, chunk: Sequence[str]) -> dict[str, int]:
             failed = {}
-            for group in some:
+            for group in chunk:
                 try:
                     answer = self._ask(broker, _ALTER, "AlterShareGroupOffsets", alter_request(group, starts[group]))
                 except UnsupportedBroker:
                     outcomes[group] = dict.fromkeys(starts[group], UNSUPPORTED_VERSION)
                     continue
                 code, codes = read_altered(answer)
-                passing = next((one for one in (code, *codes.values()) if one in PASSING), 0)
+                passing = next((error for error in (code, *codes.values()) if error in PASSING), 0)
                 if passing:
                     failed[group] = passing
                 else:
@@ -101,7 +102,7 @@ class ShareGroups:
         return outcomes
 
     def _ask(self, broker: int, api_key: int, name: str, body: bytes) -> Reader:
-        """The answer, behind its header."""
+        """Send a request; return the answer after its header."""
         try:
             connection = self._client.broker(broker)
             version = connection.version(api_key, _VERSIONS, name)
@@ -118,7 +119,7 @@ class ShareGroups:
 
 
 def said(code: int) -> str:
-    """What to say of an error."""
+    """Return the words for an error code."""
     return NOT_KNOWN if code == UNSUPPORTED_VERSION else error_name(code)
 
 
@@ -126,15 +127,18 @@ def said(code: int) -> str:
 
 
 def describe_request(groups: Sequence[str]) -> bytes:
-    """All partitions of these groups."""
+    """Encode a request for all partitions of these groups."""
     named = b"".join(compact_string(group) + _NO_ARRAY + NO_TAGS for group in groups)
     return uvarint(len(groups) + 1) + named + NO_TAGS
 
 
 def read_described(answer: Reader) -> dict[str, tuple[int, StartOffsets]]:
-    """By group: its error, and its offsets; without partitions that have none, or an error."""
+    """Decode each group's error code and start offsets, by group.
+
+    Partitions with an error, or without an offset, are left out.
+    """
     answer.int32()  # the throttle time
-    found: dict[str, tuple[int, StartOffsets]] = {}
+    described: dict[str, tuple[int, StartOffsets]] = {}
     for _ in range(answer.compact_length()):
         group = answer.compact_text() or ""
         offsets: StartOffsets = {}
@@ -145,14 +149,14 @@ def read_described(answer: Reader) -> dict[str, tuple[int, StartOffsets]]:
                 offsets[topic, index] = offset
 
         _read_topics(answer, partition)
-        found[group] = answer.int16(), offsets
+        described[group] = answer.int16(), offsets
         answer.compact_text()
         answer.tags()
-    return found
+    return described
 
 
 def alter_request(group: str, starts: StartOffsets) -> bytes:
-    """These offsets of one group."""
+    """Encode a request that sets one group's start offsets."""
     topics: dict[str, list[bytes]] = defaultdict(list)
     for (topic, index), offset in starts.items():
         topics[topic].append(INT32.pack(index) + INT64.pack(offset) + NO_TAGS)
@@ -164,7 +168,7 @@ def alter_request(group: str, starts: StartOffsets) -> bytes:
 
 
 def read_altered(answer: Reader) -> tuple[int, dict[TopicPartition, int]]:
-    """The group's error, and each partition's."""
+    """Decode the group's error code, and the error codes of the partitions."""
     answer.int32()  # the throttle time
     code = answer.int16()
     answer.compact_text()
@@ -179,7 +183,7 @@ def read_altered(answer: Reader) -> tuple[int, dict[TopicPartition, int]]:
 
 
 def _read_topics(answer: Reader, partition: Callable[[str], None]) -> None:
-    """Topics and their partitions; `partition` reads one up to its message."""
+    """Walk through topics and partitions; `partition` reads one up to its message."""
     for _ in range(answer.compact_length()):
         topic = answer.compact_text() or ""
         answer.slice(_UUID_BYTES)

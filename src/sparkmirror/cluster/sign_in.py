@@ -1,4 +1,7 @@
-"""Signing in to a cluster: its configuration becomes a conversation, with what is secret read anew each time."""
+"""Signing in to a cluster: conversations made of its configuration.
+
+Secrets are read anew for each sign-in.
+"""
 
 from __future__ import annotations
 
@@ -31,26 +34,29 @@ MSK_EXTRA = (
 
 @dataclass(frozen=True, slots=True)
 class ClusterSignIn:
-    """`wire.rpc.SignIn` of one cluster. What its configuration refers to is looked up for each sign-in."""
+    """Implementation of `wire.rpc.SignIn` for one cluster.
+
+    References in the configuration are resolved for each sign-in.
+    """
 
     config: ClusterConfig
 
     @property
     def mechanism(self) -> str:
-        """What brokers call it: MSK's brokers take a signed token by OAUTHBEARER."""
+        """Mechanism's name at the brokers: OAUTHBEARER for MSK's signed tokens."""
         named = self.config.sasl.mechanism
         return named if named in ("PLAIN", *SCRAM, GSSAPI) else OAUTHBEARER
 
     @property
     def principal(self) -> str:
-        """Whom we sign in as, or what tells it; empty if it can't be told."""
+        """Principal of the sign-in, or the source of it; empty if unknown."""
         try:
             return _principal(self._login())
         except SaslError:
             return ""
 
     def begin(self, host: str) -> Conversation:
-        """One sign-in at this broker; raises `SaslError` if there is nothing to sign in with."""
+        """Begin a sign-in at this broker; raise `SaslError` without credentials."""
         login = self._login()
         if isinstance(login, Password):
             if login.mechanism == "PLAIN":
@@ -78,7 +84,7 @@ class ClusterSignIn:
 
 
 def sign_in(config: ClusterConfig) -> ClusterSignIn | None:
-    """How to sign in to this cluster; None where it isn't done."""
+    """Return the sign-in of this cluster; None if clients don't sign in there."""
     return ClusterSignIn(config) if config.signs_in else None
 
 

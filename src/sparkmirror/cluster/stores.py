@@ -1,7 +1,7 @@
-"""Truststores and keystores as Kafka's clients take them: PEM, PKCS12 or JKS files, or PEM text in the configuration.
+"""Truststores and keystores in the formats of Kafka's clients.
 
-PKCS12 is what `keytool` has written by default since Java 9, whatever the file is called, and Java reads it
-also where the type says JKS, and the other way round; so do we.
+PEM, PKCS12 or JKS files, or PEM text in the configuration. Since Java 9 `keytool` writes PKCS12 by default, whatever
+the file's name. Java reads PKCS12 even if the configured type is JKS, and the reverse; so does this module.
 """
 
 from __future__ import annotations
@@ -24,22 +24,25 @@ from sparkmirror.errors import ConfigError
 Store = Literal["truststore", "keystore"]
 
 _UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, InvalidVersion)
-"""What `cryptography` raises for keys and certificates that are damaged, or that it does not know."""
+"""Errors of `cryptography` for damaged or unknown keys and certificates."""
 
 _BLOCK = re.compile(r"(?<!-)-+BEGIN ([A-Z0-9 ]+)-+([A-Za-z0-9+/=\s]+)-+END \1-+")
-"""One PEM block; line ends may have become spaces, as in a value on one line (Kafka's `PemParser` allows it)."""
+"""Pattern of a PEM block; spaces may replace line ends, as in a value on one line.
+
+Kafka's `PemParser` allows that, too.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """Our key, and our certificate with its issuers'."""
+    """The client's key, and its certificate followed by the issuers' certificates."""
 
     key: PrivateKeyTypes
     chain: tuple[Certificate, ...]
 
 
 def store_bytes(config: ClusterConfig, store: Store, location: str) -> bytes | None:
-    """What is in the file; None if none is named."""
+    """Read a store's file; None without a location. Raises `ConfigError`."""
     if not location:
         return None
     try:
@@ -49,29 +52,29 @@ def store_bytes(config: ClusterConfig, store: Store, location: str) -> bytes | N
 
 
 def read_trust_store(config: ClusterConfig, content: bytes | None) -> tuple[Certificate, ...] | None:
-    """The certificates that are trusted; None: the system's own are."""
+    """Read the trusted certificates; None if the system's certificates are trusted."""
     settings = config.ssl
     if settings.truststore_certificates:
         _need_pem(config, "truststore", settings.truststore_type, "certificates")
         return _certificates(config, "truststore.certificates", settings.truststore_certificates)
     if content is None:
         return None
-    where = "truststore.location"
+    name = "truststore.location"
     if settings.truststore_type == "PEM":
-        return _certificates(config, where, content.decode("latin-1"))
+        return _certificates(config, name, content.decode("latin-1"))
     password = settings.truststore_password.get_secret_value()
     if content.startswith(MAGIC):
         certificates = _from_jks(config, content, password)
     else:
         opened = _open(config, "truststore", settings.truststore_location, content, password)
-        certificates = [one.certificate for one in (opened.cert, *opened.additional_certs) if one is not None]
+        certificates = [entry.certificate for entry in (opened.cert, *opened.additional_certs) if entry is not None]
     if not certificates:
-        raise store_error(config, where, f"{settings.truststore_location} holds no certificate")
+        raise store_error(config, name, f"{settings.truststore_location} holds no certificate")
     return tuple(certificates)
 
 
 def read_key_store(config: ClusterConfig, content: bytes | None) -> KeyPair | None:
-    """Our own key and certificates; None: we have none."""
+    """Read the client's key and certificates; None if none are configured."""
     settings = config.ssl
     key_password = settings.key_password.get_secret_value()
     inline = settings.keystore_key.get_secret_value()
@@ -81,17 +84,17 @@ def read_key_store(config: ClusterConfig, content: bytes | None) -> KeyPair | No
         return KeyPair(_key(config, "keystore.key", inline, key_password), chain)
     if content is None:
         return None
-    where = "keystore.location"
+    name = "keystore.location"
     if settings.keystore_type == "PEM":
         text = content.decode("latin-1")
-        return KeyPair(_key(config, where, text, key_password), _certificates(config, where, text))
+        return KeyPair(_key(config, name, text, key_password), _certificates(config, name, text))
     password = settings.keystore_password.get_secret_value()
     if content.startswith(MAGIC):
         return _pair_from_jks(config, content, password, key_password or password)
     opened = _open(config, "keystore", settings.keystore_location, content, password)
     if opened.key is None or opened.cert is None:
-        raise store_error(config, where, f"{settings.keystore_location} holds no key with a certificate")
-    chain = (opened.cert.certificate, *(one.certificate for one in opened.additional_certs))
+        raise store_error(config, name, f"{settings.keystore_location} holds no key with a certificate")
+    chain = (opened.cert.certificate, *(issuer.certificate for issuer in opened.additional_certs))
     return KeyPair(opened.key, chain)
 
 
@@ -109,10 +112,10 @@ def _open(
 
 
 def _from_jks(config: ClusterConfig, content: bytes, password: str) -> list[Certificate]:
-    """What a JKS truststore trusts; as in Java, a key's own chain is not."""
+    """Read a JKS truststore's trusted certificates; without keys' chains, as in Java."""
     location = config.ssl.truststore_location
     try:
-        return [load_der_x509_certificate(one) for one in read_jks(content, password).certificates]
+        return [load_der_x509_certificate(encoded) for encoded in read_jks(content, password).certificates]
     except _UNREADABLE as error:
         reason = str(error) if isinstance(error, JksError) else "it holds a certificate that can't be read"
         raise store_error(
@@ -121,18 +124,18 @@ def _from_jks(config: ClusterConfig, content: bytes, password: str) -> list[Cert
 
 
 def _pair_from_jks(config: ClusterConfig, content: bytes, password: str, key_password: str) -> KeyPair:
-    """The first key of a JKS keystore."""
-    where, location = "keystore.location", config.ssl.keystore_location
+    """Read the first key of a JKS keystore, with its certificates."""
+    name, location = "keystore.location", config.ssl.keystore_location
     try:
         store = read_jks(content, password)
         if not store.keys or not store.keys[0].chain:
-            raise store_error(config, where, f"{location} holds no key with a certificate")
+            raise store_error(config, name, f"{location} holds no key with a certificate")
         own = store.keys[0]
         key = load_der_private_key(own.unlock(key_password), None)
-        return KeyPair(key, tuple(load_der_x509_certificate(one) for one in own.chain))
+        return KeyPair(key, tuple(load_der_x509_certificate(encoded) for encoded in own.chain))
     except _UNREADABLE as error:
         reason = str(error) if isinstance(error, JksError) else "it holds a key or certificate that can't be read"
-        raise store_error(config, where, f"{location}: {reason}; check ssl.keystore.password") from None
+        raise store_error(config, name, f"{location}: {reason}; check ssl.keystore.password") from None
 
 
 def _need_pem(config: ClusterConfig, store: Store, type_: str, name: str) -> None:
@@ -140,19 +143,19 @@ def _need_pem(config: ClusterConfig, store: Store, type_: str, name: str) -> Non
         raise store_error(config, f"{store}.{name}", f"needs {config.alias}.ssl.{store}.type = PEM, as with Kafka")
 
 
-def _certificates(config: ClusterConfig, where: str, text: str) -> tuple[Certificate, ...]:
+def _certificates(config: ClusterConfig, name: str, text: str) -> tuple[Certificate, ...]:
     try:
-        found = [
+        certificates = [
             load_der_x509_certificate(_content(body)) for label, body in _BLOCK.findall(text) if label == "CERTIFICATE"
         ]
     except _UNREADABLE:
-        raise store_error(config, where, "holds a certificate that can't be read") from None
-    if not found:
-        raise store_error(config, where, "holds no certificate in PEM format")
-    return tuple(found)
+        raise store_error(config, name, "holds a certificate that can't be read") from None
+    if not certificates:
+        raise store_error(config, name, "holds no certificate in PEM format")
+    return tuple(certificates)
 
 
-def _key(config: ClusterConfig, where: str, text: str, password: str) -> PrivateKeyTypes:
+def _key(config: ClusterConfig, name: str, text: str, password: str) -> PrivateKeyTypes:
     for label, body in _BLOCK.findall(text):
         if label.endswith("PRIVATE KEY"):
             encrypted = label.startswith("ENCRYPTED")
@@ -160,15 +163,15 @@ def _key(config: ClusterConfig, where: str, text: str, password: str) -> Private
                 return load_der_private_key(_content(body), password.encode() if encrypted else None)
             except _UNREADABLE:
                 reason = "holds a private key that can't be read; check ssl.key.password"
-                raise store_error(config, where, reason) from None
-    raise store_error(config, where, "holds no private key in PEM format")
+                raise store_error(config, name, reason) from None
+    raise store_error(config, name, "holds no private key in PEM format")
 
 
 def _content(body: str) -> bytes:
-    """What a PEM block holds. Raises `ValueError`."""
+    """Decode a PEM block's body. Raises `ValueError`."""
     return base64.b64decode("".join(body.split()), validate=True)
 
 
 def store_error(config: ClusterConfig, name: str, reason: str) -> ConfigError:
-    """An error that names cluster and key; `reason` must not hold a secret."""
-    return ConfigError(reason, where=f"cluster {config.alias}", key=f"ssl.{name}")
+    """Return an error that names cluster and key; `reason` must not hold a secret."""
+    return ConfigError(reason, origin=f"cluster {config.alias}", key=f"ssl.{name}")

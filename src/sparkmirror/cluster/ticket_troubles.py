@@ -1,6 +1,6 @@
-"""What goes wrong with Kerberos, in one line each: what is to blame, and what to do.
+"""Explanations of Kerberos errors: one line each, with cause and advice.
 
-By the codes of MIT's library (`krb5.h`): its words alone say neither which file nor which principal.
+Chosen by the codes of MIT's library (`krb5.h`): the library's own words name neither file nor principal.
 """
 
 from __future__ import annotations
@@ -10,14 +10,20 @@ from typing import Protocol
 from sparkmirror.config.credentials import Kerberos
 
 _BASE = -1765328384
-"""`ERROR_TABLE_BASE_krb5`."""
+"""Base of Kerberos's codes: `ERROR_TABLE_BASE_krb5`."""
 _ENDED = frozenset({11, 12})
-"""GSS_S_CREDENTIALS_EXPIRED and GSS_S_CONTEXT_EXPIRED (RFC 2744, section 3.9.1), 16 bits up."""
+"""Major codes of expired tickets, shifted right by 16 bits.
+
+GSS_S_CREDENTIALS_EXPIRED and GSS_S_CONTEXT_EXPIRED (RFC 2744, section 3.9.1).
+"""
 
 _NO_TICKETS = frozenset({141, 194, 195, 199})
 """KRB5_CC_NOTFOUND, KRB5_FCC_PERM, KRB5_FCC_NOFILE, KRB5_CC_FORMAT."""
 _NO_KDC = frozenset({154, 156, 220, 224})
-"""KRB5_REALM_UNKNOWN, KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE, KRB5_CONFIG_NODEFREALM."""
+"""Codes for a realm without a KDC that answers.
+
+KRB5_REALM_UNKNOWN, KRB5_KDC_UNREACH, KRB5_REALM_CANT_RESOLVE, KRB5_CONFIG_NODEFREALM.
+"""
 _WRONG_KEY = frozenset({24, 31, 210})
 """KRB5KDC_ERR_PREAUTH_FAILED, KRB5KRB_AP_ERR_BAD_INTEGRITY, KRB5_PREAUTH_FAILED."""
 _EXPIRED = frozenset({32})
@@ -31,17 +37,17 @@ _NO_CLIENT, _NO_SERVICE = 6, 7
 
 
 class GssTrouble(Protocol):
-    """`gssapi.exceptions.GSSError`."""
+    """Interface of `gssapi.exceptions.GSSError`."""
 
     maj_code: int
     min_code: int
 
     def get_all_statuses(self, code: int, is_maj: bool) -> list[str]:
-        """What the library says to a code."""
+        """Return the library's words for a code."""
 
 
 def explain(error: GssTrouble, login: Kerberos, host: str) -> str:
-    """One line; `host` is the broker's, if a ticket for it was asked for."""
+    """Explain an error in one line; `host` is the broker of the ticket, or empty."""
     code = _number(error.min_code)
     if login.keytab and (told := _about_keytab(code, login)):
         return told
@@ -65,7 +71,7 @@ def explain(error: GssTrouble, login: Kerberos, host: str) -> str:
 
 
 def _about_keytab(code: int, login: Kerberos) -> str:
-    """What is wrong with keys or principal; empty if that isn't it."""
+    """Explain an error of keytab or principal; empty for other errors."""
     if code in _NO_TICKETS:
         return f"the keytab {login.keytab} has no key of {login.principal}: see by klist -k what it has"
     if code in _WRONG_KEY:
@@ -78,5 +84,8 @@ def _about_keytab(code: int, login: Kerberos) -> str:
 
 
 def _number(code: int) -> int:
-    """A code of Kerberos's own, counted from its base; others stay below 0 or very large."""
+    """Return a Kerberos code, counted from the base of its table.
+
+    Codes of other tables stay below 0 or very large.
+    """
     return (code - (1 << 32) if code >> 31 else code) - _BASE

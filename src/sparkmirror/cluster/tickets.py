@@ -1,8 +1,8 @@
-"""Kerberos tickets: got with a keytab and kept for all connections of this process, or taken from somebody's cache.
+"""Kerberos tickets, got with a keytab or taken from a ticket cache.
 
-What a keytab leads to lies in this process's memory, never in the user's own cache. New tickets are got when four
-fifths of their lives are over, in a thread of its own; until they end the old ones go on being used, so that nobody
-waits for a KDC that hangs.
+Tickets got with a keytab are kept for all connections of this process, in the process's memory and never in the user's
+own cache. A separate thread gets new tickets after four fifths of the old tickets' life; the old tickets stay in use
+until they expire, so that no connection waits for a KDC that hangs.
 """
 
 from __future__ import annotations
@@ -29,22 +29,25 @@ KERBEROS_EXTRA = (
 )
 
 RENEWED_AFTER = 0.8
-"""Of tickets' life: `sasl.kerberos.ticket.renew.window.factor` of Kafka's clients."""
+"""Share of the tickets' life after which new ones are got.
+
+As `sasl.kerberos.ticket.renew.window.factor` of Kafka's clients.
+"""
 
 RETRIED_AFTER = 0.1
-"""Of what is left then, if the KDC gives no new ones."""
+"""Share of the remaining life after which a failed renewal is retried."""
 
 SIGN_IN_S = 2.0
-"""Tickets with less left are not begun with: they would end while we sign in."""
+"""Shortest remaining life for a sign-in: shorter tickets could expire during it."""
 
 RENEWAL = "sparkmirror tickets"
-"""The name of threads that get new ones."""
+"""Name of the threads that renew tickets."""
 
 _cache_numbers = itertools.count(1)
 
 
 class Context:
-    """`wire.sasl.SecurityContext` with one broker."""
+    """Implementation of `wire.sasl.SecurityContext` for one broker."""
 
     def __init__(self, login: Kerberos, host: str) -> None:
         self._login = login
@@ -66,28 +69,31 @@ class Context:
 
     @property
     def complete(self) -> bool:
-        """Whether each is sure of the other."""
+        """True once client and broker have authenticated each other."""
         with self._explained():
             return bool(self._context.complete)
 
     @property
     def initiator(self) -> str:
-        """Our principal."""
+        """Principal of this client."""
         with self._explained():
             return str(self._context.initiator_name)
 
     def step(self, token: bytes) -> bytes:
-        """What to send next; asks the KDC for a ticket of the broker's service, if there is none yet."""
+        """Return the next token to send, for the broker's last token.
+
+        Asks the KDC for a ticket of the broker's service, if there is none yet.
+        """
         with self._explained():
             return self._context.step(token or None) or b""
 
     def wrap(self, message: bytes) -> bytes:
-        """The message with a proof that it is ours; not encrypted."""
+        """Return the message with a proof of its sender, without encryption."""
         with self._explained():
             return bytes(self._context.wrap(message, False).message)
 
     def unwrap(self, message: bytes) -> bytes:
-        """The message of the broker's, its proof checked."""
+        """Check the proof of a broker's message; return the message."""
         with self._explained():
             return bytes(self._context.unwrap(message).message)
 
@@ -100,7 +106,7 @@ class Context:
 
 
 class TicketKeeper:
-    """Gets a principal's tickets by its keytab, and keeps the last ones; for all threads."""
+    """Keeper of a principal's newest tickets, got by its keytab; thread-safe."""
 
     def __init__(self, login: Kerberos) -> None:
         self._login = login
@@ -113,7 +119,10 @@ class TicketKeeper:
         self._refused_at = 0.0
 
     def credentials(self) -> Credentials:
-        """Tickets that are good for a while; waits for the KDC if there are none. Raises `SaslError`."""
+        """Return tickets that are valid for a while.
+
+        Waits for the KDC if there are none. Raises `SaslError`.
+        """
         asked_at = time.time()
         with self._lock:
             now = time.time()
@@ -126,7 +135,7 @@ class TicketKeeper:
             return self._kept
 
     def _get(self, asked_at: float) -> None:
-        if self._refused_at > asked_at:  # while we waited for who asked before us
+        if self._refused_at > asked_at:  # another thread was refused while this one waited
             raise SaslError(self._refusal)
         try:
             self._keep(_got(self._login))
@@ -135,9 +144,12 @@ class TicketKeeper:
             raise
 
     def _renew(self) -> None:
-        """Beside the sign-ins, which go on with the old tickets: a KDC may take half a minute not to answer."""
+        """Renew the tickets in a separate thread; sign-ins use the old tickets meanwhile.
+
+        A hanging KDC may take half a minute to time out.
+        """
         got = None
-        with contextlib.suppress(SaslError):  # tried again, and said once the old ones have ended
+        with contextlib.suppress(SaslError):  # retried later; reported once the old tickets have expired
             got = _got(self._login)
         with self._lock:
             self._renewing = False
@@ -152,14 +164,14 @@ class TicketKeeper:
 
 @functools.lru_cache(maxsize=32)
 def keeper(login: Kerberos) -> TicketKeeper:
-    """The one keeper of this process for a principal and its keytab."""
+    """Return this process's only keeper for a principal and its keytab."""
     return TicketKeeper(login)
 
 
 def check(login: Kerberos) -> None:
-    """Raise `SaslError` where this machine lacks what signing in needs."""
+    """Raise `SaslError` if this machine lacks the libraries for Kerberos."""
     try:
-        import gssapi  # noqa: F401 - to see that it is there
+        import gssapi  # noqa: F401 - only to see if it is installed
     except ModuleNotFoundError:
         raise SaslError(KERBEROS_EXTRA) from None
     except (ImportError, OSError) as error:
@@ -168,19 +180,19 @@ def check(login: Kerberos) -> None:
 
 
 def check_keytab(login: Kerberos) -> None:
-    """Raise `SaslError` where there is no keytab, or we may not read it."""
+    """Raise `SaslError` if the keytab is missing or not readable."""
     try:
         with open(login.keytab, "rb"):
             return
     except OSError as error:
         raise SaslError(
-            f"the keytab {login.keytab} can't be read here: {error.strerror}; whatever signs in reads it, Spark's"
-            " executors too: put it there at the same path"
+            f"the keytab {login.keytab} can't be read here: {error.strerror}; each process that signs in needs it,"
+            " Spark's executors too: put it there at the same path"
         ) from None
 
 
 def _got(login: Kerberos) -> Credentials:
-    """New tickets from the KDC."""
+    """Get new tickets from the KDC."""
     check_keytab(login)
     from gssapi import Credentials, MechType, Name, NameType
     from gssapi.exceptions import GSSError
@@ -190,14 +202,14 @@ def _got(login: Kerberos) -> Credentials:
     try:
         whose = Name(login.principal, name_type=NameType.kerberos_principal)
         credentials = Credentials(name=whose, usage="initiate", mechs=[MechType.kerberos], store=cache | keys)
-        credentials.inquire()  # now at the latest the KDC is asked
+        credentials.inquire()  # makes the library ask the KDC now
     except GSSError as error:
         raise SaslError(explain(error, login, "")) from None
     return credentials
 
 
 def _cached(login: Kerberos) -> Credentials:
-    """The tickets that are in the cache now."""
+    """Return the tickets that are in the ticket cache now."""
     from gssapi import Credentials, MechType, Name, NameType
     from gssapi.exceptions import GSSError
 
@@ -205,7 +217,7 @@ def _cached(login: Kerberos) -> Credentials:
     store = {"ccache": login.cache if ":" in login.cache else f"FILE:{login.cache}"} if login.cache else None
     try:
         credentials = Credentials(name=whose, usage="initiate", mechs=[MechType.kerberos], store=store)
-        credentials.inquire()  # raises where they have expired
+        credentials.inquire()  # raises if the tickets have expired
     except GSSError as error:
         raise SaslError(explain(error, login, "")) from None
     return credentials

@@ -1,4 +1,4 @@
-"""The `ssl.SSLContext` of a cluster, made of what its configuration and its files say."""
+"""TLS contexts (`ssl.SSLContext`) from a cluster's configuration and files."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required
 
 
 def ssl_context(config: ClusterConfig) -> ssl.SSLContext | None:
-    """How to speak TLS with this cluster; None if it isn't spoken there.
+    """Return the TLS context for this cluster; None if the cluster is without TLS.
 
-    Files are read each time, so that the next connection trusts what was renewed; the same content gives the
-    same context. Raises `ConfigError`.
+    Files are read each time, so that the next connection uses renewed certificates; the same content gives the same
+    context. Raises `ConfigError`.
     """
     if not config.encrypted:
         return None
     try:
         config = with_secrets(config)
     except ValueError as error:
-        raise ConfigError(str(error), where=f"cluster {config.alias}", key="ssl") from None
+        raise ConfigError(str(error), origin=f"cluster {config.alias}", key="ssl") from None
     trusted = store_bytes(config, "truststore", config.ssl.truststore_location)
     own = store_bytes(config, "keystore", config.ssl.keystore_location)
     return _context(config, trusted, own)
@@ -50,7 +50,7 @@ def _context(config: ClusterConfig, trusted: bytes | None, own: bytes | None) ->
         context.load_default_certs()
     else:
         context.load_verify_locations(cadata=b"".join(map(_der, certificates)))
-        # Java trusts whatever is in a truststore, also an issuer that is no root, or a broker's own certificate.
+        # Java trusts every certificate in a truststore, also an intermediate issuer's, or a broker's own.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     pair = read_key_store(config, own)
     if pair is not None:
@@ -63,9 +63,10 @@ def _context(config: ClusterConfig, trusted: bytes | None, own: bytes | None) ->
 
 
 def server_context(config: ClusterConfig, client_auth: str) -> ssl.SSLContext:
-    """How to be spoken to: with the keystore of `config`, and as `client_auth` says of clients' certificates.
+    """Return a server's TLS context, with the keystore of `config`.
 
-    `client_auth` is Kafka's `ssl.client.auth`: none, requested or required. Raises `ConfigError`.
+    `client_auth` is Kafka's `ssl.client.auth`, about clients' certificates: none, requested or required. Raises
+    `ConfigError`.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     versions = [_VERSIONS[name] for name in config.ssl.enabled_protocols]
@@ -85,7 +86,10 @@ def server_context(config: ClusterConfig, client_auth: str) -> ssl.SSLContext:
 
 
 def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """`ssl` takes keys from files only: for that moment it lies in one, encrypted, and readable by us alone."""
+    """Load key and certificates into the context, by a temporary file.
+
+    `ssl` takes keys from files only. For that moment the key lies encrypted in a file that only this user can read.
+    """
     password = secrets.token_bytes(32).hex().encode()
     key = pair.key.private_bytes(
         serialization.Encoding.PEM,
@@ -94,7 +98,7 @@ def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
     )
     with TemporaryDirectory() as directory:
         path = Path(directory, "key.pem")
-        path.write_bytes(key + b"".join(one.public_bytes(serialization.Encoding.PEM) for one in pair.chain))
+        path.write_bytes(key + b"".join(cert.public_bytes(serialization.Encoding.PEM) for cert in pair.chain))
         context.load_cert_chain(path, password=password)
 
 

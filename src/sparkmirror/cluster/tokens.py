@@ -1,7 +1,8 @@
-"""Tokens for OAUTHBEARER: from a token server, from a file, given, without a signature, or signed with AWS credentials.
+"""Tokens for OAUTHBEARER, from each of the supported sources.
 
-One is kept for all connections of this process, and fetched anew when four fifths of its life are over, as Kafka's
-clients do.
+A token comes from a token server, from a file or from the configuration, or it is unsigned, or signed with AWS
+credentials. The process keeps one token for all its connections, and fetches a new one after four fifths of the token's
+life, as Kafka's clients do.
 """
 
 from __future__ import annotations
@@ -32,17 +33,20 @@ from sparkmirror.wire.sasl import SaslError
 TokenLogin = TokenRequest | TokenFile | GivenToken | UnsecuredToken | MskIam
 
 RENEWED_AFTER = 0.8
-"""Of a token's life: `sasl.login.refresh.window.factor` of Kafka's clients."""
+"""Share of a token's life after which a new one is fetched.
+
+As `sasl.login.refresh.window.factor` of Kafka's clients.
+"""
 
 _SECRET_FIELDS = ("refresh_token", "client_assertion", "password")
-"""Of the form."""
+"""Fields of a token request's form that hold secrets."""
 
 LARGEST_ANSWER = 1 << 20
-"""Bytes; what is larger is no token."""
+"""Most bytes read of a server's answer; a larger one is no token."""
 
 
 class TokenKeeper:
-    """Fetches tokens by `fetch`, and keeps the last one; for all threads."""
+    """Keeper of the newest token, got by `fetch`; thread-safe."""
 
     def __init__(self, fetch: Callable[[], Token]) -> None:
         self._fetch = fetch
@@ -51,7 +55,7 @@ class TokenKeeper:
         self._renew_at = 0.0
 
     def token(self) -> str:
-        """One that is good for a while. Raises `SaslError`."""
+        """Return a token that is valid for a while. Raises `SaslError`."""
         with self._lock:
             now = time.time()
             if self._token is None or now >= self._renew_at:
@@ -60,7 +64,7 @@ class TokenKeeper:
                 except SaslError:
                     if self._token is None or now >= self._token.expires_at:
                         raise
-                    # The old one is good for a while yet; the next connection tries again.
+                    # The old token is still valid; the next connection tries again.
                     return self._token.text
                 self._renew_at = now + (self._token.expires_at - now) * RENEWED_AFTER
             return self._token.text
@@ -68,7 +72,7 @@ class TokenKeeper:
 
 @functools.lru_cache(maxsize=32)
 def keeper(login: TokenLogin, region: str = "") -> TokenKeeper:
-    """The one keeper of this process for a way to get tokens; `region` matters to AWS only."""
+    """Return this process's only keeper for a login; `region` matters to AWS only."""
     match login:
         case TokenRequest():
             return TokenKeeper(lambda: _from_server(login))
@@ -83,7 +87,10 @@ def keeper(login: TokenLogin, region: str = "") -> TokenKeeper:
 
 
 def _from_server(login: TokenRequest) -> Token:
-    """By the grant that the form names (RFC 6749, sections 4.3, 4.4 and 6; RFC 7523 for assertions)."""
+    """Get a token from a token server, by the grant in the login's form.
+
+    RFC 6749, sections 4.3, 4.4 and 6; RFC 7523 for assertions.
+    """
     form = dict(login.form) | {field: _content(path) for field, path in login.files}
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     if login.accepts_json:
@@ -92,44 +99,50 @@ def _from_server(login: TokenRequest) -> Token:
         words = map(_encoded_by_java, login.client) if login.urlencoded else login.client
         headers["Authorization"] = "Basic " + base64.b64encode(":".join(words).encode()).decode()
     request = Request(login.url, data=urlencode(form).encode(), headers=headers)  # noqa: S310 - its scheme was looked at
-    where = f"the token server {login.url.partition('?')[0]}"
+    origin = f"the token server {login.url.partition('?')[0]}"
     try:
         opener = build_opener(ProxyHandler(), HTTPSHandler(context=_server_tls(login)), NoRedirects())
         with opener.open(request, timeout=login.timeout_s) as answer:
             content = answer.read(LARGEST_ANSWER)
     except HTTPError as error:
         raise SaslError(
-            f"{where} answers {error.code} {error.reason}{_its_reason(error.read(LARGEST_ANSWER), form)}"
+            f"{origin} answers {error.code} {error.reason}{_its_reason(error.read(LARGEST_ANSWER), form)}"
         ) from None
-    except (OSError, HTTPException, ValueError, OverflowError) as error:  # the latter two: an address, a time, a store
+    except (OSError, HTTPException, ValueError, OverflowError) as error:  # the last two: bad address, time, store
         reason = getattr(error, "reason", None) or error
-        raise SaslError(f"{where} can't be asked: {' '.join(str(reason).split())}") from None
+        raise SaslError(f"{origin} can't be asked: {' '.join(str(reason).split())}") from None
     try:
         said = json.loads(content)
         text = said.get("access_token") or said["id_token"]
     except (ValueError, KeyError, AttributeError, RecursionError):
-        raise SaslError(f"{where} gave no token") from None
-    token = _token(str(text), where, said.get("expires_in"))
+        raise SaslError(f"{origin} gave no token") from None
+    token = _token(str(text), origin, said.get("expires_in"))
     expires_at = min(token.expires_at, time.time() + login.longest_life_s)
     if math.isinf(expires_at):
-        raise SaslError(f"{where} gave a token without expires_in: nobody could tell when to ask for the next one")
+        raise SaslError(f"{origin} gave a token without expires_in: its renewal can't be timed")
     return Token(token.text, expires_at)
 
 
 class NoRedirects(HTTPRedirectHandler):
-    """Takes a redirection for an error: another server would get the secret that is sent along."""
+    """Handler that rejects redirections.
+
+    A redirected request would carry its secret to another server.
+    """
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
 def _encoded_by_java(word: str) -> str:
-    """As Java's `URLEncoder` has it, for servers that compare and don't decode."""
+    """Encode as Java's `URLEncoder` does: some servers compare without decoding."""
     return quote_plus(word, safe="*").replace("~", "%7E")
 
 
 def _server_tls(login: TokenRequest) -> ssl.SSLContext:
-    """As the JAAS line's options say; else the system's own certificates are trusted."""
+    """Return the TLS context of the token server, from the options in the JAAS line.
+
+    Without options the system's certificates are trusted.
+    """
     given = dict(login.tls)
     fields = {
         setting.field: setting.kind.parse(given[setting.name]) for setting in SSL_SETTINGS if setting.name in given
@@ -144,12 +157,15 @@ def _server_tls(login: TokenRequest) -> ssl.SSLContext:
         context = ssl_context(server)
     except ConfigError as error:
         raise SaslError(str(error)) from None
-    assert context is not None  # noqa: S101 - it speaks TLS
+    assert context is not None  # noqa: S101 - security_protocol is SSL
     return context
 
 
 def _its_reason(content: bytes, form: Mapping[str, str]) -> str:
-    """What an OAuth error says (RFC 6749, section 5.2): a code, and a description, without our secrets."""
+    """Return code and description of an OAuth error, without secrets of the form.
+
+    RFC 6749, section 5.2.
+    """
     try:
         said = json.loads(content)
         words = [str(said[key]) for key in ("error", "error_description") if said.get(key)]
@@ -165,8 +181,8 @@ def _its_reason(content: bytes, form: Mapping[str, str]) -> str:
 def _from_file(login: TokenFile) -> Token:
     token = _token(_content(login.path), f"the token file {login.path}", None)
     if token.expires_at <= time.time():
-        raise SaslError(f"the token in {login.path} has expired: whoever writes the file must renew it")
-    # It may be replaced at any time, so it is read for each connection.
+        raise SaslError(f"the token in {login.path} has expired: the program that writes the file must renew it")
+    # The file may be replaced at any time, so it is read for each connection.
     return Token(token.text, time.time())
 
 
@@ -185,10 +201,13 @@ def _given(login: GivenToken) -> Token:
     return token
 
 
-def _token(text: str, where: str, expires_in: object) -> Token:
-    """A JWT says itself when it expires; another kind of token does not, and then `expires_in` counts."""
+def _token(text: str, origin: str, expires_in: object) -> Token:
+    """Return a token with its expiry: of the JWT, or else after `expires_in`.
+
+    Only a JWT holds its own expiry.
+    """
     if not re.fullmatch(r"[\x21-\x7e]+", text):
-        raise SaslError(f"{where} gave no token")
+        raise SaslError(f"{origin} gave no token")
     try:
         body = text.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
@@ -198,7 +217,7 @@ def _token(text: str, where: str, expires_in: object) -> Token:
 
 
 def _seconds(expires_in: object) -> float:
-    """Some servers say it as text."""
+    """Read `expires_in`, which some servers send as text; infinity without a number."""
     try:
         return float(str(expires_in))
     except ValueError:
@@ -206,7 +225,7 @@ def _seconds(expires_in: object) -> float:
 
 
 def _unsecured(login: UnsecuredToken) -> Token:
-    """A JWS with algorithm `none`, as Kafka's own login module for tests makes it."""
+    """Make a JWS with algorithm `none`, as Kafka's login module for tests does."""
     now = time.time()
     expires_at = now + login.lifetime_s
     claims: dict[str, object] = {"iat": now, "exp": expires_at} | {

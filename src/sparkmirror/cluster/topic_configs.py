@@ -1,4 +1,4 @@
-"""What topics' configurations say, asked by a pump."""
+"""Values of topics' properties, read by a pump."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _TOPIC = 2
 
 
 def topic_configs(client: ClusterClient, topics: Iterable[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """For each topic the values of these configurations, defaults too; those that we may not read are left out."""
+    """Read the values of these properties for each topic, defaults included.
+
+    Properties that the principal may not read are left out.
+    """
     wanted = list(topics)
     answer = client.ask_any(
         lambda: DescribeConfigsRequest(
@@ -27,8 +30,10 @@ def topic_configs(client: ClusterClient, topics: Iterable[str], names: Sequence[
             include_synonyms=False,
         )
     )
-    found: dict[str, dict[str, str]] = {topic: {} for topic in wanted}
+    values: dict[str, dict[str, str]] = {topic: {} for topic in wanted}
     for result in answer.results:
         if not result.error_code:
-            found[result.resource_name] = {one.name: one.value for one in result.configs if one.value is not None}
-    return found
+            values[result.resource_name] = {
+                entry.name: entry.value for entry in result.configs if entry.value is not None
+            }
+    return values

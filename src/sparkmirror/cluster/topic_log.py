@@ -1,6 +1,6 @@
-"""A small topic used as a log: our segments, control and receipts.
+"""Log of entries in a small topic, for segments, control messages and receipts.
 
-Blocking: append and know that it is durable, or read from an offset to the end.
+Blocking: append entries durably, or read entries from an offset to the end.
 """
 
 from __future__ import annotations
@@ -27,13 +27,19 @@ _PAUSE_S = 0.2
 _LONGEST_THROTTLE_S = 5.0
 _NOT_AUTHORIZED = 29
 _FINAL_ERRORS = {10, 17, 18, 29, 58, 87}
-"""Too large, invalid name or batch, not authorized, refused sign-in: trying again does not help."""
+"""Error codes after which a retry does not help.
+
+Too large, invalid name or batch, not authorized, refused sign-in.
+"""
 
 Answer = TypeVar("Answer")
 
 
 class LogUnavailable(ConnectionError):
-    """The topic can't be read or written now; `code` is Kafka's error, 0 if it was the connection."""
+    """Error for a topic that can't be read or written now.
+
+    `code` is Kafka's error; 0 for a failure of the connection or of the content.
+    """
 
     def __init__(self, topic: str, what: str, code: int) -> None:
         self.code = code
@@ -41,8 +47,8 @@ class LogUnavailable(ConnectionError):
         super().__init__(f"topic {topic}: {what}" + (f" (error {code})" if code else "") + grant)
 
 
-class Entry(NamedTuple):
-    """One record of the log; a value of None is a tombstone."""
+class LogEntry(NamedTuple):
+    """One record of the log; a tombstone has the value None."""
 
     offset: int
     key: bytes | None
@@ -60,17 +66,17 @@ class TopicLog:
 
     @property
     def partitions(self) -> int:
-        """How many partitions the topic has."""
+        """Number of the topic's partitions."""
         if not self._leaders:
-            self._at_leader(0, lambda _: None)  # a topic that was just made may not be known at once
+            self._at_leader(0, lambda _: None)  # with retries: brokers may not know a new topic at once
         return len(self._leaders)
 
     def append(
         self, partition: int, entries: Sequence[tuple[bytes, bytes | None]], *, timestamp_ms: int | None = None
     ) -> int:
-        """Append records with acks=all; returns the offset of the first. May repeat them after a lost answer.
+        """Append records with acks=all; return the offset of the first.
 
-        Their timestamp is now, unless one is given.
+        A retry after a lost answer may repeat the records. Their timestamp is now, unless one is given.
         """
         at_ms = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
         offsets = [self._append(partition, memoryview(batch)) for batch in _batches(entries, at_ms)]
@@ -93,21 +99,25 @@ class TopicLog:
 
         return self._at_leader(partition, attempt)
 
-    def read(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[Entry], int]:
-        """All records from `offset` to the high watermark, and the offset to go on from.
+    def read(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[LogEntry], int]:
+        """Read all records from `offset` to the high watermark.
 
-        An offset below the log's start is moved up to it: compaction and retention are expected here.
+        Return the records and the next offset to read. An offset below the log's start is moved up to the start:
+        compaction and retention are expected here.
         """
-        entries: list[Entry] = []
+        entries: list[LogEntry] = []
         more = True
         while more:
-            some, offset, more = self.read_some(partition, offset, wait_ms=wait_ms)
-            entries += some
+            answered, offset, more = self.read_some(partition, offset, wait_ms=wait_ms)
+            entries += answered
         return entries, offset
 
-    def read_some(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[Entry], int, bool]:
-        """As `read`, but one answer's records; and whether there are more before the high watermark."""
-        entries: list[Entry] = []
+    def read_some(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[LogEntry], int, bool]:
+        """Read one answer's records from `offset` on, as `read` does.
+
+        Return the records, the next offset, and True if more follow below the high watermark.
+        """
+        entries: list[LogEntry] = []
         part = self._at_leader(partition, functools.partial(self._fetch, partition, offset, wait_ms))
         if part.error == 1 and part.log_start_offset < 0:
             return entries, self._log_start(partition), True
@@ -119,7 +129,7 @@ class TopicLog:
             if not header.is_control:
                 try:
                     entries.extend(
-                        Entry(record.offset, record.key, record.value)
+                        LogEntry(record.offset, record.key, record.value)
                         for record in records(header, part.records[position : position + header.size])
                         if record.offset >= offset
                     )
@@ -131,11 +141,11 @@ class TopicLog:
         return entries, offset, offset < part.high_watermark
 
     def end(self, partition: int) -> int:
-        """The offset after the newest record that can be read."""
+        """Return the offset after the newest readable record."""
         return self._at_leader(partition, functools.partial(self._listed, partition, LATEST))
 
     def since(self, partition: int, at_ms: int) -> int:
-        """The offset of the first record of that time or later; where there is none, after the newest."""
+        """Return the offset of the first record at `at_ms` or later, or else the end."""
         end = self.end(partition)
         first = self._at_leader(partition, functools.partial(self._listed, partition, at_ms))
         return first if first >= 0 else end
@@ -178,14 +188,17 @@ class TopicLog:
         return start.offset
 
     def _locate(self) -> None:
-        found = self._client.metadata([self.topic])[self.topic]
-        if found.error:
-            raise LogUnavailable(self.topic, "it isn't there", found.error)
-        self._topic_id = found.topic_id
-        self._leaders = {partition: leader.leader for partition, leader in found.partitions.items()}
+        topic = self._client.metadata([self.topic])[self.topic]
+        if topic.error:
+            raise LogUnavailable(self.topic, "it isn't there", topic.error)
+        self._topic_id = topic.topic_id
+        self._leaders = {partition: leader.leader for partition, leader in topic.partitions.items()}
 
     def _at_leader(self, partition: int, attempt: Callable[[int], Answer]) -> Answer:
-        """Try at the partition's leader; look for the leader anew, on new connections, after each failure."""
+        """Try at the partition's leader, with a few retries.
+
+        Each retry looks the leader up again, on new connections.
+        """
         for tries_left in reversed(range(_TRIES)):
             try:
                 if not self._leaders:
@@ -201,7 +214,7 @@ class TopicLog:
 
 
 def _batches(entries: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int) -> Iterator[bytearray]:
-    """The records in as few batches as hold them."""
+    """Pack the records into as few batches as possible."""
     builder, count = _new_builder(), 0
     for key, value in entries:
         if builder.append(count, timestamp_ms, key, value, []) is None:

@@ -1,4 +1,4 @@
-"""Every configuration format in, one typed model out."""
+"""Configuration files of every format, read into the typed model."""
 
 from sparkmirror.config.effective import EffectiveValue
 from sparkmirror.config.entries import Entry, read_entries

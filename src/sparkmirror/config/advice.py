@@ -1,4 +1,4 @@
-"""What to say about keys that have no effect: where to write them instead, or what was meant."""
+"""Advice about keys without effect: the right place, or the key that was meant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sparkmirror.config.settings import (
 )
 
 CLOSE = 0.8
-"""How alike a key and a known one must be for a suggestion; 1 is the same."""
+"""Least likeness of a key and a known key for a suggestion; 1 is equality."""
 
 _BARE = {
     setting.name: setting
@@ -55,14 +55,20 @@ TAKE_OUT = "take it out: "
 
 
 def counting_prefixes(name: str) -> tuple[str, ...]:
-    """What stands before a client's setting in a source connector where it counts; nothing if it counts nowhere."""
+    """Return the prefixes under which a source connector obeys a client's setting.
+
+    Empty if the setting counts nowhere.
+    """
     prefixes = {"consumer.": _FETCH, "producer.override.": _PRODUCE}
     return tuple(prefix for prefix, names in prefixes.items() if name in names)
 
 
 def of_no_client(prefix: str, name: str) -> str:
-    """What to say of a client's setting with `source.cluster.` or `target.cluster.` before it."""
-    places = [one + name for one in counting_prefixes(name) if prefix.startswith("source") or one != "consumer."]
+    """Return the advice for a client's setting behind the prefix of a cluster.
+
+    `prefix` is `source.cluster.` or `target.cluster.`.
+    """
+    places = [role + name for role in counting_prefixes(name) if prefix.startswith("source") or role != "consumer."]
     if places:
         return f"{NO_CLIENT}: write {' or '.join(places)}"
     if name in known_keys.CLIENT:
@@ -73,31 +79,44 @@ def of_no_client(prefix: str, name: str) -> str:
 
 
 class Advisor:
-    """Explains each key that has no effect, for one set of running flows."""
+    """Author of the advice about keys without effect, for a set of running flows."""
 
     def __init__(self, scopes: Scopes, spoken: Mapping[str, ClusterConfig], extended: Collection[str] = ()) -> None:
         self._scopes = scopes
         self._spoken = spoken
         self._extended = {f"{flow}." for flow in extended}
-        """The flows with classes of the user's, which may have keys of their own."""
+        """Prefixes `source->target.` of the flows that have Python classes of the user.
+
+        Such a class may have keys of its own.
+        """
 
     def advise(self, key: ScopedKey) -> str | None:
-        """A warning about a key without effect; None if it asks for what is done anyway."""
+        """Return a warning about a key without effect; None if no warning is due.
+
+        No warning is due if the key asks for something that is done anyway, agrees with the settings of the whole
+        cluster, or may belong to a class of the user.
+        """
         if _asks_for_nothing(key):
             return None
         text = self._needless(key)
         if text is None and is_exception(key):
-            return None  # it passed: it says what holds for the whole cluster anyway
+            return None  # `refused_exceptions` let the key pass: the whole cluster has the same value
         text = text or self._misplaced(key) or _known(key)
         return None if text is None and self._may_be_theirs(key) else key.entry.note(text or self._unknown(key))
 
     def _may_be_theirs(self, key: ScopedKey) -> bool:
-        """Whether the key reaches a class of the user's (`mm2.md` section 1.6, connectorBaseConfig)."""
+        """True if the key may reach a Python class of the user.
+
+        Rule: MirrorMaker 2's `connectorBaseConfig` (`mm2.md` section 1.6).
+        """
         common = key.level is Level.TOP and key.name.startswith("replication.policy.")
         return key.prefix in self._extended or (common and bool(self._extended))
 
     def _needless(self, key: ScopedKey) -> str | None:
-        """Why a security setting can't have an effect; None if it can, or is none."""
+        """Return the reason why a security setting can't have an effect.
+
+        None if the setting can have an effect, or the key is no security setting.
+        """
         if not key.name.startswith(("ssl.", "sasl.")):
             return None
         meant = meant_clusters(key, self._scopes.flows)
@@ -111,11 +130,15 @@ class Advisor:
             return None
         if setting is ENABLED:
             return "enables no flow here; write <source>-><target>.enabled = true for each one"
-        where = " or ".join(self._places(setting))
-        return f"has no effect in this place, nor in MirrorMaker 2; write {where}"
+        places = " or ".join(self._places(setting))
+        return f"has no effect in this place, nor in MirrorMaker 2; write {places}"
 
     def _places(self, setting: Setting) -> list[str]:
-        """The keys that would count: of the one flow that runs, or with words to fill in."""
+        """Return the keys under which the setting counts.
+
+        An alias is filled in if all running flows have the same source or target, else `<source>` or `<target>` stands
+        there.
+        """
         sources = {source for source, _ in self._scopes.flows}
         targets = {target for _, target in self._scopes.flows}
         source = min(sources) if len(sources) == 1 else "<source>"
@@ -143,15 +166,18 @@ class Advisor:
 
 
 def _close_name(key: ScopedKey) -> str | None:
-    """The key with its name corrected, if a known name is close."""
+    """Return the key with its name corrected; None without a close known name."""
     names = _CLIENT_NAMES if key.role else _TOP_NAMES | {role + name for role in known_keys.ROLES for name in _FETCH}
     name = _closest(key.name, sorted(names))
-    # What is only shorter has a good name behind a bad prefix.
+    # A name that is merely shorter is right: the prefix before it is wrong.
     return f"{key.prefix}{key.role}{name}" if name and not key.name.endswith(f".{name}") else None
 
 
 def _asks_for_nothing(key: ScopedKey) -> bool:
-    """Whether a known key switches off what isn't done, or asks for what is done anyway."""
+    """True if the value of a known key asks for nothing special.
+
+    Such a value switches off an absent feature, or asks for something that is done anyway.
+    """
     value = key.entry.value.strip().lower()
     if key.name in HONOURED:
         return value == "plaintext"
@@ -161,10 +187,15 @@ def _asks_for_nothing(key: ScopedKey) -> bool:
 
 
 def _known(key: ScopedKey) -> str | None:
-    """Why a key that Kafka knows does nothing; None if Kafka doesn't know it either."""
+    """Return the reason why a key that Kafka knows has no effect.
+
+    None if Kafka doesn't know the key there either.
+    """
     name = key.name
     if name.startswith(FAMILY):
         return _of_a_provider(key)
+    if name in known_keys.OURS_REMOVED:
+        return f"has no effect since sparkmirror 0.2: {known_keys.OURS_REMOVED[name]}"
     if name in known_keys.REMOVED:
         instead = known_keys.REMOVED[name]
         return "has no effect since Kafka 4.0" + (f"; write {key.prefix}{instead}" if instead else "")
@@ -183,7 +214,10 @@ def _known(key: ScopedKey) -> str | None:
 
 
 def _in_connect(name: str) -> str | None:
-    """Why a key of Kafka Connect's has no effect; None if it is none."""
+    """Return the reason why a key of Kafka Connect has no effect.
+
+    None if Kafka Connect has no such key.
+    """
     if name in _CONNECT:
         return _CONNECT[name].reason
     families = known_keys.CONNECT_FAMILIES
@@ -201,7 +235,7 @@ def _of_a_provider(key: ScopedKey) -> str:
 
 
 def _meant(key: ScopedKey) -> Setting | None:
-    """The setting that the key's writer had in mind."""
+    """Return the setting that the writer of the key had in mind; None without a guess."""
     if key.name in HONOURED:
         return HONOURED[key.name]
     if "consumer" in key.role:
@@ -212,7 +246,7 @@ def _meant(key: ScopedKey) -> Setting | None:
         return _ADMIN.get(key.name)
     if key.name in _BARE or key.name in _CONNECT:
         return _BARE.get(key.name)
-    # In a cluster's own settings a name may be the worker's, too; then nothing can be guessed.
+    # Among a cluster's own settings the name may also be meant for Connect's workers: no guess is safe.
     shared = key.level is Level.CLUSTER and key.name in known_keys.CLIENT
     return None if shared else _FETCH.get(key.name) or _PRODUCE.get(key.name)
 

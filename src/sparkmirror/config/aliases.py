@@ -1,8 +1,9 @@
-"""Empty aliases: the way in which MirrorMaker 2 kept topics' names before it had a policy for that (Kafka 3.0).
+"""Empty aliases: MirrorMaker 2's way to keep topic names before Kafka 3.0.
 
-With `source.cluster.alias` and `replication.policy.separator` both empty `orders` becomes `orders`. What MirrorMaker 2
-stored stands under the empty alias: Connect's offsets have `"cluster": ""`, and its topics are called
-`checkpointsinternal` and `mm2-offset-syncs<target>internal`. Tried with 4.3.1's own classes.
+Kafka 3.0 brought a replication policy for the purpose. With an empty `source.cluster.alias` and an empty
+`replication.policy.separator`, `orders` becomes `orders`. MirrorMaker 2 stores its data under the empty alias:
+Connect's offsets have `"cluster": ""`, and its topics are called `checkpointsinternal` and
+`mm2-offset-syncs<target>internal`. Tried with 4.3.1's own classes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from sparkmirror.config.settings import SOURCE_ALIAS, TARGET_ALIAS
 
 
 def with_aliases(lookup: Lookup, flow: FlowConfig) -> FlowConfig:
-    """The flow as its aliases have it; mistakes are among the lookup's."""
+    """Return the flow with its empty aliases taken into account.
+
+    Mistakes go into `lookup.mistakes`.
+    """
     pair = (flow.source.alias, flow.target.alias)
     source, target = lookup.entry(SOURCE_ALIAS, pair), lookup.entry(TARGET_ALIAS, pair)
     if target is not None and not target.value.strip():
@@ -50,7 +54,7 @@ def with_aliases(lookup: Lookup, flow: FlowConfig) -> FlowConfig:
 
 
 def aliases_alike(stated: Entry | None, aliases: Sequence[str]) -> Iterator[str]:
-    """A warning for each group of aliases that differ only in case."""
+    """Yield a warning for each group of aliases that differ only in case."""
     for _, group in groupby(sorted(aliases, key=str.lower), key=str.lower):
         alike = sorted(group)
         if stated is not None and len(alike) > 1:
@@ -58,6 +62,6 @@ def aliases_alike(stated: Entry | None, aliases: Sequence[str]) -> Iterator[str]
 
 
 def in_other_case(key: str, entries: Iterable[str]) -> str:
-    """What to say about a key that is missing, if it is there in another case; nothing if it isn't."""
+    """Return a hint if a missing key is there in another case; else nothing."""
     other = next((entry for entry in entries if entry != key and entry.lower() == key.lower()), None)
     return f" ({other} is for another alias, as case counts)" if other else ""

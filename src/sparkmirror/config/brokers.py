@@ -1,7 +1,7 @@
-"""Brokers that are given again: behind a client or a flow, or with a scheme before them.
+"""Brokers written again for a client or a flow, or with a scheme in front.
 
-Tried with MirrorMaker 2 4.3.1: a client's own brokers count behind its cluster, and behind a flow where the role names
-a cluster's client; in all other places the cluster's own brokers win (`mm2.md` section 1.6).
+Tried with MirrorMaker 2 4.3.1: the brokers of a client count behind the alias of its cluster, and behind a flow if the
+role names a client of a cluster; in all other places the cluster's own brokers win (`mm2.md` section 1.6).
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ _OBEYED = {
     Level.CLUSTER: _CLIENTS,
     Level.FLOW: ("producer.override.", *(end + role for end in ("source.", "target.") for role in _CLIENTS)),
 }
-"""The roles behind which MirrorMaker 2 would go to other brokers, by level."""
+"""Roles, by level, behind which MirrorMaker 2 would go to other brokers."""
 
 
 def check_repeated(
     lookup: Lookup, keys: Iterable[ScopedKey], flows: Iterable[tuple[str, str]], spoken: Mapping[str, ClusterConfig]
 ) -> None:
-    """Let the same brokers pass; others are a mistake where MirrorMaker 2 would go to them, and elsewhere a warning."""
+    """Check brokers that are written again for a client or a flow.
+
+    The same brokers pass. Other brokers are a mistake in places that MirrorMaker 2 obeys, and a warning elsewhere.
+    """
     pairs = tuple(flows)
     for key in keys:
         if key.name != SOURCE_SERVERS.name or not (key.role or key.level is Level.FLOW):
@@ -49,7 +52,10 @@ def check_repeated(
 
 
 def check_scheme(lookup: Lookup, cluster: ClusterConfig) -> None:
-    """Warn where `scheme://` before the brokers says something else than `security.protocol`, which alone counts."""
+    """Warn if `scheme://` before the brokers contradicts `security.protocol`.
+
+    `security.protocol` alone counts.
+    """
     own = f"{cluster.alias}.{SOURCE_SERVERS.name}"
     entry = lookup.properties.get(own) or lookup.properties.get(SOURCE_SERVERS.name)
     if entry is None or lookup.references(entry):

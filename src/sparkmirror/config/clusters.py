@@ -1,4 +1,4 @@
-"""One cluster's settings, as a flow has them."""
+"""Reader of the settings of a cluster, for a flow."""
 
 from __future__ import annotations
 
@@ -8,24 +8,30 @@ from sparkmirror.config.login import read_login
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import ClusterConfig, SaslConfig, SslConfig
 from sparkmirror.config.providers import with_secrets
-from sparkmirror.config.setting import ADMIN_PLACES, Place, Setting, for_place
+from sparkmirror.config.setting import ADMIN_PLACES, KeyScope, Setting, for_place
 from sparkmirror.config.settings import ADMIN_SETTINGS, SASL_SETTINGS, SECURITY_PROTOCOL, SSL_SETTINGS
 from sparkmirror.errors import ConfigError
 
-ADMINS = {Place.SOURCE: Place.SOURCE_ADMIN_ACCESS, Place.TARGET: Place.TARGET_ADMIN_ACCESS}
-COPIERS = {Place.SOURCE: Place.SOURCE_CONSUMER_ACCESS, Place.TARGET: Place.TARGET_PRODUCER_ACCESS}
-"""Where the security of a cluster's admin clients is looked for, and of what copies: its consumer or producer."""
+ADMINS = {KeyScope.SOURCE: KeyScope.SOURCE_ADMIN_ACCESS, KeyScope.TARGET: KeyScope.TARGET_ADMIN_ACCESS}
+COPIERS = {KeyScope.SOURCE: KeyScope.SOURCE_CONSUMER_ACCESS, KeyScope.TARGET: KeyScope.TARGET_PRODUCER_ACCESS}
+"""Places of the security settings of a cluster, by the place of its brokers.
+
+`ADMINS` is for the cluster's admin clients, `COPIERS` for the client that copies: the consumer or the producer.
+"""
 
 
 def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> ClusterConfig:
-    """The cluster `alias`, whose brokers `servers` looks for; mistakes are among the lookup's."""
+    """Read the cluster `alias`; `servers` is the setting of its brokers.
+
+    Mistakes go into `lookup.mistakes`.
+    """
     admin_settings = for_place(ADMIN_SETTINGS, ADMIN_PLACES[servers.place])
     fields: dict[str, object] = {"alias": alias, **lookup.given((servers, *admin_settings), pair)}
     if servers.field not in fields:
         if lookup.entry(servers, pair) is None:
             key = f"{alias}.{servers.name}"
             reason = f"is missing: write {key} = host:9092{in_other_case(key, lookup.properties)}"
-            lookup.mistakes.add(ConfigError(reason, where=lookup.path, key=key))
+            lookup.mistakes.add(ConfigError(reason, origin=lookup.path, key=key))
         fields[servers.field] = ()
     cluster = ClusterConfig.model_validate(fields)
     admin = _secured(lookup, cluster, ADMINS[servers.place], pair)
@@ -33,8 +39,8 @@ def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> Cl
     return admin if copier == admin else admin.model_copy(update={"copier": copier})
 
 
-def _secured(lookup: Lookup, cluster: ClusterConfig, place: Place, pair: Pair) -> ClusterConfig:
-    """The cluster with what its clients of this place are given."""
+def _secured(lookup: Lookup, cluster: ClusterConfig, place: KeyScope, pair: Pair) -> ClusterConfig:
+    """Return the cluster with the security settings of its clients of `place`."""
     protocol = lookup.given(for_place((SECURITY_PROTOCOL,), place), pair)
     cluster = cluster.model_copy(update=dict(protocol))
     ssl = for_place(SSL_SETTINGS, place) if cluster.encrypted else ()
@@ -57,7 +63,10 @@ def _secured(lookup: Lookup, cluster: ClusterConfig, place: Place, pair: Pair) -
 
 
 def _check_login(lookup: Lookup, cluster: ClusterConfig, settings: tuple[Setting, ...], pair: Pair) -> None:
-    """Stop at a login that can't be used; where secrets are references, what they lead to now is looked at."""
+    """Raise `ConfigError` if the cluster's login can't be used.
+
+    References to secrets are resolved for the check, to their present values.
+    """
     try:
         read_login(with_secrets(cluster).sasl)
     except LoginError as error:
@@ -66,4 +75,4 @@ def _check_login(lookup: Lookup, cluster: ClusterConfig, settings: tuple[Setting
         if entry is not None:
             raise entry.error(error.reason) from None
         key = f"{cluster.alias}.{blamed.name}"
-        raise ConfigError(error.reason, where=lookup.path, key=key) from None
+        raise ConfigError(error.reason, origin=lookup.path, key=key) from None

@@ -1,4 +1,7 @@
-"""Settings of what is done beside copying: topics, groups, offset syncs, heartbeats, Connect's offsets."""
+"""Settings of topics, groups, offset syncs, heartbeats and Connect's offsets.
+
+The settings of copying are in `settings`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from sparkmirror.config.model import (
     OffsetSyncConfig,
     TopicSyncConfig,
 )
-from sparkmirror.config.setting import Place, Setting
+from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.values import (
     FACTOR,
     LONG_MAX,
@@ -25,21 +28,21 @@ from sparkmirror.config.values import (
     Choice,
     ClassName,
     Integer,
-    Kind,
     Names,
+    ValueKind,
 )
 
 
-def _of(model: type[BaseModel], name: str, kind: Kind, doc: str, origin: str) -> Setting:
-    place = Place.PAIR if name == "use.defaults.from" else Place.CONNECTOR
+def _of(model: type[BaseModel], name: str, kind: ValueKind, doc: str, origin: str) -> Setting:
+    place = KeyScope.PAIR if name == "use.defaults.from" else KeyScope.CONNECTOR
     return Setting(name, kind, place, doc, origin, model)
 
 
 def _access(name: str, field: str, doc: str) -> Setting:
-    return Setting(f"sparkmirror.{name}", Boolean(), Place.CONNECTOR, doc, "docs/topics.md", TopicSyncConfig, field)
+    return Setting(f"sparkmirror.{name}", Boolean(), KeyScope.CONNECTOR, doc, "docs/topics.md", TopicSyncConfig, field)
 
 
-def _storage(name: str, kind: Kind, doc: str, place: Place) -> Setting:
+def _storage(name: str, kind: ValueKind, doc: str, place: KeyScope) -> Setting:
     return Setting(name, kind, place, doc, "1.6", ConnectStorage)
 
 
@@ -61,10 +64,18 @@ TOPIC_SYNC_SETTINGS: tuple[Setting, ...] = (
     ),
     _of(TopicSyncConfig, "use.defaults.from", Choice(("target", "source")), "Whose defaults a copy has.", "1.5"),
     _of(TopicSyncConfig, "sync.topic.configs.enabled", Boolean(), "Whether topics' properties are kept equal.", "1.2"),
-    _of(TopicSyncConfig, "sync.topic.configs.interval.seconds", SECONDS, "How often they are.", "1.2"),
+    _of(
+        TopicSyncConfig,
+        "sync.topic.configs.interval.seconds",
+        SECONDS,
+        "How often topics' properties are made equal.",
+        "1.2",
+    ),
     _of(TopicSyncConfig, "sync.topic.acls.enabled", Boolean(), "Whether topics' ACLs are copied.", "1.2"),
-    _of(TopicSyncConfig, "sync.topic.acls.interval.seconds", SECONDS, "How often they are.", "1.2"),
-    _access("sync.acls.patterns.enabled", "acl_patterns_enabled", "Whether ACLs of prefixes and of `*` are, too."),
+    _of(TopicSyncConfig, "sync.topic.acls.interval.seconds", SECONDS, "How often topics' ACLs are copied.", "1.2"),
+    _access(
+        "sync.acls.patterns.enabled", "acl_patterns_enabled", "Whether ACLs of prefixes and of `*` are copied, too."
+    ),
     _access(
         "sync.acls.removals.enabled",
         "acl_removals_enabled",
@@ -78,11 +89,11 @@ TOPIC_SYNC_SETTINGS: tuple[Setting, ...] = (
     ),
     _access("sync.client.quotas.enabled", "sync_client_quotas_enabled", "Whether client quotas are copied."),
 )
-"""How remote topics are kept like the source's."""
+"""Settings that keep remote topics like the source's topics."""
 
 GROUP_SETTINGS: tuple[Setting, ...] = (
     _of(GroupConfig, "groups", Names(), "Regexes of consumer groups to translate.", "1.3"),
-    _of(GroupConfig, "groups.exclude", Names(), "Regexes of groups not to, though `groups` matches.", "1.3"),
+    _of(GroupConfig, "groups.exclude", Names(), "Regexes of groups not to translate, though `groups` matches.", "1.3"),
     _of(GroupConfig, "group.filter.class", ClassName((DEFAULT_GROUP_FILTER,)), "What decides by `groups`.", "1.3"),
     _of(GroupConfig, "refresh.groups.enabled", Boolean(), "Whether new groups are looked for.", "1.3"),
     _of(GroupConfig, "refresh.groups.interval.seconds", SECONDS, "How often they are looked for.", "1.3"),
@@ -92,7 +103,7 @@ GROUP_SETTINGS: tuple[Setting, ...] = (
     _of(GroupConfig, "sync.group.offsets.enabled", Boolean(), "Whether groups' offsets are set at the target.", "1.3"),
     _of(GroupConfig, "sync.group.offsets.interval.seconds", SECONDS, "How often they are set.", "1.3"),
 )
-"""Consumer groups and their positions."""
+"""Settings of consumer groups and their positions."""
 
 OFFSET_SYNC_SETTINGS: tuple[Setting, ...] = (
     _of(OffsetSyncConfig, "offset.lag.max", Integer(0, LONG_MAX), "How stale a sync may be, in records.", "1.2"),
@@ -106,7 +117,7 @@ OFFSET_SYNC_SETTINGS: tuple[Setting, ...] = (
     ),
     _of(OffsetSyncConfig, "offset-syncs.topic.replication.factor", FACTOR, "Of the topic of offset syncs.", "1.2"),
 )
-"""MirrorMaker 2's offset syncs."""
+"""Settings of MirrorMaker 2's offset syncs."""
 
 EMIT_HEARTBEATS = _of(HeartbeatConfig, "emit.heartbeats.enabled", Boolean(), "Whether heartbeats are sent.", "1.4")
 HEARTBEAT_SETTINGS: tuple[Setting, ...] = (
@@ -114,15 +125,21 @@ HEARTBEAT_SETTINGS: tuple[Setting, ...] = (
     _of(HeartbeatConfig, "emit.heartbeats.interval.seconds", SECONDS, "How often they are sent.", "1.4"),
     _of(HeartbeatConfig, "heartbeats.topic.replication.factor", FACTOR, "Of the topic of heartbeats.", "1.4"),
 )
-"""Heartbeats; their topic's factor and the interval count also for pairs that copy nothing."""
+"""Settings of heartbeats.
+
+The interval and the topic's replication factor count also for pairs that copy nothing.
+"""
 
 STORAGE_SETTINGS: tuple[Setting, ...] = (
-    _storage("offset.storage.topic", NAME_CHARACTERS, "Where Kafka Connect keeps its offsets.", Place.STORAGE),
-    _storage("offset.storage.partitions", Integer(1, also=-1), "Of that topic.", Place.STORAGE),
-    _storage("offset.storage.replication.factor", FACTOR, "Of that topic.", Place.STORAGE),
-    _storage("offset.flush.interval.ms", Integer(1, LONG_MAX), "How often they are written.", Place.WORKER),
+    _storage("offset.storage.topic", NAME_CHARACTERS, "Where Kafka Connect keeps its offsets.", KeyScope.STORAGE),
+    _storage("offset.storage.partitions", Integer(1, also=-1), "Of that topic.", KeyScope.STORAGE),
+    _storage("offset.storage.replication.factor", FACTOR, "Of that topic.", KeyScope.STORAGE),
+    _storage("offset.flush.interval.ms", Integer(1, LONG_MAX), "How often they are written.", KeyScope.WORKER),
 )
-"""The offsets of MirrorMaker 2's Connect workers, which it can be handed back to by."""
+"""Settings of the offsets of MirrorMaker 2's Connect workers.
+
+The stored offsets let an operator hand the flow back to MirrorMaker 2.
+"""
 
 CONTROL_SETTINGS: tuple[Setting, ...] = (
     *TOPIC_SYNC_SETTINGS,
@@ -131,4 +148,4 @@ CONTROL_SETTINGS: tuple[Setting, ...] = (
     *HEARTBEAT_SETTINGS,
     *STORAGE_SETTINGS,
 )
-"""All of what is done beside copying."""
+"""All settings of the duties beside copying."""

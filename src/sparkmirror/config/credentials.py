@@ -1,4 +1,7 @@
-"""What we sign in with, by SASL: one small class for each way, and for what it comes to. Secrets are in no `repr`."""
+"""Credentials for SASL: a small class for each way to sign in, and the token.
+
+No secret is in a `repr`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True, slots=True)
 class Password:
-    """PLAIN or SCRAM."""
+    """PLAIN or SCRAM: user and password."""
 
     mechanism: str
     username: str
@@ -20,24 +23,33 @@ class Password:
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """OAUTHBEARER: a token that a server gives in answer to a form (RFC 6749, section 4)."""
+    """OAUTHBEARER: a token that a server gives in answer to a form.
+
+    See RFC 6749, section 4.
+    """
 
     url: str = field(repr=False)
     principal: str
-    """Whom the token is for, as far as we know: the user, or the client's id."""
+    """Presumed owner of the token: the user, or the client's id."""
     client: tuple[str, str] | None = field(repr=False)
-    """Id and secret for the request's header; None where the form says who asks."""
+    """Id and secret for the request's header; None if the form names the client."""
     form: tuple[tuple[str, str], ...] = field(repr=False)
-    """`grant_type` and what belongs to it."""
+    """`grant_type` and the fields that belong to the grant."""
     files: tuple[tuple[str, str], ...] = ()
-    """Fields of the form whose values stand in files, read for each request: somebody else renews them."""
+    """Fields of the form with values in files.
+
+    Each request reads the files again: another program renews the values.
+    """
     urlencoded: bool = False
-    """Whether id and secret are URL-encoded before they go into the header (RFC 6749, section 2.3.1)."""
+    """True if id and secret are URL-encoded for the header.
+
+    See RFC 6749, section 2.3.1.
+    """
     accepts_json: bool = True
-    """Whether a header says that the answer is to be JSON."""
+    """True if a header of the request asks for an answer in JSON."""
     timeout_s: float = 10.0
     longest_life_s: float = float("inf")
-    """A token is used no longer than this, however long it is good for."""
+    """Longest use of a token in seconds, however long the token is valid."""
     tls: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Kafka's `ssl.` settings for the token server."""
     extensions: tuple[tuple[str, str], ...] = ()
@@ -45,7 +57,7 @@ class TokenRequest:
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """OAUTHBEARER: a token that somebody else writes to a file and renews."""
+    """OAUTHBEARER: a token in a file; another program writes and renews the file."""
 
     path: str
     extensions: tuple[tuple[str, str], ...] = ()
@@ -53,7 +65,7 @@ class TokenFile:
 
 @dataclass(frozen=True, slots=True)
 class GivenToken:
-    """OAUTHBEARER: a token that stands in the configuration, or in what that refers to."""
+    """OAUTHBEARER: a token in the configuration, or behind a reference there."""
 
     text: str = field(repr=False)
     extensions: tuple[tuple[str, str], ...] = ()
@@ -61,7 +73,7 @@ class GivenToken:
 
 @dataclass(frozen=True, slots=True)
 class UnsecuredToken:
-    """OAUTHBEARER: a token without a signature, that only test clusters accept."""
+    """OAUTHBEARER: a token without a signature; only test clusters accept it."""
 
     claims: tuple[tuple[str, str | float | tuple[str, ...]], ...]
     subject_claim: str
@@ -79,9 +91,12 @@ class MskIam:
     session_name: str = ""
     external_id: str = ""
     sts_region: str = ""
-    """Whose token service is asked for the role; empty: as the environment says, else the brokers'."""
+    """Region of the token service that is asked for the role.
+
+    Empty: the environment's region, else the brokers'.
+    """
     keys: tuple[str, str, str] | None = field(default=None, repr=False)
-    """Access key's id, its secret and a session's token (or nothing), to take the role with."""
+    """Access key id, secret and session token (or empty), for taking the role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +104,16 @@ class Kerberos:
     """GSSAPI: Kerberos tickets."""
 
     service: str
-    """What the brokers' principals begin with: `kafka` of `kafka/host@REALM`."""
+    """First part of the brokers' principals: `kafka` of `kafka/host@REALM`."""
     principal: str
-    """Whose tickets; empty: whoever's are in the cache."""
+    """Owner of the tickets; empty: the owner of the tickets in the cache."""
     keytab: str = ""
-    """The file with the principal's keys; empty: the tickets are somebody else's to get."""
+    """File with the principal's keys; empty: another program gets the tickets."""
     cache: str = ""
-    """Where they are kept then, by Kerberos's name or as a path; empty: where the environment says."""
+    """Ticket cache if there is no keytab, by Kerberos's name or as a path.
+
+    Empty: the cache that the environment names.
+    """
 
 
 Login: TypeAlias = Password | TokenRequest | TokenFile | GivenToken | UnsecuredToken | MskIam | Kerberos
@@ -103,15 +121,18 @@ Login: TypeAlias = Password | TokenRequest | TokenFile | GivenToken | UnsecuredT
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What brokers are shown, and until when it is good."""
+    """Token for the brokers, with the end of its validity."""
 
     text: str = field(repr=False)
     expires_at: float
-    """Seconds since 1970; infinite where it doesn't tell."""
+    """Seconds since 1970; infinite if the token doesn't tell."""
 
 
 class LoginError(Exception):
-    """`setting` (without `sasl.`) can't be used, and why; no secret in it."""
+    """Error: the setting `setting` (without `sasl.`) can't be used.
+
+    The reason holds no secret.
+    """
 
     def __init__(self, setting: str, reason: str) -> None:
         self.setting = setting
@@ -120,25 +141,25 @@ class LoginError(Exception):
 
 
 def needed(options: Mapping[str, str], option: str) -> str:
-    """An option of the JAAS line. Raises `LoginError` where it is missing."""
+    """Return an option of the JAAS line; raise `LoginError` if the option is missing."""
     if not options.get(option):
         raise LoginError("jaas.config", f'option {option} is missing: write {option}="..."')
     return options[option]
 
 
 def number(option: str, text: str) -> float:
-    """What an option of the JAAS line says. Raises `LoginError`."""
+    """Return the number in an option of the JAAS line; raise `LoginError` otherwise."""
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        value = math.nan
+    if not math.isfinite(value):
         raise LoginError("jaas.config", f"option {option} must be a number")
-    return found
+    return value
 
 
 def check_token_url(setting: str, named: str, url: str) -> None:
-    """Raise `LoginError` for what is no server's address, or holds a secret itself."""
+    """Raise `LoginError` if a URL is no server's address, or holds a secret itself."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise LoginError(setting, f"{named}must begin with https: or http:, and name a server")

@@ -1,4 +1,4 @@
-"""What counts for each flow in the end, and where it comes from: what `sparkmirror config` prints."""
+"""Effective values of each flow and their origins, for `sparkmirror config`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sparkmirror.config.model import (
 )
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.schema_settings import REGISTRY_SETTINGS, REGISTRY_TLS, SIDES, Side
-from sparkmirror.config.setting import ADMIN_PLACES, Place, Setting, for_place
+from sparkmirror.config.setting import ADMIN_PLACES, KeyScope, Setting, for_place
 from sparkmirror.config.settings import (
     ADMIN_SETTINGS,
     BEAT_SETTINGS,
@@ -52,7 +52,10 @@ POLICY_CLASS = "replication.policy.class"
 
 @dataclass(frozen=True, slots=True)
 class EffectiveValue:
-    """One setting of one flow: `value` is safe to show; `where` names the key that gave it, or is `DEFAULT`."""
+    """Effective value of a setting of a flow.
+
+    `value` is safe to show. `where` names the key that gave the value, or is `DEFAULT`.
+    """
 
     flow: str
     key: str
@@ -61,7 +64,10 @@ class EffectiveValue:
 
 
 def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[EffectiveValue]:
-    """All of them, flow after flow; then what goes to Spark, as the flow `*`."""
+    """Yield the effective values, flow after flow.
+
+    The settings for Spark come last, as the flow `*`.
+    """
     for flow in config.flows:
         shown = _Shown(flow, lookup)
         yield shown.row(ENABLED, True)
@@ -91,7 +97,7 @@ def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[Effective
 
 
 class _Shown:
-    """One flow's settings as they are shown."""
+    """Settings of a flow, in the form that is shown."""
 
     def __init__(self, flow: FlowConfig, lookup: Lookup) -> None:
         self._flow = flow
@@ -107,7 +113,7 @@ class _Shown:
             copier = self._security(COPIERS[servers.place], cluster.copier)
             yield from (row for row in copier if row.where not in origins)
 
-    def _security(self, place: Place, cluster: ClusterConfig) -> Iterator[EffectiveValue]:
+    def _security(self, place: KeyScope, cluster: ClusterConfig) -> Iterator[EffectiveValue]:
         yield from self.part(for_place((SECURITY_PROTOCOL,), place), cluster)
         if cluster.encrypted:
             yield from self.part(for_place(SSL_SETTINGS, place), cluster.ssl)
@@ -115,7 +121,7 @@ class _Shown:
             yield from self.part(for_place(SASL_SETTINGS, place), cluster.sasl)
 
     def registry(self, side: Side, registry: RegistryConfig) -> Iterator[EffectiveValue]:
-        """Nothing where there is none."""
+        """Yield the settings of a schema registry; nothing without a registry."""
         if registry.url:
             yield from self.part(REGISTRY_SETTINGS[side], registry)
             if registry.url.startswith("https:"):
@@ -131,9 +137,9 @@ class _Shown:
             entry = entry or self._lookup.entry(SOURCE_ALIAS, self._pair)
         text = _text(value)
         hidden = isinstance(setting.kind, Hidden) or (entry is not None and self._lookup.references(entry))
-        where = DEFAULT if entry is None else _where(entry, self._lookup)
+        origin = DEFAULT if entry is None else _where(entry, self._lookup)
         key = setting.place.general(setting.name, *self._pair)
-        return EffectiveValue(self._flow.name, key, MASK if hidden and text else text, where)
+        return EffectiveValue(self._flow.name, key, MASK if hidden and text else text, origin)
 
 
 def _text(value: object) -> str:
@@ -145,6 +151,9 @@ def _text(value: object) -> str:
 
 
 def _where(entry: Entry, lookup: Lookup) -> str:
-    """The key, and the references behind its value: they are no secrets, and what one looks for."""
+    """Return the origin of a value: the key, and the references behind the value.
+
+    References are no secrets, and the reader of the output looks for them.
+    """
     references = lookup.references(entry)
     return f"{entry.where}: {entry.key}" + (f" = {' '.join(references)}" if references else "")

@@ -1,6 +1,6 @@
-"""Java properties as they stand: the entries of a file, and the keys they finally set.
+"""Entries of a Java properties file, and the keys that count in the end.
 
-Kafka reads its files with `java.util.Properties`: Latin-1, `#` only at a line's start, last one wins.
+Kafka reads its files with `java.util.Properties`: Latin-1, `#` only at a line's start, the last entry of a key wins.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from sparkmirror.errors import ConfigError
 COMMAND_LINE = "command line"
 SERVERS = ".bootstrap.servers"
 MARK = b"\xef\xbb\xbf"
-"""What editors put before a text to say that it is UTF-8; no line of the file."""
+"""Byte order mark, which editors put before a text to say that it is UTF-8.
+
+The mark belongs to no line of the file.
+"""
 
 _MARKED = (
     "stands behind a byte order mark, which MirrorMaker 2 takes for a part of this key, so that it doesn't know it:"
@@ -31,61 +34,70 @@ OLD_NAMES = {
     "groups.blacklist": "groups.exclude",
     "config.properties.blacklist": "config.properties.exclude",
 }
-"""What Kafka 2.4 to 3.9 called these lists (KIP-629); from 4.0 on MirrorMaker 2 passes the old names over."""
+"""Old names of the lists in Kafka 2.4 to 3.9 (KIP-629), with the new names.
+
+From 4.0 on MirrorMaker 2 ignores the old names.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key and its value, and where they stand: the file's path or `COMMAND_LINE`."""
+    """Key and value, with their place: `where` is the file's path or `COMMAND_LINE`."""
 
     key: str
     value: str
     where: str
     line: int = 0
-    """Of the file, from 1; 0 if it has none."""
+    """Line in the file, from 1; 0: no line."""
     written: str = ""
-    """The key as it was written, if it is another name for this one."""
+    """Key as the user wrote it, if `key` is another name for it."""
     aside: str = ""
-    """What to say about how MirrorMaker 2 reads this line, if it reads something else."""
+    """Remark on how MirrorMaker 2 reads this line, if it reads something else."""
 
     @property
     def spot(self) -> str:
-        """The file, with the line if it is known."""
+        """File, with the line if the line is known."""
         line = f", line {self.line}"
         return self.where if not self.line or self.where.endswith(line) else self.where + line
 
     def error(self, reason: str) -> ConfigError:
-        """An error that names this key; `reason` must not hold a secret."""
-        return ConfigError(reason, where=self.spot, key=self.written or self.key)
+        """Return an error that names this key; `reason` must not hold a secret."""
+        return ConfigError(reason, origin=self.spot, key=self.written or self.key)
 
     def note(self, text: str) -> str:
-        """A warning that names this key; `text` must not hold a secret."""
+        """Return a warning that names this key; `text` must not hold a secret."""
         return f"{self.where}: {self.written or self.key}: {text}"
 
 
 def read_entries(path: str) -> list[Entry]:
-    """All entries of the file at `path`, in order, repetitions included."""
+    """Return all entries of the file at `path`, in order, repetitions included.
+
+    Raise `ConfigError` if the file can't be read as properties.
+    """
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError:
-        raise ConfigError("there is no such file", where=path) from None
+        raise ConfigError("there is no such file", origin=path) from None
     except IsADirectoryError:
-        raise ConfigError("is a directory, not a properties file", where=path) from None
+        raise ConfigError("is a directory, not a properties file", origin=path) from None
     except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}", where=path) from None
+        raise ConfigError(f"can't be read: {error.strerror}", origin=path) from None
     if b"\0" in content:
-        raise ConfigError("is not a plain properties file: save it as ASCII or Latin-1 text", where=path)
+        raise ConfigError("is not a plain properties file: save it as ASCII or Latin-1 text", origin=path)
     try:
         entries = list(_numbered(path, javaproperties.parse(BytesIO(content.removeprefix(MARK)))))
     except javaproperties.InvalidUEscapeError:
-        raise ConfigError(r"has a \u that four hexadecimal digits don't follow", where=path) from None
+        raise ConfigError(r"has a \u that four hexadecimal digits don't follow", origin=path) from None
     if content.startswith(MARK) and re.match(rb"[^\s#!]|\\\s", content.removeprefix(MARK)):
         entries[:1] = [replace(entry, aside=_MARKED) for entry in entries[:1]]
     return entries
 
 
 def _numbered(path: str, parts: Iterable[Any]) -> Iterator[Entry]:
-    """The keys and values among a file's parts; a value may go over several lines, and counts by its first."""
+    """Yield the entries among a file's parts.
+
+    A value may go over several lines; the first line counts as its line.
+    """
     line = 1
     for part in parts:
         if isinstance(part, javaproperties.KeyValue):
@@ -94,13 +106,19 @@ def _numbered(path: str, parts: Iterable[Any]) -> Iterator[Entry]:
 
 
 def seen_aliases(entries: Iterable[Entry]) -> list[str]:
-    """The clusters that have brokers in the file, in order: what `clusters` could be."""
+    """Return the clusters that have brokers in the file, in order.
+
+    They are the candidates for `clusters`.
+    """
     heads = (entry.key.removesuffix(SERVERS) for entry in entries if entry.key.endswith(SERVERS))
     return list(dict.fromkeys(head for head in heads if re.fullmatch(r"[\w-]+", head)))
 
 
 def _new_name(key: str) -> str | None:
-    """What a list is called now, for one flow or for all; None if the key is no old name."""
+    """Return the new name of a list, for a single flow or for all flows.
+
+    None if the key is no old name.
+    """
     for old, new in OLD_NAMES.items():
         if key == old or ("->" in key and key.endswith(f".{old}")):
             return key.removesuffix(old) + new
@@ -108,9 +126,9 @@ def _new_name(key: str) -> str | None:
 
 
 class Properties(Mapping[str, Entry]):
-    """The keys that count: the last of each in the file, overridden by the command line.
+    """Keys that count: the last of each in the file, overridden by the command line.
 
-    `warnings` says what was corrected on the way.
+    `warnings` lists the corrections that were made.
     """
 
     def __init__(self, in_file: Iterable[Entry], on_top: Iterable[Entry], aliases: Sequence[str]) -> None:
@@ -136,7 +154,10 @@ class Properties(Mapping[str, Entry]):
         return len(self._entries)
 
     def _renamed(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """Read lists under their old names as the ones that they are now; of both, all that either excludes."""
+        """Yield the entries, with lists under their new names.
+
+        A list that stands under its old and its new name excludes all that either value excludes.
+        """
         stated = {entry.key: entry for entry in entries}
         replaced = {new for key in stated if (new := _new_name(key)) is not None}
         for entry in entries:
@@ -155,7 +176,7 @@ class Properties(Mapping[str, Entry]):
             yield Entry(new, items, entry.where, entry.line, entry.key)
 
     def _joined(self, entry: Entry, aliases: Sequence[str]) -> Entry:
-        """Put a key with spaces around `->` together again: Java ends a key at its first space."""
+        """Rejoin a key with spaces around `->`: Java ends a key at its first space."""
         source = entry.key.removesuffix("->")
         rest = ("->" if source != entry.key else "") + entry.value
         match = re.fullmatch(r"->\s*([^\s=:]+)\s*[=:]?\s*(.*)", rest, re.DOTALL)

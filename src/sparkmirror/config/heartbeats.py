@@ -1,7 +1,8 @@
-"""Pairs of clusters that copy nothing and still send heartbeats (`mm2.md` section 1.6, clusterPairs).
+"""Pairs of clusters that send heartbeats and copy nothing.
 
-MirrorMaker 2 sends heartbeats `source->target` into the target for every pair, enabled or not, so that a flow the
-other way has some to copy. They need nothing of the source but its alias.
+MirrorMaker 2 sends heartbeats `source->target` into the target for every pair, enabled or not (`mm2.md` section 1.6,
+clusterPairs), so that a flow in the opposite direction has heartbeats to copy. The heartbeats need only the alias of
+the source.
 """
 
 from __future__ import annotations
@@ -20,27 +21,37 @@ from sparkmirror.config.settings import BEAT_SETTINGS, SOURCE_SERVERS, TARGET_SE
 from sparkmirror.config.values import Flag
 
 OF_PAIR = replace(EMIT_HEARTBEATS, kind=Flag())
-"""By which MirrorMaker 2 tells whether a pair that is no flow sends any (`MirrorMakerConfig.clusterPairs`)."""
+"""Setting by which MirrorMaker 2 lets a pair without a flow send heartbeats.
+
+See `MirrorMakerConfig.clusterPairs`.
+"""
 
 
 def heartbeat_pairs(aliases: Sequence[str], flows: Iterable[Pair], clusters: Sequence[str]) -> list[Pair]:
-    """The pairs that are no flows, into the targets chosen."""
+    """Return the pairs without a flow, into the targets in `clusters`.
+
+    An empty `clusters` means all targets.
+    """
     running = set(flows)
     pairs = [pair for pair in permutations(aliases, 2) if pair not in running]
     return [pair for pair in pairs if not clusters or pair[1] in clusters]
 
 
 def is_stated(lookup: Lookup, pair: Pair) -> bool:
-    """Whether the file asks for this very pair's heartbeats; elsewhere they are merely Kafka's default."""
+    """True if the file itself asks for the heartbeats of exactly this pair.
+
+    Other pairs send heartbeats merely by Kafka's default.
+    """
     entry = lookup.entry(OF_PAIR, pair)
     own = EMIT_HEARTBEATS.place.keys(EMIT_HEARTBEATS.name, *pair)[0]
     return entry is not None and entry.key == own and bool(lookup.value(OF_PAIR, pair))
 
 
 def read_beats(lookup: Lookup, pairs: Iterable[Pair]) -> tuple[FlowConfig, ...]:
-    """Those of the pairs that send heartbeats.
+    """Return the pairs that send heartbeats.
 
-    Where nobody asked for them, a target that can't be spoken with is passed over with a warning.
+    A pair with mistakes in its settings is left out. The mistakes are warnings, or errors if the file itself asks for
+    the pair's heartbeats.
     """
     beats = []
     for pair in pairs:

@@ -1,8 +1,8 @@
-"""JAAS lines, as in `sasl.jaas.config`: one login module, a flag, options, and a semicolon.
+"""JAAS lines, as in `sasl.jaas.config`: login module, flag, options, semicolon.
 
-Kafka reads them with Java's `StreamTokenizer` (`org.apache.kafka.common.security.JaasConfig`), whose rules these
-are: what is not in quotes is made of letters, digits and `.`, `_`, `-`, `$` and begins with a letter, `_` or `$`;
-in quotes, single or double, a backslash escapes; `//`, `/` and `/* */` are comments. No message repeats anything: a
+Kafka reads the lines with Java's `StreamTokenizer` (`org.apache.kafka.common.security.JaasConfig`), by these rules: a
+word without quotes is made of letters, digits and `.`, `_`, `-`, `$` and begins with a letter, `_` or `$`; in quotes,
+single or double, a backslash escapes; `//`, `/` and `/* */` are comments. No message repeats a part of the line: a
 password without its quotes may stand anywhere.
 """
 
@@ -15,7 +15,10 @@ from dataclasses import dataclass
 FLAGS = ("required", "requisite", "sufficient", "optional")
 
 ELSEWHERE = "\u00a0"
-"""What `jaas_has_secrets` takes for a value that is not in the text itself; to Java a letter like any other."""
+"""Stand-in, for `jaas_has_secrets`, for a value outside of the text.
+
+Java takes the character for a letter like any other.
+"""
 
 _HARMLESS = re.compile(
     r"username|clientId|scope|aws(?!\w*(Secret|Token|Key))\w+|unsecuredLogin\w+|extension_\w+|serviceName"
@@ -27,7 +30,7 @@ _HARMLESS = re.compile(
     r"|(fallback\.)?username\.(claim|prefix)|force\.jsonpath\.username\.extraction|tokens\.not\.jwt"
     r"|include\.accept\.header|access\.token\.is\.jwt|enable\.metrics|config\.id)"
 )
-"""Options whose values are no secrets."""
+"""Options with values that are no secrets."""
 
 _TOKEN = re.compile(
     r"""
@@ -46,15 +49,18 @@ _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 @dataclass(frozen=True, slots=True)
 class JaasEntry:
-    """One login module with its options; they hold secrets."""
+    """Login module with its options; the options hold secrets."""
 
     module: str
-    """The Java class."""
+    """Java class of the login module."""
     options: Mapping[str, str]
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """The one entry of a line. Raises `ValueError`, with the reason and no value."""
+    """Return the only entry of a line.
+
+    Raise `ValueError`, with the reason and without any value.
+    """
     tokens = _tokens(text)
     entries = []
     while (first := next(tokens, None)) is not None:
@@ -66,7 +72,10 @@ def parse_jaas(text: str) -> JaasEntry:
 
 
 def jaas_has_secrets(text: str) -> bool:
-    """Whether a line, its references replaced by `ELSEWHERE`, holds a value that must not be seen by others."""
+    """True if a line holds a secret value, or can't be parsed.
+
+    The caller has replaced references to config providers by `ELSEWHERE`.
+    """
     if not text.replace(ELSEWHERE, "").strip():
         return False
     try:
@@ -80,17 +89,17 @@ def jaas_has_secrets(text: str) -> bool:
 class _Token:
     text: str
     is_text: bool
-    """A word or what stood in quotes; else one character, or a number."""
+    """Word or quoted text; otherwise a single character, or a number."""
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    for found in _TOKEN.finditer(text):
-        if found["quoted"] is not None:
-            yield _Token(_ESCAPE.sub(_unescaped, found["inside"]), True)
-        elif found["word"] is not None:
-            yield _Token(found["word"], True)
-        elif found["space"] is None:
-            yield _Token(found[0], False)
+    for match in _TOKEN.finditer(text):
+        if match["quoted"] is not None:
+            yield _Token(_ESCAPE.sub(_unescaped, match["inside"]), True)
+        elif match["word"] is not None:
+            yield _Token(match["word"], True)
+        elif match["space"] is None:
+            yield _Token(match[0], False)
 
 
 def _unescaped(escape: re.Match[str]) -> str:

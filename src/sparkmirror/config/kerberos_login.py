@@ -1,7 +1,8 @@
-"""GSSAPI (Kerberos): tickets got with a keytab, or taken from a cache that somebody else fills.
+"""GSSAPI (Kerberos): tickets got with a keytab, or taken from a ticket cache.
 
-The options are those of Java's `Krb5LoginModule`, and Kafka's `serviceName`. What else it has is about passwords that
-somebody types, and about how Java keeps keys: without a meaning here.
+Another program fills the cache. The options are those of Java's `Krb5LoginModule`, and Kafka's `serviceName`. The
+further options of the Java module are about typed passwords, and about Java's storage of keys; both have no meaning
+here.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ _NOTHING = (
 
 
 def read_kerberos(sasl: SaslConfig, options: Mapping[str, str]) -> Kerberos:
-    """Whose tickets they are and where they come from; `options` are the JAAS line's. Raises `LoginError`.
+    """Return the owner and the origin of the tickets; raise `LoginError`.
 
-    A keytab goes before a cache: it leads to tickets of the same principal.
+    `options` are the options of the JAAS line. A keytab goes before a cache: it leads to tickets of the same principal.
     """
     service = _service(sasl.kerberos_service_name, options.get("serviceName", ""))
     if _is_true(options, "useKeyTab"):
@@ -34,7 +35,7 @@ def read_kerberos(sasl: SaslConfig, options: Mapping[str, str]) -> Kerberos:
 
 
 def _service(stated: str, in_jaas: str) -> str:
-    """The brokers' service, as Kafka's `KerberosLogin` finds it."""
+    """Return the brokers' service, as Kafka's `KerberosLogin` finds it."""
     if stated and in_jaas and stated != in_jaas:
         raise LoginError(
             "kerberos.service.name",
@@ -50,5 +51,5 @@ def _is_true(options: Mapping[str, str], option: str) -> bool:
 
 
 def _without_type(keytab: str) -> str:
-    """The path; Java takes `FILE:` before it."""
+    """Return the path of a keytab; Java takes `FILE:` before it."""
     return keytab[len("FILE:") :] if keytab.upper().startswith("FILE:") else keytab

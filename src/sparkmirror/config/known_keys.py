@@ -1,8 +1,8 @@
-"""Keys that MirrorMaker 2, Kafka Connect and Kafka's clients know and that have no effect here, each with the reason.
+"""Keys of MirrorMaker 2, Connect and Kafka's clients without an effect here.
 
-Source: `mm2.md` sections 1.1 to 1.6 and the configuration classes of Kafka 4.3.1. Settings that have an
-effect are in `settings` and `control_settings`; a name may be in both, as it can mean different things in
-different places.
+Each key has the reason. Source: `mm2.md` sections 1.1 to 1.6 and the configuration classes of Kafka 4.3.1. Settings
+with an effect are in `settings` and `control_settings`. A name may be here and there, since its meaning depends on its
+place.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class IdleKey:
-    """A key without effect: its default in Kafka (`-`: none), and why it has none here."""
+    """Key without effect: its default in Kafka (`-`: none), and the reason."""
 
     name: str
     default: str
@@ -20,7 +20,10 @@ class IdleKey:
 
 
 def _table(text: str) -> dict[str, IdleKey]:
-    """Lines of a reason with a colon behind it, each followed by indented names, with `= default` or without."""
+    """Parse a table of reasons, each followed by indented names of keys.
+
+    A name may have ` = default` behind it.
+    """
     keys: dict[str, IdleKey] = {}
     reason = ""
     for line in filter(None, map(str.rstrip, text.splitlines())):
@@ -44,7 +47,10 @@ aliases come from the flow's own name
     source.cluster.alias
     target.cluster.alias = target
 """)
-"""Of the three connectors; also those that are refused unless they say what is done anyway."""
+"""Keys of MirrorMaker 2's three connectors.
+
+Included are keys that are refused unless they ask for something that is done anyway.
+"""
 
 CONNECTOR_BASE = _table("""
 there are no connectors to be named
@@ -74,7 +80,7 @@ what fails is always logged, and what a record holds never
     errors.log.enable = false
     errors.log.include.messages = false
 """)
-"""Of every connector of Kafka Connect."""
+"""Keys of every connector of Kafka Connect."""
 
 CONNECT = _table("""
 each record is copied exactly once, whatever this says
@@ -131,7 +137,7 @@ which topics are copied is always known
     topic.tracking.enable = true
     topic.tracking.allow.reset = true
 """)
-"""Of Kafka Connect's workers and source connectors, which aren't here."""
+"""Keys of Kafka Connect's workers and source connectors, which don't exist here."""
 
 CONNECT_FAMILIES = {
     "config.storage.": CONNECT["config.storage.topic"].reason,
@@ -146,7 +152,7 @@ CONNECT_FAMILIES = {
     "topic.creation.": CONNECT["topic.creation.enable"].reason,
     "transforms.": CONNECTOR_BASE["transforms"].reason,
 }
-"""How such keys begin, and why they have no effect."""
+"""Prefixes of further keys of Kafka Connect, with the reasons."""
 
 CLIENT = _table("""
 a batch counts as written when all in-sync replicas have it, and exactly once
@@ -242,7 +248,7 @@ connecting may take as long as an answer, and 10 s at most
     socket.connection.setup.timeout.max.ms = 30000
     socket.connection.setup.timeout.ms = 10000
 """)
-"""Of consumers, producers and admin clients."""
+"""Keys of consumers, producers and admin clients."""
 
 DONE_ANYWAY: dict[str, tuple[str, ...]] = {
     "acks": ("all", "-1"),
@@ -258,7 +264,10 @@ DONE_ANYWAY: dict[str, tuple[str, ...]] = {
     "tasks.max.enforce": ("true",),
     "topic.creation.enable": ("true",),
 }
-"""Values of keys without effect that ask for what is done anyway, so that nothing needs to be said."""
+"""Values of keys without effect that ask for something that is done anyway.
+
+Such a key needs no warning.
+"""
 
 REMOVED = {
     "topics.whitelist": "topics",
@@ -266,7 +275,12 @@ REMOVED = {
     "auto.include.jmx.reporter": "",
     "use.incremental.alter.configs": "",
 }
-"""Keys that Kafka 4.0 no longer knows, and what to write instead, if anything."""
+"""Keys that Kafka 4.0 dropped, each with its replacement; empty: none."""
+
+OURS_REMOVED = {
+    "sparkmirror.takeover.fence": "raise producer.id.expiration.ms at the target instead (docs/running.md)",
+}
+"""Keys of sparkmirror 0.1 that were removed, and what to do instead."""
 
 ROLES = (
     "source.consumer.",
@@ -282,4 +296,4 @@ ROLES = (
     "producer.",
     "admin.",
 )
-"""What can stand before a client's key, behind the alias or flow."""
+"""Roles that may stand before a client's key, behind the alias or the flow."""

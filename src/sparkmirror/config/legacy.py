@@ -1,7 +1,8 @@
-"""MirrorMaker 1's two files and its flags as one flow: what `kafka-mirror-maker.sh` of Kafka 2.8 takes.
+"""MirrorMaker 1's two files and its flags as a flow.
 
-Each key of the files becomes the key that says the same in MirrorMaker 2's file, and is read as such; messages name
-it as it was written. Facts: `kafka.tools.MirrorMaker` of Kafka 2.8.
+The input is the input of Kafka 2.8's `kafka-mirror-maker.sh`. Each key of the files becomes the key with the same
+meaning in MirrorMaker 2's file; messages name the key as the user wrote it. Facts: `kafka.tools.MirrorMaker` of
+Kafka 2.8.
 """
 
 from __future__ import annotations
@@ -18,16 +19,28 @@ from sparkmirror.errors import ConfigError
 
 SOURCE, TARGET = "source", "target"
 SAME_NAMES = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
-"""Every topic keeps its name, also those that end as MirrorMaker 2's heartbeats do."""
+"""Policy under which every topic keeps its name.
+
+Topics with names that end like MirrorMaker 2's heartbeats keep their names, too.
+"""
 
 METADATA_MAX_AGE_MS = 300_000
-"""Kafka's default of `metadata.max.age.ms`: how often MirrorMaker 1 saw new topics and partitions."""
+"""Interval at which MirrorMaker 1 saw new topics and partitions.
+
+Kafka's default of `metadata.max.age.ms`.
+"""
 
 RESET = "latest"
-"""Kafka's default of `auto.offset.reset`, which MirrorMaker 1 left alone; MirrorMaker 2's is `earliest`."""
+"""Kafka's default of `auto.offset.reset`, which MirrorMaker 1 left alone.
+
+MirrorMaker 2's default is `earliest`.
+"""
 
 _LONGEST_GROUP = 150
-"""Characters of a group's id in the names of our topics, which may have 249."""
+"""Most characters of a group's id in the names of sparkmirror's topics.
+
+Kafka allows 249 characters in a topic's name.
+"""
 
 _SECURITY = ("security.protocol", "ssl.", "sasl.")
 _PROVIDERS = "config.providers"
@@ -37,7 +50,7 @@ _FLOW = {
     f"{SOURCE}->{TARGET}.enabled": "true",
     "replication.policy.class": SAME_NAMES,
     "topics.exclude": "",
-    # As topics that a broker creates by itself have it.
+    # The broker's default, as for topics that a broker creates by itself.
     "replication.factor": "-1",
     "sync.topic.configs.enabled": "false",
     "sync.topic.acls.enabled": "false",
@@ -46,19 +59,19 @@ _FLOW = {
     "emit.checkpoints.enabled": "false",
     "emit.offset-syncs.enabled": "false",
 }
-"""What MirrorMaker 1 was, in MirrorMaker 2's words."""
+"""Behaviour of MirrorMaker 1, in MirrorMaker 2's keys."""
 
 _NO_EFFECT = {
     "client.id": "it gave its consumers ids made of group.id",
-    "enable.auto.commit": "what was acknowledged is committed each --offset.commit.interval.ms",
-    "auto.commit.interval.ms": "what was acknowledged is committed each --offset.commit.interval.ms",
+    "enable.auto.commit": "acknowledged records are committed each --offset.commit.interval.ms",
+    "auto.commit.interval.ms": "acknowledged records are committed each --offset.commit.interval.ms",
 }
-"""Of the consumer's file: keys that say nothing here, and why."""
+"""Keys of the consumer's file that have no effect, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class LegacyOptions:
-    """The flags, checked one by one; `include` as it was written."""
+    """Flags of MirrorMaker 1, checked one by one; `include` is as the user wrote it."""
 
     consumer: str
     producer: str
@@ -70,23 +83,24 @@ class LegacyOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Renamed(Entry):
-    """An entry under another key than the one that was written; messages are for who wrote it."""
+    """Entry under another key than the user wrote; messages name the user's key."""
 
     def error(self, reason: str) -> ConfigError:
-        return ConfigError(self._ours_out(reason), where=self.spot, key=self.written)
+        return ConfigError(self._ours_out(reason), origin=self.spot, key=self.written)
 
     def note(self, text: str) -> str:
         return f"{self.where}: {self.written}: {self._ours_out(text)}"
 
     def _ours_out(self, text: str) -> str:
-        """Nobody who reads it has heard of the aliases."""
+        """Take the aliases out of a message: the user has never heard of them."""
         return text.replace(f"{SOURCE}.consumer.", "").replace(f"{TARGET}.producer.", "")
 
 
 def load_legacy(options: LegacyOptions, *, overrides: Mapping[str, str] = NOTHING) -> MirrorConfig:
-    """The flow that the files and flags mean; raises `ConfigError`.
+    """Return the flow that the files and flags describe; raise `ConfigError`.
 
-    Give it a name of its own with `named_after` before it runs: any number of such flows may lead into one cluster.
+    The caller gives the flow a name of its own with `named_after` before the flow runs: any number of such flows may
+    lead into a cluster.
     """
     consumer, producer = read_entries(options.consumer), read_entries(options.producer)
     group = _required(consumer, "group.id", options.consumer, "the group under which MirrorMaker 1 committed")
@@ -115,10 +129,10 @@ def load_legacy(options: LegacyOptions, *, overrides: Mapping[str, str] = NOTHIN
 
 
 def named_after(config: MirrorConfig, cluster_id: str) -> MirrorConfig:
-    """The same, the source being called after the group and the cluster's own id.
+    """Return the configuration with the source named after group and cluster id.
 
-    What a flow remembers at its target stands under that name: so it is the same whenever the same mirror is started,
-    and another one for each other mirror into that cluster.
+    A flow keeps its data at the target under this name. So the name is the same at each start of the same mirror, and
+    different for each other mirror into the cluster.
     """
     (flow,) = config.flows
     assert flow.legacy is not None  # noqa: S101 - `load_legacy` has put it there
@@ -128,20 +142,26 @@ def named_after(config: MirrorConfig, cluster_id: str) -> MirrorConfig:
 
 
 def included(regex: str) -> str:
-    """The Java regex that `--include` stands for: commas are bars, spaces and quotes around it don't count."""
+    """Return the Java regex that `--include` stands for.
+
+    Commas become bars; spaces, and quotes at either end, are dropped.
+    """
     return re.sub("[\"']+$", "", re.sub("^[\"']+", "", regex.strip().replace(",", "|").replace(" ", "")))
 
 
 def _required(entries: Iterable[Entry], key: str, path: str, example: str) -> str:
-    """The last value of a key; raises `ConfigError` if there is none, or ZooKeeper is named in its place."""
+    """Return the last value of a key; raise `ConfigError` if there is none.
+
+    The error says so if the file has an old client's key (of ZooKeeper or a broker list) in the place of the brokers.
+    """
     values = [entry.value.strip() for entry in entries if entry.key == key]
     if values and values[-1]:
         return values[-1]
     for old in ("zookeeper.connect", "metadata.broker.list"):
         if key == "bootstrap.servers" and any(entry.key == old for entry in entries):
             reason = f"is of clients before Kafka 0.9; brokers are asked directly: write {key} = {example}"
-            raise ConfigError(reason, where=path, key=old)
-    raise ConfigError(f"is missing: write {key} = {example}", where=path, key=key)
+            raise ConfigError(reason, origin=path, key=old)
+    raise ConfigError(f"is missing: write {key} = {example}", origin=path, key=key)
 
 
 def _notes(entries: Iterable[Entry], reasons: Mapping[str, str]) -> Iterator[str]:
@@ -151,19 +171,19 @@ def _notes(entries: Iterable[Entry], reasons: Mapping[str, str]) -> Iterator[str
 
 
 def _refresh(consumer: Sequence[Entry], path: str) -> Entry:
-    """How often new topics are looked for."""
+    """Return the entry for the interval at which the flow looks for new topics."""
     written = "metadata.max.age.ms"
     ages = [entry for entry in consumer if entry.key == written]
     text = ages[-1].value.strip() if ages else str(METADATA_MAX_AGE_MS)
     if not re.fullmatch(r"[0-9]{1,15}", text):
         raise ConfigError(
-            f"{text!r} is not allowed, it must be a whole number of milliseconds", where=path, key=written
+            f"{text!r} is not allowed, it must be a whole number of milliseconds", origin=path, key=written
         )
     return _Renamed("refresh.topics.interval.seconds", str(max(int(text) // 1000, 1)), path, written=written)
 
 
 def _providers(*files: Sequence[Entry]) -> Iterator[Entry]:
-    """The config providers of both files, under the one key that declares them."""
+    """Yield the config providers of both files, under the key that declares them."""
     stated = [entry for file in files for entry in file if entry.key == _PROVIDERS]
     if stated:
         yield Entry(_PROVIDERS, ",".join(entry.value for entry in stated), stated[-1].where)
@@ -187,7 +207,11 @@ def _producer_entries(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def _renamed(entry: Entry, alias: str, role: str) -> Iterator[Entry]:
-    """Of the whole cluster what says where it is and how it is spoken with, of the one client all other keys."""
+    """Yield the entry under MirrorMaker 2's key.
+
+    Brokers and security become settings of the whole cluster, all other keys settings of the client. Keys of config
+    providers are left out.
+    """
     if not entry.key.startswith(_PROVIDERS):
         whole = entry.key == "bootstrap.servers" or entry.key.startswith(_SECURITY)
         key = f"{alias}.{entry.key}" if whole else f"{alias}.{role}.{entry.key}"
@@ -195,5 +219,5 @@ def _renamed(entry: Entry, alias: str, role: str) -> Iterator[Entry]:
 
 
 def _last_of_each(entries: Iterable[Entry]) -> list[Entry]:
-    """As Java reads a file."""
+    """Return the last entry of each key, as Java reads a file."""
     return list({entry.key: entry for entry in entries}.values())

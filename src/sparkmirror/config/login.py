@@ -1,8 +1,8 @@
-"""How we sign in to a cluster by SASL, read from Kafka's own settings.
+"""Way to sign in to a cluster by SASL, read from Kafka's own settings.
 
 The settings are those of Kafka 4.3.1 (`SaslConfigs`) and Java's `Krb5LoginModule`, those of Amazon's
-`aws-msk-iam-auth`, and those of Strimzi's `kafka-oauth-client`. Which is meant is told by mechanism, login module and
-callback handler.
+`aws-msk-iam-auth`, and those of Strimzi's `kafka-oauth-client`. Mechanism, login module and callback handler tell the
+libraries apart.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _BY_DEFAULT = "; that is for Kerberos, which counts where no sasl.mechanism is w
 
 
 def read_login(sasl: SaslConfig) -> Login:
-    """How to sign in; references to secrets must be resolved before.
+    """Return the way to sign in; raise `LoginError`.
 
-    Raises `LoginError`, which names the setting to blame and never a secret.
+    The caller resolves references to secrets before. The error names the setting to blame and never a secret.
     """
     mechanism = sasl.mechanism
     text = sasl.jaas_config.get_secret_value()
@@ -81,7 +81,7 @@ def read_login(sasl: SaslConfig) -> Login:
 
 
 def _msk(options: Mapping[str, str]) -> MskIam:
-    """As `aws-msk-iam-auth` reads its options (`MSKCredentialProvider`)."""
+    """Read the options as `aws-msk-iam-auth` does (`MSKCredentialProvider`)."""
     for option in options:
         if option not in _MSK_OPTIONS:
             raise LoginError("jaas.config", f"option {option} of IAMLoginModule is not supported")

@@ -1,4 +1,4 @@
-"""Looking up settings in a file: which key counts, what its value is, and what was said about it."""
+"""Look-up of settings in a file: the key that counts, its value, the messages."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from sparkmirror.config.values import Flag, Hidden, Value, repeated
 from sparkmirror.errors import ConfigError
 
 Pair = tuple[str, str]
-"""Source and target."""
+"""Aliases of source and target."""
 
 
 class Lookup:
-    """Remembers which keys were looked up, so that the others can be explained, and all mistakes.
+    """Look-up in a file, with a record of the keys looked up and of all mistakes.
 
-    `providers` is None if their own settings are wrong: then no reference is looked at.
+    Keys without a look-up are explained later. `providers` is None if the settings of the config providers are wrong:
+    then values with references are ignored.
     """
 
     def __init__(self, path: str, properties: Properties, providers: Sequence[ProviderConfig] | None) -> None:
@@ -32,20 +33,21 @@ class Lookup:
         self.mistakes = Mistakes()
 
     def entry(self, setting: Setting, pair: Pair) -> Entry | None:
-        """The strongest of the setting's keys that is there."""
+        """Return the entry of the setting's strongest key in the file; None without a key."""
         keys = setting.place.keys(setting.name, *pair)
         self.looked_up.update(keys)
         return next((self.properties[key] for key in keys if key in self.properties), None)
 
     def given(self, settings: Sequence[Setting], pair: Pair) -> dict[str, Value]:
-        """The values of those that are set, by the model's fields."""
+        """Return the values of the settings that the file sets, by the model's fields."""
         values = ((setting.field, self.value(setting, pair)) for setting in settings)
         return {field: value for field, value in values if value is not None}
 
     def value(self, setting: Setting, pair: Pair) -> Value | None:
-        """What the strongest key says; None if none is there, or it says something wrong, which is among `mistakes`.
+        """Return the value of the setting's strongest key in the file.
 
-        A secret that stands elsewhere is looked for, but stays a reference.
+        None if there is no key, or the value is wrong; `mistakes` has the error. A secret behind a reference is looked
+        for, but stays a reference.
         """
         entry = self.entry(setting, pair)
         if entry is None or (self._no_references and references(entry.value, ())[1]):
@@ -53,7 +55,10 @@ class Lookup:
         return self.parsed(setting, entry)
 
     def parsed(self, setting: Setting, entry: Entry) -> Value | None:
-        """What an entry says, read as this setting; None if it is wrong, which is among `mistakes`."""
+        """Return the value of an entry, read as this setting.
+
+        None if the value is wrong; `mistakes` has the error.
+        """
         try:
             return self._parsed(setting, entry)
         except ConfigError as error:
@@ -72,11 +77,14 @@ class Lookup:
         return self._without_repetitions(entry, value) if isinstance(value, tuple) else value
 
     def references(self, entry: Entry) -> list[str]:
-        """The references to config providers in its value."""
+        """Return the references to config providers in an entry's value."""
         return references(entry.value, self.providers)[0]
 
     def text(self, entry: Entry, *, any_text: bool = False) -> str:
-        """Its value with references resolved; `any_text`: what looks like one to no provider may be meant so."""
+        """Return an entry's value with its references resolved; raise `ConfigError`.
+
+        With `any_text`, text that looks like a reference and names no provider stays as it is, with a warning.
+        """
         _, unknown = references(entry.value, self.providers)
         if unknown:
             name = unknown[0][2:].partition(":")[0]
@@ -90,12 +98,12 @@ class Lookup:
             raise entry.error(str(error)) from None
 
     def warn(self, text: str) -> None:
-        """Say it, once."""
+        """Add a warning, unless the same warning is there already."""
         if text not in self.warnings:
             self.warnings.append(text)
 
     def _without_repetitions(self, entry: Entry, items: tuple[str, ...]) -> tuple[str, ...]:
-        """Kafka 4.2 and later take repeated items out of a list and warn."""
+        """Take repeated items out of a list with a warning, as Kafka 4.2 and later do."""
         if again := repeated(items):
             what = "something" if self.references(entry) else ", ".join(again)
             self.warn(entry.note(f"names {what} more than once"))

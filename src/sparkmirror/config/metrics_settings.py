@@ -1,4 +1,7 @@
-"""Settings of where metrics are answered, and by what TLS and to whom, as Kafka Connect's `listeners` have them."""
+"""Settings of the metrics listeners: addresses, TLS and users.
+
+The settings follow Kafka Connect's `listeners`.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from pydantic import SecretStr
 
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import MetricsConfig, SslConfig
-from sparkmirror.config.setting import Place, Setting
+from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.settings import SSL_SETTINGS
 from sparkmirror.config.values import Choice, Listeners, Text, Value
 from sparkmirror.errors import ConfigError
 
 METRICS = "sparkmirror.metrics."
-"""How all of them begin."""
+"""Prefix of all settings of metrics."""
 HTTPS = f"{METRICS}listeners.https."
 
 _PAGE = "docs/metrics.md"
@@ -23,7 +26,7 @@ _ALONE = ("", "")
 LISTENERS = Setting(
     f"{METRICS}listeners",
     Listeners(),
-    Place.ALONE,
+    KeyScope.ALONE,
     "`http://host:port` or `https://host:port`, separated by commas: where `run` answers `/metrics`.",
     _PAGE,
     MetricsConfig,
@@ -32,7 +35,7 @@ LISTENERS = Setting(
 JAAS_FILE = Setting(
     f"{METRICS}jaas.file",
     Text(),
-    Place.ALONE,
+    KeyScope.ALONE,
     "Who may ask, by password: a JAAS file as Connect's basic authentication takes it. Without it, everybody.",
     _PAGE,
     MetricsConfig,
@@ -41,35 +44,38 @@ JAAS_FILE = Setting(
 CLIENT_AUTH = Setting(
     f"{HTTPS}ssl.client.auth",
     Choice(("none", "requested", "required"), any_case=True),
-    Place.ALONE,
+    KeyScope.ALONE,
     "Whether clients of https show a certificate.",
     _PAGE,
     MetricsConfig,
     "client_auth",
 )
 SERVER_SSL = tuple(
-    replace(setting, name=HTTPS + setting.name, place=Place.ALONE, renamed=setting.field)
+    replace(setting, name=HTTPS + setting.name, place=KeyScope.ALONE, renamed=setting.field)
     for setting in SSL_SETTINGS
     if setting.name not in ("ssl.endpoint.identification.algorithm", "ssl.protocol")
 )
-"""Of the https listeners."""
+"""TLS settings of the https listeners."""
 METRICS_SETTINGS = (LISTENERS, JAAS_FILE, CLIENT_AUTH, *SERVER_SSL)
 
 
 def read_metrics(lookup: Lookup) -> MetricsConfig:
-    """What a file says. Mistakes are among the lookup's."""
+    """Read the settings of metrics; mistakes go into `lookup.mistakes`."""
     given = lookup.given((LISTENERS, JAAS_FILE, CLIENT_AUTH), _ALONE)
     https = SslConfig.model_validate(_stores(lookup))
     config = MetricsConfig.model_validate({**given, "https": https})
-    encrypted = [one for one in config.listeners if one.lower().startswith("https:")]
+    encrypted = [listener for listener in config.listeners if listener.lower().startswith("https:")]
     if encrypted and not https.keystore_location and not https.keystore_key.get_secret_value():
         reason = "is missing: https listeners need a key and a certificate"
-        lookup.mistakes.add(ConfigError(reason, where=lookup.path, key=f"{HTTPS}ssl.keystore.location"))
+        lookup.mistakes.add(ConfigError(reason, origin=lookup.path, key=f"{HTTPS}ssl.keystore.location"))
     return config
 
 
 def _stores(lookup: Lookup) -> dict[str, Value | SecretStr]:
-    """With secrets resolved: they stay in this process, unlike those of clusters."""
+    """Return the TLS settings with secrets resolved.
+
+    The secrets stay in this process, unlike the secrets of clusters.
+    """
     fields: dict[str, Value | SecretStr] = dict(lookup.given(SERVER_SSL, _ALONE))
     for setting in SERVER_SSL:
         entry = lookup.entry(setting, _ALONE)

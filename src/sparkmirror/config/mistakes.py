@@ -1,4 +1,4 @@
-"""What is wrong in one reading of a file: gathered while it goes on, each mistake once."""
+"""Mistakes in a file, gathered during a reading, each once."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from sparkmirror.errors import ConfigError, ConfigErrors
 
 
 class Mistakes:
-    """Mistakes in the order in which they were met; what several flows read in one line counts once."""
+    """Mistakes in the order of discovery.
+
+    A mistake in a line that several flows read counts once.
+    """
 
     def __init__(self) -> None:
         self._errors: dict[str, ConfigError] = {}
 
     @property
     def all(self) -> tuple[ConfigError, ...]:
-        """What there is so far."""
+        """Mistakes so far."""
         return tuple(self._errors.values())
 
     def add(self, error: ConfigError) -> None:
-        """Take in one or several."""
+        """Add an error, which may hold one mistake or several."""
         for mistake in error.mistakes:
             self._errors.setdefault(str(mistake), mistake)
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """End the block at its first mistake, and take that in."""
+        """End the block at its first `ConfigError`, and add the error."""
         try:
             yield
         except ConfigError as error:
@@ -34,17 +37,20 @@ class Mistakes:
 
     @contextmanager
     def apart(self) -> Iterator[list[ConfigError]]:
-        """Keep what is met in the block out: the list has it when the block has ended."""
+        """Keep the mistakes of the block out: the list has them when the block has ended."""
         outside, self._errors = self._errors, {}
-        found: list[ConfigError] = []
+        mistakes: list[ConfigError] = []
         try:
-            yield found
+            yield mistakes
         finally:
-            found += self._errors.values()
+            mistakes += self._errors.values()
             self._errors = outside
 
     def stop(self, keys: Iterable[str] = ()) -> None:
-        """Raise what there is: one as it is, several as `ConfigErrors`, in the order of `keys`."""
+        """Raise the mistakes, if there are any.
+
+        A single mistake is raised itself, several as `ConfigErrors`, in the order of `keys`.
+        """
         order = {key: number for number, key in enumerate(keys)}
         errors = sorted(self._errors.values(), key=lambda error: order.get(error.key or "", -1))
         if len(errors) == 1:

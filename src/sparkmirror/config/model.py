@@ -1,4 +1,4 @@
-"""The typed model that every configuration format is read into.
+"""Typed model that every configuration format is read into.
 
 Names are Kafka's keys with dots and dashes as underscores; units are in Kafka's names.
 Defaults: `mm2.md` sections 1.1 and 1.2, and Kafka's own consumer and producer defaults.
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, S
 from sparkmirror.config.jaas import ELSEWHERE, jaas_has_secrets
 
 REVEAL = {"secrets": "revealed"}
-"""The serialization context in which secrets are written out; in every other they are stars."""
+"""Serialization context that writes secrets out; without it secrets are stars."""
 
 DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 IDENTITY_POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -25,7 +25,10 @@ POLICIES = (
     "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy",
     "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy",
 )
-"""The Java classes that `replication.policy.class` may name: MirrorMaker 2's, and two that keep topics' names."""
+"""Java classes that `replication.policy.class` may name.
+
+The classes are MirrorMaker 2's, and two others that keep topic names.
+"""
 
 MIRROR = "org.apache.kafka.connect.mirror."
 DEFAULT_TOPIC_FILTER = MIRROR + "DefaultTopicFilter"
@@ -41,11 +44,14 @@ DEFAULT_CONFIG_EXCLUDE = (
     "unclean.leader.election.enable",
     "min.insync.replicas",
 )
-"""Of `config.properties.exclude` (`mm2.md` 1.2): regular expressions that match a whole name."""
+"""Default of `config.properties.exclude` (`mm2.md` 1.2).
+
+Each item is a regular expression for a whole name.
+"""
 
 
 class Model(BaseModel):
-    """A frozen value; an unknown field is a bug of ours, not of the user's."""
+    """Frozen value; an unknown field is a bug of sparkmirror, not the user's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -55,113 +61,128 @@ def _write_secret(secret: SecretStr, info: SerializationInfo) -> str:
 
 
 Secret = Annotated[SecretStr, PlainSerializer(_write_secret, when_used="json")]
-"""Text that shows as stars wherever it is printed or dumped, but in the context `REVEAL`."""
+"""Text that prints and dumps as stars, except in the context `REVEAL`."""
 
 NO_SECRET = SecretStr("")
 
 REFERENCE = re.compile(r"\$\{([^}:]*):(([^}:]*):)?([^}]*)\}")
-"""`${provider:path:name}`, the path being optional: as Kafka's `ConfigTransformer` finds them."""
+"""Pattern of a reference `${provider:path:name}`; the path is optional.
+
+Kafka's `ConfigTransformer` recognises references in the same way.
+"""
 
 
 class SslConfig(Model):
-    """How TLS is spoken with one cluster: Kafka's `ssl.` settings, with the defaults of Kafka 4.3.1."""
+    """TLS with a cluster: Kafka's `ssl.` settings.
+
+    The defaults are those of Kafka 4.3.1.
+    """
 
     truststore_location: str = ""
-    """A file of the certificates that are trusted; without one the system's own are."""
+    """File with the trusted certificates; empty: the system's certificates."""
     truststore_type: str = "JKS"
     truststore_password: Secret = NO_SECRET
     truststore_certificates: str = ""
-    """The certificates themselves, PEM."""
+    """Trusted certificates themselves, PEM."""
     keystore_location: str = ""
-    """A file with our own key and certificate, for brokers that ask for one."""
+    """File with the client's key and certificate, for brokers that ask for them."""
     keystore_type: str = "JKS"
     keystore_password: Secret = NO_SECRET
     keystore_key: Secret = NO_SECRET
-    """The key itself, PEM."""
+    """Client's key itself, PEM."""
     keystore_certificate_chain: str = ""
     key_password: Secret = NO_SECRET
     endpoint_identification_algorithm: str = "https"
-    """`https`: the certificate must name the broker's host; nothing: any will do."""
+    """`https`: the certificate must name the broker's host; empty: any name will do."""
     enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
     protocol: str = "TLSv1.3"
-    """The newest that is offered, whatever `enabled_protocols` says."""
+    """Newest version that is offered, whatever `enabled_protocols` says."""
 
 
 class SaslConfig(Model):
-    """How we sign in to one cluster: Kafka's `sasl.` settings, with the defaults of Kafka 4.3.1 (`config.login`)."""
+    """Sign-in to a cluster: Kafka's `sasl.` settings (`config.login`).
+
+    The defaults are those of Kafka 4.3.1.
+    """
 
     mechanism: str = "GSSAPI"
     jaas_config: Secret = NO_SECRET
-    """One login module with its options, as Java writes them (`config.jaas`)."""
+    """Login module with its options, as Java writes them (`config.jaas`)."""
     login_callback_handler_class: str = ""
     client_callback_handler_class: str = ""
     kerberos_service_name: str = ""
-    """Empty: as the JAAS line says."""
+    """Service in the brokers' principals; empty: as the JAAS line says."""
     oauthbearer_token_endpoint_url: str = ""
-    """Of the OIDC server, or a file with a token: `file:///…`."""
+    """URL of the OIDC server, or of a file with a token: `file:///…`."""
     oauthbearer_jwt_retriever_class: str = ""
-    """Empty: as the URL says."""
+    """Class that gets the token; empty: the URL decides."""
     oauthbearer_scope: str = ""
     oauthbearer_client_credentials_client_id: str = ""
     oauthbearer_client_credentials_client_secret: Secret = NO_SECRET
     oauthbearer_header_urlencode: bool = False
     login_connect_timeout_ms: int = 10_000
     login_read_timeout_ms: int = 10_000
-    """Of the OIDC server; Kafka waits without end."""
+    """Timeout for an answer of the OIDC server; Kafka waits without end."""
 
 
 class ProviderConfig(Model):
-    """One of the file's config providers; what it is: `config/providers.py`."""
+    """Config provider of a file; `config/providers.py` explains the term."""
 
     name: str
     kind: str
-    """The Java class, without its package."""
+    """Java class, without its package."""
     allowlist_pattern: str = ".*"
-    """Of environment variables: whole names that may be read."""
+    """Regex of the environment variables that may be read; it matches whole names."""
     allowed_paths: tuple[str, ...] | None = None
     """Files and directories that may be read; None: all."""
 
 
 class ClusterConfig(Model):
-    """One cluster as a flow sees it: where it is and how its clients connect."""
+    """Cluster as a flow sees it: its brokers, and its clients' settings."""
 
     alias: str
     bootstrap_servers: tuple[str, ...]
-    """`host:port`, at least one."""
+    """Brokers as `host:port`; only the source of a heartbeat pair may have none."""
     security_protocol: str = "PLAINTEXT"
     """`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`."""
     ssl: SslConfig = SslConfig()
     sasl: SaslConfig = SaslConfig()
     client_id: str = ""
-    """What client ids begin with; empty: nothing."""
+    """Prefix of client ids; empty: no prefix."""
     request_timeout_ms: int = 30_000
     providers: tuple[ProviderConfig, ...] = ()
-    """Where secrets of `ssl` and `sasl` are references to: they are resolved where a connection is made."""
+    """Config providers that the secrets of `ssl` and `sasl` refer to.
+
+    The process that connects to the cluster resolves the references.
+    """
     copier: ClusterConfig | None = None
-    """How the source's consumer or the target's producer connects, if otherwise than the rest."""
+    """Settings of the source's consumer or the target's producer.
+
+    None: the copying client connects like the other clients.
+    """
 
     @property
     def for_copying(self) -> ClusterConfig:
-        """How this cluster is spoken with by what fetches from it or produces to it."""
+        """Cluster with the settings of the client that fetches from or produces to it."""
         return self.copier or self
 
     @property
     def encrypted(self) -> bool:
-        """Whether TLS is spoken with this cluster."""
+        """True if clients speak TLS with this cluster."""
         return self.security_protocol.endswith("SSL")
 
     @property
     def signs_in(self) -> bool:
-        """Whether this cluster is signed in to by SASL."""
+        """True if clients sign in to this cluster by SASL."""
         return self.security_protocol.startswith("SASL")
 
     @property
     def has_secrets(self) -> bool:
-        """Whether anything in here must not be read by others; a mere reference may be."""
+        """True if the settings hold a secret value; a mere reference is no secret."""
         names = {provider.name for provider in self.providers}
 
         def without_references(text: str, instead: str) -> str:
-            return REFERENCE.sub(lambda found: instead if found[1] in names else found[0], text)
+            return REFERENCE.sub(lambda match: instead if match[1] in names else match[0], text)
 
         if self.copier is not None and self.copier.has_secrets:
             return True
@@ -178,41 +199,47 @@ class ClusterConfig(Model):
 
 
 class FetchConfig(Model):
-    """What a pump asks the source for: the consumer's settings that matter to it."""
+    """Fetches of a pump: the consumer's settings that matter to a pump."""
 
     auto_offset_reset: str = "earliest"
-    """`earliest` or `latest`: where a partition starts that this flow has never copied."""
+    """`earliest` or `latest`: start of a partition that this flow has never copied."""
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 52_428_800
     fetch_max_wait_ms: int = 500
     max_partition_fetch_bytes: int = 1_048_576
     receive_buffer_bytes: int = -1
-    """-1: the operating system's own, which grows with the way; Kafka's default of 64 KiB would hold it down."""
+    """Socket buffer; -1: the operating system's size.
+
+    The operating system's size grows with the distance; Kafka's default of 64 KiB would limit the growth.
+    """
     isolation_level: str = "read_uncommitted"
     client_id: str = ""
-    """Empty: the cluster's."""
+    """Prefix of the fetching clients' ids; empty: the cluster's."""
     request_timeout_ms: int = 30_000
     client_rack: str = ""
 
 
 class ProduceConfig(Model):
-    """How a pump writes to the target: the producer's settings that matter to it."""
+    """Writes of a pump: the producer's settings that matter to a pump."""
 
     max_request_size: int = 1_048_576
-    """A request is closed before it grows over this; a single larger batch still goes, alone."""
+    """Most bytes in a request; a single larger batch still goes, alone."""
     max_in_flight_requests_per_connection: int = Field(default=5, ge=1)
-    """Of more than five, five are used: brokers recognise repeats among the last five batches only."""
+    """Requests without an answer so far; of more than five, five are used.
+
+    Brokers recognise repeats among the last five batches only.
+    """
     send_buffer_bytes: int = -1
-    """-1: the operating system's own."""
+    """Socket buffer; -1: the operating system's size."""
     client_id: str = ""
-    """Empty: the cluster's."""
+    """Prefix of the producing clients' ids; empty: the cluster's."""
     request_timeout_ms: int = 30_000
     compression_type: str = "none"
-    """`none`: every batch keeps the codec it has at the source."""
+    """Codec at the target; `none`: every batch keeps its codec of the source."""
 
 
 class LossPolicy(Model):
-    """What to do about a loss; why these are the defaults: `docs/losses.md`."""
+    """Reaction to each kind of loss; `docs/losses.md` gives the defaults' reasons."""
 
     expired: Literal["halt", "continue"] = "continue"
     truncated: Literal["halt", "continue"] = "halt"
@@ -220,7 +247,10 @@ class LossPolicy(Model):
 
 
 class TopicSyncConfig(Model):
-    """How remote topics are kept like the source's: configuration and ACLs (`mm2.md` 1.2, 3.2)."""
+    """Upkeep of remote topics' configuration and ACLs, like the source's.
+
+    See `mm2.md` 1.2 and 3.2.
+    """
 
     config_property_filter_class: str = DEFAULT_CONFIG_FILTER
     config_properties_exclude: tuple[str, ...] = DEFAULT_CONFIG_EXCLUDE
@@ -237,12 +267,12 @@ class TopicSyncConfig(Model):
 
     @property
     def syncs_acls(self) -> bool:
-        """Whether ACLs of any kind are copied."""
+        """True if ACLs of any kind are copied."""
         return self.sync_topic_acls_enabled or self.sync_group_acls_enabled or self.sync_transactional_id_acls_enabled
 
 
 class GroupConfig(Model):
-    """Which consumer groups' positions are translated, and what is done with them (`mm2.md` 1.3)."""
+    """Consumer groups to translate, and the use of their positions (`mm2.md` 1.3)."""
 
     groups: tuple[str, ...] = (".*",)
     groups_exclude: tuple[str, ...] = ("console-consumer-.*", "connect-.*", "__.*")
@@ -257,7 +287,7 @@ class GroupConfig(Model):
 
 
 class OffsetSyncConfig(Model):
-    """MirrorMaker 2's offset syncs (`mm2.md` 1.2, 3.5)."""
+    """Settings of MirrorMaker 2's offset syncs (`mm2.md` 1.2, 3.5)."""
 
     emit_offset_syncs_enabled: bool = True
     offset_syncs_topic_location: str = "source"
@@ -266,7 +296,7 @@ class OffsetSyncConfig(Model):
 
 
 class HeartbeatConfig(Model):
-    """Heartbeats into the target (`mm2.md` 1.4)."""
+    """Settings of heartbeats into the target (`mm2.md` 1.4)."""
 
     emit_heartbeats_enabled: bool = True
     emit_heartbeats_interval_seconds: int = 1
@@ -274,29 +304,35 @@ class HeartbeatConfig(Model):
 
 
 class ConnectStorage(Model):
-    """Where MirrorMaker 2's Connect workers keep the offsets of this flow (`mm2.md` 1.6, 2.2)."""
+    """Storage of the flow's offsets by MirrorMaker 2's Connect workers.
+
+    See `mm2.md` 1.6 and 2.2.
+    """
 
     offset_storage_topic: str = ""
-    """Empty: `mm2-offsets.<source>.internal`."""
+    """Topic of the offsets; empty: `mm2-offsets.<source>.internal`."""
     offset_storage_partitions: int = 25
     offset_storage_replication_factor: int = 3
     offset_flush_interval_ms: int = 60_000
     connector: str = "MirrorSourceConnector"
-    """What the source connector is called in there: so by the dedicated driver, otherwise in Connect."""
+    """Name of the source connector in the stored offsets.
+
+    The default is the dedicated driver's name; in Connect the connector has another name.
+    """
 
 
 class LegacyConfig(Model):
-    """What a flow has of MirrorMaker 1 (`docs/legacy.md`)."""
+    """Settings of a flow that come from MirrorMaker 1 (`docs/legacy.md`)."""
 
     group_id: str
-    """The consumer group at the source under which it committed what it had copied."""
+    """Consumer group at the source under which MirrorMaker 1 committed its progress."""
     offset_commit_interval_ms: int = 60_000
     abort_on_send_failure: bool = True
-    """Whether a partition that can't be copied ends the run."""
+    """True if a partition that can't be copied ends the run."""
 
 
 class FlowConfig(Model):
-    """One ordered pair of clusters, `source->target`, and what goes along it."""
+    """Flow: an ordered pair of clusters, `source->target`, with all its settings."""
 
     source: ClusterConfig
     target: ClusterConfig
@@ -309,12 +345,15 @@ class FlowConfig(Model):
     replication_policy_separator: str = "."
     internal_topic_separator_enabled: bool = True
     replication_factor: int = 2
-    """Of topics that we create at the target; -1 is the broker's default."""
+    """Replication factor of topics created at the target; -1: the broker's default."""
     refresh_topics_enabled: bool = True
     refresh_topics_interval_seconds: int = 600
     admin_timeout_ms: int = 60_000
     group_session_timeout_ms: int = 10_000
-    """Of the lease: how long after its death a process is replaced (`mm2.md` 1.6, session.timeout.ms)."""
+    """Session timeout of the lease.
+
+    A process is replaced so long after its death (`mm2.md` 1.6, session.timeout.ms).
+    """
     fetch: FetchConfig = FetchConfig()
     produce: ProduceConfig = ProduceConfig()
     loss: LossPolicy = LossPolicy()
@@ -324,89 +363,105 @@ class FlowConfig(Model):
     heartbeat: HeartbeatConfig = HeartbeatConfig()
     connect: ConnectStorage = ConnectStorage()
     merge_tiny_batches: bool = True
-    """Under a backlog, batches of less than 4 KiB become larger ones."""
+    """True if batches of less than 4 KiB become larger ones under a backlog."""
     objective_seconds: int = 0
-    """The lag that people were promised, which metrics, page and doctor compare with; 0: none was."""
-    takeover_fence: str = "none"
-    """`marker`: who did not end in order is fenced, which takes an offset in each partition (`engine.fence`)."""
+    """Promised lag, which metrics, page and doctor compare with; 0: no promise."""
     copies: bool = True
-    """Whether records are copied. Without, only groups, heartbeats and what else concerns the target go on."""
+    """True if records are copied.
+
+    Without the copy, only groups, heartbeats and other duties at the target go on.
+    """
     source_cluster_alias: str | None = None
-    """What MirrorMaker 2 calls the source where it stores something, if it isn't the alias: nothing."""
+    """Empty alias of the source in MirrorMaker 2's data; None: `source.alias`."""
     target_cluster_alias: str | None = None
-    """The same of the target."""
+    """Empty alias of the target in MirrorMaker 2's data; None: `target.alias`."""
     legacy: LegacyConfig | None = None
-    """None: the flow is one of MirrorMaker 2's kind."""
+    """Settings from MirrorMaker 1; None: a flow of MirrorMaker 2's kind."""
     originals: dict[str, str] = {}
-    """For filters and policies in Python: the keys that MirrorMaker 2 would give to its own, without secrets."""
+    """Keys for filters and policies in Python, without secrets.
+
+    MirrorMaker 2 would give the same keys to its own filters and policies.
+    """
 
     @property
     def name(self) -> str:
-        """`source->target`, as Kafka writes it."""
+        """Name `source->target`, as Kafka writes it."""
         return f"{self.source.alias}->{self.target.alias}"
 
     @property
     def mm2_source(self) -> str:
-        """The source in MirrorMaker 2's stored offsets and in its topics' names (`config.aliases`)."""
+        """Source in MirrorMaker 2's stored offsets and topic names (`config.aliases`)."""
         return self.source.alias if self.source_cluster_alias is None else self.source_cluster_alias
 
     @property
     def mm2_target(self) -> str:
-        """The target in the same."""
+        """Target in MirrorMaker 2's stored offsets and topic names (`config.aliases`)."""
         return self.target.alias if self.target_cluster_alias is None else self.target_cluster_alias
 
     @property
     def has_secrets(self) -> bool:
-        """Whether an order for this flow holds anything that must not be read by others."""
+        """True if an order for this flow holds a secret value."""
         return self.source.has_secrets or self.target.has_secrets
 
 
 class MetricsConfig(Model):
-    """Where metrics are answered while the mirror runs, and to whom."""
+    """Metrics of a running mirror: addresses, and clients that may ask."""
 
     listeners: tuple[str, ...] = ()
-    """`http://host:port` or `https://host:port`; without a host on all addresses."""
+    """`http://host:port` or `https://host:port`; without a host: all addresses."""
     https: SslConfig = SslConfig()
-    """Of the https listeners."""
+    """TLS settings of the https listeners."""
     client_auth: str = "none"
-    """`none`, `requested` or `required`: whether clients of https show a certificate."""
+    """Certificates of https clients: `none`, `requested` or `required`."""
     jaas_file: str = ""
-    """Names the users that may ask, as for Connect's basic authentication; empty: all may."""
+    """File with the users that may ask; empty: all clients may.
+
+    The file is the JAAS file of Connect's basic authentication.
+    """
 
 
 class RegistryConfig(Model):
-    """A schema registry with Confluent's API, and how it is asked (`docs/schemas.md`)."""
+    """Schema registry with Confluent's API, and its access (`docs/schemas.md`)."""
 
     url: str = ""
-    """Empty: nobody said where it is."""
+    """Address of the registry; empty: the file has no address."""
     basic_auth_user_info: Secret = NO_SECRET
     """`user:password`."""
     bearer_auth_token: Secret = NO_SECRET
     ssl: SslConfig = SslConfig()
     providers: tuple[ProviderConfig, ...] = ()
-    """Where secrets are references to: they are resolved when it is asked."""
+    """Config providers that the secrets refer to.
+
+    The process that asks the registry resolves the references.
+    """
 
 
 class SchemasConfig(Model):
-    """The schema registries that clients of a flow's source and target use."""
+    """Schema registries of the clients of a flow's source and target."""
 
     source: RegistryConfig = RegistryConfig()
     target: RegistryConfig = RegistryConfig()
 
 
 class MirrorConfig(Model):
-    """All flows of one file, to be run as one Spark application."""
+    """All flows of a file, to be run as a single Spark application."""
 
     path: str
     flows: tuple[FlowConfig, ...]
     spark: dict[str, str] = {}
     """`spark.*` keys of the file."""
     log_format: str = "text"
-    """Or `json`: how a process logs that runs it."""
+    """Format of the log of a process that runs this file: `text` or `json`."""
     warnings: tuple[str, ...] = ()
-    """One line each: what was ignored, corrected or guessed, naming file and key."""
+    """Lines about ignored, corrected or guessed entries, each with file and key."""
     metrics: MetricsConfig = MetricsConfig()
     beats: tuple[FlowConfig, ...] = ()
-    """Pairs that copy nothing and still send heartbeats into their target (`mm2.md` 1.4, 1.6)."""
+    """Pairs that copy nothing and still send heartbeats into their target.
+
+    See `mm2.md` 1.4 and 1.6.
+    """
     schemas: dict[str, SchemasConfig] = {}
-    """By flow: no order to Spark's workers needs them."""
+    """Registries by flow name, apart from the flows.
+
+    No order to Spark's workers needs the registries.
+    """

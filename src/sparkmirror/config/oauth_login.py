@@ -1,6 +1,7 @@
-"""OAUTHBEARER by Kafka's own login handlers: a token from an OIDC server, from a file, or without a signature.
+"""OAUTHBEARER by Kafka's own login handlers.
 
-The settings are those of Kafka 4.3.1 (`SaslConfigs`), with the older ones that stand as options in the JAAS line.
+The token comes from an OIDC server or from a file, or has no signature. The settings are those of Kafka 4.3.1
+(`SaslConfigs`), with the older settings that stand as options in the JAAS line.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ _EXTENSION = "extension_"
 
 
 def read_oauth(sasl: SaslConfig, options: Mapping[str, str]) -> TokenRequest | TokenFile | UnsecuredToken:
-    """Where the token comes from; `options` are the JAAS line's. Raises `LoginError`."""
+    """Return the origin of the token; raise `LoginError`.
+
+    `options` are the options of the JAAS line.
+    """
     extensions = tuple(
         (name.removeprefix(_EXTENSION), value) for name, value in options.items() if name.startswith(_EXTENSION)
     )
@@ -70,7 +74,7 @@ def read_oauth(sasl: SaslConfig, options: Mapping[str, str]) -> TokenRequest | T
 
 
 def _unsecured(options: Mapping[str, str]) -> UnsecuredToken:
-    """As Kafka's `OAuthBearerUnsecuredLoginCallbackHandler` reads its options."""
+    """Read the options as Kafka's `OAuthBearerUnsecuredLoginCallbackHandler` does."""
     claims: list[tuple[str, str | float | tuple[str, ...]]] = []
     extensions: list[tuple[str, str]] = []
     string, numbers, listed = _UNSECURED
@@ -80,7 +84,7 @@ def _unsecured(options: Mapping[str, str]) -> UnsecuredToken:
         elif name.startswith(numbers):
             claims.append((name.removeprefix(numbers), number(name, value)))
         elif name.startswith(listed):
-            # The first character is what stands between the items.
+            # The first character separates the items.
             claims.append((name.removeprefix(listed), tuple(value[1:].split(value[0])) if value else ()))
         elif name.startswith("unsecuredLoginExtension_"):
             extensions.append((name.removeprefix("unsecuredLoginExtension_"), value))

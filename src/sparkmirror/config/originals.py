@@ -1,6 +1,6 @@
-"""What MirrorMaker 2 hands to a filter or policy of the user's own: its connector's configuration.
+"""Configuration of MirrorMaker 2's connector, for a filter or policy of the user.
 
-The rules are `MirrorMakerConfig.connectorBaseConfig`'s (`mm2.md` section 1.6), one more beside: no secrets.
+The rules are those of `MirrorMakerConfig.connectorBaseConfig` (`mm2.md` section 1.6), and a further rule: no secrets.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.known_keys import CONNECTOR, CONNECTOR_BASE
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import FlowConfig
-from sparkmirror.config.setting import Place
+from sparkmirror.config.setting import KeyScope
 from sparkmirror.config.settings import FLOW_SETTINGS
 from sparkmirror.config.values import is_python_class
 
 CONNECTOR_NAMES = {*CONNECTOR, *CONNECTOR_BASE, "enabled", "security.protocol", "config.providers"} | {
     setting.name
     for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS)
-    if setting.place is Place.CONNECTOR and not setting.name.startswith("sparkmirror.")
+    if setting.place is KeyScope.CONNECTOR and not setting.name.startswith("sparkmirror.")
 }
-"""The names in the three connectors' definitions, but for TLS and SASL."""
+"""Names in the three connectors' definitions, except for TLS and SASL."""
 
 _SECRET = re.compile(r"password|secret|token|jaas|credential|user[._]info|keystore\.key", re.IGNORECASE)
 _CLIENT = re.compile(r"bootstrap\.servers|security\.protocol|(ssl|sasl)\..*")
@@ -29,7 +29,7 @@ _ROLES = ("consumer", "producer", "admin")
 
 
 def originals_for(flow: FlowConfig, lookup: Lookup) -> dict[str, str]:
-    """The keys for this flow's own classes; nothing if it has none."""
+    """Return the keys for this flow's Python classes; nothing without such a class."""
     classes = (
         flow.topic_filter_class,
         flow.replication_policy_class,
@@ -44,12 +44,15 @@ def originals_for(flow: FlowConfig, lookup: Lookup) -> dict[str, str]:
 
 
 def is_secret(key: str) -> bool:
-    """Whether a value under this key must not be seen by others; told by its name."""
+    """True if the name of a key tells of a secret value."""
     return _SECRET.search(key) is not None
 
 
 def connector_originals(raw: Mapping[str, str], source: str, target: str) -> dict[str, str]:
-    """The configuration of the source connector of `source->target`, secrets included."""
+    """Return the configuration of the source connector of `source->target`.
+
+    Secrets are included.
+    """
     keys = {key: value for key, value in raw.items() if _is_connectors(key)}
     for end, alias in (("source", source), ("target", target)):
         for key, value in _cluster_keys(raw, alias).items():
@@ -63,13 +66,16 @@ def connector_originals(raw: Mapping[str, str], source: str, target: str) -> dic
 
 
 def _is_connectors(key: str) -> bool:
-    # Its definitions know all client settings of TLS and SASL by name.
+    # The connectors' definitions name all client settings of TLS and SASL.
     families = ("config.providers", "replication.policy", "ssl.", "sasl.")
     return key in CONNECTOR_NAMES or key.startswith(families)
 
 
 def _cluster_keys(raw: Mapping[str, str], alias: str) -> dict[str, str]:
-    """`clusterProps`: a cluster's own keys, and what all clusters have in common for each client."""
+    """Return a cluster's own keys, and the keys common to all clusters' clients.
+
+    They are MirrorMaker 2's `clusterProps`.
+    """
     own = _stripped(raw, f"{alias}.")
     common = {key: value for key, value in raw.items() if _CLIENT.fullmatch(key)}
     keys = common | own

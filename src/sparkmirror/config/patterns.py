@@ -1,7 +1,7 @@
-"""Lists of regular expressions, looked at before a flow starts: whether Java takes them, and what a comma does to them.
+"""Checks of lists of regular expressions, before a flow starts.
 
-MirrorMaker 2 splits such a list at every comma and joins the parts with `|` (`mm2.md` section 1.5). So a comma within
-an expression breaks it, or makes another one of it.
+Java must take each expression. MirrorMaker 2 splits such a list at every comma and joins the parts with `|` (`mm2.md`
+section 1.5). So a comma within an expression breaks the expression, or changes its meaning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sparkmirror.policy.java_regex import compile_java
 
 _BY_NAME = {setting.name: setting for setting in (*FLOW_SETTINGS, *GROUP_SETTINGS, CONFIG_EXCLUDE)}
 _LONGEST = 60
-"""Characters of what is proposed instead; a longer one would not be read."""
+"""Most characters of a proposal; nobody would read a longer proposal."""
 
 _SPLITS = "splits the list, as it does for MirrorMaker 2"
 _ATOM = re.compile(r"(?:\[(?:[^\]\\]|\\.)*\]|\([^()]*\)|\\[pP]\{\w+\}|\\.|[^\\])\Z", re.DOTALL)
@@ -32,7 +32,10 @@ _ATOM = re.compile(r"(?:\[(?:[^\]\\]|\\.)*\]|\([^()]*\)|\\[pP]\{\w+\}|\\.|[^\\])
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A comma within an expression: what it stands in, from bracket to bracket, and what is before that."""
+    """Comma within an expression: the text between the brackets, and the text before.
+
+    `kind` is the opening bracket, or `\\Q`. `inside` includes the brackets.
+    """
 
     kind: str
     inside: str
@@ -40,7 +43,10 @@ class _Cut:
 
 
 def check_patterns(lookup: Lookup, flow: FlowConfig) -> None:
-    """Look at the flow's lists that its own filters take for regular expressions; mistakes are among the lookup's."""
+    """Check the flow's lists that its built-in filters take for regular expressions.
+
+    Mistakes go into `lookup.mistakes`.
+    """
     pair = (flow.source.alias, flow.target.alias)
     if flow.topic_filter_class == DEFAULT_TOPIC_FILTER:
         _check(lookup, _BY_NAME["topics"], pair, flow.topics)
@@ -72,7 +78,7 @@ def _broken(cut: _Cut) -> str:
 
 
 def _instead(cut: _Cut) -> str:
-    """How to say without a comma what was meant."""
+    """Return a proposal for the same expression without the comma."""
     if cut.kind == "{":
         return _written_out(cut)
     if cut.kind == "(":
@@ -81,7 +87,7 @@ def _instead(cut: _Cut) -> str:
 
 
 def _written_out(cut: _Cut) -> str:
-    """A counted repetition as single ones: `x{1,3}` is `xx?x?`."""
+    """Write a counted repetition out as single ones: `x{1,3}` is `xx?x?`."""
     low, _, high = cut.inside[1:-1].replace(" ", "").partition(",")
     atom = _ATOM.search(cut.before)
     if atom is not None and low.isdigit() and (high.isdigit() or not high):
@@ -96,7 +102,7 @@ def _written_out(cut: _Cut) -> str:
 
 
 def _cuts(text: str) -> Iterator[_Cut]:
-    """The commas that stand within brackets or quotes, in order."""
+    """Yield the commas within brackets or quotes, in order."""
     opened: list[tuple[str, int]] = []
     at, item = 0, 0
     while at < len(text):

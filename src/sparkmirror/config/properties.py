@@ -1,4 +1,4 @@
-"""MirrorMaker 2's own file, `mm2.properties` of its dedicated mode, as the typed model."""
+"""Reader of MirrorMaker 2's own file, `mm2.properties` of its dedicated mode."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def load_mm2_properties(
 ) -> MirrorConfig:
     """Read the file at `path` as MirrorMaker 2 would (`mm2.md` section 1.6).
 
-    `clusters` leaves only the flows into these targets, as `--clusters` does. `overrides` are keys and
-    values that replace the file's. Raises `ConfigError` for what can't be run, or can't be run as written.
+    `clusters` leaves only the flows into the named targets, as `--clusters` does. `overrides` are keys and values that
+    replace the file's. Raise `ConfigError` if the file can't be run, or can't be run as written.
     """
     return explain_mm2_properties(path, clusters=clusters, overrides=overrides)[0]
 
@@ -80,7 +80,7 @@ def load_mm2_properties(
 def explain_mm2_properties(
     path: str, *, clusters: Sequence[str] = (), overrides: Mapping[str, str] = NOTHING
 ) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
-    """The same, and where each value of each flow comes from."""
+    """Read the file like `load_mm2_properties`, and return each value's origin, too."""
     return explain_entries(path, read_entries(path), clusters=clusters, overrides=overrides)
 
 
@@ -92,7 +92,10 @@ def explain_entries(
     overrides: Mapping[str, str] = NOTHING,
     notes: Sequence[str] = (),
 ) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
-    """The same for keys and values that another format came to; `notes` are warnings of who read that."""
+    """Read the entries of another format like `explain_mm2_properties`.
+
+    `notes` are the warnings of the other format's reader.
+    """
     on_top = [Entry(key, value, COMMAND_LINE) for key, value in overrides.items()]
     mistakes = Mistakes()
     providers: Sequence[ProviderConfig] | None = None
@@ -105,12 +108,12 @@ def explain_entries(
     lookup.mistakes = mistakes
     for note in (*notes, *aliases_alike(lookup.properties.get(CLUSTERS_KEY), aliases)):
         lookup.warn(note)
-    config = _Reader(lookup, aliases).read(clusters)
+    config = _PropertiesReader(lookup, aliases).read(clusters)
     return config, tuple(effective_values(config, lookup))
 
 
 def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderConfig] | None) -> list[str]:
-    """The clusters' aliases, each once; the last statement counts."""
+    """Return the clusters' aliases, each once; the last statement counts."""
     stated = next((entry for entry in reversed(entries) if entry.key == CLUSTERS_KEY), None)
     text = stated.value.strip() if stated else ""
     if providers is None and references(text, ())[1]:
@@ -118,7 +121,7 @@ def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderCo
     if stated is None or not text or text.startswith("#"):
         suggested = ", ".join(seen_aliases(entries)) or "source, target"
         reason = f"names no clusters: write {CLUSTERS_KEY} = {suggested}"
-        raise ConfigError(reason, where=stated.spot if stated else path, key=CLUSTERS_KEY)
+        raise ConfigError(reason, origin=stated.spot if stated else path, key=CLUSTERS_KEY)
     try:
         text = resolve(text, providers or ())
         return [NAME_CHARACTERS.parse(alias) for alias in dict.fromkeys(Names().parse(text))]
@@ -126,8 +129,8 @@ def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderCo
         raise stated.error(str(error)) from None
 
 
-class _Reader:
-    """One reading of one file."""
+class _PropertiesReader:
+    """Single reading of a single file."""
 
     def __init__(self, lookup: Lookup, aliases: Sequence[str]) -> None:
         self._lookup = lookup
@@ -135,7 +138,10 @@ class _Reader:
         lookup.looked_up.update((CLUSTERS_KEY, *provider_keys(lookup.providers)))
 
     def read(self, clusters: Sequence[str]) -> MirrorConfig:
-        """The whole file as the model. Raises `ConfigError` when everything was looked at."""
+        """Return the whole file as the model.
+
+        Raise `ConfigError` for the mistakes, after a look at everything.
+        """
         mistakes = self._lookup.mistakes
         pairs = self._running_pairs(clusters)
         scopes = Scopes(self._aliases, pairs)
@@ -173,18 +179,18 @@ class _Reader:
         )
 
     def _running_pairs(self, clusters: Sequence[str]) -> list[Pair]:
-        """The enabled flows, in the order of `clusters` in the file, into the targets chosen.
+        """Return the enabled flows into the chosen targets, in the order of `clusters`.
 
-        There may be none if the file asks for some pair's heartbeats in so many words. That they are sent by
-        default is no reason to start, as it is for MirrorMaker 2: who forgot `enabled` must be told. After such a
-        mistake those are given whose settings can be looked at all the same.
+        There may be no flow if the file itself asks for the heartbeats of a pair. Heartbeats by default are no reason
+        to start, as they are for MirrorMaker 2: a user who forgot `enabled` must be told. After such a mistake the
+        result is the flows with settings that can be checked all the same.
         """
         mistakes = self._lookup.mistakes
         strangers = [alias for alias in clusters if alias not in self._aliases]
         for alias in strangers if self._aliases else ():
             meant = get_close_matches(alias, self._aliases, n=1)
             hint = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(self._aliases)}"
-            mistakes.add(ConfigError(f"{alias} is not among the file's clusters: {hint}", where="--clusters"))
+            mistakes.add(ConfigError(f"{alias} is not among the file's clusters: {hint}", origin="--clusters"))
         enabled = [pair for pair in permutations(self._aliases, 2) if self._lookup.value(ENABLED, pair)]
         pairs = [pair for pair in enabled if not clusters or pair[1] in clusters]
         if pairs or any(is_stated(self._lookup, pair) for pair in heartbeat_pairs(self._aliases, enabled, clusters)):
@@ -196,11 +202,11 @@ class _Reader:
         if not strangers:
             there = ", ".join(f"{source}->{target}" for source, target in enabled)
             reason = f"no enabled flow leads into {', '.join(clusters)}: {there}"
-            mistakes.add(ConfigError(reason, where="--clusters"))
+            mistakes.add(ConfigError(reason, origin="--clusters"))
         return enabled
 
     def _nothing_enabled(self) -> None:
-        """Blame what was meant to enable a flow, if there is such a thing."""
+        """Report the entries that were meant to enable a flow, else the missing key."""
         keys = [ENABLED.place.keys(ENABLED.name, *pair)[0] for pair in permutations(self._aliases, 2)]
         stated = [self._lookup.properties[key] for key in keys if key in self._lookup.properties]
         odd = [
@@ -213,7 +219,7 @@ class _Reader:
         if not odd:
             case = next(filter(None, (in_other_case(key, self._lookup.properties) for key in keys)), "")
             reason = f"no flow is enabled: write {self._example_flow()}{case}"
-            self._lookup.mistakes.add(ConfigError(reason, where=self._lookup.path))
+            self._lookup.mistakes.add(ConfigError(reason, origin=self._lookup.path))
 
     def _example_flow(self) -> str:
         if len(self._aliases) == 1:
@@ -246,14 +252,14 @@ class _Reader:
         return flow.model_copy(update={"originals": originals_for(flow, self._lookup)})
 
     def _for_spark(self, entry: Entry) -> str:
-        """Spark has references of its own; only those to declared providers are ours."""
+        """Resolve references to declared providers; Spark resolves references of its own."""
         try:
             return resolve(entry.value, self._lookup.providers).strip()
         except ValueError as error:
             raise entry.error(str(error)) from None
 
     def _explain(self, keys: Sequence[ScopedKey], advisor: Advisor) -> None:
-        """Say what became of the keys that no flow has looked up."""
+        """Warn of the keys that no flow has looked up, with the reasons."""
         for key in keys:
             if key.entry.key not in self._lookup.looked_up and (text := advisor.advise(key)) is not None:
                 self._lookup.warn(text)

@@ -1,7 +1,8 @@
-"""Config providers: values that stand elsewhere, written `${provider:path:name}` (KIP-297, KIP-421, KIP-887).
+"""Config providers: values kept elsewhere, written `${provider:path:name}`.
 
-Each behaves as Kafka's class of that name, but what a declared provider doesn't have is an error here; Kafka
-leaves the text as it stands. Only the names in `config.providers` are looked for; any other text stays.
+KIP-297, KIP-421 and KIP-887 define them. Each provider behaves like Kafka's class of the same name, with a difference:
+a name that a declared provider lacks is an error here, and Kafka leaves the text as it stands. Only references to the
+names in `config.providers` are looked for; any other text stays.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ FAMILY = PROVIDERS_KEY + "."
 PACKAGE = "org.apache.kafka.common.config.provider."
 CLASSES = ("EnvVarConfigProvider", "FileConfigProvider", "DirectoryConfigProvider")
 PARAMETERS = {CLASSES[0]: "allowlist.pattern", CLASSES[1]: "allowed.paths", CLASSES[2]: "allowed.paths"}
-"""The one parameter of each class."""
+"""Only parameter of each class."""
 
 
 def declared_providers(entries: Iterable[Entry]) -> tuple[ProviderConfig, ...]:
-    """The providers that a file declares, in order; the last statement of each key counts. Raises `ConfigError`."""
+    """Return the providers that a file declares, in order; raise `ConfigError`.
+
+    The last statement of each key counts.
+    """
     own = {entry.key: entry for entry in entries if entry.key == PROVIDERS_KEY or entry.key.startswith(FAMILY)}
     stated = own.get(PROVIDERS_KEY)
     if stated is None:
@@ -48,7 +52,7 @@ def declared_providers(entries: Iterable[Entry]) -> tuple[ProviderConfig, ...]:
 
 
 def provider_keys(providers: Iterable[ProviderConfig]) -> Iterator[str]:
-    """The keys that have an effect on these providers."""
+    """Yield the keys that have an effect on these providers."""
     yield PROVIDERS_KEY
     for provider in providers:
         yield f"{FAMILY}{provider.name}.class"
@@ -81,7 +85,7 @@ def _pattern(parameter: Entry) -> str:
 
 
 def _paths(parameter: Entry) -> tuple[str, ...] | None:
-    """As Kafka's `AllowedPaths` reads them; None: all paths are allowed."""
+    """Return the allowed paths, as Kafka's `AllowedPaths` reads them; None: all paths."""
     paths = [path.strip() for path in parameter.value.split(",") if path.strip()]
     for path in paths:
         if not os.path.isabs(path) or not os.path.exists(path):
@@ -90,7 +94,10 @@ def _paths(parameter: Entry) -> tuple[str, ...] | None:
 
 
 def resolve(text: str, providers: Iterable[ProviderConfig]) -> str:
-    """Put in what the providers have; raises `ValueError` that names the reference, never a value."""
+    """Replace the references in `text` by the providers' values.
+
+    Raise `ValueError` with the name of the reference, never with a value.
+    """
     by_name = {provider.name: provider for provider in providers}
 
     def value(reference: re.Match[str]) -> str:
@@ -106,16 +113,18 @@ def resolve(text: str, providers: Iterable[ProviderConfig]) -> str:
 
 
 def references(text: str, providers: Iterable[ProviderConfig]) -> tuple[list[str], list[str]]:
-    """The references to declared providers in `text`, and those to others."""
+    """Return `text`'s references to declared providers, then to unknown providers."""
     names = {provider.name for provider in providers}
-    found = list(REFERENCE.finditer(text))
-    return [one[0] for one in found if one[1] in names], [one[0] for one in found if one[1] not in names]
+    all_matches = list(REFERENCE.finditer(text))
+    return [match[0] for match in all_matches if match[1] in names], [
+        match[0] for match in all_matches if match[1] not in names
+    ]
 
 
 def with_secrets(cluster: ClusterConfig) -> ClusterConfig:
-    """The cluster with its references to secrets replaced by them; raises `ValueError`.
+    """Return the cluster with secrets in place of references; raise `ValueError`.
 
-    They are resolved where a connection is made, so that they don't travel and renewed ones count.
+    The process that connects resolves the references: so secrets don't travel, and renewed secrets count.
     """
     if not cluster.providers:
         return cluster
@@ -154,7 +163,7 @@ def _variable(provider: ProviderConfig, path: str, name: str) -> str:
 
 
 def _property(path: str, name: str) -> str:
-    """Of a properties file, which this provider reads as UTF-8."""
+    """Return a value of a properties file; this provider reads the file as UTF-8."""
     try:
         content = Path(path).read_text("utf-8")
         properties = javaproperties.loads(content)
@@ -168,7 +177,7 @@ def _property(path: str, name: str) -> str:
 
 
 def _file(directory: str, name: str) -> str:
-    """A whole file; it lies in the directory itself."""
+    """Return the text of a whole file; the file lies in the directory itself."""
     path = Path(directory, name)
     if "/" in name or not path.is_file():
         raise ValueError("the directory has no such file")

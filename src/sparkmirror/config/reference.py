@@ -1,6 +1,6 @@
-"""`docs/configuration.md`, made of the settings as they are declared, so that it can't go stale.
+"""Generator of `docs/configuration.md` from the declared settings.
 
-`python -m sparkmirror.config.reference > docs/configuration.md` writes it anew.
+So the page can't go stale. `python -m sparkmirror.config.reference > docs/configuration.md` writes it anew.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sparkmirror.config.metrics_settings import METRICS_SETTINGS
 from sparkmirror.config.providers import CLASSES, FAMILY, PACKAGE, PARAMETERS, PROVIDERS_KEY
 from sparkmirror.config.refusals import ACCEPTED
 from sparkmirror.config.schema_settings import REGISTRY_SETTINGS, REGISTRY_TLS
-from sparkmirror.config.setting import Place, Setting
+from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.settings import (
     ADMIN_SETTINGS,
     ENABLED,
@@ -45,9 +45,9 @@ from sparkmirror.config.values import (
     Flag,
     HttpUrl,
     Integer,
-    Kind,
     Listeners,
     TlsVersions,
+    ValueKind,
 )
 
 _HEAD = """\
@@ -114,7 +114,7 @@ the value asks for what is done anyway. The defaults are Kafka's.
 
 
 def reference() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join(_page()) + "\n"
 
 
@@ -196,7 +196,7 @@ def _idle(keys: Iterable[known_keys.IdleKey]) -> Iterator[str]:
     yield ""
 
 
-def _values(kind: Kind) -> str:
+def _values(kind: ValueKind) -> str:
     match kind:
         case Boolean() | Flag():
             return "true, false"
@@ -232,7 +232,7 @@ def _places(setting: Setting) -> str:
     prefixes = [key.removesuffix(setting.name) for key in setting.place.keys(setting.name, "A", "B")]
     if prefixes[0] == "A.":
         prefixes[:1] = ["A.` or `B."]
-    if setting.place is Place.SOURCE_ADMIN:
+    if setting.place is KeyScope.SOURCE_ADMIN:
         prefixes = ["A->B.source.admin.` or `A->B.target.admin.", "A.admin.` or `B.admin.", "A->B.admin."]
     return ", ".join(f"`{prefix}`" if prefix else "alone" for prefix in prefixes)
 

@@ -1,4 +1,4 @@
-"""Keys that can't be ignored: what they ask for would change what is copied, and isn't supported.
+"""Keys that can't be ignored: they ask for another copy, which isn't supported.
 
 No message here repeats a value.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sparkmirror.config.scopes import ScopedKey
-from sparkmirror.config.values import Choice, Kind, Words
+from sparkmirror.config.values import Choice, ValueKind, Words
 from sparkmirror.errors import ConfigError
 
 CONVERTERS = (
@@ -39,20 +39,26 @@ ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
     "sasl.oauthbearer.assertion.file": (("",), _ASSERTION),
     "sasl.oauthbearer.assertion.private.key.file": (("",), _ASSERTION),
 }
-"""The values that ask for nothing special, and what to say about any other; at every level and role."""
+"""Values that ask for nothing special, and the message for any other value.
+
+The check is the same at every level and role.
+"""
 
 
-CHECKED: dict[str, Kind] = {
+CHECKED: dict[str, ValueKind] = {
     "metric.names.formats": Words(("legacy", "new")),
     "errors.tolerance": Choice(("none", "all")),
     "exactly.once.source.support": Choice(("disabled", "preparing", "enabled"), any_case=True),
     "exactly.once.support": Choice(("requested", "required"), any_case=True),
 }
-"""Keys without effect whose values are Kafka's few words: any other is a mistake, which Kafka refuses, too."""
+"""Keys without effect that have a few fixed words as values.
+
+Any other value is a mistake; Kafka refuses it, too.
+"""
 
 
 def refused(keys: Iterable[ScopedKey], flows: Iterable[tuple[str, str]]) -> Iterator[ConfigError]:
-    """An error for each key whose effect on the data can't be left out."""
+    """Yield an error for each key with an effect on the data that can't be left out."""
     pairs = tuple(flows)
     for key in keys:
         yield from _refused_value(key)
@@ -72,7 +78,10 @@ def _refused_value(key: ScopedKey) -> Iterator[ConfigError]:
 
 
 def _refused_cluster(key: ScopedKey, flows: tuple[tuple[str, str], ...]) -> Iterator[ConfigError]:
-    """Aliases come from one place; a second one would lead the copy elsewhere, but an empty one (`config.aliases`)."""
+    """Refuse an alias that would lead the copy elsewhere.
+
+    Aliases come from the flow's own name. An empty alias is allowed (`config.aliases`).
+    """
     if key.name in ("source.cluster.alias", "target.cluster.alias"):
         end = 0 if key.name.startswith("source") else 1
         meant = {flow[end] for flow in flows if key.prefix in ("", "->".join(flow) + ".")}

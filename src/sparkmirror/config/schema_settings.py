@@ -1,6 +1,6 @@
-"""Settings of a flow's schema registries: where they are, who asks them, and by what TLS.
+"""Settings of a flow's schema registries: addresses, users and TLS.
 
-They stay in the process that asks; no order to Spark's workers has them.
+The settings stay in the process that asks a registry; no order to Spark's workers has them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import RegistryConfig, SchemasConfig, SslConfig
-from sparkmirror.config.setting import Place, Setting
+from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.settings import SSL_SETTINGS
 from sparkmirror.config.values import Hidden, HttpUrl
 
@@ -19,7 +19,7 @@ Side: TypeAlias = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")
 
 SCHEMAS = "sparkmirror.schemas."
-"""How all of them begin."""
+"""Prefix of all settings of schema registries."""
 
 _PAGE = "docs/schemas.md"
 
@@ -27,7 +27,7 @@ _PAGE = "docs/schemas.md"
 def _own(side: Side) -> tuple[Setting, ...]:
     def setting(name: str, kind: HttpUrl | Hidden, doc: str) -> Setting:
         field = name.replace(".", "_")
-        return Setting(f"{SCHEMAS}{side}.{name}", kind, Place.CONNECTOR, doc, _PAGE, RegistryConfig, field)
+        return Setting(f"{SCHEMAS}{side}.{name}", kind, KeyScope.CONNECTOR, doc, _PAGE, RegistryConfig, field)
 
     return (
         setting("url", HttpUrl(), "The schema registry, as far as Confluent's API begins there; no commas."),
@@ -38,7 +38,7 @@ def _own(side: Side) -> tuple[Setting, ...]:
 
 def _tls(side: Side) -> tuple[Setting, ...]:
     return tuple(
-        replace(setting, name=f"{SCHEMAS}{side}.{setting.name}", place=Place.CONNECTOR, renamed=setting.field)
+        replace(setting, name=f"{SCHEMAS}{side}.{setting.name}", place=KeyScope.CONNECTOR, renamed=setting.field)
         for setting in SSL_SETTINGS
     )
 
@@ -49,7 +49,10 @@ SCHEMA_SETTINGS = tuple(setting for side in SIDES for setting in (*REGISTRY_SETT
 
 
 def read_schemas(lookup: Lookup, pair: Pair) -> SchemasConfig:
-    """What a file says for one flow; mistakes are among the lookup's. Secrets that stand elsewhere stay references."""
+    """Read the registries of a flow; mistakes go into `lookup.mistakes`.
+
+    Secrets behind references stay references.
+    """
     return SchemasConfig(**{side: _registry(lookup, side, pair) for side in SIDES})
 
 

@@ -1,4 +1,7 @@
-"""What a key belongs to: `us->eu.source.consumer.fetch.max.bytes` is a flow, a role and a name."""
+"""Scope of a key: the cluster or flow, the role and the name.
+
+`us->eu.source.consumer.fetch.max.bytes` has a flow, a role and a name.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,14 @@ from sparkmirror.config.settings import FLOW_SETTINGS, LOSS_SETTINGS
 WHOLE_NAMES = {*known_keys.CONNECTOR, *known_keys.CONNECTOR_BASE, *known_keys.CONNECT} | {
     setting.name for setting in (*FLOW_SETTINGS, *CONTROL_SETTINGS, *LOSS_SETTINGS, *SCHEMA_SETTINGS)
 }
-"""Names that may begin as an alias or a role does: `admin.timeout.ms`, `source.cluster.alias`."""
+"""Names that are never split, though they may begin like an alias or a role.
+
+Examples are `admin.timeout.ms` and `source.cluster.alias`.
+"""
 
 
 class Level(Enum):
-    """How far a key reaches."""
+    """Reach of a key."""
 
     TOP = "top"
     CLUSTER = "cluster"
@@ -29,19 +35,19 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScopedKey:
-    """An entry's key, taken apart; `prefix + role + name` is the key again."""
+    """Parts of an entry's key; `prefix + role + name` is the key again."""
 
     entry: Entry
     level: Level
     prefix: str
-    """`us->eu.`, `us.` or nothing."""
+    """`us->eu.`, `us.` or empty."""
     role: str
-    """One of `ROLES`, or nothing."""
+    """Role out of `ROLES`, or empty."""
     name: str
 
 
 class Scopes:
-    """Takes keys apart, knowing the clusters' aliases and which flows will run."""
+    """Splitter of keys, with the clusters' aliases and the flows that will run."""
 
     def __init__(self, aliases: Sequence[str], flows: Iterable[tuple[str, str]]) -> None:
         self.flows = tuple(flows)
@@ -55,12 +61,15 @@ class Scopes:
 
     @property
     def prefixes(self) -> list[str]:
-        """All that may stand at a key's start, aliases and flows, each with its dot."""
+        """Prefixes of keys, aliases and flows, each with its dot."""
         return list(self._reach)
 
     def split(self, entry: Entry) -> ScopedKey | None:
-        """Take the entry's key apart; None if it concerns only clusters and flows that don't run."""
-        # An alias may be the start of another one, or end where a known name begins.
+        """Split the entry's key.
+
+        None if the key concerns only clusters and flows that don't run.
+        """
+        # An alias may be the start of another alias, or of a known name.
         own = [prefix for prefix in self._reach if entry.key.startswith(prefix)]
         prefix = "" if entry.key in WHOLE_NAMES else max(own, key=len, default="")
         level, runs = self._reach.get(prefix, (Level.TOP, True))

@@ -1,8 +1,8 @@
-"""Security settings in odd places: of clients that MirrorMaker 2 has and we have not.
+"""Security settings of clients that MirrorMaker 2 has and sparkmirror lacks.
 
-A cluster is spoken with in two ways at most: as its admin clients do, and as what fetches or produces does. Where a
-key asks for another one for some other client, which MirrorMaker 2 would obey (`mm2.md` section 1.6), the run stops:
-data must not travel otherwise than the file says.
+Clients connect to a cluster in two ways at most: as the admin clients do, and as the client that fetches or produces
+does. The run stops if a key asks for another way for another client, which MirrorMaker 2 would obey (`mm2.md` section
+1.6): data must not travel otherwise than the file says.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HONOURED = {setting.name: setting for setting in (SECURITY_PROTOCOL, *SSL_SETTIN
 
 
 def meant_clusters(key: ScopedKey, flows: Iterable[tuple[str, str]]) -> set[str]:
-    """The clusters of running flows whose clients the key speaks of."""
+    """Return the clusters of running flows that have clients in the reach of the key."""
     pairs = [pair for pair in flows if key.level is not Level.FLOW or key.prefix == "->".join(pair) + "."]
     if key.level is Level.CLUSTER:
         return {key.prefix.removesuffix(".")}
@@ -32,15 +32,18 @@ def meant_clusters(key: ScopedKey, flows: Iterable[tuple[str, str]]) -> set[str]
 
 
 def concerns(name: str, cluster: ClusterConfig | None) -> bool:
-    """Whether a setting of TLS or SASL can have an effect for a cluster."""
+    """True if a setting of TLS or SASL can have an effect for a cluster."""
     if cluster is None:
         return False
     return cluster.signs_in if name.startswith("sasl.") else cluster.encrypted
 
 
 def is_exception(key: ScopedKey) -> bool:
-    """Whether a security setting is for one client or one flow only, in a place where MirrorMaker 2 looks."""
-    # At the top it drops what has a role; what has none there is for all clusters.
+    """True if a security setting is only for a single client or a single flow.
+
+    Only keys in places that MirrorMaker 2 reads count.
+    """
+    # At the top MirrorMaker 2 drops keys with a role, and applies keys without a role to all clusters.
     return key.name in HONOURED and (key.level is Level.FLOW or (key.level is Level.CLUSTER and key.role != ""))
 
 
@@ -51,7 +54,7 @@ def refused_exceptions(
     spoken: Mapping[str, ClusterConfig],
     properties: Mapping[str, Entry],
 ) -> Iterator[ConfigError]:
-    """An error for each key that would have one client of a cluster connect otherwise than the others."""
+    """Yield an error for each key that would make a client connect unlike the others."""
     for key in keys:
         if not is_exception(key) or key.entry.key in looked_up:
             continue

@@ -1,7 +1,7 @@
-"""What a setting is: its name, kind and meaning, and the keys that it can be written under.
+"""Definition of a setting: name, kind, meaning, and the keys to write it under.
 
-A place is a key's template: `{source}` and `{target}` are aliases, `{name}` is the setting's name.
-Where several places count, the strongest comes first (`mm2.md` section 1.6, and tried with
+A scope is a list of templates for keys: `{source}` and `{target}` are aliases, `{name}` is the setting's name.
+In a scope of several templates the strongest comes first (`mm2.md` section 1.6, and tried with
 MirrorMaker 2 4.3.1: a cluster's own `consumer.` beats the flow's, because it becomes `source.consumer.`).
 """
 
@@ -12,13 +12,13 @@ from enum import Enum
 
 from pydantic import BaseModel, SecretStr
 
-from sparkmirror.config.values import Kind
+from sparkmirror.config.values import ValueKind
 
 FLOW = "{source}->{target}."
 
 
-class Place(Enum):
-    """Where a setting can be written, the strongest key first."""
+class KeyScope(Enum):
+    """Places for a setting, the strongest key first."""
 
     CONNECTOR = (FLOW + "{name}", "{name}")
     WORKER = ("{target}.{name}",)
@@ -31,7 +31,7 @@ class Place(Enum):
     PAIR = (FLOW + "{name}",)
     SOURCE = ("{source}.{name}", "{name}")
     TARGET = ("{target}.{name}", "{name}")
-    # How a client connects (`mm2.md` section 1.6): a cluster's own key is also each of its clients', before a flow's.
+    # Client access (`mm2.md` section 1.6): a cluster's own key counts for each of its clients, before a flow's key.
     SOURCE_ADMIN_ACCESS = (
         FLOW + "source.admin.{name}",
         "{source}.admin.{name}",
@@ -64,51 +64,57 @@ class Place(Enum):
     )
 
     def keys(self, name: str, source: str, target: str) -> list[str]:
-        """The keys that set `name` for the flow `source->target`, the strongest first."""
+        """Return the keys that set `name` for the flow `source->target`, strongest first."""
         return [template.format(source=source, target=target, name=name) for template in self.value]
 
     def general(self, name: str, source: str, target: str) -> str:
-        """The strongest key that is not for this one flow only, if there is one."""
-        if self in (Place.SOURCE_ADMIN_ACCESS, Place.TARGET_ADMIN_ACCESS):
-            return f"{source if self is Place.SOURCE_ADMIN_ACCESS else target}.{name}"
+        """Return the strongest key that reaches beyond this flow.
+
+        Without such a key, the strongest of all.
+        """
+        if self in (KeyScope.SOURCE_ADMIN_ACCESS, KeyScope.TARGET_ADMIN_ACCESS):
+            return f"{source if self is KeyScope.SOURCE_ADMIN_ACCESS else target}.{name}"
         keys = self.keys(name, source, target)
         return next((key for key in keys if "->" not in key), keys[0])
 
 
-ADMIN_PLACES = {Place.SOURCE: Place.SOURCE_ADMIN, Place.TARGET: Place.TARGET_ADMIN}
-"""Where a cluster's settings stand, and where those of its admin clients do."""
+ADMIN_PLACES = {KeyScope.SOURCE: KeyScope.SOURCE_ADMIN, KeyScope.TARGET: KeyScope.TARGET_ADMIN}
+"""Place of the settings of a cluster's admin clients, by the cluster's own place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting that this release obeys: MirrorMaker 2's, or our own, which start with `sparkmirror.`."""
+    """Setting that this release obeys: MirrorMaker 2's, or sparkmirror's own.
+
+    The names of sparkmirror's own settings start with `sparkmirror.`.
+    """
 
     name: str
-    kind: Kind
-    place: Place
+    kind: ValueKind
+    place: KeyScope
     doc: str
     origin: str
-    """The section of `mm2.md`, Kafka's own class or the page in `docs` that defines it."""
+    """Definition: the section of `mm2.md`, Kafka's own class or the page in `docs`."""
     model: type[BaseModel] | None = None
     renamed: str = ""
-    """The field of `model`, if it isn't the name with underscores."""
+    """Field of `model`, if it isn't the name with underscores."""
 
     @property
     def field(self) -> str:
-        """The model's field that holds this setting."""
+        """Field of the model that holds this setting."""
         return self.renamed or self.name.replace(".", "_").replace("-", "_")
 
     @property
     def secret(self) -> bool:
-        """Whether its value must not be seen by others."""
+        """True if the value is a secret."""
         return isinstance(self.default, SecretStr)
 
     @property
     def default(self) -> object:
-        """What counts if no key sets it; None if that has no meaning."""
+        """Value if no key sets it; None if a default has no meaning."""
         return self.model.model_fields[self.field].default if self.model else None
 
 
-def for_place(settings: tuple[Setting, ...], place: Place) -> tuple[Setting, ...]:
-    """The same settings, of the other cluster."""
+def for_place(settings: tuple[Setting, ...], place: KeyScope) -> tuple[Setting, ...]:
+    """Return the same settings for another place, such as the other cluster."""
     return tuple(replace(setting, place=place) for setting in settings)

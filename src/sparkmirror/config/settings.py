@@ -1,4 +1,7 @@
-"""The settings of a flow's copying and of its clusters, each declared once; `control_settings` has the others."""
+"""Settings of a flow's copying and of its clusters, each declared once.
+
+All other settings are in `control_settings`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from sparkmirror.config.model import (
     SslConfig,
 )
 from sparkmirror.config.oauth_login import RETRIEVERS
-from sparkmirror.config.setting import Place, Setting
+from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.values import (
     FACTOR,
     LONG_MAX,
@@ -29,61 +32,61 @@ from sparkmirror.config.values import (
     Flag,
     Hidden,
     Integer,
-    Kind,
     Names,
     Reset,
     Text,
     TlsVersions,
+    ValueKind,
 )
 
 
-def _flow(name: str, kind: Kind, doc: str, origin: str, renamed: str = "") -> Setting:
-    return Setting(name, kind, Place.CONNECTOR, doc, origin, FlowConfig, renamed)
+def _flow(name: str, kind: ValueKind, doc: str, origin: str, renamed: str = "") -> Setting:
+    return Setting(name, kind, KeyScope.CONNECTOR, doc, origin, FlowConfig, renamed)
 
 
-def _fetch(name: str, kind: Kind, doc: str) -> Setting:
-    return Setting(name, kind, Place.CONSUMER, doc, "ConsumerConfig", FetchConfig)
+def _fetch(name: str, kind: ValueKind, doc: str) -> Setting:
+    return Setting(name, kind, KeyScope.CONSUMER, doc, "ConsumerConfig", FetchConfig)
 
 
-def _produce(name: str, kind: Kind, doc: str) -> Setting:
-    return Setting(name, kind, Place.PRODUCER, doc, "ProducerConfig", ProduceConfig)
+def _produce(name: str, kind: ValueKind, doc: str) -> Setting:
+    return Setting(name, kind, KeyScope.PRODUCER, doc, "ProducerConfig", ProduceConfig)
 
 
-def _admin(name: str, kind: Kind, doc: str) -> Setting:
-    return Setting(name, kind, Place.SOURCE_ADMIN, doc, "AdminClientConfig", ClusterConfig)
+def _admin(name: str, kind: ValueKind, doc: str) -> Setting:
+    return Setting(name, kind, KeyScope.SOURCE_ADMIN, doc, "AdminClientConfig", ClusterConfig)
 
 
-def _ssl(name: str, kind: Kind, doc: str) -> Setting:
+def _ssl(name: str, kind: ValueKind, doc: str) -> Setting:
     field = name.removeprefix("ssl.").replace(".", "_")
-    return Setting(name, kind, Place.SOURCE, doc, "SslConfigs", SslConfig, field)
+    return Setting(name, kind, KeyScope.SOURCE, doc, "SslConfigs", SslConfig, field)
 
 
-def _sasl(name: str, kind: Kind, doc: str) -> Setting:
+def _sasl(name: str, kind: ValueKind, doc: str) -> Setting:
     field = name.removeprefix("sasl.").replace(".", "_")
-    return Setting(name, kind, Place.SOURCE, doc, "SaslConfigs", SaslConfig, field)
+    return Setting(name, kind, KeyScope.SOURCE, doc, "SaslConfigs", SaslConfig, field)
 
 
 def _loss(name: str, options: tuple[str, ...], doc: str) -> Setting:
     field = name.rpartition(".")[2]
-    return Setting(name, Choice(options), Place.CONNECTOR, doc, "docs/losses.md", LossPolicy, field)
+    return Setting(name, Choice(options), KeyScope.CONNECTOR, doc, "docs/losses.md", LossPolicy, field)
 
 
 SIZE = Integer(0)
 BUFFER = Integer(0, also=-1)
 
 CLUSTERS_KEY = "clusters"
-"""The one key that is read before the others: it gives the aliases."""
+"""Key that is read before all others: it gives the aliases."""
 
-ENABLED = Setting("enabled", Flag(), Place.PAIR, "Whether this flow is run.", "1.6")
-SOURCE_ALIAS = Setting("source.cluster.alias", NAME_CHARACTERS, Place.CONNECTOR, "See docs/topics.md.", "1.1")
-TARGET_ALIAS = Setting("target.cluster.alias", NAME_CHARACTERS, Place.CONNECTOR, "See docs/topics.md.", "1.1")
-SOURCE_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.SOURCE, "Its brokers.", "1.6")
-TARGET_SERVERS = Setting("bootstrap.servers", Endpoints(), Place.TARGET, "Its brokers.", "1.6")
+ENABLED = Setting("enabled", Flag(), KeyScope.PAIR, "Whether this flow is run.", "1.6")
+SOURCE_ALIAS = Setting("source.cluster.alias", NAME_CHARACTERS, KeyScope.CONNECTOR, "See docs/topics.md.", "1.1")
+TARGET_ALIAS = Setting("target.cluster.alias", NAME_CHARACTERS, KeyScope.CONNECTOR, "See docs/topics.md.", "1.1")
+SOURCE_SERVERS = Setting("bootstrap.servers", Endpoints(), KeyScope.SOURCE, "Its brokers.", "1.6")
+TARGET_SERVERS = Setting("bootstrap.servers", Endpoints(), KeyScope.TARGET, "Its brokers.", "1.6")
 
 SECURITY_PROTOCOL = Setting(
     "security.protocol",
     Choice(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), any_case=True),
-    Place.SOURCE,
+    KeyScope.SOURCE,
     "How a cluster is spoken with.",
     "1.1",
     ClusterConfig,
@@ -110,13 +113,13 @@ SSL_SETTINGS: tuple[Setting, ...] = (
     _ssl("ssl.enabled.protocols", TlsVersions(), "Versions of TLS that may be spoken."),
     _ssl("ssl.protocol", Choice(("TLSv1.3", "TLSv1.2", "TLS")), "The newest version that may be spoken."),
 )
-"""Of either cluster; `for_place` says of which."""
+"""TLS settings of either cluster; `for_place` chooses the cluster."""
 
 ADMIN_SETTINGS: tuple[Setting, ...] = (
     _admin("client.id", Text(), "What our clients' ids begin with, in the brokers' logs and quotas."),
     _admin("request.timeout.ms", Integer(1), "How long an answer, or connecting, may take; mostly 10 s at most."),
 )
-"""Of all that is asked of a cluster; `for_place` says of which."""
+"""Settings of all requests to a cluster; `for_place` chooses the cluster."""
 
 
 SASL_SETTINGS: tuple[Setting, ...] = (
@@ -138,7 +141,7 @@ SASL_SETTINGS: tuple[Setting, ...] = (
     _sasl("sasl.login.connect.timeout.ms", Integer(1), "How long connecting to the OIDC server may take."),
     _sasl("sasl.login.read.timeout.ms", Integer(1), "How long its answer may take."),
 )
-"""Of either cluster, where it is signed in to."""
+"""Settings of the sign-in to either cluster; `for_place` chooses the cluster."""
 
 
 POLICY_SETTINGS: tuple[Setting, ...] = (
@@ -160,7 +163,7 @@ ADMIN_TIMEOUT = _flow(
 SESSION_TIMEOUT = Setting(
     "session.timeout.ms",
     Integer(1),
-    Place.WORKER,
+    KeyScope.WORKER,
     "How long after its death a process is replaced.",
     "1.6",
     FlowConfig,
@@ -168,7 +171,7 @@ SESSION_TIMEOUT = Setting(
 )
 
 BEAT_SETTINGS: tuple[Setting, ...] = (*POLICY_SETTINGS, ADMIN_TIMEOUT, SESSION_TIMEOUT)
-"""Of pairs that send heartbeats only, beside those of heartbeats."""
+"""Settings of pairs that only send heartbeats, beside the heartbeats' own."""
 
 FLOW_SETTINGS: tuple[Setting, ...] = (
     _flow("topics", Names(), "Regexes of topics to copy; a whole name must match one.", "1.2"),
@@ -185,7 +188,7 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "sparkmirror.merge.tiny.batches",
         Boolean(),
-        Place.CONNECTOR,
+        KeyScope.CONNECTOR,
         "Whether a backlog's batches of less than 4 KiB are made larger ones.",
         "docs/running.md",
         FlowConfig,
@@ -194,27 +197,18 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
     Setting(
         "sparkmirror.objective.seconds",
         Integer(0),
-        Place.CONNECTOR,
+        KeyScope.CONNECTOR,
         "The lag that people were promised, which alerts compare with; 0: none was.",
         "docs/metrics.md",
         FlowConfig,
         "objective_seconds",
-    ),
-    Setting(
-        "sparkmirror.takeover.fence",
-        Choice(("none", "marker")),
-        Place.CONNECTOR,
-        "Whether a predecessor that did not end in order is fenced, which takes an offset in each partition.",
-        "docs/running.md",
-        FlowConfig,
-        "takeover_fence",
     ),
 )
 
 LOG_FORMAT = Setting(
     "sparkmirror.log.format",
     Choice(("text", "json")),
-    Place.ALONE,
+    KeyScope.ALONE,
     "How `run` and `serve` log, unless `--log-format` says it.",
     "docs/logs.md",
     MirrorConfig,
@@ -226,10 +220,10 @@ LOSS_SETTINGS: tuple[Setting, ...] = (
     _loss("sparkmirror.on.truncated", ("halt", "continue"), "The source's log was cut below what was copied."),
     _loss("sparkmirror.on.recreated", ("restart", "halt"), "The source topic was deleted and created again."),
 )
-"""What to do about losses."""
+"""Settings of the reactions to losses."""
 
 FETCH_SETTINGS: tuple[Setting, ...] = (
-    _fetch("auto.offset.reset", Reset(("earliest", "latest")), "Where a partition never copied starts."),
+    _fetch("auto.offset.reset", Reset(("earliest", "latest")), "Where a partition starts that was never copied."),
     _fetch("fetch.min.bytes", SIZE, "What the source gathers before it answers."),
     _fetch("fetch.max.bytes", SIZE, "Most bytes in one answer; 4 MB at most."),
     _fetch("fetch.max.wait.ms", Integer(0), "How long the source waits for the minimum."),

@@ -1,8 +1,9 @@
-"""OAUTHBEARER by Strimzi's login handler (`kafka-oauth-client`): `oauth.` options in the JAAS line.
+"""OAUTHBEARER by Strimzi's login handler: `oauth.` options in the JAAS line.
 
-Strimzi's operator writes them for `type: oauth`; since its resource has no such type (v1), users write them
-themselves, below `type: custom`. Rules, defaults and their order are those of `JaasClientOauthLoginCallbackHandler`
-and `OAuthAuthenticator` in kafka-oauth 0.15 and later, but for settings from the environment, which are not looked for.
+The handler is part of `kafka-oauth-client`. Strimzi's operator writes the options for `type: oauth`. Since its
+resource has no such type (v1), users write the options themselves, below `type: custom`. Rules, defaults and their
+order are those of `JaasClientOauthLoginCallbackHandler` and `OAuthAuthenticator` in kafka-oauth 0.15 and later, but
+settings from the environment are not looked for.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ STRIMZI_HANDLER = "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHan
 
 _OAUTH = "oauth."
 EXTENSION_NAME = re.compile(r"(?!auth$)[A-Za-z]+")
-"""What brokers take (`validateSaslExtension`)."""
+"""Names of extensions that brokers take (`validateSaslExtension`)."""
 _EXTENSION = "oauth.sasl.extension."
 _TIMEOUT_S = "60"
 _TRUE, _FALSE = ("true", "yes", "y", "1"), ("false", "no", "n", "0")
 
 
 def read_strimzi_oauth(options: Mapping[str, str]) -> TokenRequest | TokenFile | GivenToken:
-    """Where the token comes from: given, else asked for with a refresh token, a password, a secret or an assertion.
+    """Return the origin of the token; raise `LoginError`.
 
-    Raises `LoginError`.
+    A given token comes first, then a request with a refresh token, a password, a secret or an assertion.
     """
     extensions = tuple(_extensions(options))
     if "oauth.access.token.location" in options:
@@ -60,7 +61,7 @@ def read_strimzi_oauth(options: Mapping[str, str]) -> TokenRequest | TokenFile |
 
 
 def _grant(options: Mapping[str, str]) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
-    """The form's first fields, and those whose values stand in files."""
+    """Return the form's first fields, and the fields with values in files."""
     client_id = needed(options, "oauth.client.id")
     username = options.get("oauth.password.grant.username")
     if _is_there(options, "refresh.token"):
@@ -88,7 +89,7 @@ def _is_there(options: Mapping[str, str], name: str) -> bool:
 
 
 def _value_or_file(options: Mapping[str, str], field: str) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
-    """A file counts more than a value."""
+    """Return a field with its value, or with its file; a file counts more."""
     option = _OAUTH + field.replace("_", ".")
     if (path := options.get(f"{option}.location")) is not None:
         return {}, ((field, path),)
@@ -96,7 +97,10 @@ def _value_or_file(options: Mapping[str, str], field: str) -> tuple[dict[str, st
 
 
 def _client(options: Mapping[str, str], grant_type: str) -> tuple[str, str] | None:
-    """A client of whom a password is asked is named in the header even if it has no secret."""
+    """Return id and secret for the request's header; None: neither is sent there.
+
+    A client with the password grant is named in the header even without a secret.
+    """
     if "oauth.client.secret" not in options and grant_type != "password":
         return None
     return options["oauth.client.id"], options.get("oauth.client.secret", "")
@@ -133,7 +137,7 @@ def _truth(options: Mapping[str, str], option: str, *, default: bool) -> bool:
 
 
 def _tls(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """In Kafka's words; certificates in the line itself are PEM."""
+    """Return the TLS settings in Kafka's words; certificates in the line are PEM."""
     given = {
         name.removeprefix(_OAUTH): value for name, value in options.items() if name.startswith("oauth.ssl.truststore.")
     }

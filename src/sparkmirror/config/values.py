@@ -1,4 +1,4 @@
-"""The kinds of value a setting can have, each with its own rule for reading text.
+"""Kinds of values of settings, each with its own rule for reading text.
 
 Text is trimmed first, as Kafka's `ConfigDef.parseType` does; lists follow `mm2.md` section 1.5.
 """
@@ -18,14 +18,14 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 PORT_MAX = 65_535
 SHOWN = 100
-"""Characters of a value that an error shows."""
+"""Most characters of a value in an error."""
 
 
-class Kind(Protocol):
-    """How one kind of value is read."""
+class ValueKind(Protocol):
+    """Kind of value, with its rule for reading text."""
 
     def parse(self, text: str) -> Value:
-        """The value that `text` stands for; raises `ValueError` that says what is allowed."""
+        """Return the value of `text`; raise `ValueError` with the values that are allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,17 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """What Java's `Boolean.parseBoolean` reads: `true` in any case; all else is false, whatever it says."""
+    """Flag as Java's `Boolean.parseBoolean` reads it.
+
+    `true` in any case is true; all other text is false.
+    """
 
     def parse(self, text: str) -> bool:
-        """Read `text`; never refused."""
+        """Read `text`; no text is refused."""
         return text.strip().lower() == "true"
 
     def odd(self, text: str) -> str:
-        """What to say about a text that is neither `true` nor `false`; nothing about these."""
+        """Return a remark on a text other than `true` and `false`; else nothing."""
         word = text.strip()
         known = word.lower() in ("true", "false")
         return "" if known else f"{word!r} is read as false, as MirrorMaker 2 reads it; write true or false"
@@ -57,7 +60,10 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Integer:
-    """A whole number from `low` to `high`; `also` is one more value with a meaning of its own."""
+    """Whole number from `low` to `high`, or `also`.
+
+    `also` is a further value with a meaning of its own.
+    """
 
     low: int
     high: int = INT_MAX
@@ -75,13 +81,13 @@ class Integer:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of a few words, in exactly this case, or in `any_case`."""
+    """Word out of `options`, in exactly this case, or in `any_case`."""
 
     options: tuple[str, ...]
     any_case: bool = False
 
     def parse(self, text: str) -> str:
-        """Read `text`; the word comes in our case."""
+        """Read `text`; return the word in the case of `options`."""
         word = text.strip()
         for option in self.options:
             if word == option or (self.any_case and word.lower() == option.lower()):
@@ -91,7 +97,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Reset(Choice):
-    """A consumer's `auto.offset.reset`, without what a mirror has no use for, or does otherwise."""
+    """Consumer's `auto.offset.reset`, without the values that a mirror can't use.
+
+    The errors say what a mirror does instead.
+    """
 
     def parse(self, text: str) -> str:
         """Read `text`."""
@@ -111,7 +120,10 @@ class Reset(Choice):
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Any text, trimmed; it may be a secret or a whole PEM file, so no message can be about it."""
+    """Text of any kind, trimmed.
+
+    No message shows the text: it may be a secret or a whole PEM file.
+    """
 
     def parse(self, text: str) -> str:
         """Read `text`."""
@@ -120,13 +132,16 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class TlsVersions:
-    """A list of TLS versions; old ones may be named, as in old files, but no modern Java speaks them either."""
+    """List of TLS versions.
+
+    A file may name old versions, as old files do, but no modern Java speaks the old versions either.
+    """
 
     spoken: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
     old: tuple[str, ...] = ("SSLv3", "TLSv1", "TLSv1.1")
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Read `text`, leaving out the old ones."""
+        """Read `text`; leave old versions out."""
         versions = Names().parse(text)
         spoken = tuple(version for version in versions if version not in self.old)
         if not spoken or not set(spoken) <= set(self.spoken):
@@ -136,7 +151,7 @@ class TlsVersions:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Any text in which all characters match `characters`, a regular expression's class."""
+    """Text of characters that match `characters`, a character class of a regex."""
 
     characters: str = "."
     described: str = "anything but line ends"
@@ -151,12 +166,12 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class ClassName:
-    """One of the Java classes that are `known`, or a class of Python's: `module:Class`."""
+    """Java class out of `known`, or a Python class: `module:Class`."""
 
     known: tuple[str, ...]
 
     def parse(self, text: str) -> str:
-        """Read `text`; whether a Python class is there is seen when it is loaded."""
+        """Read `text`; a missing Python class is noticed when it is loaded."""
         word = text.strip()
         if word not in self.known and not is_python_class(word):
             raise _refused(text, " or ".join(self.known) + ", or a Python class as module:Class")
@@ -165,13 +180,13 @@ class ClassName:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """A list, separated by commas; it may be empty, its items may not."""
+    """List, separated by commas; the list may be empty, an item may not."""
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Read `text`, keeping its order and its repetitions."""
+        """Read `text`; keep the order and the repetitions."""
         if not text.strip():
             return ()
-        # Java splits at `\\s*,\\s*`; as a regex that takes hours for a megabyte of blanks.
+        # Java splits at the regex `\\s*,\\s*`, which would take hours for a megabyte of blanks here.
         items = tuple(item.strip(" \t\n\x0b\f\r") for item in text.strip().split(","))
         if "" in items:
             raise ValueError("has an empty item: take out the comma that separates nothing")
@@ -182,7 +197,10 @@ _LISTENER = re.compile(r"(https?)://\[?([0-9A-Za-z\-%._:]*)\]?:([0-9]{1,5})", re
 
 
 def listener_parts(text: str) -> tuple[str, str, int]:
-    """Scheme, host and port of an address to listen on, as Connect's `listeners` has it. Raises ValueError."""
+    """Return scheme, host and port of an address to listen on; raise `ValueError`.
+
+    The address is written as in Connect's `listeners`.
+    """
     match = _LISTENER.fullmatch(text)
     if match is None or int(match[3]) > PORT_MAX:
         raise ValueError(f"{text!r} is not allowed, it must be http://host:port or https://host:port")
@@ -194,19 +212,22 @@ class Listeners:
     """Addresses to listen on, separated by commas."""
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Read `text`, keeping its order."""
+        """Read `text`; keep the order."""
         listeners = Names().parse(text)
-        for one in listeners:
-            listener_parts(one)
+        for listener in listeners:
+            listener_parts(listener)
         return listeners
 
 
 @dataclass(frozen=True, slots=True)
 class HttpUrl:
-    """A server's address with what its paths begin with, such as `https://host:8081/apis`; no user in it."""
+    """Address of a server, such as `https://host:8081/apis`.
+
+    A path may follow, with which the paths of requests begin. The address holds no user.
+    """
 
     def parse(self, text: str) -> str:
-        """Read `text`, without the slashes at its end; nothing is nothing."""
+        """Read `text`, without slashes at its end; empty text stays empty."""
         word = text.strip().rstrip("/")
         if "@" in word:
             raise ValueError("must not hold a user or password: there are settings for them")
@@ -219,18 +240,24 @@ class HttpUrl:
 def _has_host(parts: SplitResult) -> bool:
     try:
         return bool(parts.hostname) and parts.port != 0
-    except ValueError:  # the port is none
+    except ValueError:  # the port is no port's number
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class Additions:
-    """A list that counts instead of the `usual` one; or, with `+` before each item, on top of it."""
+    """List in place of the `usual` list.
+
+    With `+` before each item, the items are added to the `usual` list.
+    """
 
     usual: tuple[str, ...]
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Read `text`; no item of what comes out begins with `+`, which no regular expression does."""
+        """Read `text`; no item of the result begins with `+`.
+
+        No regular expression begins with `+`.
+        """
         items = Names().parse(text)
         added = tuple(item[1:].lstrip() for item in items if item.startswith("+"))
         if not added:
@@ -247,7 +274,7 @@ class Additions:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A list of one or more of a few words."""
+    """List of one or more words out of `options`."""
 
     options: tuple[str, ...]
 
@@ -260,18 +287,19 @@ class Words:
 
 
 _BROKER = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)", re.ASCII)
-"""As Kafka's `Utils.HOST_PORT_PATTERN`: what stands before `://` is not looked at."""
+"""Pattern of Kafka's `Utils.HOST_PORT_PATTERN`; text before `://` is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Brokers to start from: `host:port`, separated by commas, an IPv6 address with brackets or without.
+    """Brokers to start from: `host:port`, separated by commas.
 
-    They come without `scheme://`, an IPv6 address in brackets.
+    An IPv6 address may be written with brackets or without. The result has no `scheme://`, and each IPv6 address has
+    brackets.
     """
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Read `text`, as `ClientUtils.parseAndValidateAddresses` does."""
+        """Read `text` as `ClientUtils.parseAndValidateAddresses` does."""
         endpoints = Names().parse(text)
         if not endpoints:
             raise ValueError("is empty: write host:port, several separated by commas")
@@ -290,23 +318,23 @@ class Endpoints:
 
 
 def schemes(text: str) -> list[str]:
-    """What stands before `://` in a list of brokers, each once, as it is written."""
+    """Return the schemes before `://` in a list of brokers, each once, as written."""
     return list(dict.fromkeys(re.findall(r"(?:^|,)\s*([^\s,:]*)://", text)))
 
 
 def is_python_class(word: str) -> bool:
-    """Whether it is written as `module:Class`."""
+    """True if `word` is written as `module:Class`."""
     return re.fullmatch(r"[\w.]+:\w+", word) is not None
 
 
 NAME_CHARACTERS = Text(r"[A-Za-z0-9._-]", "letters, digits, '.', '_' and '-', as a topic's name is")
 SECONDS = Integer(1, LONG_MAX // 1000)
 FACTOR = Integer(1, 32_767, also=-1)
-"""Of replication; -1 is the broker's default."""
+"""Replication factor; -1 is the broker's default."""
 
 
 def repeated(items: Sequence[str]) -> list[str]:
-    """The items that come more than once, in order of first appearance."""
+    """Return the items that come more than once, in order of first appearance."""
     return [item for item, count in Counter(items).items() if count > 1]
 
 

@@ -1,1 +1,4 @@
-"""Kafka Connect's way in: connectors kept in the target cluster, asked and changed over Connect's REST interface."""
+"""Kafka Connect's REST interface and storage topics over sparkmirror's flows.
+
+Connectors are kept in topics of the target cluster, and are read and changed over the REST interface.
+"""

@@ -1,4 +1,4 @@
-"""The topics that connectors have written to (KIP-558): since they were reset, or since there was ever anything."""
+"""Topics that connectors have written to (KIP-558), since the last reset if any."""
 
 from __future__ import annotations
 
@@ -7,40 +7,43 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.messages.orders import Receipt
 
 
 class ActiveTopics:
-    """By connector. Of a reset only this process knows."""
+    """Active topics of each connector; a reset is known to this process alone."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._topics: dict[str, set[str]] = defaultdict(set)
         self._reset_at: dict[tuple[str, str, int], int] = {}
-        """By connector and target partition: where it ended."""
+        """Downstream offset at the last reset, by connector and target partition."""
 
     def copied(self, connector: str, driver: FlowDriver) -> None:
-        """Take in what a flow's pumps have reported."""
+        """Add the target topics of all receipts of a flow's pumps."""
         with self._lock:
             for receipt in _receipts(driver):
-                where = connector, receipt.target_topic, receipt.partition
-                if receipt.downstream > self._reset_at.get(where, 0):
+                target_partition = connector, receipt.target_topic, receipt.partition
+                if receipt.downstream > self._reset_at.get(target_partition, 0):
                     self._topics[connector].add(receipt.target_topic)
 
     def written(self, connector: str, topic: Callable[[], str]) -> None:
-        """Take in that a connector has written, which writes to one topic only."""
+        """Add the topic of a connector that writes to a single topic.
+
+        `topic` is called only if the connector has no topic yet.
+        """
         if not self.of(connector):
             name = topic()
             with self._lock:
                 self._topics[connector].add(name)
 
     def of(self, connector: str) -> set[str]:
-        """All of a connector's."""
+        """Return the active topics of a connector."""
         with self._lock:
             return set(self._topics[connector])
 
     def reset(self, connector: str, driver: FlowDriver | None) -> None:
-        """Forget them; what its pumps have not reported yet counts anew."""
+        """Forget the connector's topics; records that its pumps report later count again."""
         with self._lock:
             self._topics.pop(connector, None)
             for receipt in _receipts(driver) if driver is not None else ():

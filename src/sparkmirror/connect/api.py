@@ -1,4 +1,4 @@
-"""The paths of Connect's REST interface, each a few lines over the herder."""
+"""Paths of Connect's REST interface, each a few lines over the herder."""
 
 from __future__ import annotations
 
@@ -48,18 +48,24 @@ Body = Annotated[bytes, Depends(_read_body)]
 
 
 class _Route(APIRoute):
-    """Finds its path encoded, as `Manners` gives it, and then decodes the names in it: they may have slashes."""
+    """Route over encoded paths, as `Manners` passes them on.
+
+    Names are decoded after the match, since a decoded name may have slashes.
+    """
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        match, found = super().matches(scope)
-        names = {key: unquote(value) for key, value in found.get("path_params", {}).items()}
-        return match, {**found, "path_params": names}
+        match, child_scope = super().matches(scope)
+        names = {key: unquote(value) for key, value in child_scope.get("path_params", {}).items()}
+        return match, {**child_scope, "path_params": names}
 
 
 def routers(
     herder: Herder, loggers: Loggers | None, cluster_id: str, commit: str, *, topic_tracking: bool, topic_reset: bool
 ) -> list[APIRouter]:
-    """All paths; `commit` is what it says it was built from. Without `loggers` there are none under `/admin`."""
+    """Return all paths of the REST interface.
+
+    `commit` is the commit that `GET /` reports. Without `loggers` there are no paths under `/admin`.
+    """
     paths = [
         _about(herder, cluster_id, commit),
         _plugins(herder),
@@ -71,7 +77,10 @@ def routers(
 
 
 def build_api(paths: Iterable[APIRouter]) -> FastAPI:
-    """The application, with Connect's error bodies. As Connect, it publishes no description of itself."""
+    """Build the application, with Connect's error bodies.
+
+    The application serves no OpenAPI description, as Connect serves none.
+    """
     app = FastAPI(
         title="Kafka Connect's REST interface",
         version=VERSION,
@@ -224,7 +233,7 @@ def _connectors(herder: Herder) -> APIRouter:
     def restart(name: str, request: Request) -> Response:
         include_tasks, only_failed = _flag(request, "includeTasks"), _flag(request, "onlyFailed")
         plan = herder.restart(name, include_tasks=include_tasks, only_failed=only_failed)
-        # Without either flag it is the old request, which has no answer
+        # A request without either flag is the older form, whose answer has no body.
         return JSONResponse(_status(plan), 202) if include_tasks or only_failed else Response(status_code=204)
 
     @router.get("/{name}/tasks")
@@ -293,10 +302,10 @@ def _loggers(herder: Herder, loggers: Loggers) -> APIRouter:
 
     @router.get("/{name}")
     def logger(name: str) -> dict[str, object]:
-        found = loggers.one(name)
-        if found is None:
+        described = loggers.one(name)
+        if described is None:
             raise not_found(f"Logger {name} not found.")
-        return found
+        return described
 
     @router.put("/{name}", openapi_extra={**LEVEL, **query(scope=SCOPE)})
     def set_level(name: str, request: Request, body: Body) -> Any:
@@ -314,18 +323,21 @@ def _loggers(herder: Herder, loggers: Loggers) -> APIRouter:
 
 
 def _expanded(herder: Herder, wanted: list[str]) -> dict[str, dict[str, object]]:
-    """All connectors with what is wanted of each; one that goes in the meantime is left out."""
-    found: dict[str, dict[str, object]] = {}
+    """Return the wanted parts (`status`, `info`) of all connectors.
+
+    A connector that is deleted in the meantime is left out.
+    """
+    expanded: dict[str, dict[str, object]] = {}
     for name in herder.names():
         try:
             parts = {
                 "status": lambda name=name: _status(herder.status(name)),
                 "info": lambda name=name: herder.info(name),
             }
-            found[name] = {word: parts[word]() for word in wanted if word in parts}
+            expanded[name] = {word: parts[word]() for word in wanted if word in parts}
         except RestError:
             continue
-    return found
+    return expanded
 
 
 def _status(status: ConnectorStatus) -> dict[str, object]:
@@ -352,7 +364,7 @@ def _location(request: Request, name: str) -> str:
 
 
 def _number(task: str) -> int:
-    """A task's number as Java's `Integer` reads it."""
+    """Return a task's number as Java's `Integer` reads it."""
     number = int(task) if re.fullmatch(r"[+-]?[0-9]{1,20}", task) else None
     if number is None or not -(2**31) <= number < 2**31:
         raise not_found("HTTP 404 Not Found")
@@ -360,6 +372,6 @@ def _number(task: str) -> int:
 
 
 def _flag(request: Request, name: str, *, default: bool = False) -> bool:
-    """A query's boolean as Java reads it: whatever isn't true is false."""
+    """Return a query's boolean as Java reads it: every text but `true` is false."""
     given = request.query_params.get(name)
     return default if given is None else given.lower() == "true"

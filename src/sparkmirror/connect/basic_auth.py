@@ -1,6 +1,7 @@
-"""Basic authentication as Connect's extension does it, with the `PropertyFileLoginModule` of a JAAS file.
+"""Basic authentication as Connect's extension does it.
 
-The JAAS file is the one that Java would be given: `-Djava.security.auth.login.config=FILE` in `KAFKA_OPTS`.
+Users come from the `PropertyFileLoginModule` of a JAAS file.
+The JAAS file is named as for Java: `-Djava.security.auth.login.config=FILE` in `KAFKA_OPTS`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ _REFUSED = b"User cannot access the resource."
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """Who may ask, with their passwords; without any, everyone may, as in Connect."""
+    """Users of the REST interface with their passwords.
+
+    An empty table admits every request, as in Connect.
+    """
 
     passwords: Mapping[str, str]
 
@@ -38,7 +42,7 @@ class Users:
         return f"Users({', '.join(self.passwords)})"
 
     def admit(self, authorization: str | None) -> bool:
-        """Whether the header `Authorization` names one of them, with the right password."""
+        """Tell whether the header `Authorization` names a user with the right password."""
         if not self.passwords:
             return True
         scheme, _, encoded = (authorization or "").partition(" ")
@@ -53,7 +57,7 @@ class Users:
 
 
 class BasicAuth:
-    """An ASGI application around another: lets in whom `users` admit."""
+    """ASGI middleware that answers 401 unless `users` admit the request."""
 
     def __init__(self, app: ASGIApp, users: Users) -> None:
         self._app = app
@@ -63,44 +67,47 @@ class BasicAuth:
         if scope["type"] != "http" or self._users.admit(Headers(scope=scope).get("authorization")):
             await self._app(scope, receive, send)
             return
-        # Connect names no scheme in WWW-Authenticate, so that browsers show no window; and the text is plain.
+        # As Connect: no WWW-Authenticate, so that browsers show no login window, and a plain text.
         headers = [(b"content-length", b"%d" % len(_REFUSED))]
         await send({"type": "http.response.start", "status": 401, "headers": headers})
         await send({"type": "http.response.body", "body": _REFUSED})
 
 
 def jaas_file(environment: Mapping[str, str] = os.environ) -> str | None:
-    """The JAAS file that `KAFKA_OPTS` names. Raises `ConfigError`."""
+    """Return the JAAS file that `KAFKA_OPTS` names, or None. Raises `ConfigError`."""
     try:
         words = shlex.split(environment.get("KAFKA_OPTS", ""))
     except ValueError:
-        raise ConfigError("has a quote or a backslash that nothing follows", where="KAFKA_OPTS") from None
+        raise ConfigError("has a quote or a backslash that nothing follows", origin="KAFKA_OPTS") from None
     flags = [word for word in words if word.startswith(_FLAG)]
     return flags[-1].removeprefix(_FLAG) if flags else None
 
 
-def read_users(jaas: str | None, where: str) -> Users:
-    """The users of the credentials file that the JAAS file names. `where`: the worker's file. Raises `ConfigError`."""
+def read_users(jaas: str | None, worker_file: str) -> Users:
+    """Read the users of the credentials file that the JAAS file names.
+
+    `worker_file` is named in the error if `jaas` is None or unreadable. Raises `ConfigError`.
+    """
     if jaas is None:
         reason = f"asks for users, but no JAAS file is named: set KAFKA_OPTS={_FLAG}FILE, or --jaas FILE"
-        raise ConfigError(reason, where=where, key="rest.extension.classes")
-    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", _text(jaas, where), flags=re.DOTALL)
+        raise ConfigError(reason, origin=worker_file, key="rest.extension.classes")
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", _text(jaas, worker_file), flags=re.DOTALL)
     section = re.search(rf"\b{_SECTION}\s*\{{(.*?)\}}", text, re.DOTALL)
     if section is None:
-        raise ConfigError(f"has no section {_SECTION} {{ … }};", where=jaas)
+        raise ConfigError(f"has no section {_SECTION} {{ … }};", origin=jaas)
     if _MODULE not in section[1]:
-        raise ConfigError(f"its {_SECTION} names another login module: only {_MODULE} is known here", where=jaas)
+        raise ConfigError(f"its {_SECTION} names another login module: only {_MODULE} is known here", origin=jaas)
     named = re.search(r"""\bfile\s*=\s*["']?([^"';\s]+)""", section[1])
     if named is None:
-        raise ConfigError(f'its {_SECTION} names no file: write file="/path/to/credentials.properties"', where=jaas)
+        raise ConfigError(f'its {_SECTION} names no file: write file="/path/to/credentials.properties"', origin=jaas)
     try:
         return Users(javaproperties.loads(_text(named[1], jaas)))
     except javaproperties.InvalidUEscapeError:
-        raise ConfigError(r"has a \u that four hexadecimal digits don't follow", where=named[1]) from None
+        raise ConfigError(r"has a \u that four hexadecimal digits don't follow", origin=named[1]) from None
 
 
-def _text(path: str, where: str) -> str:
+def _text(path: str, named_in: str) -> str:
     try:
         return Path(path).read_text("latin-1")
     except OSError as error:
-        raise ConfigError(f"{path} can't be read: {error.strerror}", where=where) from None
+        raise ConfigError(f"{path} can't be read: {error.strerror}", origin=named_in) from None

@@ -1,4 +1,7 @@
-"""Request bodies, read as Connect reads them; what can't be read is refused with 400, where Connect answers 500."""
+"""Request bodies, read as Connect reads them.
+
+An unreadable body is refused with status 400; Connect answers 500.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,21 @@ _INITIAL_STATES = {
     "STOPPED": TargetState.STOPPED,
 }
 _MOST_SETTINGS = 1_000
-"""Of one connector: some three times what the three connectors and their clients know."""
+"""Most settings of one connector.
+
+This is about three times the number of keys that the three connectors and their clients know.
+"""
 _MOST_REFERENCES, _MOST_BLANKS = 100, 100
-"""In one value; the latter in a row."""
+"""Limits for one value: references to config providers, and blanks in a row."""
 _DEEPEST = 20
-"""Lists and objects in one another; Connect's own bodies have four."""
+"""Limit of nested lists and objects; Connect's own bodies have four levels."""
 _TOO_DEEP = "its lists and objects are nested too deeply"
 _CREATION_FIELDS = ("name", "config", "initial_state")
 
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """The body of `POST /connectors`."""
+    """Body of `POST /connectors`."""
 
     name: str
     config: dict[str, str | None]
@@ -36,12 +42,15 @@ class Creation:
 
 
 def read_settings(body: bytes) -> dict[str, str | None]:
-    """A flat object of settings; numbers and booleans count as their text."""
+    """Read a flat object of settings; numbers and booleans count as their text."""
     return _settings(_read_object(body))
 
 
 def read_creation(body: bytes) -> Creation:
-    """A new connector, its name trimmed; a name in the configuration must be the same."""
+    """Read a new connector, and trim its name.
+
+    A name in the configuration must be the same.
+    """
     content = _read_object(body)
     _no_other_fields(content, _CREATION_FIELDS)
     config, initial = content.get("config"), content.get("initial_state")
@@ -55,33 +64,39 @@ def read_creation(body: bytes) -> Creation:
 
 
 def _settings(content: Mapping[str, object]) -> dict[str, str | None]:
-    """Settings as text, as long as they cost nothing to read: regular expressions go over them, many times."""
+    """Return the settings as text; refuse too many settings, references or blanks.
+
+    The limits bound the cost: regular expressions go over each value many times.
+    """
     if len(content) > _MOST_SETTINGS:
         raise bad_request(f"There are {len(content):,} settings, and may be {_MOST_SETTINGS:,}")
-    found = {key: _as_text(key, value) for key, value in content.items()}
-    for key, text in found.items():
+    settings = {key: _as_text(key, value) for key, value in content.items()}
+    for key, text in settings.items():
         if text and text.count("${") > _MOST_REFERENCES:
             raise bad_request(f"{key} has more than {_MOST_REFERENCES} references to config providers")
         if text and any(len(blanks) > _MOST_BLANKS for blanks in re.findall(r"\s+", text)):
             raise bad_request(f"{key} has more than {_MOST_BLANKS} blanks in a row: take them out")
-    return found
+    return settings
 
 
 def with_name(name: str, config: dict[str, str | None]) -> dict[str, str | None]:
-    """The configuration with the connector's name in it."""
+    """Return the configuration with the connector's name in it."""
     check_name(name, config)
     return {**config, "name": name}
 
 
 def check_name(name: str, config: Mapping[str, str | None]) -> None:
-    """Refuse a configuration that has another name in it."""
+    """Refuse a configuration with a different `name` in it."""
     included = config.get("name")
     if included is not None and included != name:
         raise bad_request(f"Connector name configuration ({included}) doesn't match connector name in the URL ({name})")
 
 
 def read_offsets(body: bytes) -> list[Offset]:
-    """The body of `PATCH /connectors/{name}/offsets`; of a partition that comes twice the last counts."""
+    """Read the body of `PATCH /connectors/{name}/offsets`.
+
+    The last entry counts if a partition comes twice.
+    """
     content = _read_object(body)
     _no_other_fields(content, ("offsets",))
     items = content.get("offsets")
@@ -117,7 +132,7 @@ def _read_object(body: bytes) -> dict[str, object]:
 
 
 def _refuse_constant(word: str) -> object:
-    """NaN and infinities, which Python would take, and JSON doesn't have."""
+    """Refuse NaN and infinities, which Python's parser takes and JSON does not have."""
     raise ValueError(f"{word} is no JSON")
 
 
@@ -129,12 +144,12 @@ def _finite(text: str) -> float:
 
 
 def _is_deep(content: object) -> bool:
-    """Whether something lies in more than `_DEEPEST` lists and objects."""
+    """Tell whether a value is nested in more than `_DEEPEST` lists and objects."""
     level = [content]
     for _ in range(_DEEPEST):
         inner: list[object] = []
-        for one in level:
-            inner += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        for item in level:
+            inner += item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
         level = inner
     return bool(level)
 

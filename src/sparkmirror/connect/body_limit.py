@@ -1,4 +1,4 @@
-"""Bodies of requests, read whole before anything is done with them, and no longer than they may be."""
+"""Request bodies, read whole before the application sees them, up to a limit."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LIMIT_BYTES = 1 << 20
-"""Of one body. A connector's configuration is one record, and Connect's producer sends none that is longer:
-`max.request.size`, 1,048,576 by default."""
+"""Longest body.
+
+A connector's configuration is one record, and Connect's producer sends none above `max.request.size`, 1,048,576 bytes
+by default.
+"""
 
 _DRAINED_BYTES = 16 * LIMIT_BYTES
-"""So much of a longer body is read and thrown away: who is answered while he still writes may not see the answer."""
+"""Bytes of a longer body that are read and thrown away.
+
+A client may miss an answer that is sent while the client still writes.
+"""
 
 
 class BodyLimit:
-    """An ASGI application around another, which gets each body in one piece; longer ones are refused with 413."""
+    """ASGI middleware that passes on each body in one piece.
+
+    A body above `LIMIT_BYTES` is refused with 413.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -31,7 +40,7 @@ class BodyLimit:
             await _refuse(send)
         elif body.complete:
             await self._app(scope, _once(body.content, receive), send)
-        # else: who asked has gone
+        # else: the client has closed the connection
 
 
 class _Body:
@@ -41,7 +50,7 @@ class _Body:
 
 
 async def _read(receive: Receive) -> _Body | None:
-    """The body, as far as it came; None if it is too long."""
+    """Return the body as far as it came, or None if it is too long."""
     body, size, parts = _Body(), 0, list[bytes]()
     while True:
         message = await receive()
@@ -59,7 +68,10 @@ async def _read(receive: Receive) -> _Body | None:
 
 
 def _once(body: bytes, receive: Receive) -> Receive:
-    """The body, and then what else comes of the connection."""
+    """Return a `receive` that gives the body once.
+
+    Later calls return the connection's own messages.
+    """
     given = False
 
     async def next_message() -> Message:

@@ -1,13 +1,14 @@
-"""The records of `config.storage.topic`, in Connect's own format, and what they add up to.
+"""Records of `config.storage.topic` in Connect's format, and the resulting state.
 
 Keys are `connector-NAME`, `task-NAME-N`, `commit-NAME` and `target-state-NAME`; values are JSON without a schema.
-A real worker's topic is read as it is, and a real worker reads ours. Other records of Connect's (session keys,
-fencing, restarts) are left alone.
+sparkmirror reads the topic of a real Connect worker, and a real worker reads the topic of sparkmirror. Other records of
+Connect (session keys, fencing, restarts) are left alone.
 
-A connector's place in the queue for its pair is the offset at which it was created. The topic is compacted, so that
-only a connector's last record is sure to be there: one that changes a connector says the place beside `properties`,
-where a real worker doesn't look; one without is a creation, or a real worker's, and its own offset is the place. So
-each process, also one that starts later, finds the same order.
+A connector's place in the queue for its pair of clusters is the offset of the record that created the connector. The
+topic is compacted, so that only a connector's last record is sure to be there. A record that changes a connector
+therefore states the place beside `properties`, where a real worker doesn't look. A record without a place is a
+creation, or a real worker's, and its own offset is the place. So each process, also a later one, derives the same
+order.
 """
 
 from __future__ import annotations
@@ -27,20 +28,23 @@ PLACE = "sparkmirror-place"
 
 @dataclass
 class ConfigState:
-    """What the records up to now say: the connectors, what each is asked to be, and their tasks' configurations."""
+    """Result of the records so far: connectors, target states, task configurations."""
 
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
     targets: dict[str, TargetState] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
-    """Of connectors in the order of their creation."""
+    """Place in the queue, by connector; an older connector has a lower place."""
     tasks: dict[str, list[dict[str, str]]] = field(default_factory=dict)
-    """By connector; one whose task records are incomplete has none."""
+    """Task configurations by connector.
+
+    A connector with incomplete task records is absent.
+    """
     log_levels: dict[str, str] = field(default_factory=dict)
-    """Of loggers, as they were set for the whole cluster."""
+    """Level by logger, as set for the whole cluster."""
     _uncommitted: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
 
     def take(self, key: bytes | None, value: bytes | None, offset: int) -> bool:
-        """Take in the record at `offset`; False if it says nothing about connectors, or can't be read."""
+        """Apply the record at `offset`; return False if it is unrelated or unreadable."""
         try:
             name = (key or b"").decode()
             content = None if value is None else json.loads(value)
@@ -49,7 +53,7 @@ class ConfigState:
             return False
 
     def _take(self, key: str, content: Mapping[str, object] | None, offset: int) -> bool:
-        # "connector-" also begins no other key; "restart-connector-…" and "tasks-fencing-…" begin otherwise.
+        # No other key of Connect begins with "connector-": "restart-connector-…", "tasks-fencing-…" begin otherwise.
         if key.startswith(TARGET_STATE):
             self._take_target(key.removeprefix(TARGET_STATE), content)
         elif key.startswith(CONNECTOR):
@@ -85,7 +89,10 @@ class ConfigState:
             self.targets[name] = TargetState(str(content.get("state.v2") or content["state"]))
 
     def _commit(self, name: str, count: int) -> None:
-        """Tasks count together, when the commit comes; compaction may have taken some of an older set."""
+        """Make the uncommitted task configurations count, all together.
+
+        An incomplete set, of which compaction has taken records, removes the connector's tasks.
+        """
         update = self._uncommitted.pop(name, {})
         if set(range(count)) <= set(update):
             self.tasks[name] = [update[number] for number in range(count)]
@@ -93,7 +100,7 @@ class ConfigState:
             self.tasks.pop(name, None)
 
     def specs(self) -> dict[str, ConnectorSpec]:
-        """All connectors that there shall be."""
+        """Return the wanted connectors, by name."""
         return {
             name: ConnectorSpec(
                 name, dict(config), self.targets.get(name, TargetState.STARTED), self.places.get(name, 0)
@@ -112,9 +119,10 @@ def _properties(content: Mapping[str, object]) -> dict[str, str]:
 def connector_records(
     name: str, config: Mapping[str, str], target: TargetState | None = None, place: int | None = None
 ) -> list[Record]:
-    """A connector's configuration, behind what it is asked to be, where that is said.
+    """Return the record of a connector's configuration, after its target state.
 
-    `place` is the one that it keeps; None: it has the last one, as a new connector has.
+    There is no record of a target state if `target` is None. `place` is the place in the queue that the connector
+    keeps; None gives the last place, as for a new connector.
     """
     stated = [] if target is None else target_records(name, target)
     kept = {} if place is None else {PLACE: place}
@@ -122,24 +130,30 @@ def connector_records(
 
 
 def removal_records(name: str) -> list[Record]:
-    """That a connector is to be no more."""
+    """Return the tombstones that delete a connector and its target state."""
     return [_record(CONNECTOR + name, None), _record(TARGET_STATE + name, None)]
 
 
 def target_records(name: str, target: TargetState) -> list[Record]:
-    """What a connector is asked to be; old workers, which know no STOPPED, take it for PAUSED (KIP-875)."""
+    """Return the record of a connector's target state.
+
+    Old workers, without STOPPED, read PAUSED in its place (KIP-875).
+    """
     known_to_all = TargetState.PAUSED if target is TargetState.STOPPED else target
     return [_record(TARGET_STATE + name, {"state": known_to_all.value, "state.v2": target.value})]
 
 
 def task_records(name: str, tasks: Sequence[Mapping[str, str]]) -> list[Record]:
-    """The configurations of all tasks of a connector, and the commit that makes them count."""
+    """Return the records of a connector's task configurations, and their commit.
+
+    The tasks count once the commit is read.
+    """
     records = [_record(f"{TASK}{name}-{number}", {"properties": dict(task)}) for number, task in enumerate(tasks)]
     return [*records, _record(COMMIT + name, {"tasks": len(tasks)})]
 
 
 def logger_records(levels: Iterable[tuple[str, str]]) -> list[Record]:
-    """Levels of loggers, for the whole cluster (KIP-976)."""
+    """Return the records of logger levels for the whole cluster (KIP-976)."""
     return [_record(LOGGER + name, {"level": level}) for name, level in levels]
 
 

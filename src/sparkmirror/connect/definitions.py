@@ -1,6 +1,6 @@
-"""What the three connectors can be configured with, as Connect 4.3.1 defines it: its `ConfigDef`s.
+"""Settings of the three connectors: the `ConfigDef`s of Connect 4.3.1.
 
-The order is Connect's own, as its answers have it. What a setting does here is said by `sparkmirror.config`.
+The order is the order of Connect's own answers. `sparkmirror.config` documents the effect of a setting in sparkmirror.
 Names, types, importances, defaults, groups and checks were read from the answers of a Connect 4.3.1 worker.
 """
 
@@ -21,7 +21,10 @@ from sparkmirror.config.settings import FLOW_SETTINGS, SECURITY_PROTOCOL, SSL_SE
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One setting. `default` is None if it has none; then it may be `required`."""
+    """Definition of one setting.
+
+    `default` is None for a setting without a default, which may be `required`.
+    """
 
     name: str
     type: str
@@ -35,11 +38,11 @@ class Definition:
 
     @property
     def secret(self) -> bool:
-        """Whether its value must not be shown."""
+        """True if the value must not be shown."""
         return self.type == "PASSWORD"
 
     def as_json(self) -> dict[str, object]:
-        """Connect's `ConfigKeyInfo`."""
+        """Return the setting as Connect's `ConfigKeyInfo`."""
         return {
             "name": self.name,
             "type": self.type,
@@ -56,7 +59,7 @@ class Definition:
 
 
 def _documentation() -> dict[str, str]:
-    """What each setting does here, or why it does nothing."""
+    """Return the effect of each setting in sparkmirror, or the reason for having none."""
     idle = {**known_keys.CONNECT, **known_keys.CONNECTOR, **known_keys.CONNECTOR_BASE}
     settings = (
         *(*FLOW_SETTINGS, *TOPIC_SYNC_SETTINGS, *GROUP_SETTINGS, *OFFSET_SYNC_SETTINGS, *HEARTBEAT_SETTINGS),
@@ -76,7 +79,11 @@ DOCUMENTATION = _documentation()
 
 
 def _table(text: str) -> tuple[Definition, ...]:
-    """Lines of name, type, importance, and `= default`, `-` for none or `!` for required; then group and so on."""
+    """Parse settings from lines: name, type, importance, default; then display.
+
+    The default is `= default`, `-` for none or `!` for required. The columns after `|`, if any, are group, order in the
+    group, width and display name.
+    """
     definitions = []
     for line in filter(None, map(str.strip, text.splitlines())):
         head, *shown = (part.strip() for part in line.split(" | "))
@@ -117,7 +124,7 @@ COMMON = _table(
     errors.log.include.messages BOOLEAN MEDIUM = false | Error Handling | 5 | SHORT | Log Error Details
 """.replace("{DELAY}", "Maximum Delay Between Retries for Errors")
 )
-"""Of every connector."""
+"""Settings of every connector."""
 
 SOURCE_CONNECTOR = _table("""
     topic.creation.groups LIST LOW = | Topic Creation | 1 | LONG | Topic Creation Groups
@@ -126,7 +133,7 @@ SOURCE_CONNECTOR = _table("""
     transaction.boundary.interval.ms LONG LOW - | Exactly Once Support | 4 | SHORT | Transaction boundary interval
     offsets.storage.topic STRING LOW - | offsets.topic | 1 | LONG | Offsets topic
 """)
-"""Of every source connector; Connect itself checks them, and no connector does."""
+"""Settings of every source connector; Connect checks these, and no connector does."""
 
 MIRROR = _table("""
     enabled BOOLEAN LOW = true
@@ -205,7 +212,7 @@ MIRROR = _table("""
     sasl.oauthbearer.expected.issuer STRING HIGH -
     sasl.oauthbearer.header.urlencode BOOLEAN LOW = false
 """)
-"""Of MirrorMaker 2's three connectors."""
+"""Settings that all three connectors of MirrorMaker 2 share."""
 
 OWN = {
     "MirrorSourceConnector": _table(
@@ -253,7 +260,7 @@ OWN = {
     heartbeats.topic.replication.factor SHORT LOW = 3
 """),
 }
-"""Of one connector each."""
+"""Settings of a single connector, by class name without package."""
 
 SECRETS = tuple(definition.name for definition in (*COMMON, *SOURCE_CONNECTOR, *MIRROR) if definition.secret)
-"""Names of settings whose values are secret, whatever stands before them."""
+"""Names of settings with secret values, without a prefix such as `producer.`."""

@@ -1,4 +1,7 @@
-"""What requests to the interface look like, in the words of OpenAPI, where the paths' own code reads it by itself."""
+"""OpenAPI schemas of request bodies and queries that the paths parse themselves.
+
+FastAPI can't derive these schemas from the paths' signatures.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ def _body(schema: Extra) -> Extra:
 
 
 SETTINGS = _body(_SETTINGS)
-"""A connector's configuration, or a part of it."""
+"""Body with a connector's configuration, or a part of it."""
 
 CREATION = _body(
     {
@@ -57,7 +60,7 @@ LEVEL = _body({"type": "object", "required": ["level"], "properties": {"level": 
 
 
 def query(**schemas: Extra) -> Extra:
-    """Parameters of the query, none of which is needed."""
+    """Describe optional parameters of the query."""
     return {"parameters": [{"name": name, "in": "query", "schema": schema} for name, schema in schemas.items()]}
 
 
@@ -80,4 +83,4 @@ ERRORS: dict[int | str, Extra] = {
     }
     for status, words in (("4XX", "The request is wrong"), ("5XX", "The server is, or its cluster"))
 }
-"""Connect's `ErrorMessage`, of each path."""
+"""Schema of Connect's `ErrorMessage`, for the error answers of each path."""

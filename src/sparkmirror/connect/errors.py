@@ -1,15 +1,18 @@
-"""What a request is refused with: Connect's `ErrorMessage`, and its HTTP status."""
+"""Refusals of REST requests: Connect's `ErrorMessage` and an HTTP status."""
 
 from __future__ import annotations
 
 STALE = (
     "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent config change)"
 )
-"""While nobody is known to work, or another does."""
+"""Message of a 409 if this process does not lead, or leads no longer."""
 
 
 class RestError(Exception):
-    """Answered as `{"error_code": status, "message": message}`; `message` never holds a secret."""
+    """Refused request, answered as `{"error_code": status, "message": message}`.
+
+    `message` never holds a secret.
+    """
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status

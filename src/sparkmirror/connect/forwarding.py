@@ -1,4 +1,4 @@
-"""Requests that only the process with the lease can answer, sent on to it."""
+"""Forwarding of requests to the leader, the process with the lease."""
 
 from __future__ import annotations
 
@@ -22,20 +22,26 @@ _ONLY_THERE = re.compile(
     r"(POST|PUT|PATCH|DELETE) /connectors(/.*)?|GET /connectors/[^/]+/offsets/?|PUT /admin/loggers/.*scope=cluster.*"
 )
 Answer = tuple[int, dict[bytes, str], bytes]
-"""Status, headers and body."""
+"""Status, headers and body of an answer."""
 
 _MARK = "x-sparkmirror-forwarded"
 _KEPT = ("authorization", "content-type", "accept")
 _TIMEOUT_S = 90.0
 """Connect's `DEFAULT_REST_REQUEST_TIMEOUT_MS`."""
 _PATIENCE_S = 30.0
-"""How long a request waits until it is clear who works, as a real worker's requests wait for a rebalance."""
+"""Longest wait of a request for a known leader.
+
+A real worker's requests wait for a rebalance in the same way.
+"""
 _POLL_S = 0.05
 NO_LEADER = "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
 
 
 class Forwarding:
-    """An ASGI application around another: answers by it where `leads`, else has the leader answer."""
+    """ASGI middleware that forwards requests to the leader unless `leads()` is True.
+
+    Requests that every process can answer are never forwarded.
+    """
 
     def __init__(
         self,
@@ -66,9 +72,10 @@ class Forwarding:
             await _refuse(STALE if forwarded else NO_LEADER, send)
 
     async def _from_leader(self, scope: Scope, body: bytes, *, forwarded: bool) -> Answer | None:
-        """What the leader answers; None if it is this process, or if none is found for too long.
+        """Return the leader's answer; None if this process leads or no leader is reached.
 
-        The one that is known may be gone, and another on its way; what was sent on once is not sent on again.
+        The known leader may be gone, and a new one on its way: the wait is `_PATIENCE_S` at most. A request is
+        forwarded once only, so that a `forwarded` request waits for this process to lead.
         """
         deadline = time.monotonic() + _PATIENCE_S
         while not self._leads() and time.monotonic() < deadline:
@@ -81,12 +88,12 @@ class Forwarding:
         return None
 
     def _ask(self, leader: str, scope: Scope, body: bytes) -> Answer | None:
-        """Its answer; None if nobody listens there."""
+        """Send the request to the leader; return None if the connection is refused."""
         headers = Headers(scope=scope)
         kept = {name: headers[name] for name in _KEPT if name in headers}
         path = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
         query = scope["query_string"].decode("latin-1")
-        request = urllib.request.Request(  # noqa: S310 - a URL that a process of ours wrote
+        request = urllib.request.Request(  # noqa: S310 - a URL that another sparkmirror process has written
             leader + path + (f"?{query}" if query else ""),
             data=body or None,
             headers={**kept, _MARK: "1"},
@@ -106,7 +113,10 @@ class Forwarding:
 
 
 def _opener(tls: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
-    """What asks the leader itself: proxies of the environment are for what is elsewhere."""
+    """Return an opener that asks the leader directly.
+
+    Proxies named in the environment are for servers outside of the group.
+    """
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls))
 
 
@@ -130,7 +140,7 @@ async def _body(receive: Receive) -> bytes:
 
 
 def _again(body: bytes) -> Receive:
-    """A body that was read, to be read again."""
+    """Return a `receive` that gives a body again that was read before."""
 
     async def receive() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}

@@ -1,7 +1,7 @@
-"""What the requests do: Connect's rules for connectors, over the storage topics and whoever runs the connectors.
+"""Connect's rules for connectors, over the storage topics and the worker.
 
-The one process with the lease works: it writes the topics, and gives its worker what there shall be. Every process
-answers what stands in the topics.
+The process with the lease leads: its herder alone writes the topics, and hands the wanted connectors to its worker.
+Every process answers reading requests from the topics.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sparkmirror.connect.errors import STALE, RestError, bad_request, conflict, 
 from sparkmirror.connect.java_maps import java_text
 from sparkmirror.connect.loadable import Loadable
 from sparkmirror.connect.masking import is_secret, masked, unmasked
-from sparkmirror.connect.model import ConnectorStatus, Offset, TargetState, TaskStatus, Worker
+from sparkmirror.connect.model import ConnectorRunner, ConnectorStatus, Offset, TargetState, TaskStatus
 from sparkmirror.connect.offset_checks import OffsetRefused, check_offsets
 from sparkmirror.connect.plugin_versions import ANY_VERSION, VersionRange
 from sparkmirror.connect.plugins import PACKAGE, find_class
@@ -48,11 +48,15 @@ _NOT_STOPPED = (
 
 
 class Herder:
-    """`start`, then answer; `close` at the end. `leads` says whether this process is the one that works."""
+    """Connect's herder: `start` it, ask it, and `close` it at the end.
+
+    `leads` tells whether this process has the lease. `url` is the address of this process. `resolve` puts in values of
+    config providers.
+    """
 
     def __init__(
         self,
-        worker: Worker,
+        worker: ConnectorRunner,
         configs: StorageTopic,
         statuses: StorageTopic,
         config_state: ConfigState,
@@ -78,11 +82,11 @@ class Herder:
         self._thread = threading.Thread(target=self._run, name="connect-herder", daemon=True)
 
     def start(self) -> None:
-        """Take up the work, or stand by, in the background."""
+        """Lead, or stand by to lead, in the background."""
         self._thread.start()
 
     def close(self) -> None:
-        """End, and let nobody look for this process; the worker is left as it is."""
+        """Stop, and retract this process's URL as the leader's; leave the worker alone."""
         self._closing.set()
         self._thread.join(5.0)
         if self._leading and self.leader_url == self._url:
@@ -93,26 +97,26 @@ class Herder:
 
     @property
     def leads(self) -> bool:
-        """Whether this process works, and its worker has been told of all connectors."""
+        """True if this process leads and its worker knows all connectors."""
         return self._leading and self._leads()
 
     @property
     def leader_url(self) -> str:
-        """Where the process is that works, as far as is known; nothing if that is unknown."""
+        """URL of the leader; empty if unknown."""
         return self._status_state.leader
 
     @property
     def trouble(self) -> str:
-        """Why requests can't be answered as they should at present; nothing if they can."""
+        """Reason why a storage topic can't be followed now; empty if all is well."""
         return self._configs.trouble or self._statuses.trouble
 
-    # What there is
+    # Reading
 
     def names(self) -> list[str]:
         return list(self._config_state.configs)
 
     def info(self, name: str) -> dict[str, object]:
-        """Connect's `ConnectorInfo`."""
+        """Return Connect's `ConnectorInfo` of a connector."""
         if name not in self._config_state.configs:
             raise not_found(f"Connector {name} not found")
         return self._info(name, self._config_state.configs[name])
@@ -123,7 +127,7 @@ class Herder:
         return masked(self._config_state.configs[name])
 
     def tasks(self, name: str) -> list[dict[str, object]]:
-        """Each task's id and configuration."""
+        """Return the id and the configuration of each task."""
         if name not in self._config_state.configs:
             raise not_found(f"Connector {name} not found")
         tasks = self._config_state.tasks.get(name, [])
@@ -132,14 +136,14 @@ class Herder:
         ]
 
     def status(self, name: str) -> ConnectorStatus:
-        found = self._own_status(name) if self.leads else self._status_state.status(name)
-        if found is None:
+        status = self._own_status(name) if self.leads else self._status_state.status(name)
+        if status is None:
             raise not_found(f"No status found for connector {name}")
-        return found
+        return status
 
     def task_status(self, name: str, task: int) -> TaskStatus:
         try:
-            return next(one for one in self.status(name).tasks if one.id == task)
+            return next(task_status for task_status in self.status(name).tasks if task_status.id == task)
         except (RestError, StopIteration):
             raise not_found(f"No status found for task {name}-{task}") from None
 
@@ -155,10 +159,10 @@ class Herder:
                 self._worker.reset_topics(name)
                 self._forget_topics(name)
 
-    # Changing it
+    # Changing
 
     def validate(self, config: Config) -> Validation:
-        """Check it; raises `RestError` for a class that is missing or unknown."""
+        """Check a configuration; raise `RestError` for a missing or unknown class."""
         stated = config.get("connector.class")
         if stated is None:
             shown = masked({key: value or "" for key, value in config.items()})
@@ -173,15 +177,18 @@ class Herder:
         return validate(resolved, config, self._loadable)
 
     def create(self, name: str, config: Config, initial: TargetState | None) -> dict[str, object]:
-        """A new connector."""
+        """Create a connector; return its `ConnectorInfo`."""
         return self._put(name, config, initial, replace=False)[1]
 
     def put(self, name: str, config: Config) -> tuple[bool, dict[str, object]]:
-        """A connector's whole configuration; and whether it is new."""
+        """Set a connector's whole configuration.
+
+        Returns True for a new connector, and Connect's `ConnectorInfo`.
+        """
         return self._put(name, config, None, replace=True)
 
     def patch(self, name: str, changes: Config) -> dict[str, object]:
-        """Some of a connector's settings; null takes one out."""
+        """Set some of a connector's settings; null removes a setting."""
         with self._writing:
             stored = self._config_state.configs.get(name)
             if stored is None:
@@ -198,7 +205,10 @@ class Herder:
             self._write(removal_records(name))
 
     def set_target(self, name: str, target: TargetState) -> None:
-        """Pause, resume or stop it. Who was stopped has given its place up: others may be at its work by now."""
+        """Pause, resume or stop a connector.
+
+        A connector that resumes after a stop goes last in the queue: another connector may have taken over its work.
+        """
         with self._writing:
             self._must_be_known(name, "Unknown connector {}")
             stopping, stopped = target is TargetState.STOPPED, self._config_state.targets[name] is TargetState.STOPPED
@@ -207,7 +217,7 @@ class Herder:
             self._write([*tasks, *anew, *target_records(name, target)])
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
-        """Start it again; returns what is being restarted."""
+        """Restart a connector; return its status with RESTARTING for the restarted parts."""
         self._must_be_known(name, "Unknown connector: {}")
         before = self._own_status(name)
         if before is None:
@@ -218,14 +228,14 @@ class Herder:
             return "RESTARTING" if concerned and (not only_failed or now == "FAILED") else now
 
         tasks = tuple(
-            TaskStatus(one.id, state(one.state, include_tasks), one.worker_id, one.trace) for one in before.tasks
+            TaskStatus(task.id, state(task.state, include_tasks), task.worker_id, task.trace) for task in before.tasks
         )
         return ConnectorStatus(name, state(before.state, True), before.worker_id, before.trace, tasks)
 
     def restart_task(self, name: str, task: int) -> None:
         self._must_be_known(name, "Unknown connector: {}")
         status = self._own_status(name)
-        if status is None or task not in (one.id for one in status.tasks):
+        if status is None or task not in (task_status.id for task_status in status.tasks):
             raise not_found(f"Unknown task: {name}-{task}")
         self._worker.restart_task(name, task)
 
@@ -234,7 +244,7 @@ class Herder:
         return self._worker.offsets(name)
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
-        """Set how far a stopped connector is; what was done."""
+        """Set the offsets of a stopped connector; return a sentence about the result."""
         with self._writing:
             class_name = self._stopped_class(name)
             try:
@@ -247,7 +257,7 @@ class Herder:
                 raise bad_request(str(error)) from None
 
     def delete_offsets(self, name: str) -> str:
-        """Forget how far a stopped connector is; what was done."""
+        """Delete the offsets of a stopped connector; return a sentence about the result."""
         with self._writing:
             self._stopped_class(name)
             try:
@@ -259,17 +269,20 @@ class Herder:
         """Set a logger's level in every process."""
         self._append(logger_records([(name, level)]))
 
-    # How it is done
+    # Internals
 
     def _stopped_class(self, name: str) -> str:
-        """The class of a connector whose offsets may be changed."""
+        """Return the class of a stopped connector; refuse the request if it isn't stopped."""
         self._must_be_known(name, "Connector {} not found")
         if self._config_state.targets[name] is not TargetState.STOPPED or self._config_state.tasks.get(name):
             raise bad_request(_NOT_STOPPED.format(name))
         return find_class(self._config_state.configs[name].get("connector.class", "")) or ""
 
     def _resolved(self, key: str, value: str | None) -> str | None:
-        """A value to be checked, from its config provider: but no secret, and nothing that a message would repeat."""
+        """Return the value to check, with values of config providers put in.
+
+        Secrets stay references, and so do plug-in versions, which a message would repeat.
+        """
         return value if value is None or is_secret(key) or key.endswith("plugin.version") else self._resolve(value)
 
     def _must_be_known(self, name: str, message: str) -> None:
@@ -299,9 +312,9 @@ class Herder:
             if known and not replace:
                 raise conflict(f"Connector {name} already exists")
             settings = {key: value for key, value in meant.items() if value is not None}
-            # What it answers is of before its tasks are known, as Connect's answer is.
+            # The answer is made before the worker knows the tasks, as Connect's answer is.
             answer = self._info(name, settings)
-            # Who could not run had nothing to lose, and must not take what another is at by now.
+            # A connector that could not run goes last in the queue: another may have taken over its work by now.
             place = self._config_state.places[name] if known and not self._is_unfit(name) else None
             self._write(connector_records(name, settings, initial, place))
             return not known, answer
@@ -318,7 +331,7 @@ class Herder:
     def _is_unfit(self, name: str) -> bool:
         try:
             return self._worker.is_unfit(name)
-        except KeyError:  # it was not told of it yet
+        except KeyError:  # the worker does not know the connector yet
             return False
 
     def _own_status(self, name: str) -> ConnectorStatus | None:
@@ -328,8 +341,8 @@ class Herder:
             return None
 
     def _write(self, records: list[tuple[bytes, bytes | None]]) -> None:
-        """Write to the configurations, and let the worker and the other topic follow."""
-        if not self.leads:  # since the request came
+        """Append to the configuration topic, then update the worker and the status topic."""
+        if not self.leads:  # the lease may be lost since the request came
             raise conflict(STALE)
         self._append(records)
         self._worker.apply(self._config_state.specs())
@@ -353,7 +366,10 @@ class Herder:
                 raise RestError(500, f"Failed to write to status topic ({error})") from error
 
     def _publish(self) -> None:
-        """Write what the worker says of itself, where it is not what the topics say; only the leader does."""
+        """Write the worker's states and tasks that differ from the topics.
+
+        Only the leader calls this.
+        """
         with self._writing:
             specs = self._config_state.specs()
             wanted = {name: status for name in specs if (status := self._own_status(name)) is not None}
@@ -364,7 +380,7 @@ class Herder:
                         self._configs.append(task_records(name, tasks))
                 records = status_records(self._status_state, wanted, 1)
                 for name in {*wanted, *self._status_state.used}:
-                    # What it has written to before this process came is in the topic, and stays there until a reset.
+                    # Topics that an earlier leader has recorded stay in the topic until a reset.
                     known = self._status_state.used.get(name, set())
                     used = known | self._worker.topics(name) if name in wanted else set()
                     records += topic_records(self._status_state, name, used)
@@ -372,7 +388,7 @@ class Herder:
                     records.append(leader_record(self._url))
                 if records:
                     self._statuses.append(records)
-            except KeyError:  # it was removed in between
+            except KeyError:  # the connector was removed in between
                 return
             except (ConnectionError, SparkMirrorError) as error:
                 log.warning("%s", error, extra=Event.STATUS_NOT_WRITTEN.extra)

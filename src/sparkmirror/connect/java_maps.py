@@ -1,17 +1,20 @@
-"""How Java prints a `HashMap`: what Connect's messages show of partitions, offsets and configurations."""
+"""Text of Java's `HashMap`.
+
+Connect's messages print partitions, offsets and configurations so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 _CAPACITY = 16
-"""Buckets of a new `HashMap`; it doubles when three quarters are taken."""
+"""Buckets of a new `HashMap`; the number doubles when three quarters are taken."""
 
 
 def java_text(value: object, *, copied: bool = False) -> str:
-    """`String.valueOf` of what JSON can hold, maps in the order of their buckets.
+    """Return `String.valueOf` of a JSON value, with maps in the order of buckets.
 
-    A map that was `copied` from another has as few buckets as it needs.
+    A map that Java `copied` from another map has as few buckets as its size needs.
     """
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -30,7 +33,7 @@ def _bucket_order(keys: Mapping[str, object], capacity: int) -> list[str]:
 
 
 def _hash(text: str) -> int:
-    """`String.hashCode`, spread as `HashMap` spreads it."""
+    """Return `String.hashCode`, spread as `HashMap` spreads hash codes."""
     code = 0
     for unit in memoryview(text.encode("utf-16-le")).cast("H"):
         code = (31 * code + unit) & 0xFFFFFFFF

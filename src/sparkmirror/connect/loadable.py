@@ -1,9 +1,10 @@
-"""What connectors may have loaded into this process: what the worker's own file allows, and nothing else.
+"""Classes and config providers of the worker's file, which connectors may load.
 
-Who may put a connector is not who runs the server. Importing a Python module runs it, and a config provider reads files
-and variables of the server (CVE-2024-31141), so that both are the file's to allow: `sparkmirror.classes` and
-`config.providers`. A token that is read from a file is sent to brokers of the connector's choice, so that a connector
-names no such file (CVE-2025-27817, for which Kafka 4.0 reads only what a system property lists).
+The client that puts a connector is not the operator who runs the server. Importing a Python module runs its code, and a
+config provider reads files and variables of the server (CVE-2024-31141). So the worker's file alone allows both, in
+`sparkmirror.classes` and `config.providers`. A token that is read from a file is sent to brokers of the connector's
+choice, so that a connector must not name such a file (CVE-2025-27817, for which Kafka 4.0 reads only the files that a
+system property lists).
 """
 
 from __future__ import annotations
@@ -33,20 +34,23 @@ _URL_KEY = re.compile(r"(.*\.)?sasl\.oauthbearer\.(token|jwks)\.endpoint\.url")
 _JAAS_KEY = re.compile(r"(.*\.)?sasl\.jaas\.config")
 _FILE_OPTION = re.compile(r"oauth\.(access\.token|refresh\.token|client\.assertion)\.location")
 _CLASS_KEY = re.compile(r"(.*\.)?(class|classes|metric\.reporters)")
-"""Where Kafka's clients and Connect take classes."""
+"""Keys whose values Kafka's clients and Connect load as classes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loadable:
-    """The worker's file, as far as it allows something."""
+    """Permissions of the worker's file."""
 
     classes: frozenset[str] = frozenset()
-    """Python classes, `module:Class`."""
+    """Allowed Python classes, `module:Class`."""
     providers: Mapping[str, str] = field(default_factory=dict)
-    """`config.providers` and the keys that begin so."""
+    """Values of `config.providers` and of the keys with that prefix."""
 
     def refusal(self, key: str, value: str) -> str:
-        """Why a connector may not have this, without the value; nothing if it may."""
+        """Return the reason against a connector's setting; empty if allowed.
+
+        The reason does not contain the value.
+        """
         if key == PROVIDERS_KEY or key.startswith(FAMILY):
             return self._refused_provider(key, value)
         if _reads_token(key, value):
@@ -55,18 +59,21 @@ class Loadable:
         return _NOT_LISTED if refused else ""
 
     def resolved(self, value: str) -> str:
-        """The value with what the worker's config providers have now. Raises `ConfigError` if these are wrong."""
+        """Return the value with references resolved by the worker's config providers.
+
+        Raises `ConfigError` if the providers are declared wrongly. An unresolvable value is returned as it is.
+        """
         declared = declared_providers(Entry(key, text, "") for key, text in self.providers.items())
         try:
             return resolve(value, declared)
         except ValueError:
-            return value  # the flow can't be read then, and says why
+            return value  # reading the flow fails later, with the reason
 
     def check(self, flow: FlowConfig) -> None:
-        """Raise `ConfigError` for a class that may not be loaded, also where a reference stands for it."""
+        """Raise `ConfigError` for a forbidden class, named directly or by a reference."""
         for key, name in _classes_of(flow):
             if self._refuses(name):
-                raise ConfigError(f"{name}: {_NOT_LISTED}", where=f"flow {flow.name}", key=key)
+                raise ConfigError(f"{name}: {_NOT_LISTED}", origin=f"flow {flow.name}", key=key)
 
     def _refuses(self, name: str) -> bool:
         return is_python_class(name) and name not in self.classes
@@ -78,7 +85,10 @@ class Loadable:
 
 
 def read_loadable(settings: Mapping[str, Entry]) -> Loadable:
-    """What a worker's file allows. Raises `ConfigError` for what is no Python class."""
+    """Return the permissions of a worker's file.
+
+    Raises `ConfigError` for an entry of `sparkmirror.classes` that is no Python class.
+    """
     stated = settings.get(CLASSES_KEY)
     names = _items(stated.value) if stated else []
     for name in names:
@@ -89,7 +99,7 @@ def read_loadable(settings: Mapping[str, Entry]) -> Loadable:
 
 
 def _classes_of(flow: FlowConfig) -> Iterator[tuple[str, str]]:
-    """The keys that Python classes are loaded for, and what they say."""
+    """Yield the keys for which Python classes are loaded, with their values."""
     yield "replication.policy.class", flow.replication_policy_class
     yield "topic.filter.class", flow.topic_filter_class
     yield "group.filter.class", flow.group.group_filter_class
@@ -104,7 +114,7 @@ def _reads_token(key: str, value: str) -> bool:
     try:
         return any(map(_FILE_OPTION.fullmatch, parse_jaas(value).options))
     except ValueError:
-        return False  # nobody signs in with that
+        return False  # no client can sign in with an unreadable JAAS line
 
 
 def _items(value: str) -> list[str]:

@@ -13,32 +13,38 @@ ROOT = "root"
 
 
 class Loggers:
-    """Reads and sets levels, and remembers when; takes effect at once."""
+    """Levels of the loggers of this process, and the times of their changes.
+
+    A change takes effect at once.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._modified_ms: dict[str, int] = {}
 
     def all(self) -> dict[str, dict[str, object]]:
-        """Those that are there, and the root, with the level that holds for each."""
+        """Return the effective levels of all existing loggers and the root."""
         return {name: self._described(name) for name in sorted({ROOT, *_known()})}
 
     def one(self, name: str) -> dict[str, object] | None:
-        """Its level, or that of its nearest parent that has one; None if there is no such logger."""
+        """Return the effective level of a logger; None if the logger does not exist.
+
+        The effective level is the logger's own, or that of its nearest parent with a level.
+        """
         return self._described(name) if name == ROOT or name in _known() else None
 
     def set(self, name: str, level: str) -> list[str]:
-        """Set the level of a logger and of all below it; returns which were concerned."""
+        """Set the level of a logger and of all below; return their names."""
         number = LEVELS[level.upper()]
         with self._lock:
             if name == ROOT:
                 concerned = sorted({ROOT, *_known()})
             else:
-                concerned = sorted({name, *(known for known in _known() if known.startswith(name))})
-            for one in concerned:
-                if _get(one).getEffectiveLevel() != number or not _own_level(one):
-                    _get(one).setLevel(number)
-                    self._modified_ms[one] = int(time.time() * 1000)
+                concerned = sorted({name, *(existing for existing in _known() if existing.startswith(name))})
+            for logger_name in concerned:
+                if _get(logger_name).getEffectiveLevel() != number or not _own_level(logger_name):
+                    _get(logger_name).setLevel(number)
+                    self._modified_ms[logger_name] = int(time.time() * 1000)
             return concerned
 
     def _described(self, name: str) -> dict[str, object]:
@@ -47,7 +53,9 @@ class Loggers:
 
 
 def _known() -> list[str]:
-    return [name for name, one in list(logging.root.manager.loggerDict.items()) if isinstance(one, logging.Logger)]
+    return [
+        name for name, logger in list(logging.root.manager.loggerDict.items()) if isinstance(logger, logging.Logger)
+    ]
 
 
 def _get(name: str) -> logging.Logger:

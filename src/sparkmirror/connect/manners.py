@@ -1,4 +1,7 @@
-"""HTTP as Connect's server speaks it, around the application: slashes, HEAD, OPTIONS, media types, other origins."""
+"""HTTP middleware that behaves as Connect's server.
+
+The middleware handles slashes, HEAD, OPTIONS, media types and cross-origin headers.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,17 @@ _TAKEN = (_JSON, "application/*", "*/*")
 
 @dataclass(frozen=True, slots=True)
 class CrossOrigin:
-    """`access.control.allow.origin` and `.methods`; no origins: nothing is said."""
+    """Values of `access.control.allow.origin` and `access.control.allow.methods`.
+
+    Without origins no header is added.
+    """
 
     origins: tuple[str, ...] = ()
     methods: tuple[str, ...] = ("GET", "POST", "HEAD")
-    """What Connect allows if nothing is set."""
+    """Methods that Connect allows if none are set."""
 
     def headers(self, origin: str | None, *, preflight: bool) -> dict[str, str]:
-        """What is added to an answer to a request from `origin`."""
+        """Return the headers to add to an answer to a request from `origin`."""
         if not origin or not ({origin, "*"} & set(self.origins)):
             return {}
         allowed = {"access-control-allow-origin": origin, "access-control-allow-credentials": "true", "vary": "Origin"}
@@ -35,7 +41,10 @@ class CrossOrigin:
 
 
 class Manners:
-    """An ASGI application around another; `routes` are its, to know a path's methods. It gets the path encoded."""
+    """ASGI middleware that passes on requests with an encoded path.
+
+    `routes` are the routes of `app`, which tell the methods of a path.
+    """
 
     def __init__(
         self,
@@ -67,15 +76,15 @@ class Manners:
             await self._app(scope, receive, answer_with)
 
     def _methods(self, scope: Scope) -> list[str]:
-        """The methods that the path has."""
-        found: list[str] = []
+        """Return the methods of the path."""
+        methods: list[str] = []
         for route in self._routes:
             if route.matches(scope)[0] is not Match.NONE:
-                found += sorted(getattr(route, "methods", None) or ())
-        return found
+                methods += sorted(getattr(route, "methods", None) or ())
+        return methods
 
     def _decorated(self, send: Send, headers: Headers, method: str) -> Send:
-        """Add the headers that each answer has."""
+        """Return a `send` that adds the headers common to all answers."""
         preflight = method == "OPTIONS" and "access-control-request-method" in headers
         added = [*self._headers, *self._cross_origin.headers(headers.get("origin"), preflight=preflight).items()]
 
@@ -91,13 +100,16 @@ class Manners:
 
 
 def _encoded_path(scope: Scope) -> str:
-    """The path as it was sent, but each part encoded in the same way: `%2F` is in a name and separates nothing."""
+    """Return the path as sent, with each part encoded in the same way.
+
+    `%2F` is part of a name, and separates no parts.
+    """
     sent = scope.get("raw_path", quote(scope["path"]).encode()).decode("latin-1")
     return "/".join(quote(unquote(part), safe="") for part in sent.rstrip("/").split("/")) or "/"
 
 
 def _refused(method: str, methods: Sequence[str], headers: Headers) -> tuple[int, str] | None:
-    """Why a request is none of ours: its path, its method, or its media types."""
+    """Return status and message for a wrong path, method or media type; else None."""
     if not methods:
         return 404, "HTTP 404 Not Found"
     if method not in methods:

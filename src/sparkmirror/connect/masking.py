@@ -1,7 +1,7 @@
-"""Secrets in connectors' configurations: they never reach an answer of the REST interface.
+"""Masking of secrets in connectors' configurations.
 
-A provider reference (`${file:/path:key}`) is no secret and is shown; a literal one is shown as `[hidden]`. Who sends
-back what was shown keeps what is stored.
+No secret ever reaches an answer. A reference to a config provider (`${file:/path:key}`) is no secret and is shown; a
+literal secret is shown as `[hidden]`. A client that sends `[hidden]` back keeps the stored value.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ _SECRET_WORD = re.compile(
 _JAAS_VALUE = rf"""(?:"[^"\\\s]*"|'[^'\\\s]*'|[A-Za-z_][\w.-]*|{REFERENCE.pattern})(?=[\s;]|\Z)"""
 _JAAS_OPTION = rf"\s+([\w.]+)\s*=\s*({_JAAS_VALUE})"
 _JAAS_LINE = re.compile(rf"\s*[\w.$]+\s+(?:{'|'.join(FLAGS)})(?P<options>(?:{_JAAS_OPTION})*)\s*;\s*", re.IGNORECASE)
-"""One login module with plain options. A JAAS parser would pass over comments and repeated options, which may be
-secrets too: what is not wholly understood is not shown."""
+"""One login module with plain options.
+
+A JAAS parser would skip comments and repeated options, which may hold secrets too. So a line is shown only if this
+pattern matches it as a whole.
+"""
 _JAAS_OPEN = (
     "username",
     "serviceName",
@@ -33,23 +36,23 @@ _JAAS_OPEN = (
     "awsRoleSessionName",
     "awsStsRegion",
 )
-"""Options of a JAAS line that say who we are and not how we prove it."""
+"""Options of a JAAS line that identify the client and hold no secret."""
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of `key` must not be shown, whatever client it is for."""
+    """Tell whether the value of `key` must not be shown, with or without a prefix."""
     return any(key == name or key.endswith("." + name) for name in SECRETS) or bool(_SECRET_WORD.search(key))
 
 
 def masked(config: Mapping[str, str]) -> dict[str, str]:
-    """The configuration as it may be shown."""
+    """Return the configuration with `[hidden]` in place of secrets."""
     return {key: _masked_value(key, value) if is_secret(key) else value for key, value in config.items()}
 
 
 def unmasked(config: Mapping[str, str | None], stored: Mapping[str, str]) -> dict[str, str | None]:
-    """The configuration as it is meant: where it says `[hidden]`, what is stored.
+    """Return the configuration with stored values in place of `[hidden]`.
 
-    Raises ValueError where nothing is stored for it.
+    Raises `ValueError` if no value is stored for such a key.
     """
     meant = dict(config)
     for key, value in config.items():

@@ -1,4 +1,4 @@
-"""What the REST interface knows of connectors, and what it asks of whoever runs them."""
+"""Connectors as the REST interface knows them, and the protocol of their runner."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,11 +6,14 @@ from enum import StrEnum
 from typing import Protocol
 
 Offset = tuple[Mapping[str, object], Mapping[str, object] | None]
-"""A source partition and its source offset, as a connector defines them; an offset of None is to be removed."""
+"""Source partition and source offset in a connector's own format.
+
+An offset of None removes the stored offset.
+"""
 
 
 class TargetState(StrEnum):
-    """What a connector is asked to be: Connect's values, as they stand in its configuration topic."""
+    """Wanted state of a connector, with Connect's values from its configuration topic."""
 
     STARTED = "STARTED"
     PAUSED = "PAUSED"
@@ -19,18 +22,27 @@ class TargetState(StrEnum):
 
 @dataclass(frozen=True)
 class ConnectorSpec:
-    """One connector that there shall be. `config` has secrets and provider references as they were given."""
+    """Wanted connector.
+
+    `config` has secrets and provider references as the client gave them.
+    """
 
     name: str
     config: Mapping[str, str]
     target_state: TargetState
     place: int = 0
-    """The lower it is, the longer it has been there: of two for the same work the lower one has it."""
+    """Place in the queue; an older connector has a lower place.
+
+    The connector with the lowest place has the work that several connectors ask for.
+    """
 
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """One task: `state` is one of RUNNING, PAUSED, FAILED, UNASSIGNED and RESTARTING, `trace` says why it failed."""
+    """Status of one task.
+
+    `state` is RUNNING, PAUSED, FAILED, UNASSIGNED or RESTARTING; `trace` is the reason of a failure.
+    """
 
     id: int
     state: str
@@ -40,7 +52,10 @@ class TaskStatus:
 
 @dataclass(frozen=True)
 class ConnectorStatus:
-    """A connector and its tasks: `state` is one of RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED and RESTARTING."""
+    """Status of a connector and its tasks.
+
+    `state` is RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED or RESTARTING.
+    """
 
     name: str
     state: str
@@ -50,44 +65,57 @@ class ConnectorStatus:
     type: str = "source"
 
 
-class Worker(Protocol):
-    """Whoever runs connectors. A name that was never applied is a KeyError; `name` is a connector's everywhere.
+class ConnectorRunner(Protocol):
+    """Protocol of the worker that runs connectors.
 
-    Its methods are called from the threads of the HTTP server, several at once.
+    `name` is a connector's name everywhere; a name that was never applied raises KeyError. The threads of the HTTP
+    server call the methods, several at once.
     """
 
     worker_id: str
-    """`host:port` of this worker's interface, as other workers and people reach it."""
+    """Address `host:port` of this worker's REST interface for workers and clients."""
 
     def apply(self, connectors: Mapping[str, ConnectorSpec]) -> None:
-        """Take the whole of what there shall be, after each change. Returns soon, whatever it starts or stops."""
+        """Replace the set of wanted connectors; called after each change.
+
+        Returns soon: connectors start and stop in the background.
+        """
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
-        """Start the connector again, and its tasks if told to; only what has failed if told to."""
+        """Restart the connector.
+
+        `include_tasks` restarts its tasks, too; `only_failed` restarts only failed parts.
+        """
 
     def restart_task(self, name: str, task: int) -> None:
-        """Start one task again."""
+        """Restart one task."""
 
     def is_unfit(self, name: str) -> bool:
-        """Whether the connector can't be run as it is configured, whoever else is there."""
+        """Tell whether the connector's own configuration prevents its run."""
 
     def status(self, name: str) -> ConnectorStatus:
-        """How the connector and its tasks are."""
+        """Return the status of the connector and its tasks."""
 
     def task_configs(self, name: str) -> list[Mapping[str, str]]:
-        """The configuration of each task, by its number."""
+        """Return the configuration of each task, in the order of task numbers."""
 
     def topics(self, name: str) -> set[str]:
-        """The topics at the target that the connector has written to since they were reset."""
+        """Return the target topics that the connector has written to since the reset."""
 
     def reset_topics(self, name: str) -> None:
-        """Forget the topics that the connector has written to."""
+        """Forget the target topics that the connector has written to."""
 
     def offsets(self, name: str) -> list[Offset]:
-        """How far the connector is, by source partition."""
+        """Return the connector's offset of each source partition."""
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
-        """Set how far a stopped connector is; what was done, in a sentence. ValueError: what can't be set, and why."""
+        """Set offsets of a stopped connector; return a sentence about the result.
+
+        Raises `ValueError` with the reason for an offset that can't be set.
+        """
 
     def delete_offsets(self, name: str) -> str:
-        """Forget how far a stopped connector is; what was done, in a sentence. ValueError: why that can't be."""
+        """Delete the offsets of a stopped connector; return a sentence about the result.
+
+        Raises `ValueError` with the reason if the offsets can't be deleted.
+        """

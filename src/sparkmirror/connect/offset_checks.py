@@ -1,4 +1,4 @@
-"""What may be written to a connector's offsets (KIP-875), as MirrorMaker 2's connectors check it, word for word."""
+"""Checks of altered offsets (KIP-875), in the words of MirrorMaker 2's connectors."""
 
 from __future__ import annotations
 
@@ -16,17 +16,21 @@ _STRINGS = {
     "MirrorCheckpointConnector": ("group", "topic"),
     "MirrorHeartbeatConnector": ("sourceClusterAlias", "targetClusterAlias"),
 }
-"""Keys of a source partition that are text."""
+"""Keys of a source partition with text values, by connector."""
 
 
 class OffsetRefused(ValueError):
-    """The request is not what the connector's offsets look like; nothing was changed."""
+    """Refused alteration: an entry does not have the connector's format of offsets.
+
+    Nothing was changed.
+    """
 
 
 def check_offsets(connector: str, offsets: Sequence[Offset]) -> None:
-    """Raise `OffsetRefused` for the first that is wrong; `connector` is the class without its package.
+    """Raise `OffsetRefused` for the first wrong entry.
 
-    Without an offset any partition will do: so garbage can be removed.
+    `connector` is the class name without its package. An entry without an offset may have any partition, so that
+    garbage can be removed.
     """
     for partition, offset in offsets:
         if offset is None:
@@ -68,11 +72,11 @@ def _wrong_part(partition: Mapping[str, object], key: str, why: str) -> OffsetRe
 
 
 def _check_offset(partition: Mapping[str, object], offset: Mapping[str, object], *, only_zero: bool) -> None:
-    where = f"Source offset {java_text(offset)} for source partition {java_text(partition)}"
+    subject = f"Source offset {java_text(offset)} for source partition {java_text(partition)}"
     if "offset" not in offset:
-        raise OffsetRefused(f"{where} is missing the 'offset' key, which is required")
+        raise OffsetRefused(f"{subject} is missing the 'offset' key, which is required")
     number = offset["offset"]
-    invalid = f"{where} has an invalid value {java_text(number)} for the 'offset' key"
+    invalid = f"{subject} has an invalid value {java_text(number)} for the 'offset' key"
     if not _is_integer(number) or number > _LONG_MAX:
         raise OffsetRefused(f"{invalid}, which must be an integer")
     if only_zero and number != 0:
@@ -82,5 +86,8 @@ def _check_offset(partition: Mapping[str, object], offset: Mapping[str, object],
 
 
 def _is_integer(value: object) -> TypeIs[int]:
-    """Whether JSON had a whole number there; Python takes true for one."""
+    """Tell whether a JSON value is a whole number.
+
+    Python's `int` includes true and false.
+    """
     return isinstance(value, int) and not isinstance(value, bool)

@@ -1,6 +1,6 @@
-"""The offsets of connectors where Kafka Connect keeps them: its own topic, its own keys (`mm2.md` 2.2).
+"""Connectors' offsets in Kafka Connect's own topic and format (`mm2.md` 2.2).
 
-A real MirrorMaker 2 finds there where we ended, and we what it has stored.
+So a real MirrorMaker 2 goes on behind sparkmirror's offsets, and sparkmirror reads the offsets of MirrorMaker 2.
 """
 
 from __future__ import annotations
@@ -14,25 +14,31 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.connect.model import Offset
-from sparkmirror.formats.connect import Role
-from sparkmirror.offsets.connect_offsets import java_partition, offsets_topics
-from sparkmirror.offsets.stored_offsets import stored_entries
+from sparkmirror.formats.connect import ConnectorRole
+from sparkmirror.mm2.connect_offsets import java_partition, offsets_topics
+from sparkmirror.mm2.stored_offsets import stored_entries
 
-_ORDER: Mapping[Role, tuple[str, ...]] = {
-    Role.SOURCE: ("cluster", "partition", "topic"),
-    Role.CHECKPOINT: ("partition", "topic", "group"),
-    Role.HEARTBEAT: ("sourceClusterAlias", "targetClusterAlias"),
+_ORDER: Mapping[ConnectorRole, tuple[str, ...]] = {
+    ConnectorRole.SOURCE: ("cluster", "partition", "topic"),
+    ConnectorRole.CHECKPOINT: ("partition", "topic", "group"),
+    ConnectorRole.HEARTBEAT: ("sourceClusterAlias", "targetClusterAlias"),
 }
-"""Keys are found by their bytes, so that the order counts."""
+"""Order of a source partition's keys.
+
+Connect looks records up by the bytes of their keys, so that the order counts.
+"""
 
 _CONNECT_TIMEOUT_S = 15.0
 _UNKNOWN_TOPIC = 3
 
 
 class OffsetStore:
-    """Of one connector of a flow. A context manager; blocking; raises `ConnectionError`s and `ClusterUnreachable`."""
+    """Stored offsets of one connector of a flow, as a context manager.
 
-    def __init__(self, flow: FlowConfig, connector: str, role: Role) -> None:
+    Methods block, and raise `ConnectionError` and `ClusterUnreachable`.
+    """
+
+    def __init__(self, flow: FlowConfig, connector: str, role: ConnectorRole) -> None:
         self._flow = flow
         self._connector = connector
         self._role = role
@@ -46,24 +52,27 @@ class OffsetStore:
         self._client.close()
 
     def read(self) -> list[Offset]:
-        """What is stored, in the order of its keys."""
+        """Return the stored offsets in the order of their keys."""
         topic = self._client.metadata([self._topic])[self._topic]
         if topic.error == _UNKNOWN_TOPIC:
             return []
-        found: dict[bytes, Offset] = {}
+        offsets: dict[bytes, Offset] = {}
         for key, value, _ in stored_entries(self._client, topic):
             partition = self._partition(key)
             if key is None or partition is None:
                 continue
             offset = _parsed(value)
             if isinstance(offset, dict):
-                found[key] = partition, offset
+                offsets[key] = partition, offset
             else:
-                found.pop(key, None)
-        return [found[key] for key in sorted(found)]
+                offsets.pop(key, None)
+        return [offsets[key] for key in sorted(offsets)]
 
     def write(self, offsets: Iterable[Offset]) -> None:
-        """Store these, or remove those that are None; the topic is created first if need be."""
+        """Store offsets, and remove the offsets given as None.
+
+        A missing topic is created first.
+        """
         self._create()
         log = TopicLog(self._client, self._topic)
         records: dict[int, list[tuple[bytes, bytes | None]]] = defaultdict(list)

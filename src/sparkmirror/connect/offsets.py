@@ -1,4 +1,4 @@
-"""The offsets of one connector: read, altered and reset (KIP-875), and what that means for a copy that is exact."""
+"""Offsets of one connector: read, altered and reset (KIP-875), in an exact copy."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from sparkmirror.connect.model import Offset
 from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.formats.connect import Role
-from sparkmirror.sync.altered_offsets import AlteredOffsets, NotAltered
+from sparkmirror.formats.connect import ConnectorRole
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.takeover.altered_offsets import AlteredOffsets, NotAltered
 from sparkmirror.wire.topic_partition import TopicPartition
 
 SETTLED_S = 30.0
-"""How long a connector that was stopped may take to have ended, and then the flow's lease to be got."""
+"""Longest wait for a stopped connector's flow to end, then again for its lease."""
 
 _WAIT_S = 0.1
 
 
 class ConnectorOffsets:
-    """Blocking; raises `ValueError` for what can't be done, with the reason, and `ConnectionError`s.
+    """Offsets of one connector, which must be stopped before an alteration or a reset.
 
-    To alter them, the connector must be stopped already.
+    Methods block. They raise `ValueError` with the reason for a request that can't be done, and `ConnectionError`.
     """
 
-    def __init__(self, mirror: Mirror, flow: FlowConfig, connector: str, role: Role, *, use_lease: bool = True) -> None:
+    def __init__(
+        self, mirror: Mirror, flow: FlowConfig, connector: str, role: ConnectorRole, *, use_lease: bool = True
+    ) -> None:
         self._mirror = mirror
         self._flow = flow
         self._connector = connector
@@ -37,33 +39,39 @@ class ConnectorOffsets:
         self._use_lease = use_lease
 
     def read(self) -> list[Offset]:
-        """What Connect's topic has; of a copy that runs, what is copied since it was written."""
+        """Return the offsets stored in Connect's topic.
+
+        A running copy's own progress replaces the stored offset of a partition.
+        """
         with OffsetStore(self._flow, self._connector, self._role) as store:
-            found = {frozen(partition): (partition, offset) for partition, offset in store.read()}
+            offsets = {frozen(partition): (partition, offset) for partition, offset in store.read()}
         driver = self._driver()
-        if self._role is Role.SOURCE and driver is not None and driver.flow.copies:
+        if self._role is ConnectorRole.SOURCE and driver is not None and driver.flow.copies:
             for (topic, index), upstream in driver.view.copied.items():
                 partition = {"cluster": self._flow.mm2_source, "partition": index, "topic": topic}
-                found[frozen(partition)] = partition, {"offset": upstream}
-        return list(found.values())
+                offsets[frozen(partition)] = partition, {"offset": upstream}
+        return list(offsets.values())
 
     def alter(self, offsets: Sequence[Offset]) -> None:
-        """Set these, which are as the connector's are; the copy of a source connector goes on behind them."""
-        if self._role is Role.SOURCE:
+        """Set offsets in the connector's format.
+
+        The copy of a source connector goes on behind these offsets.
+        """
+        if self._role is ConnectorRole.SOURCE:
             self._go_on_at(dict(self._wanted(offsets)))
         self._store(offsets)
 
     def reset(self) -> None:
-        """Remove all; a source connector copies as if it never had."""
+        """Remove all offsets; a source connector's copy then begins anew."""
         stored = self.read()
-        if self._role is Role.SOURCE:
+        if self._role is ConnectorRole.SOURCE:
             self._go_on_at(None)
             stored += self.read()  # the last turn of the flow that has ended may have stored more
         gone = {frozen(partition): partition for partition, _ in stored}
         self._store([(partition, None) for partition in gone.values()])
 
     def _wanted(self, offsets: Sequence[Offset]) -> Iterator[tuple[TopicPartition, int | None]]:
-        """The upstream offset that is next, by source partition."""
+        """Yield the upstream offset to copy next for each partition; None to begin anew."""
         alias = self._flow.mm2_source
         for partition, offset in offsets:
             match partition, offset:
@@ -75,13 +83,13 @@ class ConnectorOffsets:
                 ) if cluster == alias:
                     yield (topic, index), upstream + 1
                 case _, None:
-                    pass  # nothing of this connector's, and it is to be gone
+                    pass  # a removal of an entry with a foreign format concerns no partition of this connector
                 case _:
                     named = alias or "a source whose alias is empty"
                     raise ValueError(f"{self._connector} copies from {named}, and has no partition {partition}")
 
     def _go_on_at(self, wanted: Mapping[TopicPartition, int | None] | None) -> None:
-        """Have the copy go on elsewhere; None: all of it begins anew."""
+        """Have the copy go on at these upstream offsets; None begins all partitions anew."""
         deadline = time.monotonic() + SETTLED_S
         while not self._mirror.roster.is_settled:
             if time.monotonic() > deadline:
@@ -98,7 +106,10 @@ class ConnectorOffsets:
 
     @contextmanager
     def _in_charge(self) -> Iterator[FlowDriver]:
-        """The flow's driver, or one for this moment: with its lease, so that nobody else works on it."""
+        """Yield the flow's driver, or a temporary driver, in charge of the flow.
+
+        The driver holds the flow's lease, so that no other process works on the flow.
+        """
         driver = self._driver()
         own = None
         if driver is None:
@@ -127,41 +138,44 @@ class ConnectorOffsets:
 
 
 class ZeroOffsets:
-    """Checkpoint and heartbeat connectors store offsets too, which are always 0 and say nothing but for what."""
+    """Stored offsets of checkpoint and heartbeat connectors.
+
+    The offset is always 0; only the partitions tell something: checkpointed groups, and pairs with heartbeats.
+    """
 
     def __init__(self) -> None:
         self._stored: set[tuple[str, str]] = set()
-        """By connector and partition."""
+        """Stored entries, by connector and partition."""
 
-    def store(self, flow: FlowConfig, connector: str, role: Role, driver: FlowDriver | None) -> None:
-        """Those that are new; raises as `OffsetStore`."""
+    def store(self, flow: FlowConfig, connector: str, role: ConnectorRole, driver: FlowDriver | None) -> None:
+        """Store the entries that are new; raise the errors of `OffsetStore`."""
         partitions: list[dict[str, object]] = []
-        if role is Role.HEARTBEAT:
+        if role is ConnectorRole.HEARTBEAT:
             partitions = [{"sourceClusterAlias": flow.mm2_source, "targetClusterAlias": flow.mm2_target}]
-        elif role is Role.CHECKPOINT and driver is not None:
+        elif role is ConnectorRole.CHECKPOINT and driver is not None:
             partitions = [
                 {"partition": index, "topic": topic, "group": group}
                 for group, places in driver.groups.current.items()
                 for topic, index in places
             ]
-        news = [one for one in partitions if (connector, frozen(one)) not in self._stored]
+        news = [partition for partition in partitions if (connector, frozen(partition)) not in self._stored]
         if news:
             with OffsetStore(flow, connector, role) as store:
-                store.write([(one, {"offset": 0}) for one in news])
-            self._stored |= {(connector, frozen(one)) for one in news}
+                store.write([(partition, {"offset": 0}) for partition in news])
+            self._stored |= {(connector, frozen(partition)) for partition in news}
 
     def forget(self, connector: str) -> None:
-        """They may be altered."""
-        self._stored = {one for one in self._stored if one[0] != connector}
+        """Forget the stored entries of a connector whose offsets may be altered."""
+        self._stored = {entry for entry in self._stored if entry[0] != connector}
 
 
 def frozen(partition: Mapping[str, object] | None) -> str:
-    """A source partition as a key."""
+    """Return a source partition as the key of a dictionary."""
     return repr(sorted(partition.items())) if partition is not None else ""
 
 
 def _resting(flow: FlowConfig) -> FlowConfig:
-    """The flow with nothing to do."""
+    """Return the flow without any work: no copy, no checkpoints, no heartbeats."""
     return flow.model_copy(
         update={
             "copies": False,

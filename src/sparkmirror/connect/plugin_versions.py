@@ -1,6 +1,7 @@
-"""Versions of plug-ins, and ranges of them, as Connect has them from Maven (KIP-891).
+"""Versions of plug-ins and ranges in Maven's syntax, as in Connect (KIP-891).
 
-`4.3.1` and `[4.3.1]` are that version, `[4.0,5.0)` a range, `[1,2],[4,5]` several; `latest` is any.
+`4.3.1` and `[4.3.1]` are a single version, `[4.0,5.0)` is a range, `[1,2],[4,5]` are two ranges, `latest` is any
+version.
 """
 
 from __future__ import annotations
@@ -12,20 +13,23 @@ from functools import cached_property
 
 ANY_VERSION = "latest"
 _LONGEST = 10_000
-"""Characters of a range; longer ones are refused before they cost anything."""
+"""Most characters of a range; a longer text is refused before parsing costs time."""
 _QUALIFIERS = ("alpha", "beta", "milestone", "rc", "snapshot", "", "sp")
-"""In Maven's order; a release has none, and others come last."""
+"""Qualifiers in Maven's order.
+
+A release has the empty qualifier; unknown qualifiers come last.
+"""
 _ALIASES = {"ga": "", "final": "", "release": "", "cr": "rc"}
 _BEFORE_NUMBERS = {"a": "alpha", "b": "beta", "m": "milestone"}
 
 
 class InvalidRange(ValueError):
-    """What is no range, in Maven's words."""
+    """Text that is no range; the message has Maven's words."""
 
 
 @dataclass(frozen=True)
 class _Bounds:
-    """One range; empty text is no bound."""
+    """One range of versions; a bound of None is open."""
 
     low: str | None
     high: str | None
@@ -44,7 +48,7 @@ class _Bounds:
 
 @dataclass(frozen=True)
 class VersionRange:
-    """What is asked for; `text` is as the user wrote it."""
+    """Ranges of versions; `text` is as the user wrote it."""
 
     text: str
 
@@ -55,7 +59,7 @@ class VersionRange:
         return ",".join(map(str, self._bounds or ()))
 
     def check(self) -> None:
-        """Raise `InvalidRange` if it is none."""
+        """Raise `InvalidRange` if `text` is no range."""
         _ = self._bounds
 
     @cached_property
@@ -98,14 +102,17 @@ def _one(text: str) -> _Bounds:
 
 
 def _order(version: str) -> tuple[tuple[int, int, str], ...]:
-    """Numbers by their size, before them what is no release; zeros at the end, or before a word, say nothing."""
+    """Return a key that sorts versions in Maven's order.
+
+    Numbers sort by size, and words before numbers. Zeros at the end, or before a word, don't count.
+    """
     parts: list[tuple[int, int, str]] = []
-    for number, found, follows in re.findall(r"(\d+)|([a-z]+|[^a-z\d.\-]+)(?=(\d?))", version.lower()):
+    for number, letters, follows in re.findall(r"(\d+)|([a-z]+|[^a-z\d.\-]+)(?=(\d?))", version.lower()):
         if number:
             digits = number.lstrip("0")
             parts.append((2, len(digits), digits))
             continue
-        word = (_BEFORE_NUMBERS if follows else _ALIASES).get(found, _ALIASES.get(found, found))
+        word = (_BEFORE_NUMBERS if follows else _ALIASES).get(letters, _ALIASES.get(letters, letters))
         _drop_zeros(parts)
         if word:
             parts.append((0, _QUALIFIERS.index(word), "") if word in _QUALIFIERS else (1, 0, word))

@@ -1,4 +1,4 @@
-"""The plug-ins: MirrorMaker 2's three connectors, and by which names Connect knows them."""
+"""Plug-ins: MirrorMaker 2's three connectors and their names in Connect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from sparkmirror.connect.definitions import COMMON, MIRROR, OWN, SOURCE_CONNECTO
 from sparkmirror.connect.plugin_versions import VersionRange
 
 VERSION = "4.3.1"
-"""Of the Kafka Connect whose interface and connectors these are; clients go by it."""
+"""Version of Kafka Connect whose REST interface and connectors these are.
+
+Clients decide by this version.
+"""
 
 PACKAGE = "org.apache.kafka.connect.mirror."
 CLASSES = tuple(sorted(PACKAGE + name for name in OWN))
@@ -15,30 +18,39 @@ _FAMILIES = {
     "converter": ("org.apache.kafka.connect.converters.ByteArrayConverter",),
     "header_converter": ("org.apache.kafka.connect.converters.ByteArrayConverter",),
 }
-"""Other plug-ins that can be named: records are copied as bytes, so these are the ones that do what is done."""
+"""Converters that connectors can name.
+
+Records are copied as bytes, as ByteArrayConverter does.
+"""
 
 
 def find_class(name: str) -> str | None:
-    """The connector's full class name; `name` may be short (`MirrorSourceConnector`), or an alias (`MirrorSource`)."""
+    """Return the full class name of a connector, or None.
+
+    `name` may be the full name, the short name (`MirrorSourceConnector`) or the alias (`MirrorSource`).
+    """
     word = name.strip()
-    for found in CLASSES:
-        short = found.removeprefix(PACKAGE)
-        if word in (found, short, short.removesuffix(_ALIAS_SUFFIX)):
-            return found
+    for class_name in CLASSES:
+        short = class_name.removeprefix(PACKAGE)
+        if word in (class_name, short, short.removesuffix(_ALIAS_SUFFIX)):
+            return class_name
     return None
 
 
 def without_suffix(name: str) -> str:
-    """A plug-in's name as Connect compares it."""
+    """Return a plug-in's name without the suffix `Connector`.
+
+    Connect compares names so.
+    """
     return name[: -len(_ALIAS_SUFFIX)] if name.endswith(_ALIAS_SUFFIX) and name != _ALIAS_SUFFIX else name
 
 
 def not_found(name: str) -> str:
-    """What Connect says of a class that isn't a connector's."""
+    """Return Connect's message for a class that is no known connector."""
     available = ", ".join(
-        f"PluginDesc{{klass=class {one}, name='{one}', version='{VERSION}', encodedVersion={VERSION}, "
+        f"PluginDesc{{klass=class {class_name}, name='{class_name}', version='{VERSION}', encodedVersion={VERSION}, "
         "type=source, typeName='source', location='classpath'}"
-        for one in CLASSES
+        for class_name in CLASSES
     )
     return (
         f"Failed to find any class that implements Connector and which name matches {name}, "
@@ -47,26 +59,26 @@ def not_found(name: str) -> str:
 
 
 def definitions(class_name: str) -> tuple[Definition, ...]:
-    """All that a connector can be configured with, in the order in which Connect validates it."""
+    """Return all settings of a connector in the order of Connect's validation."""
     return (*COMMON, *SOURCE_CONNECTOR, *MIRROR, *OWN[class_name.removeprefix(PACKAGE)])
 
 
 def version_not_found(class_name: str, wanted: VersionRange) -> str:
-    """What Connect says where it has a plug-in, and not in a version that fits."""
+    """Return Connect's message for a known plug-in without a fitting version."""
     return f"Plugin {class_name} not found that matches the version range {wanted}, available versions: [{VERSION}]"
 
 
 def plugin_config(class_name: str) -> list[dict[str, object]]:
-    """What `/connector-plugins/{plugin}/config` answers."""
+    """Return the answer of `/connector-plugins/{plugin}/config`."""
     ordered = (*COMMON, *MIRROR, *OWN[class_name.removeprefix(PACKAGE)], *SOURCE_CONNECTOR)
     return [definition.as_json() for definition in ordered]
 
 
 def plugin_list(*, connectors_only: bool) -> list[dict[str, str]]:
-    """What `/connector-plugins` answers."""
-    found = [{"class": name, "type": "source", "version": VERSION} for name in CLASSES]
+    """Return the answer of `/connector-plugins`."""
+    plugins = [{"class": name, "type": "source", "version": VERSION} for name in CLASSES]
     if not connectors_only:
-        found += [
+        plugins += [
             {"class": name, "type": kind, "version": VERSION} for kind, names in _FAMILIES.items() for name in names
         ]
-    return found
+    return plugins

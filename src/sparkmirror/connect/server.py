@@ -1,4 +1,7 @@
-"""One process of `sparkmirror serve`: the storage topics, the lease, the herder, and HTTP on each listener."""
+"""One process of `sparkmirror serve`.
+
+The process has the storage topics, the lease, the herder, and HTTP on each listener.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from sparkmirror.connect.forwarding import Forwarding
 from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.loggers import Loggers
 from sparkmirror.connect.manners import Manners
-from sparkmirror.connect.model import Worker
+from sparkmirror.connect.model import ConnectorRunner
 from sparkmirror.connect.status_log import StatusState
 from sparkmirror.connect.storage_topic import StorageTopic, Take
 from sparkmirror.connect.worker_properties import WorkerConfig
@@ -35,21 +38,22 @@ log = logging.getLogger(__name__)
 
 
 class ConnectServer:
-    """As a context it answers; `worker` runs the connectors where this process has the lease.
+    """REST server that answers while its context is open.
 
-    `more`: what each process answers for itself beside Connect's paths, such as metrics.
-    Raises `ConfigError` where the file asks for users and there are none: it would answer everybody.
+    `worker` runs the connectors while this process has the lease. `more` are paths beside Connect's that each process
+    answers for itself, such as metrics. Raises `ConfigError` if the file asks for basic authentication and `users` is
+    None, since the server would let in every client.
     """
 
     def __init__(
-        self, config: WorkerConfig, worker: Worker, users: Users | None = None, more: Sequence[APIRouter] = ()
+        self, config: WorkerConfig, worker: ConnectorRunner, users: Users | None = None, more: Sequence[APIRouter] = ()
     ) -> None:
         if config.basic_auth and users is None:
             reason = (
                 "asks for users, but none were read, so that everybody would be let in:"
                 " name a JAAS file in KAFKA_OPTS, or with --jaas"
             )
-            raise ConfigError(reason, where=config.path, key="rest.extension.classes")
+            raise ConfigError(reason, origin=config.path, key="rest.extension.classes")
         self._config = config
         self._worker = worker
         self._users = users
@@ -57,7 +61,10 @@ class ConnectServer:
         self._opened = ExitStack()
 
     def __enter__(self) -> ConnectServer:
-        """Raises `ClusterUnreachable`, and `ConfigError` where it can't listen."""
+        """Open the topics and listen.
+
+        Raises `ClusterUnreachable`, and `ConfigError` for a listener that can't be opened.
+        """
         try:
             self._open()
         except BaseException:
@@ -70,7 +77,7 @@ class ConnectServer:
 
     def _open(self) -> None:
         config = self._config
-        sockets = [self._opened.enter_context(listening(one, config.path)) for one in config.listeners]
+        sockets = [self._opened.enter_context(listening(listener, config.path)) for listener in config.listeners]
         config_state, status_state, loggers = ConfigState(), StatusState(), Loggers()
         configs = self._storage(config.configs.topic, config_state.take)
         statuses = self._storage(config.statuses.topic, status_state.take)
@@ -97,9 +104,13 @@ class ConnectServer:
         self._opened.callback(lease.release)
         herder.start()
         self._opened.callback(herder.close)
-        for one, listener in zip(sockets, config.listeners, strict=True):
-            self._opened.enter_context(serving(app, one, self._tls(listener)))
-        log.info("answering at %s", ", ".join(one.url for one in config.listeners), extra=Event.REST_LISTENING.extra)
+        for socket, listener in zip(sockets, config.listeners, strict=True):
+            self._opened.enter_context(serving(app, socket, self._tls(listener)))
+        log.info(
+            "answering at %s",
+            ", ".join(listener.url for listener in config.listeners),
+            extra=Event.REST_LISTENING.extra,
+        )
 
     def _storage(self, name: str, take: Take) -> StorageTopic:
         topic = StorageTopic(self._config.cluster, name, take)
@@ -134,7 +145,7 @@ class ConnectServer:
         return server_context(self._https_cluster(), self._config.client_auth)
 
     def _client_tls(self) -> ssl.SSLContext:
-        """How other processes' https is spoken: with the same stores."""
+        """Return the TLS context for requests to other processes, from the same stores."""
         context = ssl_context(self._https_cluster())
         return context if context is not None else ssl.create_default_context()
 

@@ -1,4 +1,4 @@
-"""Paths of the server, which are nobody's business who asks over HTTP."""
+"""Removal of the server's paths from texts that HTTP clients see."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterable
 
 _PATH = re.compile(r"(?<![\w./:-])(?:/[\w.+@~-]+){2,}")
-"""An absolute path of two parts or more, and no part of a URL."""
+"""Absolute path of two parts or more, outside of a URL."""
 
 
 def without_paths(text: str, own: Iterable[str]) -> str:
-    """`text` with the last part alone of each path, but for those that stand in `own`, which who asks has given."""
+    """Return `text` with each path cut to its last part.
+
+    Paths within a value of `own`, which the client gave, stay whole.
+    """
     given = list(own)
 
     def shown(path: re.Match[str]) -> str:

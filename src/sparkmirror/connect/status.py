@@ -1,61 +1,64 @@
-"""What Connect's status says of a connector, from what its flow does."""
+"""Status of a connector in Connect's terms, derived from the state of its flow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sparkmirror.connect.flows import Part
+from sparkmirror.connect.flows import ConnectorPart
 from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, TargetState, TaskStatus
 from sparkmirror.connect.server_paths import without_paths
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.beats import HEARTBEATS
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.formats.connect import Role
+from sparkmirror.engine.snapshot import Flow
+from sparkmirror.formats.connect import ConnectorRole
 
 GROUP_DUTIES = ("checkpoints", "group offsets", "share groups")
 _NAMED = 3
-"""So many partitions that can't be copied are named for each task."""
+"""Most parked partitions named for each task."""
 
 
 @dataclass(frozen=True, slots=True)
-class FlowState:
-    """What is known of one flow, or pair, in this process."""
+class FlowWork:
+    """State of one flow, or heartbeat pair, in this process."""
 
     there: bool = False
-    """It is worked on, or stood by for."""
+    """True if this process works on the flow or stands by for it."""
     held: bool = False
     copying: bool = False
-    """Pumps are at work on it."""
+    """True while pumps are at work."""
     copies: bool = False
-    """Who starts pumps has not heard yet that they shall not be at work on it, and may start them."""
+    """True if the driver's configuration asks for copying.
+
+    After a stop is requested the driver may not know it yet, so that pumps may still start.
+    """
     restarting: bool = False
     failure: str = ""
-    """Why it can't be opened."""
+    """Reason if the flow can't be opened."""
     standing_by: str = ""
     trouble: str = ""
-    """Why it can't be worked on now."""
+    """Reason if this process can't work on the flow now."""
     waiting: str = ""
-    """Why its pumps wait."""
+    """Reason if the flow's pumps wait."""
     failing: Mapping[str, str] = field(default_factory=dict)
-    """Duties whose last turn failed, and why."""
+    """Reason by duty, of duties whose last turn failed."""
     tasks: Sequence[Sequence[PartitionKey]] = ()
     parked: Mapping[PartitionKey, str] = field(default_factory=dict)
 
 
-def flow_state(mirror: Mirror, flow: str) -> FlowState:
-    """Of a flow, or a pair that only sends heartbeats."""
+def flow_state(mirror: Mirror, flow: str) -> FlowWork:
+    """Return the state of a flow, or of a pair that only sends heartbeats."""
     failure, restarting = mirror.roster.failed.get(flow, ""), mirror.roster.is_restarting(flow)
-    beats = next((one for one in mirror.roster.beats if one.name == flow), None)
+    beats = next((pair for pair in mirror.roster.beats if pair.name == flow), None)
     if beats is not None:
         failing = {HEARTBEATS: beats.failing} if beats.failing else {}
-        return FlowState(True, beats.held(), failing=failing, standing_by="" if failing else beats.standing_by)
-    driver = next((one for one in mirror.drivers if one.name == flow), None)
+        return FlowWork(True, beats.held(), failing=failing, standing_by="" if failing else beats.standing_by)
+    driver = next((driver for driver in mirror.drivers if driver.name == flow), None)
     if driver is None:
-        return FlowState(copying=flow in mirror.copying, restarting=restarting, failure=failure)
-    views = list(driver.view.partitions.items())
-    reports = [report for report in list(driver.view.pumps.values()) if not report.ended]
-    return FlowState(
+        return FlowWork(copying=flow in mirror.copying, restarting=restarting, failure=failure)
+    seen = next((entry for entry in mirror.observer.snapshot().flows if entry.flow == flow), None)
+    return FlowWork(
         there=True,
         held=driver.held(),
         copying=flow in mirror.copying,
@@ -64,18 +67,22 @@ def flow_state(mirror: Mirror, flow: str) -> FlowState:
         failure=failure,
         standing_by=driver.standing_by,
         trouble=mirror.troubles.get(flow, ""),
-        waiting=next((report.waiting for report in reports if report.waiting), ""),
-        failing=driver.failing,
+        waiting=seen.waiting if seen is not None else "",
+        failing={duty.duty: duty.failing for duty in seen.duties if duty.failing} if seen is not None else {},
         tasks=mirror.tasks(flow),
-        parked={key: one.receipt.reason for key, one in views if one.receipt and one.receipt.state == "parked"},
+        parked=_parked(seen) if seen is not None else {},
     )
 
 
-def connector_status(spec: ConnectorSpec, part: Part, flow: FlowState, worker_id: str) -> ConnectorStatus:
-    """Of one connector."""
+def _parked(flow: Flow) -> dict[PartitionKey, str]:
+    return {PartitionKey(flow.flow, topic.topic, parked.partition): parked.reason for topic, parked in flow.parked}
+
+
+def connector_status(spec: ConnectorSpec, part: ConnectorPart, flow: FlowWork, worker_id: str) -> ConnectorStatus:
+    """Return the status of one connector, derived from its part and its flow's state."""
 
     def status(state: str, trace: str = "", tasks: Iterable[tuple[str, str]] = ()) -> ConnectorStatus:
-        numbered = tuple(TaskStatus(index, *task_state(one)) for index, one in enumerate(tasks))
+        numbered = tuple(TaskStatus(index, *task_state(task)) for index, task in enumerate(tasks))
         return ConnectorStatus(spec.name, state, worker_id, shown(trace), numbered)
 
     def task_state(task: tuple[str, str]) -> tuple[str, str, str]:
@@ -85,8 +92,14 @@ def connector_status(spec: ConnectorSpec, part: Part, flow: FlowState, worker_id
         return without_paths(trace, spec.config.values())
 
     still = flow.copying or flow.copies
-    if spec.target_state is not TargetState.STARTED and part.role is Role.SOURCE and still and not part.failure:
-        return status("RUNNING", part.note, _source_tasks(flow))  # until the last record is acknowledged
+    if (
+        spec.target_state is not TargetState.STARTED
+        and part.role is ConnectorRole.SOURCE
+        and still
+        and not part.failure
+    ):
+        # The connector shows RUNNING until the last record is acknowledged.
+        return status("RUNNING", part.note, _source_tasks(flow))
     if spec.target_state is TargetState.STOPPED:
         return status("STOPPED", part.note)
     if part.failure:
@@ -101,28 +114,28 @@ def connector_status(spec: ConnectorSpec, part: Part, flow: FlowState, worker_id
         return status("RESTARTING", part.note, [("RESTARTING", "")] * _count(part, flow))
     if not flow.there or not flow.held:
         return status("UNASSIGNED", flow.standing_by or "joining", [("UNASSIGNED", "")] * _count(part, flow))
-    if part.role is Role.SOURCE:
+    if part.role is ConnectorRole.SOURCE:
         others = {duty: why for duty, why in flow.failing.items() if duty not in (*GROUP_DUTIES, HEARTBEATS)}
         return status("RUNNING", _lines([part.note, *_said(others)]), _source_tasks(flow))
-    mine = GROUP_DUTIES if part.role is Role.CHECKPOINT else (HEARTBEATS,)
+    mine = GROUP_DUTIES if part.role is ConnectorRole.CHECKPOINT else (HEARTBEATS,)
     trace = _lines([flow.trouble, *_said({duty: why for duty, why in flow.failing.items() if duty in mine})])
     return status("RUNNING", part.note, [("FAILED" if trace else "RUNNING", trace)])
 
 
-def _count(part: Part, flow: FlowState) -> int:
-    """Of tasks: a source connector's work is dealt out, the others have one task."""
-    return max(len(flow.tasks), 1) if part.role is Role.SOURCE else 1
+def _count(part: ConnectorPart, flow: FlowWork) -> int:
+    """Return the number of tasks: one for each share of a source connector, else one."""
+    return max(len(flow.tasks), 1) if part.role is ConnectorRole.SOURCE else 1
 
 
-def _source_tasks(flow: FlowState) -> list[tuple[str, str]]:
-    found = []
+def _source_tasks(flow: FlowWork) -> list[tuple[str, str]]:
+    tasks = []
     for keys in flow.tasks or [()]:
         parked = [f"{key.topic}-{key.partition}: {flow.parked[key]}" for key in keys if key in flow.parked]
         if len(parked) > _NAMED:
             parked[_NAMED:] = [f"and {len(parked) - _NAMED} partitions more"]
         trace = _lines([flow.trouble, *parked])
-        found.append(("FAILED", trace) if trace else ("RUNNING", flow.waiting))
-    return found
+        tasks.append(("FAILED", trace) if trace else ("RUNNING", flow.waiting))
+    return tasks
 
 
 def _said(failing: Mapping[str, str]) -> list[str]:

@@ -1,7 +1,8 @@
-"""The records of `status.storage.topic`, in Connect's own format: states of connectors and tasks, and topics used.
+"""Records of `status.storage.topic` in Connect's own format.
 
-So each process answers for all, and a real worker that takes over finds what it would have written.
-One key is ours, `sparkmirror-leader`: where the process is that works. A real worker logs that it can't read it.
+The records hold states of connectors and tasks, and the topics in use. So each process answers for all processes, and a
+real Connect worker that takes over finds its own format. The key `sparkmirror-leader` is not Connect's: its record has
+the URL of the leading process. A real worker logs that the record is unreadable.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LEADER = "sparkmirror-leader"
 
 
 @dataclass(frozen=True)
-class _State:
+class _StoredState:
     state: str
     worker_id: str
     trace: str
@@ -31,17 +32,17 @@ class _State:
 
 @dataclass
 class StatusState:
-    """What the records up to now say."""
+    """Result of the records so far."""
 
-    connectors: dict[str, _State] = field(default_factory=dict)
-    tasks: dict[str, dict[int, _State]] = field(default_factory=dict)
+    connectors: dict[str, _StoredState] = field(default_factory=dict)
+    tasks: dict[str, dict[int, _StoredState]] = field(default_factory=dict)
     used: dict[str, set[str]] = field(default_factory=dict)
-    """Topics by connector."""
+    """Topics in use, by connector."""
     leader: str = ""
-    """URL of the process that works."""
+    """URL of the leading process."""
 
     def take(self, key: bytes | None, value: bytes | None, _: int = 0) -> bool:
-        """Take in the next record, whatever its offset; False if it is none of these, or can't be read."""
+        """Apply the next record at any offset; return False if unrelated or unreadable."""
         try:
             content = None if value is None else json.loads(value)
             return self._take((key or b"").decode(), content)
@@ -65,7 +66,7 @@ class StatusState:
         return True
 
     def status(self, name: str) -> ConnectorStatus | None:
-        """How a connector is; None if nothing is known of it."""
+        """Return the status of a connector; None if unknown."""
         known = self.connectors.get(name)
         if known is None:
             return None
@@ -76,15 +77,15 @@ class StatusState:
         return ConnectorStatus(name, known.state, known.worker_id, known.trace, tasks)
 
 
-def _put(table: dict[Key, _State], key: Key, content: Mapping[str, str] | None) -> None:
+def _put(table: dict[Key, _StoredState], key: Key, content: Mapping[str, str] | None) -> None:
     if content is None or content["state"] == "DESTROYED":
         table.pop(key, None)
     else:
-        table[key] = _State(content["state"], content["worker_id"], content.get("trace") or "")
+        table[key] = _StoredState(content["state"], content["worker_id"], content.get("trace") or "")
 
 
 def status_records(state: StatusState, wanted: Mapping[str, ConnectorStatus], generation: int) -> list[Record]:
-    """What must be written so that the records say `wanted`, and nothing of other connectors."""
+    """Return the records that turn `state` into `wanted`, without further connectors."""
     records: list[Record] = []
     for name in {*state.connectors, *state.tasks} - set(wanted):
         records += [_record(f"{TASK}{name}-{number}", None) for number in state.tasks.get(name, ())]
@@ -109,7 +110,7 @@ def status_records(state: StatusState, wanted: Mapping[str, ConnectorStatus], ge
 
 
 def topic_records(state: StatusState, name: str, used: set[str]) -> list[Record]:
-    """What must be written so that the records say that the connector has used these topics."""
+    """Return the records that turn a connector's topics in use into `used`."""
     known = state.used.get(name, set())
     now_ms = int(time.time() * 1000)
     added = [
@@ -123,7 +124,7 @@ def topic_records(state: StatusState, name: str, used: set[str]) -> list[Record]
 
 
 def leader_record(url: str | None) -> Record:
-    """Where the process is that works; None: nowhere."""
+    """Return the record of the leading process's URL; None retracts the URL."""
     return _record(LEADER, None if url is None else {"url": url})
 
 

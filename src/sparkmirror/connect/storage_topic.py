@@ -1,4 +1,7 @@
-"""One of Connect's storage topics: created as Connect creates it, read to its end and then followed, written by key."""
+"""One of Connect's storage topics, read and written as Connect does.
+
+The topic is created as Connect creates it, read to its end and then followed, and written by key.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ log = logging.getLogger(__name__)
 
 Record = tuple[bytes, bytes | None]
 Take = Callable[[bytes | None, bytes | None, int], object]
-"""Is given key, value and offset of a record."""
+"""Function that takes key, value and offset of a record."""
 
 _WAIT_MS = 500
 _RETRY_S = 1.0
@@ -29,7 +32,10 @@ _CATCH_UP_S = 30.0
 
 
 class StorageTopic:
-    """`take` is given each record in order, in a thread of this topic."""
+    """Storage topic whose records go to `take`, in the order of each partition.
+
+    After `start`, one thread for each partition calls `take`.
+    """
 
     def __init__(
         self,
@@ -51,12 +57,15 @@ class StorageTopic:
         self._threads: list[threading.Thread] = []
 
     def create(self, partitions: int, replication_factor: int, factor_key: str) -> None:
-        """Create it, compacted, unless it is there. Raises `ClusterUnreachable`."""
+        """Create the topic, compacted, if missing. Raises `ClusterUnreachable`."""
         with ClusterAdmin.connect(self._cluster, "sparkmirror-connect") as admin:
             admin.create_compacted_topic(self.name, partitions, replication_factor, factor_key=factor_key)
 
     def start(self) -> None:
-        """Read all there is, then follow in the background. Raises `SparkMirrorError`."""
+        """Read the topic to its end, then follow in the background.
+
+        Raises `SparkMirrorError`.
+        """
         ends = self._read_all()
         self._positions.update(ends)
         for partition, offset in ends.items():
@@ -68,11 +77,14 @@ class StorageTopic:
 
     @property
     def trouble(self) -> str:
-        """Why it can't be followed at present; nothing if it is."""
+        """Reason if the topic can't be followed now; else empty."""
         return next(iter(self._troubles.copy().values()), "")
 
     def append(self, records: Sequence[Record]) -> None:
-        """Write records, and return when they were read again. Raises `ConnectionError` or `SparkMirrorError`."""
+        """Write records, and return once the records were read again.
+
+        Raises `ConnectionError` or `SparkMirrorError`.
+        """
         with self._writing:
             partitions = self._out.partitions
             ends: dict[int, int] = {}
@@ -83,13 +95,16 @@ class StorageTopic:
         self._wait(ends)
 
     def catch_up(self) -> None:
-        """Return when all that is in the topic now was read. Raises `ConnectionError` or `SparkMirrorError`."""
+        """Return once all present records of the topic were read.
+
+        Raises `ConnectionError` or `SparkMirrorError`.
+        """
         with self._writing:
             ends = {partition: self._out.end(partition) for partition in range(self._out.partitions)}
         self._wait(ends)
 
     def close(self) -> None:
-        """Stop following, and hang up."""
+        """Stop following, and close the connections."""
         self._closing.set()
         for thread in self._threads:
             thread.join(2 * _WAIT_MS / 1000)
@@ -97,7 +112,10 @@ class StorageTopic:
         self._writer.close()
 
     def _read_all(self) -> dict[int, int]:
-        """Read to the end, trying again for a while; by partition the offset to go on from."""
+        """Read to the end; return the next offset by partition.
+
+        Failures are retried for `_CATCH_UP_S`.
+        """
         deadline = time.monotonic() + _CATCH_UP_S
         while True:
             try:
@@ -117,7 +135,7 @@ class StorageTopic:
         with self._moved:
             if not self._moved.wait_for(reached, _CATCH_UP_S):
                 raise ConnectionError(
-                    f"topic {self.name}: what was written could not be read again in {_CATCH_UP_S:.0f} s"
+                    f"topic {self.name}: written records could not be read again in {_CATCH_UP_S:.0f} s"
                 )
 
     def _read(self, source: TopicLog, partition: int, offset: int, wait_ms: int = 0) -> int:
@@ -127,9 +145,10 @@ class StorageTopic:
         return following
 
     def _follow(self, partition: int, offset: int) -> None:
-        """Each partition has a connection of its own: waiting for one must not hold up another.
+        """Follow one partition from `offset` on.
 
-        Whatever happens is tried again: nobody else would read what is written from here on.
+        Each partition has its own connection, since the wait for a partition must not delay another. Any failure is
+        retried, because no other thread reads the partition.
         """
         client = ClusterClient(self._cluster, f"sparkmirror-connect|{self.name}")
         source = TopicLog(client, self.name)
@@ -147,7 +166,7 @@ class StorageTopic:
         client.close()
 
     def _note_trouble(self, partition: int, error: Exception) -> None:
-        """Keep why a partition can't be followed, and log it if that is news."""
+        """Keep the reason why a partition can't be followed, and log a new reason."""
         expected = isinstance(error, ConnectionError | SparkMirrorError)
         reason = f"{type(error).__name__}: the log of this process has more"
         trouble = str(error) if expected else f"topic {self.name} can't be followed: {reason}"
@@ -157,5 +176,5 @@ class StorageTopic:
 
 
 def _partition(key: bytes, partitions: int) -> int:
-    """Where Java's producer would put the key."""
+    """Return the partition that Java's producer would choose for the key."""
     return int(murmur2(key) & 0x7FFFFFFF) % partitions

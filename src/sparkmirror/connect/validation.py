@@ -1,4 +1,7 @@
-"""Checking a connector's configuration as Connect does: its parsing, checks and messages, word for word."""
+"""Validation of a connector's configuration as in Connect.
+
+Parsing, checks and messages are Connect's, word for word.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from sparkmirror.connect.plugins import VERSION, definitions, find_class, versio
 Value = bool | int | float | str | list[str] | None
 
 HIDDEN = "[hidden]"
-"""What Connect shows of a password."""
+"""Text that Connect shows in place of a password."""
 
 _RANGES = {
     "INT": (-(2**31), 2**31 - 1),
@@ -36,14 +39,17 @@ _KNOWN_CLASSES = {
     "group.filter.class": (DEFAULT_GROUP_FILTER,),
     "config.property.filter.class": (DEFAULT_CONFIG_FILTER,),
 }
-"""Where a class must be known; the others that can be named are without effect."""
+"""Accepted Java classes by setting; a class in any other setting has no effect."""
 
 
 _VALUE = "{value}"
 
 
 class _Wrong(Exception):
-    """A value that is not allowed; `reason` is Connect's words, with `_VALUE` where it stands."""
+    """Forbidden value of a setting.
+
+    `reason` has Connect's words, with `_VALUE` in place of the value.
+    """
 
     def __init__(self, reason: str, value: object = None) -> None:
         self._reason = reason
@@ -51,7 +57,7 @@ class _Wrong(Exception):
         super().__init__(reason)
 
     def text(self, reference: str | None) -> str:
-        """The whole message; a value that comes from elsewhere is not said, but the `reference` to it."""
+        """Return the message, with `reference` in place of a config provider's value."""
         if self._value is None:
             return self._reason.replace(_VALUE, "null")
         return self._reason.replace(_VALUE, str(self._value) if reference is None else reference)
@@ -97,7 +103,10 @@ def _aliases(name: str, value: Value) -> None:
 
 
 def _nothing(name: str, value: Value) -> None:
-    """Connect would load what is named; here records are copied unchanged, and that must not stay unsaid."""
+    """Refuse transforms and predicates: records are copied unchanged.
+
+    Connect would load the named classes, so that a silent acceptance would mislead the operator.
+    """
     _aliases(name, value)
     if isinstance(value, list) and value:
         raise _invalid(name, f"[{', '.join(value)}]", "records are copied unchanged here: take it out")
@@ -113,7 +122,10 @@ def _list(name: str, value: Value) -> None:
 
 
 def _additions(name: str, value: Value) -> None:
-    """What Connect has no rule for: a `+` before each item adds them to the default ones here."""
+    """Check the syntax of additions, which Connect does not have.
+
+    A `+` before each item adds the items to the defaults.
+    """
     _list(name, value)
     items = value if isinstance(value, list) else []
     try:
@@ -144,7 +156,7 @@ def _name(name: str, value: Value) -> None:
 
 
 def _is_control(letter: str) -> bool:
-    """As Java's `Character.isISOControl` says."""
+    """Return Java's `Character.isISOControl` of a letter."""
     return ord(letter) < 0x20 or 0x7F <= ord(letter) < 0xA0
 
 
@@ -182,11 +194,14 @@ CHECKS: dict[str, Callable[[str, Value], None]] = {
     "metric.names.formats": _formats,
     CONFIG_EXCLUDE.name: _additions,
 }
-"""What is checked of a value beyond its type; every other list must have no empty and no repeated item."""
+"""Checks of values beyond their types.
+
+Every list without an entry here must have no empty and no repeated item.
+"""
 
 
 def _parse(definition: Definition, given: str | None) -> Value:
-    """The value that `given` stands for, trimmed, as `ConfigDef.parseType` reads it."""
+    """Return the trimmed and parsed value, as `ConfigDef.parseType` reads the text."""
     if given is None:
         return None
     name, text = definition.name, given.strip("".join(map(chr, range(0x21))))
@@ -206,7 +221,7 @@ def _parse(definition: Definition, given: str | None) -> Value:
             except ValueError:
                 raise _invalid(name, text, "Not a number of type DOUBLE") from None
         case "LIST":
-            # Java splits at `\\s*,\\s*`; as a regex that takes hours for a megabyte of spaces.
+            # Java splits at `\\s*,\\s*`; that regular expression takes hours for a megabyte of spaces.
             return [item.strip(" \t\n\v\f\r") for item in text.split(",")] if text else []
         case "CLASS":
             known = _KNOWN_CLASSES.get(name)
@@ -215,13 +230,13 @@ def _parse(definition: Definition, given: str | None) -> Value:
             return text
         case "PASSWORD":
             return given
-    # What Connect trims of a name would get into the topic's key.
+    # Control characters, which Connect trims off a name, would get into the topic's key.
     return given if name == "name" and any(map(_is_control, given)) else text
 
 
 @dataclass
 class CheckedValue:
-    """Connect's `ConfigValueInfo`, with its definition, if there is one."""
+    """Connect's `ConfigValueInfo`, with the setting's definition if known."""
 
     name: str
     definition: Definition | None
@@ -231,7 +246,7 @@ class CheckedValue:
     visible: bool = True
 
     def as_json(self) -> dict[str, object]:
-        """As an item of `configs`."""
+        """Return the value as an item of `configs`."""
         return {
             "definition": self.definition.as_json() if self.definition else None,
             "value": {
@@ -249,17 +264,17 @@ class Validation:
     """Connect's `ConfigInfos`."""
 
     class_name: str
-    """As the configuration has it."""
+    """Class name as the configuration states it."""
     values: tuple[CheckedValue, ...]
     groups: tuple[str, ...]
 
     @property
     def errors(self) -> list[str]:
-        """All of them, in order."""
+        """Errors of all values, in order."""
         return [error for value in self.values for error in value.errors]
 
     def as_json(self) -> dict[str, object]:
-        """What `/config/validate` answers."""
+        """Return the answer of `/config/validate`."""
         return {
             "name": self.class_name,
             "error_count": len(self.errors),
@@ -273,10 +288,10 @@ def validate(
     given: Mapping[str, str | None] | None = None,
     loadable: Loadable | None = None,
 ) -> Validation:
-    """Check a configuration whose `connector.class` is known; raises KeyError if it isn't.
+    """Check a configuration; raise KeyError for an unknown `connector.class`.
 
-    `given` is the configuration before config providers put in what they have; that is not shown. What is not
-    `loadable` is an error.
+    `given` is the configuration with references to config providers, whose values are not shown. A class or provider
+    that `loadable` does not allow is an error.
     """
     stated = config["connector.class"] or ""
     class_name = find_class(stated)
@@ -306,12 +321,14 @@ def validate(
 
 
 def _groups(grouped: Iterable[Definition]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.group for one in grouped if one.group))
+    return tuple(dict.fromkeys(definition.group for definition in grouped if definition.group))
 
 
 _PLUGIN_VERSION = "connector.plugin.version"
-_OF_ANY_VERSION = tuple(replace(one, default=VERSION) if one.name == _PLUGIN_VERSION else one for one in COMMON)
-"""What is known of a connector that is not here in the version that is asked for."""
+_OF_ANY_VERSION = tuple(
+    replace(setting, default=VERSION) if setting.name == _PLUGIN_VERSION else setting for setting in COMMON
+)
+"""Settings of a connector for which the requested version is not available."""
 _NULL = "Null value can not be supplied as the configuration value."
 
 
@@ -327,7 +344,10 @@ def _refuse(
     loadable: Loadable,
     checked: Mapping[str, CheckedValue],
 ) -> list[CheckedValue]:
-    """What may not be loaded is said at its setting; those that Connect doesn't know are returned."""
+    """Add an error to each setting that must not be loaded.
+
+    Returns the settings with errors that Connect doesn't know.
+    """
     more = []
     for key, value in config.items():
         if value is None or not (reason := loadable.refusal(key, value)):
@@ -340,7 +360,7 @@ def _refuse(
 
 
 def _check_converters(config: Mapping[str, str | None], checked: Mapping[str, CheckedValue]) -> None:
-    """A converter's version is only read, and shown where there is a converter."""
+    """Check converters' versions, and hide the version of a missing converter."""
     for name in ("key.converter", "value.converter", "header.converter"):
         version = checked[f"{name}.plugin.version"]
         version.visible = config.get(name) is not None
@@ -351,7 +371,10 @@ def _check_converters(config: Mapping[str, str | None], checked: Mapping[str, Ch
 
 
 def _check(definition: Definition, config: Mapping[str, str | None], reference: str | None) -> CheckedValue:
-    """`reference`: the text that is shown for the value, if that comes from a config provider."""
+    """Parse, check and describe one setting.
+
+    `reference` is the text to show for a value from a config provider.
+    """
     name = definition.name
     result = CheckedValue(name, definition)
     value: Value = None
@@ -391,7 +414,7 @@ _ISOLATION = ("source.consumer.isolation.level", "consumer.isolation.level", "so
 
 
 def _check_source(config: Mapping[str, str | None], checked: Mapping[str, CheckedValue]) -> None:
-    """What the source connector itself checks: settings that contradict each other."""
+    """Check settings that contradict each other, as the source connector itself does."""
     if config.get("exactly.once.support") == "required" and "read_committed" not in map(config.get, _ISOLATION):
         value = checked["exactly.once.support"]
         value.value, value.errors = None, [_NEEDS_COMMITTED]

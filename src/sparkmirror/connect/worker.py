@@ -1,4 +1,4 @@
-"""A Connect worker over one mirror, whose configuration is what the connectors ask for (`docs/connectors.md`)."""
+"""Connect worker over one mirror, configured by connectors (`docs/connectors.md`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.providers import declared_providers, resolve
 from sparkmirror.connect.active_topics import ActiveTopics
-from sparkmirror.connect.flows import Flows, Part, read_flows
+from sparkmirror.connect.flows import ConnectorPart, Flows, read_flows
 from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, Offset, TargetState
 from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
 from sparkmirror.connect.server_paths import without_paths
@@ -26,18 +26,21 @@ from sparkmirror.engine.session import MASTER
 from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.formats.connect import PACKAGE, Role, Worker
+from sparkmirror.formats.connect import PACKAGE, ConnectorRole, WorkerSettings
 from sparkmirror.sync.topic_rules import topic_rules
 
 LOCAL_TASKS = 8
-"""Slots of a local Spark that the worker's file says nothing about: tasks wait for the network most of the time."""
+"""Slots of a local Spark if the worker's file does not set `spark.master`.
+
+Tasks wait for the network most of the time.
+"""
 
 ALTERED = "The offsets for this connector have been altered successfully"
 RESET = "The offsets for this connector have been reset successfully"
-"""Connect's words."""
+"""Connect's words for altered and reset offsets."""
 
 FLUSH_S = 5.0
-"""How often the offsets of checkpoint and heartbeat connectors are stored, if there are new ones."""
+"""Interval at which new offsets of checkpoint and heartbeat connectors are stored."""
 
 _LOOK_S = 1.0
 
@@ -45,23 +48,23 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """What was applied last."""
+class _WorkerState:
+    """Connectors applied last, and their flows."""
 
     specs: Mapping[str, ConnectorSpec]
     flows: Flows
 
 
 class ConnectWorker:
-    """Runs connectors (`connect.model.Worker`): `start` it, `apply` all there shall be, ask, and `close` it.
+    """Runner of connectors: `start` it, `apply` the wanted connectors, `close` it.
 
-    `file` is the worker's own; of its keys `spark.*` count from the start on. `use_lease`, `spark` and
-    `on_progress` are the mirror's.
+    Implements `connect.model.ConnectorRunner`. `file` is the worker's file; its keys `spark.*` count once, at the
+    start. `use_lease`, `spark` and `on_progress` go to the mirror.
     """
 
     def __init__(
         self,
-        file: Worker,
+        file: WorkerSettings,
         worker_id: str,
         *,
         use_lease: bool = True,
@@ -77,12 +80,12 @@ class ConnectWorker:
         self._mirror.observer.mode = "serve"
         self._use_lease = use_lease
         self._lock = threading.Lock()
-        self._state = _State({}, nothing)
+        self._state = _WorkerState({}, nothing)
         self._said: set[str] = set()
         self._topics = ActiveTopics()
         self._others = ZeroOffsets()
         self._ended = ""
-        """Why the mirror has ended by itself."""
+        """Reason if the mirror has ended by itself."""
         self._closing = threading.Event()
         self._threads = [
             threading.Thread(target=work, name=name, daemon=True)
@@ -90,12 +93,12 @@ class ConnectWorker:
         ]
 
     def start(self) -> None:
-        """Begin, with nothing to do yet."""
+        """Start the threads, without connectors at first."""
         for thread in self._threads:
             thread.start()
 
     def close(self, timeout_s: float = 40.0) -> None:
-        """End all flows in order, so that another worker can go on."""
+        """End all flows cleanly, so that another worker can go on."""
         self._closing.set()
         self._mirror.stop()
         for thread in self._threads:
@@ -110,26 +113,26 @@ class ConnectWorker:
 
     @property
     def snapshots(self) -> Callable[[], Snapshot]:
-        """Tells what is going on in this process, at each call."""
+        """Function that returns the present snapshot of this process's flows."""
         return self._mirror.observer.snapshot
 
     @property
     def tick_age_s(self) -> float:
-        """How long ago the mirror's control loop turned last."""
+        """Seconds since the last turn of the mirror's control loop."""
         return self._mirror.tick_age_s
 
     @property
     def flows(self) -> Sequence[FlowConfig]:
-        """Those that this process works on, or stands by for."""
+        """Flows that this process works on or stands by for."""
         return [driver.flow for driver in self._mirror.drivers]
 
-    # --- what there shall be --------------------------------------------------------------------
+    # --- wanted connectors ----------------------------------------------------------------------
 
     def apply(self, connectors: Mapping[str, ConnectorSpec]) -> None:
-        """Take the whole of what there shall be; what it starts and ends happens in the background."""
+        """Replace the set of wanted connectors; flows start and end in the background."""
         with self._lock:
             flows = read_flows(connectors, self._file)
-            self._state = _State(dict(connectors), flows)
+            self._state = _WorkerState(dict(connectors), flows)
             self._mirror.change(flows.config)
         for line in flows.config.warnings:
             if line not in self._said:
@@ -137,15 +140,15 @@ class ConnectWorker:
         self._said.update(flows.config.warnings)
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
-        """Begin the connector's flow anew. It is one with its tasks, so that both begin anew."""
+        """Restart the connector's flow, and so the connector and its tasks together."""
         status = self.status(name)
         failed = status.state == "FAILED" or (include_tasks and any(task.state == "FAILED" for task in status.tasks))
         if failed or not only_failed:
             self._restart(name)
 
     def restart_task(self, name: str, task: int) -> None:
-        """Begin the flow of one task anew: KeyError if there is none of that number."""
-        if task not in [one.id for one in self.status(name).tasks]:
+        """Restart the flow of a task. Raises KeyError for an unknown task number."""
+        if task not in [known_task.id for known_task in self.status(name).tasks]:
             raise KeyError(f"{name}-{task}")
         self._restart(name)
 
@@ -155,82 +158,97 @@ class ConnectWorker:
             if self._state.specs[name].target_state is TargetState.STARTED:
                 self._mirror.change(self._state.flows.config, anew=[flow])
 
-    # --- what there is --------------------------------------------------------------------------
+    # --- status ---------------------------------------------------------------------------------
 
-    def _known(self, name: str) -> tuple[ConnectorSpec, Part, FlowConfig | None]:
+    def _known(self, name: str) -> tuple[ConnectorSpec, ConnectorPart, FlowConfig | None]:
         state = self._state
         part = state.flows.parts[name]
         return state.specs[name], part, state.flows.known.get(part.flow)
 
     def is_unfit(self, name: str) -> bool:
-        """Whether the connector can't be run as it is configured."""
+        """Tell whether the connector's own configuration prevents its run."""
         return self._state.flows.parts[name].unfit
 
     def status(self, name: str) -> ConnectorStatus:
-        """How the connector and its tasks are."""
+        """Return the status of the connector and its tasks."""
         return self._status(self._state, name)
 
-    def _status(self, state: _State, name: str) -> ConnectorStatus:
+    def _status(self, state: _WorkerState, name: str) -> ConnectorStatus:
         spec, part = state.specs[name], state.flows.parts[name]
         if self._ended:
             return ConnectorStatus(name, "FAILED", self.worker_id, without_paths(self._ended, spec.config.values()))
         return connector_status(spec, part, flow_state(self._mirror, part.flow), self.worker_id)
 
     def task_configs(self, name: str) -> list[Mapping[str, str]]:
-        """The connector's own configuration for each task, and what Connect's tasks are told beside it."""
+        """Return each task's configuration.
+
+        A task has its connector's configuration, and the keys that Connect gives to its tasks.
+        """
         spec, part, _ = self._known(name)
         if part.role is None:
             return []
         task_class = PACKAGE + part.role.value.replace("Connector", "Task")
-        dealt = self._mirror.tasks(part.flow) if part.role is Role.SOURCE else []
+        dealt = self._mirror.tasks(part.flow) if part.role is ConnectorRole.SOURCE else []
         configs: list[Mapping[str, str]] = []
         for task in self.status(name).tasks:
             more = {"task.class": task_class}
-            if part.role is not Role.HEARTBEAT:
+            if part.role is not ConnectorRole.HEARTBEAT:
                 more["task.index"] = str(task.id)
-            if part.role is Role.SOURCE:
+            if part.role is ConnectorRole.SOURCE:
                 keys = dealt[task.id] if task.id < len(dealt) else ()
                 more["task.assigned.partitions"] = ",".join(f"{key.topic}-{key.partition}" for key in keys)
-            elif part.role is Role.CHECKPOINT:
+            elif part.role is ConnectorRole.CHECKPOINT:
                 driver = self._driver(part.flow)
                 more["task.assigned.groups"] = ",".join(sorted(driver.groups.current)) if driver else ""
             configs.append({**spec.config, **more})
         return configs
 
     def topics(self, name: str) -> set[str]:
-        """The topics at the target that the connector has written to since they were reset; a second late."""
+        """Return the target topics written since the reset; up to a second late."""
         self._known(name)
         return self._topics.of(name)
 
     def reset_topics(self, name: str) -> None:
-        """Forget the topics that the connector has written to."""
+        """Forget the target topics that the connector has written to."""
         _, part, _ = self._known(name)
         self._topics.reset(name, self._driver(part.flow))
 
     # --- offsets --------------------------------------------------------------------------------
 
     def offsets(self, name: str) -> list[Offset]:
-        """How far the connector is, as Connect stores it; what is copied since then counts already."""
+        """Return the connector's offsets in Connect's format.
+
+        Records copied since Connect's topic was written count already.
+        """
         _, part, flow = self._known(name)
         if flow is None or part.role is None or part.failure:
             return []
         return ConnectorOffsets(self._mirror, flow, name, part.role).read()
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
-        """Set how far a stopped connector is; a source connector's copy goes on behind these offsets."""
+        """Set offsets of a stopped connector.
+
+        A source connector's copy goes on behind these offsets.
+        """
         with self._stopped(name) as stored:
             stored.alter(offsets)
         return ALTERED
 
     def delete_offsets(self, name: str) -> str:
-        """Forget how far a stopped connector is; a source connector copies as if it never had."""
+        """Delete the offsets of a stopped connector.
+
+        A source connector's copy begins anew.
+        """
         with self._stopped(name) as stored:
             stored.reset()
         return RESET
 
     @contextmanager
     def _stopped(self, name: str) -> Iterator[ConnectorOffsets]:
-        """The offsets of a stopped connector; ValueError tells of no path of this machine."""
+        """Yield the offsets of a stopped connector.
+
+        Raises `ValueError`, whose message shows no path of the server.
+        """
         spec, part, flow = self._known(name)
         try:
             if spec.target_state is not TargetState.STOPPED:
@@ -259,11 +277,11 @@ class ConnectWorker:
                 log.warning(
                     "offsets of connectors can't be stored: %s", error, extra=Event.CONNECTOR_OFFSETS_NOT_STORED.extra
                 )
-            except Exception:  # this thread must not end
+            except Exception:  # the thread must survive any failure
                 log.exception("connectors", extra=Event.CONNECTORS_NOT_SERVED.extra)
 
-    def _running(self) -> Iterator[tuple[str, Role, FlowConfig, FlowDriver | None]]:
-        """The connectors that are at work here: name, kind, flow, and its driver."""
+    def _running(self) -> Iterator[tuple[str, ConnectorRole, FlowConfig, FlowDriver | None]]:
+        """Yield name, role, flow and driver of the connectors that run in this process."""
         state = self._state
         for name, part in state.flows.parts.items():
             flow = state.flows.known.get(part.flow)
@@ -273,11 +291,11 @@ class ConnectWorker:
 
     def _note_topics(self) -> None:
         for name, role, flow, driver in self._running():
-            if role is Role.SOURCE and driver is not None:
+            if role is ConnectorRole.SOURCE and driver is not None:
                 self._topics.copied(name, driver)
-            elif role is Role.CHECKPOINT and driver is not None and driver.groups.current:
+            elif role is ConnectorRole.CHECKPOINT and driver is not None and driver.groups.current:
                 self._topics.written(name, functools.partial(_checkpoints_topic, flow))
-            elif role is Role.HEARTBEAT:
+            elif role is ConnectorRole.HEARTBEAT:
                 self._topics.written(name, functools.partial(_heartbeats_topic, flow))
 
     def _store_others(self) -> None:
@@ -293,8 +311,11 @@ def _heartbeats_topic(flow: FlowConfig) -> str:
     return topic_rules(flow, flow.originals).policy.heartbeats_topic()
 
 
-def _spark_settings(file: Worker) -> dict[str, str]:
-    """What the file says, over a local Spark. Raises `ConfigError`."""
+def _spark_settings(file: WorkerSettings) -> dict[str, str]:
+    """Return the file's `spark.*` settings over those of a local Spark.
+
+    Raises `ConfigError`.
+    """
     providers = declared_providers(file.settings.values())
     settings = {MASTER: f"local[{LOCAL_TASKS}]"}
     for key, entry in file.settings.items():

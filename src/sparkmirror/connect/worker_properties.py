@@ -1,4 +1,7 @@
-"""A Connect worker's own file, `connect-distributed.properties`: what of it counts here, and what has no effect."""
+"""Reader of a Connect worker's own file, `connect-distributed.properties`.
+
+Keys without effect are named in warnings.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,17 @@ from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import ProviderConfig, SslConfig
 from sparkmirror.config.providers import declared_providers, resolve
 from sparkmirror.config.settings import LOG_FORMAT, SSL_SETTINGS, TARGET_SERVERS
-from sparkmirror.config.values import FACTOR, PORT_MAX, Boolean, Choice, Integer, Kind, Names, Value, listener_parts
+from sparkmirror.config.values import (
+    FACTOR,
+    PORT_MAX,
+    Boolean,
+    Choice,
+    Integer,
+    Names,
+    Value,
+    ValueKind,
+    listener_parts,
+)
 from sparkmirror.connect.basic_auth import EXTENSION
 from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
 from sparkmirror.connect.manners import CrossOrigin
@@ -24,7 +37,7 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.web.listener import Listener
 
 ALIAS = "target"
-"""The cluster's name in messages; connectors name it with aliases of their own."""
+"""Cluster alias in messages; each connector has its own alias for the cluster."""
 
 _HTTPS = "listeners.https."
 _CLIENT_AUTH = Choice(("none", "requested", "required"), any_case=True)
@@ -36,7 +49,7 @@ _NEEDED = {
 }
 _PASSED_ON = ("producer.", "admin.")
 _READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", CLASSES_KEY)
-"""What whoever runs the connectors reads for itself."""
+"""Keys that the runner of the connectors reads for itself."""
 _FOR_CONNECTORS = (
     *_READ_BY_FLOWS,
     *_PASSED_ON,
@@ -53,7 +66,10 @@ _FOR_CONNECTORS = (
     "spark.",
     "sparkmirror.",
 )
-"""How keys begin that connectors' flows have of this file; all others were obeyed or named when it was read."""
+"""Prefixes of the file's keys that connectors' flows read.
+
+All other keys were obeyed, or named as ineffective, when the file was read.
+"""
 _READ_ELSEWHERE = ("ssl.", "sasl.", "spark.", "offset.storage.", _HTTPS)
 _BYTES = "records are copied as bytes; where this is no ByteArrayConverter, each connector must name one"
 _WHOSE = "say for which client, with producer. or admin. before it"
@@ -68,12 +84,12 @@ _IDLE = {
     "key.converter": _BYTES,
     "value.converter": _BYTES,
 }
-"""Beginnings of keys without effect, where it is not as in MirrorMaker 2's own file."""
+"""Reason by prefix of keys without effect, if different from MirrorMaker 2's file."""
 
 
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
-    """Of one of the storage topics."""
+    """Settings of one storage topic."""
 
     topic: str
     partitions: int
@@ -82,13 +98,13 @@ class StorageSettings:
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """What the file says."""
+    """Content of the worker's file."""
 
     path: str
     settings: Mapping[str, Entry]
-    """All of its keys as they stand, for whoever runs the connectors."""
+    """All keys of the file, unresolved, for the runner of the connectors."""
     cluster: ClusterConfig
-    """Kafka's cluster, which is the target of all flows."""
+    """Kafka cluster of the worker, and the default target of its flows."""
     group_id: str
     configs: StorageSettings
     statuses: StorageSettings
@@ -98,15 +114,15 @@ class WorkerConfig:
     cross_origin: CrossOrigin
     response_headers: tuple[tuple[str, str], ...]
     https: SslConfig | None
-    """Of the https listeners; None if there are none."""
+    """TLS settings of the https listeners; None without such a listener."""
     client_auth: str
-    """`none`, `requested` or `required`: whether clients of https show a certificate."""
+    """Certificates of https clients: `none`, `requested` or `required`."""
     basic_auth: bool
     admin: bool
-    """Whether what is under `/admin` is there."""
+    """True if the REST interface has paths under `/admin`."""
     topic_tracking: bool
     topic_reset: bool
-    """Whether topics in use can be forgotten."""
+    """True if clients may reset the topics in use."""
     providers: tuple[ProviderConfig, ...]
     loadable: Loadable
     log_format: str
@@ -114,7 +130,7 @@ class WorkerConfig:
 
     @property
     def for_connectors(self) -> dict[str, Entry]:
-        """The settings that connectors' flows have of this file."""
+        """Settings of the file that connectors' flows read."""
         return {
             key: entry
             for key, entry in self.settings.items()
@@ -123,28 +139,31 @@ class WorkerConfig:
 
     @property
     def worker_id(self) -> str:
-        """`host:port`, as Connect names its workers."""
+        """Address `host:port`, as Connect names its workers."""
         return self.advertised.address
 
     def resolve(self, text: str) -> str:
-        """Put in what the file's config providers have. Raises ValueError, which names the reference and no value."""
+        """Resolve references by the file's config providers.
+
+        Raises `ValueError`, which names the reference and no value.
+        """
         return resolve(text, self.providers)
 
     @property
     def url(self) -> str:
-        """Where other processes find this one."""
+        """Advertised URL, at which other processes reach this process."""
         return self.advertised.url
 
 
 def read_worker_properties(path: str) -> WorkerConfig:
-    """Read the file. Raises `ConfigError`."""
+    """Read a worker's file. Raises `ConfigError`."""
     entries = read_entries(path)
     lookup = Lookup(path, Properties(entries, [], ()), declared_providers(entries))
-    return _Reader(lookup).read()
+    return _WorkerReader(lookup).read()
 
 
-class _Reader:
-    """One reading of one file."""
+class _WorkerReader:
+    """Single reading of a worker's file."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
@@ -155,7 +174,7 @@ class _Reader:
         self._refuse_others()
         for key, what in _NEEDED.items():
             if not self._text(key):
-                lookup.mistakes.add(ConfigError(f"is missing: write {key}, {what}", where=lookup.path, key=key))
+                lookup.mistakes.add(ConfigError(f"is missing: write {key}, {what}", origin=lookup.path, key=key))
         lookup.mistakes.stop()
         listeners = self._listeners()
         encrypted = any(listener.scheme == "https" for listener in listeners)
@@ -189,7 +208,7 @@ class _Reader:
         return cluster
 
     def _refuse_others(self) -> None:
-        """Say what to do with files of Connect's that are no distributed worker's. Raises `ConfigError`."""
+        """Raise `ConfigError` with advice for a standalone worker's or a connector's file."""
         lookup = self._lookup
         alone = lookup.properties.get("offset.storage.file.filename")
         if alone is not None and not self._text("group.id"):
@@ -208,7 +227,7 @@ class _Reader:
         entry = self._lookup.properties.get(key)
         return default if entry is None else self._lookup.text(entry).strip()
 
-    def _value(self, key: str, kind: Kind, default: int) -> int:
+    def _value(self, key: str, kind: ValueKind, default: int) -> int:
         text = self._text(key)
         if not text:
             return default
@@ -229,7 +248,7 @@ class _Reader:
     def _storage(self, kind: str, *, partitions: int) -> StorageSettings:
         prefix = f"{kind}.storage."
         own = partitions
-        if kind != "config":  # it must have one partition, whatever is asked
+        if kind != "config":  # the configuration topic has one partition, whatever the file states
             own = self._value(prefix + "partitions", Integer(1, also=-1), partitions)
         return StorageSettings(
             topic=self._text(prefix + "topic"),
@@ -247,9 +266,12 @@ class _Reader:
         return tuple(listeners)
 
     def _advertised(self, listeners: Sequence[Listener]) -> Listener:
-        """As Connect's `RestServer.advertisedUrl`: what is not said is the first listener's of the scheme."""
+        """Return the advertised listener, as Connect's `RestServer.advertisedUrl`.
+
+        Missing parts are those of the first listener with the scheme.
+        """
         scheme = self._text("rest.advertised.listener", self._text("listeners", "http").partition(":")[0]).lower()
-        first = next((one for one in listeners if one.scheme == scheme), listeners[0])
+        first = next((listener for listener in listeners if listener.scheme == scheme), listeners[0])
         port = self._value("rest.advertised.port", Integer(1, PORT_MAX), first.port)
         host = self._text("rest.advertised.host.name").strip("[]")
         return Listener(first.scheme, host or first.host or _own_address(), port)
@@ -260,18 +282,21 @@ class _Reader:
         return CrossOrigin(origins, methods)
 
     def _response_headers(self) -> tuple[tuple[str, str], ...]:
-        """`[action] name: value` items, separated by commas; `set` and `add` are done, dates are not."""
-        found = []
+        """Parse items `[action] name: value`, separated by commas.
+
+        Actions `set` and `add` are known; the actions for dates are refused.
+        """
+        headers = []
         for item in self._names("response.http.headers.config"):
             match = re.fullmatch(r'"?(set|add)\s+([\w-]+)\s*:\s*(.*?)"?', item.strip())
             if match is None:
                 entry = self._lookup.properties["response.http.headers.config"]
                 raise entry.error(f"{item!r} is not allowed, it must be: set NAME: VALUE, or add NAME: VALUE")
-            found.append((match[2], match[3]))
-        return tuple(found)
+            headers.append((match[2], match[3]))
+        return tuple(headers)
 
     def _https(self) -> SslConfig:
-        """`listeners.https.ssl.*`; if there is none of them, `ssl.*`."""
+        """Read `listeners.https.ssl.*`, or `ssl.*` if no such key exists."""
         prefix = _HTTPS if any(key.startswith(_HTTPS) for key in self._lookup.properties) else ""
         fields: dict[str, object] = {}
         for setting in SSL_SETTINGS:
@@ -285,12 +310,12 @@ class _Reader:
         if "keystore_location" not in fields and "keystore_key" not in fields:
             key = (prefix or _HTTPS) + "ssl.keystore.location"
             raise ConfigError(
-                "is missing: https listeners need a key and a certificate", where=self._lookup.path, key=key
+                "is missing: https listeners need a key and a certificate", origin=self._lookup.path, key=key
             )
         return SslConfig.model_validate(fields)
 
     def _client_auth(self) -> str:
-        """`listeners.https.ssl.client.auth`; if it is not there, `ssl.client.auth`."""
+        """Read `listeners.https.ssl.client.auth`, or `ssl.client.auth` if missing."""
         keys = (_HTTPS + "ssl.client.auth", "ssl.client.auth")
         self._known.update(keys)
         entry = next((self._lookup.properties[key] for key in keys if key in self._lookup.properties), None)
@@ -303,7 +328,10 @@ class _Reader:
             raise entry.error(str(error)) from None
 
     def _admin(self) -> bool:
-        """An empty `admin.listeners` turns it off, as Connect's `RestServer.configureAdminResources` has it."""
+        """Return False for an empty `admin.listeners`, which turns `/admin` off.
+
+        Connect's `RestServer.configureAdminResources` does the same.
+        """
         entry = self._lookup.properties.get("admin.listeners")
         if entry is None or entry.value.strip():
             return True
@@ -319,7 +347,7 @@ class _Reader:
         return bool(extensions)
 
     def _unused(self) -> list[str]:
-        """A line for each key without effect."""
+        """Return a warning for each key without effect."""
         lines = []
         for key, entry in self._lookup.properties.items():
             if key in self._known or key in self._lookup.looked_up:
@@ -339,7 +367,7 @@ def _why_idle(key: str) -> str:
     return own or (known.reason if known else family) or "it is no setting of a Connect worker"
 
 
-def _parsed(entry: Entry, kind: Kind, text: str) -> Value:
+def _parsed(entry: Entry, kind: ValueKind, text: str) -> Value:
     try:
         return kind.parse(text)
     except ValueError as error:
@@ -348,7 +376,10 @@ def _parsed(entry: Entry, kind: Kind, text: str) -> Value:
 
 
 def _own_address() -> str:
-    """Of this machine, as Java's `InetAddress` would name it for a listener on all addresses."""
+    """Return this machine's address, for a listener on all addresses.
+
+    Java's `InetAddress` would give the same address.
+    """
     import socket
 
     try:

@@ -1,4 +1,7 @@
-"""Real brokers, and the real MirrorMaker 2, on this machine: to show, to test and to measure against."""
+"""Real brokers and the real MirrorMaker 2 on this machine.
+
+For showing, for testing and for measuring against.
+"""
 
 from sparkmirror.demo.authority import Authority
 from sparkmirror.demo.brokers import Broker, KafkaCluster

@@ -1,4 +1,4 @@
-"""A certificate authority of our own, so that brokers on this machine can speak TLS."""
+"""A private certificate authority, so that brokers on this machine can speak TLS."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOST = "127.0.0.1"
-"""The only name in the brokers' certificates: `localhost` is another one."""
+"""Only name in the brokers' certificates: `localhost` is a different name."""
 
 
 class Authority:
-    """Signs certificates; its own one lies in `directory` as `ca.pem`."""
+    """Certificate authority whose own certificate is `ca.pem` in `directory`."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -25,9 +25,10 @@ class Authority:
         self._authority.cert_pem.write_to_path(self.certificate)
 
     def issue(self, path: Path, name: str = HOST, *, valid_until: datetime | None = None) -> Path:
-        """Write a key and its certificate for `name`, a PEM keystore as Kafka takes it; returns its path.
+        """Write a key and its certificate for `name`; return the file's path.
 
-        It is valid for decades, if it is not said until when.
+        The file is a PEM keystore as Kafka reads it. The certificate is valid for decades unless `valid_until` is
+        given.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         issued = self._authority.issue_cert(name, not_after=valid_until)
@@ -42,7 +43,7 @@ class Authority:
         return path
 
     def client_settings(self) -> dict[str, str]:
-        """Kafka's settings for a client that trusts what is signed here."""
+        """Return Kafka's settings for a client that trusts this authority's certificates."""
         return {
             "security.protocol": "SSL",
             "ssl.truststore.type": "PEM",

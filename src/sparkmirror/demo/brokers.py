@@ -3,8 +3,8 @@
     with KafkaCluster(Path("source")) as cluster:
         print(cluster.bootstrap_servers)
 
-The brokers die with this process, however it ends. With `proxied=True` clients reach each broker through a
-proxy of this process, which can break the network between them; brokers talk to each other directly.
+The brokers die with this process, in whatever way it ends. With `proxied=True` clients reach each broker through a
+proxy of this process, which can break the network between clients and broker; brokers talk to each other directly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sparkmirror.demo.authority import Authority
-    from sparkmirror.demo.listeners import Listener
+    from sparkmirror.demo.listeners import BrokerListener
 
 START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 30.0
@@ -42,10 +42,11 @@ _ACLS = {
 
 
 class Broker:
-    """One broker, which is a controller too. Its ports, its data and its log outlive every restart.
+    """One broker, which is a controller too.
 
-    Its logs lie in `log_dirs` directories. If that is one, what it writes as a controller is there, too, else apart.
-    `proxy` stands between it and its clients, if the cluster is proxied; `port` is the broker's own.
+    The broker's ports, data and log outlive every restart. Partition logs lie in `log_dirs` directories. A single log
+    directory also holds the controller's metadata log; with several the metadata log has a directory of its own.
+    `proxy` stands between the broker and its clients if the cluster is proxied; `port` is the broker's own port.
     """
 
     def __init__(
@@ -67,13 +68,13 @@ class Broker:
         self.port = port
         self.proxy = proxy
         self.tls_port = tls_port
-        """0 without TLS."""
+        """TLS listener's port; 0 without TLS."""
         self.version = version
-        """Of Kafka, at its next launch."""
+        """Kafka version that the next launch runs."""
         self.more_ports = more_ports
-        """Of the cluster's further listeners, by their names."""
+        """Ports of the cluster's further listeners, by listener name."""
         self.data = directory / "data"
-        """Of the controller at least."""
+        """Directory of the metadata log; by default of the partition logs, too."""
         self.log_dirs = tuple(directory / f"data-{n}" for n in range(1, log_dirs + 1)) if log_dirs > 1 else (self.data,)
         self._settings = directory / "server.properties"
         self._heap_mb = heap_mb
@@ -82,26 +83,29 @@ class Broker:
 
     @property
     def pid(self) -> int:
-        """The process id of the last start; RuntimeError if there was none."""
+        """Process id of the last start; RuntimeError if the broker never started."""
         return self._started().pid
 
     @property
     def advertised_port(self) -> int:
-        """Where clients find it: its proxy's port, if it has a proxy."""
+        """Port that clients connect to: the proxy's port if there is a proxy."""
         return self.proxy.port if self.proxy else self.port
 
     @property
     def running(self) -> bool:
-        """Whether its process is there, paused or not."""
+        """True if the broker's process exists, paused or not."""
         return self._jvm is not None and self._jvm.running
 
     @property
     def log(self) -> Path:
-        """The broker's log; RuntimeError before the first start."""
+        """Broker's log file; RuntimeError before the first start."""
         return self._started().log
 
     def launch(self, settings: Mapping[str, str]) -> None:
-        """Write its settings and start it, if it does not run; does not wait for it."""
+        """Write the broker's settings, and start the broker unless it runs.
+
+        Does not wait until the broker serves.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
         places = {"metadata.log.dir": str(self.data), "log.dirs": ",".join(map(str, self.log_dirs))}
         self._settings.write_text(dumps({**settings, **places}))
@@ -117,25 +121,31 @@ class Broker:
         self._jvm.start()
 
     def start(self) -> None:
-        """Start it again with the settings it had, and wait until it serves. Raises SetupError if it dies."""
+        """Start the broker again with its last settings, and wait until it serves.
+
+        Raises SetupError if the broker dies.
+        """
         self._started().start()
         self.wait_until_known(frozenset({self.node_id}))
 
     def restart(self) -> None:
-        """Stop it in order, start it again and wait until it serves."""
+        """Stop the broker in order, start it again and wait until it serves."""
         self.terminate()
         self.start()
 
     def terminate(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Stop it in order (SIGTERM), by force after `timeout_s`; return when it has ended."""
+        """Stop the broker in order (SIGTERM), by force after `timeout_s`.
+
+        Returns when the process has ended.
+        """
         self._started().terminate(timeout_s)
 
     def kill(self) -> None:
-        """Kill it (SIGKILL); return when it has ended."""
+        """Kill the broker (SIGKILL); return when the process has ended."""
         self._started().kill()
 
     def pause(self) -> None:
-        """Stop its process in its tracks (SIGSTOP): connections stay open, nothing answers."""
+        """Freeze the broker's process (SIGSTOP): connections stay open, nothing answers."""
         self._started().stop()
 
     def resume(self) -> None:
@@ -145,7 +155,7 @@ class Broker:
     def wait_until_known(self, node_ids: frozenset[int], timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until this broker answers and lists all of `node_ids`.
 
-        Raises SetupError, with the end of its log, if it dies or takes longer than `timeout_s`.
+        Raises SetupError, with the end of the broker's log, if the broker dies or takes longer than `timeout_s`.
         """
         jvm = self._started()
         deadline = time.monotonic() + timeout_s
@@ -166,16 +176,21 @@ class Broker:
 
 
 class KafkaCluster:
-    """A cluster of brokers 1 to `brokers`, kept in `directory`; as a context it runs, and stops at the end.
+    """Cluster of brokers 1 to `brokers`, kept in `directory`.
 
-    `properties` are broker settings on top of ours. With an authority (`tls`) each broker has a second listener,
-    where clients may show a certificate of the same authority; among themselves the brokers speak in clear.
-    `listeners` are further ones, by name: upper-case letters.
-    Each broker keeps its logs in `log_dirs` directories.
-    `version` is Kafka's, 3.3 or newer: $SPARKMIRROR_KAFKA_VERSION, or the newest that our clients are tested with.
-    With `acls` it keeps ACLs, and clients that speak in clear, who are nobody to it, may still do everything.
-    Nothing is deleted but by `cleanup`. A broker that was killed can come back only when
-    `broker.session.timeout.ms` is over, which is 3 s here.
+    As a context the cluster runs, and stops at the end.
+
+    - `properties`: broker settings, which win over the defaults of this module.
+    - `tls`: an authority; each broker gets a second listener, where clients may show a certificate of the same
+      authority. Among themselves the brokers speak in clear.
+    - `listeners`: further listeners, by name in upper-case letters.
+    - `log_dirs`: number of directories in which each broker keeps its partition logs.
+    - `version`: Kafka's version, 3.3 or newer; default: $SPARKMIRROR_KAFKA_VERSION, else the newest version that
+      sparkmirror's clients are tested with.
+    - `acls`: the cluster keeps ACLs. Clients that speak in clear are anonymous, and may still do everything.
+
+    Only `cleanup` deletes data. A killed broker can come back only after `broker.session.timeout.ms`, which is 3 s
+    here.
     """
 
     def __init__(
@@ -189,7 +204,7 @@ class KafkaCluster:
         proxied: bool = False,
         tls: Authority | None = None,
         acls: bool = False,
-        listeners: Mapping[str, Listener] | None = None,
+        listeners: Mapping[str, BrokerListener] | None = None,
         log_dirs: int = 1,
         version: str = BROKER_VERSION,
     ) -> None:
@@ -230,28 +245,31 @@ class KafkaCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The brokers' addresses, as Kafka's clients take them."""
+        """Brokers' addresses, as Kafka's clients take them."""
         return ",".join(f"127.0.0.1:{broker.advertised_port}" for broker in self.brokers)
 
     @property
     def direct_servers(self) -> str:
-        """The same for clients that are to meet no proxy, wherever the brokers send them."""
+        """Brokers' addresses for clients that must meet no proxy.
+
+        The brokers send such clients to unproxied addresses, too.
+        """
         ports = self._internal_ports if self._proxied else [broker.port for broker in self.brokers]
         return ",".join(f"127.0.0.1:{port}" for port in ports)
 
     @property
     def tls_bootstrap_servers(self) -> str:
-        """The brokers' addresses for clients that speak TLS; RuntimeError if this cluster doesn't."""
+        """Brokers' TLS addresses; RuntimeError if the cluster has no TLS."""
         if self._tls is None:
             raise RuntimeError("this cluster was made without TLS")
         return ",".join(f"127.0.0.1:{broker.tls_port}" for broker in self.brokers)
 
     def servers(self, listener: str) -> str:
-        """The brokers' addresses at one of the further listeners."""
+        """Return the brokers' addresses at a further listener."""
         return ",".join(f"127.0.0.1:{broker.more_ports[listener]}" for broker in self.brokers)
 
     def start(self) -> None:
-        """Start all brokers that don't run, and wait until each of them lists all.
+        """Start all stopped brokers, and wait until each broker lists all brokers.
 
         Raises SetupError if there is no Java, if the jars can't be had, or if a broker does not come up.
         """
@@ -268,7 +286,7 @@ class KafkaCluster:
             raise
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Stop all brokers in order, by force after `timeout_s`. Their data and logs stay."""
+        """Stop all brokers in order, by force after `timeout_s`; keep data and logs."""
         _terminate([broker for broker in self.brokers if broker.running], timeout_s)
         for broker in self.brokers:
             if broker.proxy:
@@ -277,10 +295,11 @@ class KafkaCluster:
     def upgrade(
         self, version: str, *, properties: Mapping[str, str] | None = None, nodes: Collection[int] | None = None
     ) -> None:
-        """Stop brokers in order, and start them on the same data with another version of Kafka; or with an older one.
+        """Restart brokers on the same data with another version of Kafka.
 
-        All of them at once, or only `nodes`. `properties` are broker settings on top of those that there are.
-        Raises SetupError as `start` does; the others go on.
+        The version may be newer or older. All brokers are stopped in order at once, or only `nodes`. `properties` are
+        broker settings, which win over the cluster's present ones. Raises SetupError as `start` does; brokers outside
+        `nodes` run on.
         """
         self._properties |= properties or {}
         chosen = [broker for broker in self.brokers if nodes is None or broker.node_id in nodes]
@@ -289,10 +308,10 @@ class KafkaCluster:
             broker.version = version
             self._launch(broker)
         for broker in chosen:
-            broker.wait_until_known(frozenset(one.node_id for one in chosen))
+            broker.wait_until_known(frozenset(broker.node_id for broker in chosen))
 
     def cleanup(self, *, keep_logs: bool = False) -> None:
-        """Kill all brokers, and delete the directory, or only the brokers' data in it."""
+        """Kill all brokers; delete the directory, or only the brokers' data in it."""
         self.stop(timeout_s=0)
         data = [directory for broker in self.brokers for directory in (broker.data, *broker.log_dirs)]
         doomed = data if keep_logs else [self.directory]
@@ -325,7 +344,7 @@ class KafkaCluster:
             "share.coordinator.state.topic.replication.factor": replicas,
             "share.coordinator.state.topic.min.isr": str(min(2, len(self.brokers))),
             "log.cleaner.backoff.ms": "1000",
-            "log.cleaner.dedupe.buffer.size": str(16 << 20),  # of a heap that is small; 128 MiB otherwise
+            "log.cleaner.dedupe.buffer.size": str(16 << 20),  # the default of 128 MiB does not fit a small heap
         }
         if self._tls is not None:
             settings |= _tls_settings(broker.directory, self._tls)
@@ -335,7 +354,7 @@ class KafkaCluster:
         return settings | self._properties
 
     def _membership(self, broker: Broker) -> dict[str, str]:
-        """Return what makes it one of this cluster's."""
+        """Return the settings that make the broker a member of this cluster."""
         voters = (f"{b.node_id}@127.0.0.1:{port}" for b, port in zip(self.brokers, self._controller_ports, strict=True))
         return {
             "process.roles": "broker,controller",
@@ -347,7 +366,7 @@ class KafkaCluster:
         }
 
     def _own_ports(self, broker: Broker) -> dict[str, int]:
-        """Return the ports by listener that every broker of this kind has."""
+        """Return the ports of the listeners that every broker has: clear and controller."""
         return {"PLAINTEXT": broker.port, "CONTROLLER": self._controller_ports[broker.node_id - 1]}
 
     def _listeners(self, broker: Broker) -> dict[str, str]:

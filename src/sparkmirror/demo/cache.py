@@ -1,4 +1,4 @@
-"""Where downloads are kept between runs, and how two runs share it."""
+"""The directory of downloads that is kept between runs and shared by all of them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ if TYPE_CHECKING:
 
 
 def cache_root() -> Path:
-    """Return the directory that downloads are kept in: $SPARKMIRROR_CACHE, or ~/.cache/sparkmirror."""
+    """Return the downloads' directory: $SPARKMIRROR_CACHE or ~/.cache/sparkmirror."""
     configured = os.environ.get("SPARKMIRROR_CACHE")
     return Path(configured).expanduser().absolute() if configured else Path.home() / ".cache" / "sparkmirror"
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of `path`, across processes; it is freed when its holder dies, however it dies."""
+    """Hold the lock of `path` across processes.
+
+    The kernel frees the lock when its holder dies, in whatever way.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_name(f"{path.name}.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,9 +1,11 @@
-"""The real MirrorMaker 2 as its dedicated process, and the real Connect worker: our oracles, and our measure.
+"""The real MirrorMaker 2 as its dedicated process, and the real Connect worker.
+
+Tests take their behaviour as the oracle, benchmarks take their speed as the measure.
 
     with RealMirrorMaker({"clusters": "a, b", "a->b.enabled": "true", ...}, Path("mm2")) as mirror:
         print(mirror.log)
 
-They die with this process, however that ends.
+Each process dies with this Python process, in whatever way it ends.
 """
 
 from __future__ import annotations
@@ -28,10 +30,11 @@ _POLL_S = 0.1
 
 
 class _ConnectProcess:
-    """One Java process run from `properties`, its file's keys and values.
+    """One Java process, run from a properties file with the keys of `properties`.
 
-    Its settings and its log are in `directory`, and stay. `jvm_options` is empty by default, as it is
-    measured against; `QUICK_START` of `sparkmirror.demo.jvm` halves its start-up time. `version` is Kafka's.
+    The process's settings and log are in `directory`, and stay. `jvm_options` is empty by default, since benchmarks
+    measure against this process; `QUICK_START` of `sparkmirror.demo.jvm` halves the start-up time. `version` is
+    Kafka's.
     """
 
     _name: ClassVar[str]
@@ -64,24 +67,24 @@ class _ConnectProcess:
 
     @property
     def pid(self) -> int:
-        """The process id of the last start; RuntimeError if there was none."""
+        """Process id of the last start; RuntimeError if the process never started."""
         return self._started().pid
 
     @property
     def running(self) -> bool:
-        """Whether its process is there."""
+        """True if the process exists."""
         return self._jvm is not None and self._jvm.running
 
     @property
     def log(self) -> Path:
-        """Its log; RuntimeError before the first start."""
+        """Process's log file; RuntimeError before the first start."""
         return self._started().log
 
     def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Start it, and wait until it says that it has started; the connectors follow within seconds.
+        """Start the process, and wait until its log says that it has started.
 
-        Raises SetupError, with the end of its log, if it dies or takes longer than `timeout_s`, and if there
-        is no Java or the jars can't be had.
+        The connectors follow within seconds. Raises SetupError, with the end of the log, if the process dies or takes
+        longer than `timeout_s`, and if there is no Java or the jars can't be had.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         settings = self.directory / self._file
@@ -103,16 +106,19 @@ class _ConnectProcess:
             raise
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Stop it in order (SIGTERM), by force after `timeout_s`; nothing happens if it does not run."""
+        """Stop the process in order (SIGTERM), by force after `timeout_s`.
+
+        Nothing happens if the process does not run.
+        """
         if self.running:
             self._started().terminate(timeout_s)
 
     def kill(self) -> None:
-        """Kill it (SIGKILL); return when it has ended."""
+        """Kill the process (SIGKILL); return when it has ended."""
         self._started().kill()
 
     def pause(self) -> None:
-        """Stop its process in its tracks (SIGSTOP): connections stay open, nothing answers."""
+        """Freeze the process (SIGSTOP): connections stay open, nothing answers."""
         self._started().stop()
 
     def resume(self) -> None:
@@ -139,7 +145,7 @@ class _ConnectProcess:
 
 
 class RealMirrorMaker(_ConnectProcess):
-    """One node of MirrorMaker 2, from an mm2.properties file's keys and values."""
+    """One node of MirrorMaker 2, run from the keys of an mm2.properties file."""
 
     _name = "MirrorMaker 2"
     _main_class = "org.apache.kafka.connect.mirror.MirrorMaker"
@@ -148,7 +154,10 @@ class RealMirrorMaker(_ConnectProcess):
 
 
 class RealConnectWorker(_ConnectProcess):
-    """One distributed Connect worker with MirrorMaker 2's connectors, from a connect-distributed.properties file's."""
+    """One distributed Connect worker that has MirrorMaker 2's connectors.
+
+    The worker runs from the keys of a connect-distributed.properties file.
+    """
 
     _name = "Kafka Connect"
     _main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
@@ -157,7 +166,7 @@ class RealConnectWorker(_ConnectProcess):
 
 
 def _says(log: Path, words: str, offset: int) -> bool:
-    """Whether `words` are in `log` after its first `offset` bytes."""
+    """True if `log` contains `words` after its first `offset` bytes."""
     if not log.exists():
         return False
     with log.open("rb") as file:

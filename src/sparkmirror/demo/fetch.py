@@ -1,6 +1,6 @@
-"""Get ahead what brokers need, and print where it is: `python -m sparkmirror.demo.fetch java`.
+"""Download the brokers' needs: `python -m sparkmirror.demo.fetch java`.
 
-What is there already is not fetched again. Progress goes to standard error.
+Prints the path of each thing. Things that are in the cache are not fetched again. Progress goes to standard error.
 """
 
 from __future__ import annotations

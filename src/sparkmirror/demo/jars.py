@@ -1,7 +1,7 @@
 """Kafka's jars, by jgo from Maven Central, without Maven or Java.
 
-A set of coordinates gets one directory in the cache, which is renamed into place when it is whole: so
-a directory that exists is complete, and the second call only reads its class path.
+Each set of coordinates has a directory of its own in the cache, which is renamed into place when it is whole. So an
+existing directory is complete, and the second call only reads its class path.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KAFKA_VERSION = "4.3.1"
 BROKER_VERSION = os.environ.get("SPARKMIRROR_KAFKA_VERSION") or KAFKA_VERSION
-"""Of a cluster that is not told which to run."""
+"""Kafka version of a cluster whose caller names none."""
 
 _SCALA_2_13 = (2, 4)
 """Kafka's first version with artifacts for Scala 2.13."""
@@ -46,7 +46,7 @@ BROKER = broker_jars(KAFKA_VERSION)
 
 
 def mirror_maker_jars(version: str) -> tuple[str, ...]:
-    """Return the coordinates of MirrorMaker 2 as one version of Kafka has it, from 2.4 on."""
+    """Return the coordinates of MirrorMaker 2 in one version of Kafka, from 2.4 on."""
     return f"org.apache.kafka:connect-mirror:{version}", f"org.apache.kafka:connect-runtime:{version}", _LOGGING
 
 
@@ -57,9 +57,10 @@ _DOWNLOADS_AT_ONCE = 8
 
 
 def jar_directory(coordinates: Sequence[str] = BROKER) -> Path:
-    """Return the cache directory that holds the jars of `coordinates`, fetching them at the first call.
+    """Return the cache directory that holds the jars of `coordinates`.
 
-    `coordinates` are `group:artifact:version`. Raises SetupError if they can't be downloaded.
+    The first call downloads the jars. `coordinates` are `group:artifact:version`. Raises SetupError if the download
+    fails.
     """
     directory = cache_root() / "jars" / "+".join(coordinate.split(":", 1)[1] for coordinate in coordinates)
     directory = directory.with_name(directory.name.replace(":", "-"))
@@ -77,16 +78,19 @@ def jar_directory(coordinates: Sequence[str] = BROKER) -> Path:
 
 
 def class_path(coordinates: Sequence[str] = BROKER) -> str:
-    """Return the class path of `coordinates` with all they need, fetching it at the first call.
+    """Return the class path of `coordinates` with all their dependencies.
 
-    Raises SetupError if it can't be downloaded.
+    The first call downloads the jars. Raises SetupError if the download fails.
     """
     directory = jar_directory(coordinates)
     return os.pathsep.join(str(directory / line) for line in (directory / _CLASS_PATH).read_text().splitlines())
 
 
 def _download(coordinates: Sequence[str], directory: Path) -> list[Path]:
-    """Resolve and download into `directory`, with a progress bar; return the jars in class path order."""
+    """Resolve and download `coordinates` into `directory`, with a progress bar.
+
+    Returns the jars in class path order.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

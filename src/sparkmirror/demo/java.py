@@ -1,4 +1,4 @@
-"""Java 17 or newer: found on this machine, or installed."""
+"""Java 17 or newer: an installed one, or a fresh installation."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 OLDEST = 17
 
-# Debian 12 and Ubuntu 22.04 have the first, newer releases one of the others.
+# Debian 12 and Ubuntu 22.04 have Java 17; newer releases have 21 or 25.
 _PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "openjdk-25-jre-headless")
 
 
 @functools.cache
 def java_home() -> Path:
-    """Return the home of Java 17 or newer, installing one if need be.
+    """Return the home of Java 17 or newer; install Java if there is none.
 
-    Looks at $JAVA_HOME and $PATH; then apt-get where we are root; then cjdk, which keeps a JRE in the cache.
-    Raises SetupError, which names all that was tried.
+    Looks at $JAVA_HOME, $PATH and /usr/lib/jvm; then tries apt-get if this process runs as root; then cjdk, which
+    keeps a JRE in the cache. Raises SetupError, which names all attempts.
     """
     tried: list[str] = []
     for attempt in (_find, _install_by_apt, _install_by_cjdk):
@@ -48,11 +48,11 @@ def java() -> str:
 
 def _find(tried: list[str]) -> Path | None:
     for origin, command in _candidates():
-        found = _inspect(command)
-        if found is None:
+        inspected = _inspect(command)
+        if inspected is None:
             tried.append(f"{origin}: {command} does not run")
             continue
-        home, version = found
+        home, version = inspected
         if version >= OLDEST:
             return home
         tried.append(f"{origin}: {command} is Java {version}")
@@ -71,7 +71,7 @@ def _candidates() -> Iterator[tuple[str, str]]:
 
 
 def _inspect(command: str) -> tuple[Path, int] | None:
-    """Ask `command` for its home and its feature version; None if it doesn't run."""
+    """Ask `command` for its home and feature version; None if it doesn't run."""
     try:
         asked = subprocess.run(
             [command, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=30

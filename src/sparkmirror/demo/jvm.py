@@ -1,4 +1,7 @@
-"""A Java program as a child process that dies with us, with its log kept in a directory."""
+"""A Java program as a child process that dies with this process.
+
+The program's log is kept in a directory.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,17 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.01
 
-# Half the start-up time; the code that runs for long is slower, so measurements pass options of their own.
+# These options halve the start-up time. Long-running code is slower with them, so measurements pass other options.
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
 class Jvm:
-    """One Java program; it can be started again after it ended, and appends to the same log.
+    """One Java program, which can be started again after it ended.
 
-    Its log is `directory/server.log`; `directory/output.log` has what it prints itself, such as a JVM's
-    last words.
+    Every run appends to the same log, `directory/server.log`. `directory/output.log` has the process's own output,
+    such as a JVM's last words.
     """
 
     def __init__(
@@ -51,26 +54,35 @@ class Jvm:
 
     @property
     def pid(self) -> int:
-        """The process id of the last start; RuntimeError if there was none."""
+        """Process id of the last start; RuntimeError if the program never started."""
         return self._started().pid
 
     @property
     def running(self) -> bool:
-        """Whether the process is there, paused or not."""
+        """True if the process exists, paused or not."""
         return self._child is not None and self._child.poll() is None
 
     @property
     def exit_code(self) -> int | None:
-        """How the last run ended (minus the signal if by one); None if it runs or never ran."""
+        """Exit code of the last run: minus the signal's number after a signal.
+
+        None while the program runs, and if it never ran.
+        """
         return None if self._child is None else self._child.poll()
 
     def start(self) -> None:
-        """Start it; does nothing if it runs. Raises SetupError without Java."""
+        """Start the program unless it runs.
+
+        Raises SetupError without Java.
+        """
         if not self.running:
             self._child = spawn((java(), *self._command), output=self._output)
 
     def terminate(self, timeout_s: float) -> None:
-        """Ask it to end (SIGTERM), kill it if it runs on after `timeout_s`; return when it has ended."""
+        """Ask the program to end (SIGTERM), and kill it after `timeout_s`.
+
+        Returns when the process has ended.
+        """
         if not self.running:
             return
         self.send(signal.SIGTERM)
@@ -81,17 +93,20 @@ class Jvm:
             self.kill()
 
     def kill(self) -> None:
-        """End it at once (SIGKILL); return when it has ended."""
+        """Kill the program at once (SIGKILL); return when the process has ended."""
         if self.running:
             self.send(signal.SIGKILL)
             self._started().wait()
 
     def send(self, what: signal.Signals) -> None:
-        """Send it a signal; nothing happens if it has ended."""
+        """Send the program a signal; nothing happens if it has ended."""
         self._started().send_signal(what)
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """Stop it in its tracks (SIGSTOP); return when all of its threads stand still, where the system tells."""
+        """Freeze the program (SIGSTOP); return when all its threads stand still.
+
+        Waits up to `timeout_s`, and only on a system with `/proc`.
+        """
         self.send(signal.SIGSTOP)
         threads = Path(f"/proc/{self.pid}/task")
         deadline = time.monotonic() + timeout_s
@@ -99,7 +114,7 @@ class Jvm:
             time.sleep(_POLL_S)
 
     def last_lines(self, count: int = 15) -> str:
-        """Return the end of its log and of its own output, for a message to a person."""
+        """Return the end of the log and of the program's own output, for a person."""
         lines = [line for file in (self.log, self._output) if file.exists() for line in _tail(file, count)]
         return "\n".join(lines) or "(nothing was logged)"
 
@@ -110,7 +125,10 @@ class Jvm:
 
 
 def _stands_still(stat: Path) -> bool:
-    """Whether a thread is stopped, or gone: the state comes after the name, which is in brackets."""
+    """True if a thread is stopped or gone.
+
+    The state comes after the name, which is in brackets.
+    """
     try:
         return stat.read_text().rpartition(")")[2].split()[0] in "TtZX"
     except OSError:

@@ -1,6 +1,7 @@
-"""A Kerberos KDC of our own (MIT's, as Debian packages it), so that brokers on this machine can ask for tickets.
+"""A private Kerberos KDC, so that brokers on this machine can ask for tickets.
 
-It needs the programs of krb5-kdc and krb5-admin-server, and no rights: realm, keys and ports are its own, on 127.0.0.1.
+The KDC is MIT's, as Debian packages it. It needs the programs of krb5-kdc and krb5-admin-server, and no rights:
+realm, keys and ports are private to it, on 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 REALM = "SPARKMIRROR.TEST"
 BROKER = f"kafka/127.0.0.1@{REALM}"
-"""The principal of every broker on this machine."""
+"""Principal of every broker on this machine."""
 
 START_S = 20.0
 COMMAND_S = 30.0
@@ -62,16 +63,20 @@ _KDC_CONF = """\
 
 
 def missing_programs() -> str:
-    """What a KDC needs and this machine lacks, and how to get it; empty if nothing."""
+    """Return the KDC programs that this machine lacks, and how to get them.
+
+    Empty if nothing is missing.
+    """
     lacking = [name for name in _PROGRAMS if _program(name) is None]
     install = "sudo apt-get install krb5-kdc krb5-admin-server krb5-user"
     return f"there is no {', '.join(lacking)} here; type: {install}" if lacking else ""
 
 
 class Kdc:
-    """One realm, kept in `directory`; as a context it runs, and is killed at the end. It dies with this process.
+    """One realm, kept in `directory`.
 
-    Its tickets live for `life_s` seconds. Clients, and Java with `jvm_options`, find it by the file `krb5_conf`.
+    As a context the KDC runs, and is killed at the end. It dies with this process. Tickets live for `life_s` seconds.
+    Clients, and Java with `jvm_options`, find the KDC by the file `krb5_conf`.
     """
 
     def __init__(self, directory: Path, *, life_s: int = 3600) -> None:
@@ -84,7 +89,7 @@ class Kdc:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of programs that work in this realm."""
+        """Environment variables of programs that work in this realm."""
         return {**os.environ, "KRB5_CONFIG": str(self.krb5_conf), "KRB5_KDC_PROFILE": str(self.directory / "kdc.conf")}
 
     def __enter__(self) -> Self:
@@ -102,7 +107,10 @@ class Kdc:
         self.kill()
 
     def start(self) -> None:
-        """Start it, or again, and wait until it serves. Raises SetupError."""
+        """Start the KDC, or start it again, and wait until it serves.
+
+        Raises SetupError.
+        """
         log = self.directory / "output.log"
         command = [_program("krb5kdc") or "krb5kdc", "-n", "-r", REALM]
         self._running = spawn(command, output=log, environment=self.environment)
@@ -117,23 +125,26 @@ class Kdc:
                 time.sleep(_POLL_S)
 
     def kill(self) -> None:
-        """Kill it (SIGKILL); return when it has ended."""
+        """Kill the KDC (SIGKILL); return when the process has ended."""
         if self._running is not None:
             self._running.kill()
             self._running.wait()
 
     def pause(self) -> None:
-        """Stop it in its tracks (SIGSTOP): connections are taken, nothing answers."""
+        """Freeze the KDC (SIGSTOP): connections are taken, nothing answers."""
         if self._running is not None:
             self._running.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on (SIGCONT)."""
+        """Let a paused KDC go on (SIGCONT)."""
         if self._running is not None:
             self._running.send_signal(signal.SIGCONT)
 
     def keytab(self, principal: str, *, name: str = "") -> Path:
-        """Make the principal, or give it new keys, and write them to a file called `name`, else after the principal."""
+        """Create the principal, or give it new keys, and write them to a keytab file.
+
+        The file is called `name`, or by default after the principal. Returns the file's path.
+        """
         path = self.directory / (name or f"{principal.partition('@')[0].replace('/', '-')}.keytab")
         path.unlink(missing_ok=True)
         if "Principal:" not in self.administer(f"getprinc {principal}"):
@@ -142,17 +153,20 @@ class Kdc:
         return path
 
     def administer(self, query: str) -> str:
-        """What `kadmin.local` answers to one of its commands."""
+        """Return `kadmin.local`'s answer to one of its commands."""
         return self._do("kadmin.local", "-r", REALM, "-q", query)
 
     def tickets(self, principal: str, keytab: Path, cache: Path, *, life_s: int = 0) -> Path:
-        """Get tickets into a file, as who has a keytab does by `kinit`."""
+        """Get tickets into the file `cache` by `kinit`, with a keytab."""
         shorter = ["-l", f"{life_s}s"] if life_s else []
         self._do("kinit", "-c", f"FILE:{cache}", "-k", "-t", str(keytab), *shorter, principal)
         return cache
 
     def _do(self, name: str, *arguments: str) -> str:
-        """Run a program of the realm; returns what it prints. Raises SetupError."""
+        """Run a program of the realm; return the program's output.
+
+        Raises SetupError.
+        """
         done = subprocess.run(
             [_program(name) or name, *arguments],
             env=self.environment,

@@ -1,4 +1,4 @@
-"""More ways into a cluster of `brokers.KafkaCluster`: listeners that ask who is there, by TLS or SASL."""
+"""Listeners of a `brokers.KafkaCluster` that authenticate by TLS or SASL."""
 
 from __future__ import annotations
 
@@ -13,39 +13,45 @@ _SECURITY = "org.apache.kafka.common.security."
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
-    """One listener: its protocol, and what each broker is told about it alone."""
+class BrokerListener:
+    """One listener: its protocol and its broker settings."""
 
     protocol: str
-    """`SSL`, `SASL_PLAINTEXT` or `SASL_SSL`; with TLS the cluster needs an authority."""
+    """Protocol: `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`.
+
+    With TLS the cluster needs an authority.
+    """
     settings: Mapping[str, str] = field(default_factory=dict)
-    """The broker's settings, without `listener.name.<name>.` before them."""
+    """Broker settings, without the prefix `listener.name.<name>.`."""
 
 
-def mutual_tls() -> Listener:
-    """TLS for those who show a certificate of the cluster's authority."""
-    return Listener("SSL", {"ssl.client.auth": "required"})
+def mutual_tls() -> BrokerListener:
+    """TLS for clients that show a certificate of the cluster's authority."""
+    return BrokerListener("SSL", {"ssl.client.auth": "required"})
 
 
-def plain(users: Mapping[str, str], protocol: str = "SASL_PLAINTEXT") -> Listener:
+def plain(users: Mapping[str, str], protocol: str = "SASL_PLAINTEXT") -> BrokerListener:
     """PLAIN, for these users and passwords."""
     known = " ".join(f'user_{name}="{password}"' for name, password in users.items())
     return _sasl(protocol, "PLAIN", f"{_SECURITY}plain.PlainLoginModule required {known};")
 
 
-def scram(mechanism: str = "SCRAM-SHA-512", protocol: str = "SASL_SSL", *, reauth_ms: int = 0) -> Listener:
-    """SCRAM; its users are the cluster's own. They sign in again after `reauth_ms`, if it isn't 0."""
+def scram(mechanism: str = "SCRAM-SHA-512", protocol: str = "SASL_SSL", *, reauth_ms: int = 0) -> BrokerListener:
+    """SCRAM; the cluster itself stores the users.
+
+    Clients sign in again after `reauth_ms`, unless it is 0.
+    """
     return _sasl(protocol, mechanism, f"{_SECURITY}scram.ScramLoginModule required;", reauth_ms=reauth_ms)
 
 
-def unsecured_tokens(protocol: str = "SASL_PLAINTEXT", *, reauth_ms: int = 0) -> Listener:
-    """OAUTHBEARER for everybody who has a token without a signature."""
+def unsecured_tokens(protocol: str = "SASL_PLAINTEXT", *, reauth_ms: int = 0) -> BrokerListener:
+    """OAUTHBEARER for every client with a token, which needs no signature."""
     module = f'{_SECURITY}oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
     return _sasl(protocol, "OAUTHBEARER", module, reauth_ms=reauth_ms)
 
 
-def signed_tokens(keys_url: str, audience: str, protocol: str = "SASL_SSL") -> Listener:
-    """OAUTHBEARER for those whose token is signed by a key that `keys_url` lists.
+def signed_tokens(keys_url: str, audience: str, protocol: str = "SASL_SSL") -> BrokerListener:
+    """OAUTHBEARER for clients whose token is signed by a key in `keys_url`'s list.
 
     The brokers need the JVM option `-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=<keys_url>`.
     """
@@ -63,10 +69,10 @@ def signed_tokens(keys_url: str, audience: str, protocol: str = "SASL_SSL") -> L
     )
 
 
-def kerberos(principal: str, keytab: Path, protocol: str = "SASL_PLAINTEXT", *, reauth_ms: int = 0) -> Listener:
-    """GSSAPI; the principal, which ends with the broker's host, and its keytab are the brokers'.
+def kerberos(principal: str, keytab: Path, protocol: str = "SASL_PLAINTEXT", *, reauth_ms: int = 0) -> BrokerListener:
+    """GSSAPI with the brokers' principal and keytab.
 
-    They need the JVM option `-Djava.security.krb5.conf=<file>`.
+    The principal ends with the broker's host. The brokers need the JVM option `-Djava.security.krb5.conf=<file>`.
     """
     module = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true"
     listener = _sasl(protocol, "GSSAPI", f'{module} keyTab="{keytab}" principal="{principal}";', reauth_ms=reauth_ms)
@@ -75,9 +81,9 @@ def kerberos(principal: str, keytab: Path, protocol: str = "SASL_PLAINTEXT", *, 
 
 def _sasl(
     protocol: str, mechanism: str, jaas: str, *, reauth_ms: int = 0, more: Mapping[str, str] | None = None
-) -> Listener:
+) -> BrokerListener:
     prefix = mechanism.lower()
     settings = {"sasl.enabled.mechanisms": mechanism, f"{prefix}.sasl.jaas.config": jaas, **(more or {})}
     if reauth_ms:
         settings[f"{prefix}.connections.max.reauth.ms"] = str(reauth_ms)
-    return Listener(protocol, settings)
+    return BrokerListener(protocol, settings)

@@ -6,16 +6,19 @@ import random
 import socket
 from contextlib import ExitStack
 
-# Below the range that Linux hands to outgoing connections: a client that keeps calling a broker that is
-# down could otherwise be given the broker's own port, and the broker could not come back.
+# Below the range that Linux gives to outgoing connections: else Linux could give a stopped broker's own port to a
+# client that keeps connecting to the broker, and the broker could not come back.
 _RANGE = range(15_000, 32_000)
 
 _given: set[int] = set()
-"""Who was given one may listen later, or again."""
+"""Ports given in this process: their servers may listen later, or again."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Return `count` different ports that nobody listens on now, and that were given to nobody in this process."""
+    """Return `count` different ports that no process listens on now.
+
+    Never returns a port twice in this process.
+    """
     ports: list[int] = []
     with ExitStack() as reserved:
         while len(ports) < count:

@@ -1,4 +1,4 @@
-"""A Prometheus beside the demo, where one is installed."""
+"""A Prometheus beside the demo, if Prometheus is installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ scrape_configs:
 
 
 def start_prometheus(directory: Path, target: str) -> tuple[str, subprocess.Popen[bytes]] | None:
-    """Scrape `target`, a `host:port`; its address and its process, which ends with ours. None: it isn't installed."""
+    """Start a Prometheus that scrapes `target`, a `host:port`.
+
+    Returns Prometheus' address and its process, which ends with this process. None if Prometheus isn't installed.
+    """
     program = shutil.which("prometheus")
     if program is None:
         return None

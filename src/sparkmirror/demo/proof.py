@@ -1,7 +1,8 @@
-"""The proof: two partitions' logs compared byte for byte, batch by batch, as the brokers store them.
+"""The proof: partitions' logs compared byte for byte, as the brokers store them.
 
-Equal means equal batch offsets, timestamps, codecs, attributes and records. Left out is what a copy can't share:
-producer id, epoch and sequence, the partition leader epoch, and the CRC, which covers them.
+Batch by batch, equal means equal offsets, timestamps, codecs, attributes and records. The comparison leaves out the
+fields that a copy can't share: producer id, epoch and sequence, the partition leader epoch, and the CRC, which covers
+them.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ _FETCH_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """The first place where two logs differ."""
+class LogDifference:
+    """First difference between two logs."""
 
     offset: int
     what: str
@@ -30,7 +31,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class PartitionProof:
-    """What the comparison of one partition found."""
+    """Result of the comparison of one partition."""
 
     source_topic: str
     target_topic: str
@@ -39,7 +40,7 @@ class PartitionProof:
     records: int
     bytes: int
     codecs: tuple[str, ...]
-    difference: Difference | None
+    difference: LogDifference | None
 
     @property
     def identical(self) -> bool:
@@ -47,21 +48,24 @@ class PartitionProof:
 
 
 class LogReader:
-    """Raw batches of one cluster's partitions."""
+    """Reader of the raw batches of one cluster's partitions."""
 
     def __init__(self, bootstrap_servers: str, alias: str = "cluster") -> None:
         config = ClusterConfig(alias=alias, bootstrap_servers=tuple(bootstrap_servers.split(",")))
         self._client = ClusterClient(config, "sparkmirror-proof")
 
     def partitions(self, topic: str) -> tuple[int, ...]:
-        """Raises `CopyIncomplete` where there is no such topic."""
+        """Return a topic's partitions.
+
+        Raises `CopyIncomplete` if there is no such topic.
+        """
         return tuple(sorted(self._described(topic).partitions))
 
     def _described(self, topic: str) -> TopicLeaders:
-        found = self._client.metadata([topic])[topic]
-        if found.error:
-            raise CopyIncomplete(f"{self._client.config.alias}: topic {topic}: {error_name(found.error)}")
-        return found
+        leaders = self._client.metadata([topic])[topic]
+        if leaders.error:
+            raise CopyIncomplete(f"{self._client.config.alias}: topic {topic}: {error_name(leaders.error)}")
+        return leaders
 
     def _offset(self, leader: int, topic: str, partition: int, which: int) -> int:
         listed = list_offsets(self._client, leader, {topic: [partition]}, which)[topic, partition]
@@ -70,9 +74,12 @@ class LogReader:
         return listed.offset
 
     def batches(self, topic: str, partition: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Every batch from the log's start to the high watermark of now: its header and all its bytes."""
-        found = self._described(topic)
-        leader = found.partitions[partition].leader
+        """Yield each batch of a partition: its header and all its bytes.
+
+        From the log's start to the high watermark at the time of the call.
+        """
+        described = self._described(topic)
+        leader = described.partitions[partition].leader
         offset, end = (self._offset(leader, topic, partition, which) for which in (EARLIEST, LATEST))
         connection = self._client.broker(leader)
         version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
@@ -86,7 +93,7 @@ class LogReader:
                 partition_max_bytes=_FETCH_BYTES,
                 incremental=False,
             )
-            session.want(topic, found.topic_id, partition, fetch.FetchPosition(offset, -1, -1))
+            session.want(topic, described.topic_id, partition, fetch.FetchPosition(offset, -1, -1))
             _, parts = session.read(connection.exchange_raw([session.request(0)]))
             part = next(parts)
             if part.error:
@@ -110,12 +117,12 @@ def compare_partition(
     """Compare two logs to their ends."""
     batches = records = size = 0
     codecs: dict[str, None] = {}
-    difference: Difference | None = None
-    theirs = target.batches(target_topic, partition)
+    difference: LogDifference | None = None
+    copies = target.batches(target_topic, partition)
     for header, data in source.batches(source_topic, partition):
-        copy = next(theirs, None)
+        copy = next(copies, None)
         if copy is None:
-            difference = Difference(header.base_offset, "missing at the target")
+            difference = LogDifference(header.base_offset, "missing at the target")
             break
         difference = _compare(header, data, *copy)
         if difference is not None:
@@ -125,15 +132,17 @@ def compare_partition(
         size += header.size
         codecs[CODECS[header.attributes & 7]] = None
     else:
-        extra = next(theirs, None)
+        extra = next(copies, None)
         if extra is not None:
-            difference = Difference(extra[0].base_offset, "only at the target")
+            difference = LogDifference(extra[0].base_offset, "only at the target")
     return PartitionProof(
         source_topic, target_topic, partition, batches, records, size, tuple(sorted(codecs)), difference
     )
 
 
-def _compare(ours: BatchHeader, data: memoryview, theirs: BatchHeader, copy: memoryview) -> Difference | None:
+def _compare(
+    source: BatchHeader, source_data: memoryview, target: BatchHeader, target_data: memoryview
+) -> LogDifference | None:
     for field in (
         "base_offset",
         "length",
@@ -144,17 +153,21 @@ def _compare(ours: BatchHeader, data: memoryview, theirs: BatchHeader, copy: mem
         "max_timestamp",
         "records",
     ):
-        if getattr(ours, field) != getattr(theirs, field):
-            return Difference(
-                ours.base_offset, f"{field.replace('_', ' ')}: {getattr(ours, field)}, target {getattr(theirs, field)}"
+        if getattr(source, field) != getattr(target, field):
+            return LogDifference(
+                source.base_offset,
+                f"{field.replace('_', ' ')}: {getattr(source, field)}, target {getattr(target, field)}",
             )
-    if data[HEADER_SIZE:] != copy[HEADER_SIZE:]:
-        return Difference(ours.base_offset, "the records' bytes differ")
+    if source_data[HEADER_SIZE:] != target_data[HEADER_SIZE:]:
+        return LogDifference(source.base_offset, "the records' bytes differ")
     return None
 
 
 def compare_topics(source_servers: str, target_servers: str, topics: dict[str, str]) -> list[PartitionProof]:
-    """Compare every partition of these topics; `topics` maps source names to target names."""
+    """Compare every partition of these topics.
+
+    `topics` maps source names to target names.
+    """
     source, target = LogReader(source_servers, "source"), LogReader(target_servers, "target")
     try:
         return [

@@ -1,9 +1,9 @@
-"""A TCP proxy on 127.0.0.1 that stands before one server, and breaks the network when it is told to.
+"""A TCP proxy on 127.0.0.1 before one server, which breaks the network on demand.
 
     with Proxy(broker.port) as proxy:
         proxy.stall()
 
-One thread passes the bytes of all its connections on. What it is told takes effect before the call returns.
+One thread passes on the bytes of all connections. Each order takes effect before the call returns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 16
 _BACKLOG = 128
-_RESET = struct.pack("ii", 1, 0)  # SO_LINGER, no time to linger: close() sends RST and forgets what was unsent
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER of 0 s: close() sends RST and drops unsent bytes
 _SLOW_TURN_S = 0.02
 _NEVER = 0
 
@@ -48,7 +48,10 @@ class _Direction:
         self.ended = False
 
     def read(self, limit: int) -> int:
-        """Take what is there; returns how much that was. Raises OSError if the connection broke."""
+        """Take the waiting bytes; return their number.
+
+        Raises OSError if the connection broke.
+        """
         chunk = self.source.recv(min(limit, _CHUNK))
         if not chunk:
             self.ended = True
@@ -57,7 +60,10 @@ class _Direction:
         return len(chunk)
 
     def write(self) -> None:
-        """Pass on what was taken. Raises OSError if the connection broke."""
+        """Pass on the taken bytes.
+
+        Raises OSError if the connection broke.
+        """
         self.pending = self.pending[self.sink.send(self.pending) :]
 
     def _pass_on_the_end(self) -> None:
@@ -66,7 +72,7 @@ class _Direction:
 
 
 class _Connection:
-    """One client, and the connection to the server made for it."""
+    """One client, and the connection to the server made for this client."""
 
     def __init__(self, client: socket.socket, server: socket.socket) -> None:
         self.client = client
@@ -79,7 +85,7 @@ class _Connection:
         return all(direction.ended for direction in self.directions)
 
     def interest(self, end: socket.socket) -> int:
-        """What to wait for at one of the two sockets."""
+        """Return the events to wait for at one of the two sockets."""
         if not self.connected:
             return selectors.EVENT_WRITE if end is self.server else _NEVER
         wanted = _NEVER
@@ -92,9 +98,10 @@ class _Connection:
 
 
 class Proxy:
-    """Passes what comes to `port` on to `upstream_port`, both on 127.0.0.1; as a context it runs, and is closed.
+    """Proxy from `port` to `upstream_port`, both on 127.0.0.1.
 
-    What passes is not looked at. Its methods may be called from any thread, and again after `close`, `start`.
+    As a context the proxy runs, and is closed at the end. The proxy does not look at the bytes. Its methods may be
+    called from any thread, and again after `close` and `start`.
     """
 
     def __init__(self, upstream_port: int, *, port: int | None = None) -> None:
@@ -117,10 +124,13 @@ class Proxy:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- what it can be told --------------------------------------------------------------------
+    # --- orders from any thread -----------------------------------------------------------------
 
     def start(self) -> None:
-        """Listen, and pass on; does nothing if it runs. Raises OSError if the port is taken."""
+        """Listen and pass on, unless the proxy runs.
+
+        Raises OSError if the port is taken.
+        """
         if self._thread is not None:
             return
         self._closing = False
@@ -134,25 +144,34 @@ class Proxy:
         self._thread.start()
 
     def close(self) -> None:
-        """Reset all connections and listen no more; does nothing if it does not run."""
+        """Reset all connections and stop listening.
+
+        Does nothing if the proxy does not run.
+        """
         if self._thread is None:
             return
         self._tell(self._end)
         self._thread.join()
         self._thread = None
-        for one in (self._selector, self._waker, self._woken):
-            one.close()
+        for resource in (self._selector, self._waker, self._woken):
+            resource.close()
 
     def cut(self) -> None:
         """Reset all connections (RST) and refuse new ones, until `heal`."""
         self._tell(lambda: self._become(_Network.CUT))
 
     def stall(self) -> None:
-        """Accept and pass nothing, until `heal`: a black hole. What was sent into it comes out then."""
+        """Accept connections but pass nothing, until `heal`: a black hole.
+
+        Bytes sent meanwhile come out after `heal`.
+        """
         self._tell(lambda: self._become(_Network.STALLED))
 
     def slow(self, bytes_per_s: float) -> None:
-        """Pass this much at most, all connections and both directions together, until `heal`."""
+        """Limit the proxy to `bytes_per_s` until `heal`.
+
+        All connections and both directions share the limit.
+        """
 
         def slow() -> None:
             self._bytes_per_s, self._allowance, self._allowed_at = bytes_per_s, 0.0, time.monotonic()
@@ -170,13 +189,16 @@ class Proxy:
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """Number of connected clients."""
         return len(self._connections)
 
     # --- the thread -----------------------------------------------------------------------------
 
     def _tell(self, order: Callable[[], None]) -> None:
-        """Have the thread do it, and wait until it did. Raises what it raised; RuntimeError if there is no thread."""
+        """Have the thread carry out an order, and wait until it is done.
+
+        Raises the order's exception; RuntimeError if there is no thread.
+        """
         if self._thread is None:
             raise RuntimeError(f"the proxy on port {self.port} does not run")
         done: Future[None] = Future()
@@ -192,7 +214,7 @@ class Proxy:
                     self._woken.recv(_CHUNK)
                 elif key.fileobj is self._listener:
                     self._accept()
-                elif key.data in self._connections:  # else it was reset in this very turn
+                elif key.data in self._connections:  # else the connection was reset in this very turn
                     self._serve(key.data, key.fileobj, events)
             self._obey()
             if self._network is _Network.SLOW:
@@ -203,7 +225,7 @@ class Proxy:
             order, done = self._orders.popleft()
             try:
                 order()
-            except OSError as error:  # the port was taken by another meanwhile
+            except OSError as error:  # another process took the port meanwhile
                 done.set_exception(error)
             else:
                 done.set_result(None)
@@ -236,13 +258,13 @@ class Proxy:
     def _accept(self) -> None:
         if self._listener is None:
             return
-        with suppress(OSError):  # it has gone again
+        with suppress(OSError):  # the client has gone again
             client, _ = self._listener.accept()
             server = socket.socket()
             for end in (client, server):
                 end.setblocking(False)
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            server.connect_ex(("127.0.0.1", self.upstream_port))  # how it went is known when it is writable
+            server.connect_ex(("127.0.0.1", self.upstream_port))  # the socket is writable when the outcome is known
             connection = _Connection(client, server)
             self._connections.add(connection)
             self._watch(connection)
@@ -281,7 +303,7 @@ class Proxy:
     def _refill(self) -> None:
         now = time.monotonic()
         grown = self._allowance + (now - self._allowed_at) * self._bytes_per_s
-        # A tenth of a second's worth is the most that is saved up, but always enough for a byte.
+        # At most a tenth of a second's worth is saved up, but always enough for one byte.
         self._allowance, self._allowed_at = min(grown, max(self._bytes_per_s / 10, 1.0)), now
         self._watch_all()
 

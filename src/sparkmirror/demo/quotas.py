@@ -1,4 +1,4 @@
-"""Quotas of a cluster of the demo's kind: how fast clients may write and read."""
+"""Client quotas of a demo cluster: how fast clients may write and read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _Entry = AlterClientQuotasRequest.EntryData
 
 
 def set_quota(cluster: KafkaCluster, rate: str, bytes_per_s: float | None, client_id: str | None = None) -> None:
-    """Set `producer_byte_rate` or `consumer_byte_rate` for a client id, or for all that have none of their own.
+    """Set `producer_byte_rate` or `consumer_byte_rate` at each broker.
 
-    It is for each broker; None takes it away. Raises SetupError.
+    The quota is for `client_id`, or by default for all clients without a quota of their own. None removes the quota.
+    Raises SetupError.
     """
     whose = _Entry.EntityData(entity_type="client-id", entity_name=client_id)
     change = _Entry.OpData(key=rate, value=bytes_per_s or 0.0, remove=bytes_per_s is None)

@@ -7,13 +7,13 @@ import socket
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 _VERSION = 1
-"""Which every Kafka from 0.10 on speaks."""
+"""Version of Metadata that every Kafka from 0.10 on speaks."""
 
 
 def brokers_known_to(port: int, *, timeout_s: float = 2.0) -> frozenset[int]:
-    """Return the node ids that the broker at 127.0.0.1:`port` lists; none if it gives no answer.
+    """Return the node ids that the broker at 127.0.0.1:`port` lists.
 
-    A broker is listed once it is registered and caught up, so it can serve.
+    Empty if the broker does not answer. A broker is listed when it is registered and caught up, so it can serve.
     """
     request = MetadataRequest(version=_VERSION, topics=[])
     request.with_header(correlation_id=1, client_id="sparkmirror-demo")
@@ -25,7 +25,7 @@ def brokers_known_to(port: int, *, timeout_s: float = 2.0) -> frozenset[int]:
             frame = answer.read(size)
     except OSError:
         return frozenset()
-    if not size or len(frame) < size:  # it hung up: it is on its way down
+    if not size or len(frame) < size:  # the broker hung up: it is shutting down
         return frozenset()
     response = MetadataResponse.decode(memoryview(frame), version=_VERSION, header=True)
     return frozenset(broker.node_id for broker in response.brokers)

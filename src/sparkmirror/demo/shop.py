@@ -1,6 +1,7 @@
-"""A shop's events, made up: the same for the same seed, and with everything in them that is easy to lose in a copy.
+"""A shop's made-up events, the same for the same seed.
 
-Null keys, null values, empty values, headers with empty and null values, every codec, records of 0 bytes to 20 kB.
+The events contain everything that is easy to lose in a copy: null keys, null values, empty values, headers with empty
+and null values, every codec, records of 0 bytes to 20 kB.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _PHRASES = (
 )
 
 
-class Event(NamedTuple):
-    """One record: what a producer gives to Kafka, and the partition it goes to."""
+class ShopEvent(NamedTuple):
+    """One record as a producer gives it to Kafka, and its partition."""
 
     partition: int
     key: bytes | None
@@ -49,32 +50,32 @@ Message = tuple[bytes | None, bytes | None, tuple[Header, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ShopTopic:
-    """One topic of the shop, and how its records are made."""
+    """One topic of the shop, and the function that makes its records."""
 
     name: str
     partitions: int
     codec: str
     share: float
-    """Of all events."""
+    """Share of all events, 0 to 1."""
     batch_records: int
-    """About how many records of one partition a backlog's batch holds; always well below 1 MiB."""
+    """Records of one partition in a backlog's batch, roughly; well below 1 MiB."""
     message: Callable[[random.Random, int], Message]
 
 
-def events(topic: ShopTopic, seed: int) -> Iterator[Event]:
-    """The topic's events, without end."""
+def events(topic: ShopTopic, seed: int) -> Iterator[ShopEvent]:
+    """Yield the topic's events, without end."""
     chance = random.Random(f"{seed} {topic.name}")  # noqa: S311
     number = 0
     while True:
         key, value, headers = topic.message(chance, number)
         partition = chance.randrange(topic.partitions) if key is None else _partition(key, topic.partitions)
-        yield Event(partition, key, value, headers)
+        yield ShopEvent(partition, key, value, headers)
         number += 1
 
 
 @cache
 def _partition(key: bytes, partitions: int) -> int:
-    """Where Kafka's own producers put the key."""
+    """Return the key's partition, as Kafka's own producers choose it."""
     return int(murmur2(key) & 0x7FFFFFFF) % partitions
 
 
@@ -149,4 +150,7 @@ SHOP = (
     ShopTopic("inventory", 2, "none", 0.07, 200, _stock),
     ShopTopic("reviews", 2, "gzip", 0.02, 30, _review),
 )
-"""No topic is compacted, so that offsets have no gaps and can be compared too."""
+"""Topics of the shop.
+
+None is compacted, so that offsets have no gaps and can be compared too.
+"""

@@ -1,6 +1,7 @@
-"""Writing the shop's events to a cluster: a backlog as fast as it goes, then a steady stream.
+"""Writing the shop's events: a backlog as fast as possible, then a steady stream.
 
-Batches are built by kafka-python and sent by our own wire code: several times as fast as kafka-python's producer.
+Kafka-python builds the batches, and sparkmirror's own wire code sends them: several times as fast as kafka-python's
+producer.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo.shop import SHOP, Event, ShopTopic, events
+from sparkmirror.demo.shop import SHOP, ShopEvent, ShopTopic, events
 from sparkmirror.errors import SetupError
 from sparkmirror.wire import produce
 from sparkmirror.wire.batches import CODECS
@@ -32,7 +33,10 @@ Batches = dict[int, memoryview]
 
 
 class ShopWriter:
-    """One shop; each event is written once, whatever mix of `fill` and `live` writes it."""
+    """One shop, whose events are each written once.
+
+    This holds for any mix of `fill` and `live`.
+    """
 
     def __init__(self, bootstrap_servers: str, seed: int = 1) -> None:
         config = ClusterConfig(alias="shop", bootstrap_servers=tuple(bootstrap_servers.split(",")))
@@ -42,10 +46,13 @@ class ShopWriter:
         self._topic_ids: dict[str, bytes] = {}
         self.records = 0
         self.bytes = 0
-        """Written so far, as the brokers store them."""
+        """Bytes written so far, as the brokers store them."""
 
     def fill(self, records: int, on_count: Callable[[int], None]) -> None:
-        """Write `records` events at once, in large batches; tells how many were written. Raises SetupError."""
+        """Write `records` events at once, in large batches.
+
+        Tells `on_count` the number of records written so far. Raises SetupError.
+        """
         left = {topic.name: int(records * topic.share) for topic in SHOP}
         left[SHOP[0].name] += records - sum(left.values())
         while any(left.values()):
@@ -56,7 +63,10 @@ class ShopWriter:
             on_count(self.records)
 
     def live(self, records_per_s: float, stop: threading.Event) -> None:
-        """Write at this pace, in small batches, until `stop` is set. Raises SetupError."""
+        """Write `records_per_s` in small batches until `stop` is set.
+
+        Raises SetupError.
+        """
         due = dict.fromkeys(self._events, 0.0)
         before = time.monotonic()
         while not stop.wait(LIVE_TICK_S):
@@ -69,16 +79,20 @@ class ShopWriter:
             before = now
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         self._client.close()
 
     def _write(self, topic: ShopTopic, count: int) -> None:
-        """Write the next `count` events of a topic, as one batch for each partition that they go to."""
-        by_partition: dict[int, list[Event]] = defaultdict(list)
+        """Write the next `count` events of a topic.
+
+        Each partition gets one batch.
+        """
+        by_partition: dict[int, list[ShopEvent]] = defaultdict(list)
         for event in islice(self._events[topic.name], count):
             by_partition[event.partition].append(event)
         waiting: Batches = {
-            partition: memoryview(_batch(some, CODECS.index(topic.codec))) for partition, some in by_partition.items()
+            partition: memoryview(_batch(records, CODECS.index(topic.codec)))
+            for partition, records in by_partition.items()
         }
         self.records += count
         self.bytes += sum(map(len, waiting.values()))
@@ -93,7 +107,10 @@ class ShopWriter:
                 time.sleep(_PAUSE_S)
 
     def _send(self, topic: str, waiting: Batches) -> str:
-        """Try once; takes what was accepted out of `waiting`, and says what went wrong with the rest."""
+        """Try once to send `waiting`; return the reason of a failure, or nothing.
+
+        Removes the accepted batches from `waiting`.
+        """
         trouble = ""
         try:
             for leader, batches in self._by_leader(topic, waiting):
@@ -108,9 +125,9 @@ class ShopWriter:
 
     def _by_leader(self, topic: str, waiting: Batches) -> Iterator[tuple[int, Batches]]:
         if topic not in self._leaders:
-            found = self._client.metadata([topic])[topic]
-            self._topic_ids[topic] = found.topic_id
-            self._leaders[topic] = {partition: place.leader for partition, place in found.partitions.items()}
+            metadata = self._client.metadata([topic])[topic]
+            self._topic_ids[topic] = metadata.topic_id
+            self._leaders[topic] = {partition: place.leader for partition, place in metadata.partitions.items()}
         groups: dict[int, Batches] = defaultdict(dict)
         for partition, batch in waiting.items():
             groups[self._leaders[topic].get(partition, -1)][partition] = batch
@@ -124,8 +141,11 @@ class ShopWriter:
         return produce.read_answer(version, connection.exchange_raw(request))[1]
 
 
-def _batch(some: Sequence[Event], codec: int) -> bytearray:
-    """A record batch as a producer would send it that waited a while for all of these."""
+def _batch(records: Sequence[ShopEvent], codec: int) -> bytearray:
+    """Build a record batch as a producer with a linger time would send it.
+
+    The timestamps span `_LINGER_MS`.
+    """
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=codec,
@@ -136,8 +156,8 @@ def _batch(some: Sequence[Event], codec: int) -> bytearray:
         batch_size=_NO_LIMIT,
     )
     first_ms = int(time.time() * 1000) - _LINGER_MS
-    for offset, event in enumerate(some):
-        timestamp_ms = first_ms + offset * _LINGER_MS // len(some)
+    for offset, event in enumerate(records):
+        timestamp_ms = first_ms + offset * _LINGER_MS // len(records)
         builder.append(offset, timestamp_ms, event.key, event.value, event.headers)
     batch: bytearray = builder.build()
     return batch

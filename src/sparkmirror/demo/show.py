@@ -1,4 +1,6 @@
-"""The demo's stage: two real clusters, a shop that writes to the first, a mirror to the second, and the proof.
+"""The demo's stage: two real clusters, a shop, a mirror and the proof.
+
+The shop writes to the first cluster, and the mirror copies to the second.
 
     with Show(directory, brokers=1) as show:
         show.start_clusters()
@@ -10,7 +12,7 @@
         show.stop_mirror()
         print(show.prove())
 
-Nothing is told here: the command line does that.
+This module prints nothing: the command line does.
 """
 
 from __future__ import annotations
@@ -43,7 +45,10 @@ if TYPE_CHECKING:
 
 SOURCE, TARGET = "shop", "backup"
 PATIENCE_S = 60.0
-"""How long the mirror may take to start, or make no progress, before it is given up."""
+"""Longest time that the mirror may take to start, or make no progress.
+
+In seconds; then the demo gives up.
+"""
 
 _POLL_S = 0.2
 _STOP_S = 45.0
@@ -55,7 +60,10 @@ Ends = dict[TopicPartition, int]
 
 
 class Show:
-    """What runs, and how it is started and ended; a context that leaves nothing running behind."""
+    """The demo's parts, each with its start and its end.
+
+    As a context the demo leaves nothing running behind.
+    """
 
     def __init__(self, directory: Path, *, brokers: int = 1) -> None:
         self.directory = directory.absolute()
@@ -63,9 +71,12 @@ class Show:
         self.source = KafkaCluster(self.directory / SOURCE, brokers=brokers)
         self.target = KafkaCluster(self.directory / TARGET, brokers=brokers)
         self.on_progress: OnProgress = lambda flows: None
-        """Told what the mirror reports, in the mirror's thread; may be changed while it runs."""
+        """Receiver of the mirror's reports, called in the mirror's thread.
+
+        May be changed while the mirror runs.
+        """
         self.page = ""
-        """The address of the live page, once the clusters have started."""
+        """Address of the live page, set once the clusters have started."""
         self._replicas = min(3, brokers)
         self._writer: ShopWriter | None = None
         self._mirror: Mirror | None = None
@@ -82,12 +93,18 @@ class Show:
 
     @staticmethod
     def fetch() -> None:
-        """Get Java and Kafka's jars, if this machine has none. Raises SetupError."""
+        """Get Java and Kafka's jars, if this machine has none.
+
+        Raises SetupError.
+        """
         os.environ.setdefault("JAVA_HOME", str(java_home()))  # Spark looks there
         jar_directory(BROKER)
 
     def start_clusters(self) -> None:
-        """Start both clusters, create the shop's topics, and write the mirror's file. Raises SetupError."""
+        """Start both clusters, create the shop's topics, write the mirror's file.
+
+        Raises SetupError.
+        """
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(KafkaCluster.start, (self.source, self.target)))
         specs = [
@@ -115,12 +132,12 @@ class Show:
 
     @property
     def written(self) -> tuple[int, int]:
-        """Records and bytes that the shop has written."""
+        """Numbers of records and bytes that the shop has written."""
         writer = self._shop()
         return writer.records, writer.bytes
 
     def fill(self, records: int, on_count: Callable[[int], None]) -> Ends:
-        """Write a backlog; returns where it ends."""
+        """Write a backlog of `records`; return the source's end offsets."""
         self._shop().fill(records, on_count)
         return self.source_ends()
 
@@ -130,14 +147,17 @@ class Show:
         self._writing = _in_background(lambda: self._shop().live(records_per_s, self._closed), "shop")
 
     def close_shop(self) -> Ends:
-        """Let the shop write no more; returns where its topics end. Raises what stopped it before, if anything."""
+        """Stop the shop's writing; return the source's end offsets.
+
+        Raises the error that stopped the shop before, if any.
+        """
         self._closed.set()
         if self._writing is not None:
             self._writing.result(_STOP_S)
         return self.source_ends()
 
     def source_ends(self) -> Ends:
-        """Where the shop's partitions end now."""
+        """Return the present end offsets of the shop's partitions."""
         with _admin(self.source, SOURCE) as admin:
             return admin.end_offsets([(topic.name, index) for topic in SHOP for index in range(topic.partitions)])
 
@@ -149,7 +169,10 @@ class Show:
     # --- the mirror -----------------------------------------------------------------------------
 
     def make_mirror(self) -> tuple[MirrorConfig, Mirror]:
-        """What the file says, and a mirror of it that `start_mirror` starts. Raises ConfigError."""
+        """Return the file's configuration, and a mirror for `start_mirror`.
+
+        Raises ConfigError.
+        """
         from sparkmirror.engine.mirror import Mirror  # Spark is slow to import
 
         config = load_mm2_properties(str(self.properties))
@@ -157,7 +180,10 @@ class Show:
         return config, self._mirror
 
     def start_mirror(self) -> None:
-        """Run the file as `sparkmirror run` does, in the background. Raises ConfigError."""
+        """Run the file as `sparkmirror run` does, in the background.
+
+        Raises ConfigError.
+        """
         if self._mirror is None:
             self.make_mirror()
         assert self._mirror is not None  # noqa: S101 - it was just made
@@ -169,7 +195,10 @@ class Show:
         self.on_progress(flows)
 
     def wait_until_copying(self) -> None:
-        """Wait until the mirror reports what it copies, or can't, `PATIENCE_S` at most. Raises what ended it."""
+        """Wait until the mirror reports copied records, parked partitions or a wait.
+
+        Waits `PATIENCE_S` at most. Raises the error that ended the mirror or the shop.
+        """
         deadline = time.monotonic() + PATIENCE_S
         while not self._copying.is_set() and time.monotonic() < deadline:
             self.watch(_POLL_S)
@@ -177,7 +206,8 @@ class Show:
     def wait_until_copied(self, goal: Mapping[TopicPartition, int]) -> None:
         """Wait until the target has everything up to `goal`.
 
-        Raises CopyIncomplete if the target does not grow for `PATIENCE_S`, and whatever ended the mirror or the shop.
+        Raises CopyIncomplete if the target does not grow for `PATIENCE_S`, and any error that ended the mirror or the
+        shop.
         """
         with _admin(self.target, TARGET) as admin:
             best, deadline = -1, time.monotonic() + PATIENCE_S
@@ -198,7 +228,10 @@ class Show:
                 self.watch(_POLL_S)
 
     def watch(self, seconds: float) -> None:
-        """Let some time pass. Raises whatever ended the mirror or the shop meanwhile."""
+        """Let some time pass.
+
+        Raises any error that ended the mirror or the shop meanwhile.
+        """
         until = time.monotonic() + seconds
         while True:
             for what, running in (("mirror", self._mirroring), ("shop", self._writing)):
@@ -213,7 +246,7 @@ class Show:
     def stop_mirror(self) -> None:
         """Stop the mirror as Ctrl-C stops `sparkmirror run`.
 
-        Raises what stopped it before, if anything, and CopyIncomplete if it goes on.
+        Raises the error that stopped the mirror before, if any, and CopyIncomplete if the mirror goes on.
         """
         if self._mirror is None or self._mirroring is None:
             return
@@ -226,9 +259,10 @@ class Show:
     # --- the end --------------------------------------------------------------------------------
 
     def prove(self) -> list[PartitionProof]:
-        """Compare every partition of the shop with its copy, byte for byte; the shop must be closed.
+        """Compare every partition of the shop with its copy, byte for byte.
 
-        Raises CopyIncomplete if fewer records were compared, where all is identical, than the shop has written.
+        The shop must be closed. Raises CopyIncomplete if all compared records are identical, but fewer were compared
+        than the shop has written.
         """
         proofs = compare_topics(
             self.source.bootstrap_servers,
@@ -241,8 +275,11 @@ class Show:
         return proofs
 
     def close(self, *, keep: bool) -> None:
-        """End all that runs. `keep` leaves logs and the mirror's file in the directory; else it is deleted."""
-        with suppress(Exception):  # what stopped it has been told, and everything else must be ended too
+        """End everything that runs.
+
+        `keep` leaves logs and the mirror's file in the directory; else the directory is deleted.
+        """
+        with suppress(Exception):  # the shop's error has been told, and everything else must end too
             self.close_shop()
         with suppress(Exception):
             self.stop_mirror()
@@ -293,7 +330,7 @@ def _in_background(work: Callable[[], None], name: str) -> Future[None]:
     def run() -> None:
         try:
             work()
-        except BaseException as error:  # it is raised again in the thread that asks for the outcome
+        except BaseException as error:  # raised again in the thread that asks for the outcome
             outcome.set_exception(error)
         else:
             outcome.set_result(None)

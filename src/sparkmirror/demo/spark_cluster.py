@@ -1,4 +1,7 @@
-"""A real Spark standalone cluster on this machine: a master and workers of a bare Python and another HOME."""
+"""A real Spark standalone cluster on this machine: a master and workers.
+
+The workers have a bare Python and another HOME.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,12 @@ STOP_S = 20.0
 def standalone_cluster(
     directory: Path, secret: str = "", *, home: Path | None = None, archive: Path | None = None
 ) -> Iterator[Mapping[str, str]]:
-    """Start it; gives the `spark.*` settings that a mirror needs to run there, as `docs/spark.md` says.
+    """Start a cluster; yield the `spark.*` settings that a mirror needs there.
 
-    With a `secret` all of its connections are authenticated by it, and encrypted. Its Spark is the one in `home`,
-    else this Python's own; its workers get `archive`, else what `pack` packs here.
-    Its processes die with this one. Raises SetupError if the master does not start.
+    The settings are those of `docs/spark.md`. With a `secret` the cluster authenticates all of its connections by the
+    secret, and encrypts them. The cluster's Spark is in `home`, by default this Python's own. Workers get `archive`,
+    by default the pack that `pack` makes here. The processes die with this process. Raises SetupError if the master
+    does not start.
     """
     guarded = {
         "spark.authenticate": "true",
@@ -95,10 +99,10 @@ def _spark(home: Path, directory: Path, name: str, command: list[str]) -> subpro
 
 
 def _spark_home() -> Path:
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
         raise SetupError("PySpark is not installed: pip install 'sparkmirror[spark]' brings it")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def _wait_for_port(port: int) -> None:

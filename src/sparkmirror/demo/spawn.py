@@ -1,8 +1,8 @@
-"""Children that can't outlive this process, even if it is killed with SIGKILL.
+"""Children that can't outlive this process, even if SIGKILL kills it.
 
-On Linux the kernel kills them (PR_SET_PDEATHSIG). It does so at the death of the *thread* that started
-them, so one thread, which lives as long as the process, starts them all. On other systems they are left
-behind when this process is killed hard.
+On Linux the kernel kills the children (PR_SET_PDEATHSIG). The kernel does so at the death of the *thread* that
+started them, so a single thread, which lives as long as the process, starts all children. On other systems the
+children survive when this process is killed hard.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _BOUND_EXEC = Path(__file__).with_name("bound_exec.py")
 
 
 class _Order:
-    """One child to start; `outcome` gets its Popen, or why it could not be started."""
+    """One child to start.
+
+    `outcome` gets the child's Popen, or the error if it could not be started.
+    """
 
     def __init__(self, command: list[str], output: Path, environment: Mapping[str, str] | None) -> None:
         self.command = command
@@ -39,7 +42,7 @@ class _Order:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    start_new_session=True,  # a Ctrl-C at the terminal is for us to act upon
+                    start_new_session=True,  # only this process, not its children, acts on a Ctrl-C at the terminal
                     env=self.environment,
                 )
         except OSError as error:
@@ -49,7 +52,7 @@ class _Order:
 
 
 class _Spawner:
-    """The thread that starts all children, itself started at the first order."""
+    """Thread that starts all children, itself started at the first order."""
 
     def __init__(self) -> None:
         self._orders: SimpleQueue[_Order] = SimpleQueue()
@@ -83,10 +86,11 @@ os.register_at_fork(after_in_child=_forget_thread)
 def spawn(
     command: Sequence[str], *, output: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start `command` in a session of its own, bound to this process; both its outputs go to `output`.
+    """Start `command` in a session of its own, bound to this process.
 
-    It has our environment, or `environment` instead. The process id is the command's own. A command that can't
-    be run says so in `output` and exits with 1. Raises OSError if `output` can't be written.
+    Standard output and standard error go to `output`. The command has this process's environment, or `environment`
+    instead. The process id is the command's own. A command that can't be run says so in `output` and exits with 1.
+    Raises OSError if `output` can't be written.
     """
     bound = [sys.executable, "-I", "-S", str(_BOUND_EXEC), str(os.getpid()), *command]
     return _spawner.start(_Order(bound, output, environment))

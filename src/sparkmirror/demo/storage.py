@@ -1,6 +1,6 @@
-"""A broker's data directory, formatted as `kafka-storage.sh format` does it, without a JVM for each.
+"""A broker's data directory, formatted as `kafka-storage.sh format` formats it.
 
-The tool runs once for each version of Kafka; the feature levels that it wrote are kept in the cache. The
+The tool, a JVM, runs only once for each version of Kafka; the feature levels that it wrote are kept in the cache. The
 rest of a formatted directory is four lines that name the cluster and the node.
 """
 
@@ -23,18 +23,18 @@ _IDENTITY = "meta.properties"
 
 
 def new_id() -> str:
-    """Return a random id as Kafka writes them: 22 characters of URL-safe base64."""
+    """Return a random id as Kafka writes ids: 22 characters of URL-safe base64."""
     while True:
         text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        if not text.startswith("-"):  # Kafka's tools would take it for an option
+        if not text.startswith("-"):  # Kafka's tools would take such an id for an option
             return text
 
 
 def format_storage(metadata: Path, logs: set[Path], *, cluster_id: str, node_id: int, version: str) -> None:
-    """Make directories the empty storage of a node; leave those that were formatted before.
+    """Make directories the empty storage of a node; leave formatted ones alone.
 
-    Feature levels, those of the Kafka `version`, lie beside the metadata. It must be 3.3 or newer.
-    Raises SetupError if there are no jars or no Java, or if Kafka's tool fails.
+    The feature levels of the Kafka `version` lie beside the metadata. The version must be 3.3 or newer. Raises
+    SetupError if there are no jars or no Java, or if Kafka's tool fails.
     """
     for directory in {metadata, *logs}:
         identity = directory / _IDENTITY
@@ -49,7 +49,7 @@ def format_storage(metadata: Path, logs: set[Path], *, cluster_id: str, node_id:
 def _features(version: str) -> Path:
     """Return a directory with the feature levels that a new cluster starts from.
 
-    They are in `bootstrap.checkpoint`, from Kafka 4.4 on in the first snapshot of the metadata log (KIP-1170).
+    The levels are in `bootstrap.checkpoint`, from Kafka 4.4 on in the first snapshot of the metadata log (KIP-1170).
     """
     kept = jar_directory(broker_jars(version)) / _FEATURES
     if not kept.exists():

@@ -1,1 +1,4 @@
-"""What is wrong with a running mirror, why, and what to do: findings by rules over the snapshot."""
+"""Findings about a running mirror, by rules over the snapshot.
+
+Each finding names a fault, its cause and the action to take.
+"""

@@ -1,4 +1,4 @@
-"""Rules on clocks, and on heartbeats, which measure by them."""
+"""Rules on clocks, and on heartbeats, whose latency is measured by clocks."""
 
 from __future__ import annotations
 
@@ -9,18 +9,31 @@ from sparkmirror.doctor.finding import Severity
 from sparkmirror.doctor.rule import Rule, Sign
 
 AHEAD_MS = -1_000.0
-"""Clocks that NTP keeps differ by less than a second."""
+"""Latency in milliseconds; a clock is ahead below this.
+
+NTP keeps clocks within less than a second.
+"""
 ABSURD_MS = 10 * 365 * 86_400_000.0
-"""Ten years: a timestamp in seconds, not in milliseconds, is from January 1970."""
+"""Ten years in milliseconds.
+
+A timestamp in seconds instead of milliseconds is from January 1970.
+"""
 SILENT_S = 60.0
-"""A heartbeat comes each second by default (emit.heartbeats.interval.seconds)."""
+"""Seconds without a heartbeat that make a finding.
+
+By default a heartbeat comes each second (emit.heartbeats.interval.seconds).
+"""
 
 
 def _ahead(case: Case) -> Iterator[Sign]:
-    measured = [(place, one.latency_ms) for place, (_, one) in case.partitions.items() if one.latency_ms is not None]
+    measured = [
+        (place, partition.latency_ms)
+        for place, (_, partition) in case.partitions.items()
+        if partition.latency_ms is not None
+    ]
     ahead = [(place, spread) for place, spread in measured if spread.least < AHEAD_MS]
     if ahead:
-        place, spread = min(ahead, key=lambda both: both[1].least)
+        place, spread = min(ahead, key=lambda entry: entry[1].least)
         all_of_them = len(ahead) == len(measured) and len(measured) > 1
         yield Sign(
             name_of(place),
@@ -30,11 +43,11 @@ def _ahead(case: Case) -> Iterator[Sign]:
 
 
 def _absurd(case: Case) -> Iterator[Sign]:
-    for place, (_, one) in case.partitions.items():
-        if one.latency_ms is not None and one.latency_ms.last > ABSURD_MS:
+    for place, (_, partition) in case.partitions.items():
+        if partition.latency_ms is not None and partition.latency_ms.last > ABSURD_MS:
             name = name_of(place)
             races = name == case.flow.retention_of
-            days = one.latency_ms.last / 86_400_000
+            days = partition.latency_ms.last / 86_400_000
             yield Sign(name, f"{days:,.0f} days old when it was copied", explains=None if races else ())
             return
 

@@ -1,4 +1,4 @@
-"""Rules on both clusters: whether they answer, and how they hold the pumps back."""
+"""Rules on the clusters: unreachable brokers, certificates, throttling."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.engine.snapshot import Cause, ClusterFigures, Flow, Partition, PartitionState
 
 CERTIFICATE_DAYS, CERTIFICATE_LAST_DAYS = 14, 2
-"""A warning, and the worst."""
+"""Days left of a certificate: a warning below 14, critical below 2."""
 THROTTLED_SHARE = 0.2
-"""Of the time of a pump, as the alert on throttling has it."""
+"""Share of a pump's time spent throttled.
+
+The alert on throttling has the same share.
+"""
 _DAY_MS = 86_400_000
 _BEHIND_IT = (
     *LATE,
@@ -42,20 +45,26 @@ def _certificates(case: Case) -> Iterator[Sign]:
 
 
 def unreachable(case: Case) -> dict[str, list[tuple[str, Partition]]]:
-    """By `source` and `target` the partitions that can't reach their broker there; waiting ones if they did before."""
+    """Return the partitions that can't reach their broker, by `source` or `target`.
+
+    Parked partitions, and waiting partitions with the same cause in the sample before.
+    """
     flow, before = case.flow, case.before(1)
     sides: dict[str, list[tuple[str, Partition]]] = {}
-    for place, (_, one) in case.partitions.items():
-        if one.cause is not Cause.UNREACHABLE:
+    for place, (_, now) in case.partitions.items():
+        if now.cause is not Cause.UNREACHABLE:
             continue
         old = before.case.partitions.get(place) if before is not None else None
-        if one.state is PartitionState.PARKED or (old is not None and old[1].cause is Cause.UNREACHABLE):
-            sides.setdefault(_side(flow, before.flow if before else None, one.reason), []).append((name_of(place), one))
+        if now.state is PartitionState.PARKED or (old is not None and old[1].cause is Cause.UNREACHABLE):
+            sides.setdefault(_side(flow, before.flow if before else None, now.reason), []).append((name_of(place), now))
     return sides
 
 
 def _side(flow: Flow, old: Flow | None, reason: str) -> str:
-    """By the reason's words, else by which connections broke meanwhile."""
+    """Return the side of the unreachable broker.
+
+    The reason's words tell the side; else the side with more broken connections since `old`.
+    """
     words = reason.replace(":", " ").split()
     for side, figures in (("source", flow.source), ("target", flow.target)):
         if f"{side} broker" in reason or figures.alias in words:
@@ -75,7 +84,7 @@ def _unreachable(side: str) -> Rule:
         hit = unreachable(case).get(side)
         if hit:
             figures = case.flow.source if side == "source" else case.flow.target
-            reasons = Counter(one.reason for _, one in hit)
+            reasons = Counter(partition.reason for _, partition in hit)
             name, _ = hit[0]
             yield Sign(figures.alias, f"{counted(len(hit), 'partition')}, first {name}", reasons.most_common(1)[0][0])
 

@@ -1,4 +1,4 @@
-"""All findings of a snapshot, in the order in which to look at them."""
+"""All findings of a snapshot, in the order for the operator to read."""
 
 from __future__ import annotations
 
@@ -43,29 +43,33 @@ RULES: tuple[Rule, ...] = (
     *EXACTNESS,
     *STANDBY,
 )
-"""What explains other findings comes before them."""
+"""All rules; each comes before the rules that it explains."""
 
 _PLACES = {rule.name: place for place, rule in enumerate(RULES)}
 _SEVERITIES = list(Severity)
 
 
 def diagnose(now: Snapshot, before: Sequence[Snapshot] = ()) -> list[Finding]:
-    """All findings, the worst first, each behind what explains it in its flow.
+    """Return all findings, the worst first.
 
-    `before`: earlier snapshots, oldest first, for what shows only over time. A minute of them shows everything.
+    Within a flow, the explaining finding comes before the explained finding. `before` has earlier snapshots, oldest
+    first, for rules comparing over time; a minute of snapshots is enough for every rule.
     """
-    ranked = [both for flow in now.flows for both in _ranked(_of(flow, before, now))]
-    return [finding for _, finding in sorted(ranked, key=lambda both: (both[0], _PLACES[both[1].rule]))]
+    ranked = [entry for flow in now.flows for entry in _ranked(_of(flow, before, now))]
+    return [finding for _, finding in sorted(ranked, key=lambda entry: (entry[0], _PLACES[entry[1].rule]))]
 
 
 def _of(flow: Flow, before: Sequence[Snapshot], now: Snapshot) -> list[Finding]:
-    earlier = [old for one in before for old in one.flows if old.flow == flow.flow]
+    earlier = [old for snapshot in before for old in snapshot.flows if old.flow == flow.flow]
     case = Case(flow, earlier, now.process)
     return [finding for rule in RULES for finding in rule.findings(case)]
 
 
 def _ranked(findings: list[Finding]) -> list[tuple[int, Finding]]:
-    """Each with its rank: it is as urgent as the worst of what it explains. Those of a flow, in the rules' order."""
+    """Return a flow's findings in the rules' order, each with its rank.
+
+    A finding is as urgent as the worst finding explained by it.
+    """
     urgency: dict[str, int] = {}
     ranked = []
     for finding in reversed(findings):

@@ -1,4 +1,4 @@
-"""Rules on what is done at intervals beside the copying."""
+"""Rules on duties: the periodic work beside the copying."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.engine.snapshot import Duty
 
 LATE_TURNS = 3
-"""Intervals without a good turn, as the alert GroupSyncLate has it."""
+"""Intervals without a good turn that make a duty late.
+
+The alert GroupSyncLate has the same number.
+"""
 GRACE_S = 30.0
-"""So long a turn may be put off after failures."""
+"""Longest delay of a turn after failures, in seconds."""
 MANY_GROUPS = 10_000
-"""So many were measured (docs/groups.md)."""
+"""Largest measured number of groups (docs/groups.md)."""
 _GROUPS = ("group-not-synced", "group-sync-late", "group-would-reread")
 
 
 def due_s(duty: Duty) -> float:
-    """How old its last good turn may be."""
+    """Return the greatest allowed age of a duty's last good turn, in seconds."""
     return LATE_TURNS * duty.interval_s + GRACE_S
 
 

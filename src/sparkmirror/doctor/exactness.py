@@ -1,4 +1,4 @@
-"""Rules on what exactly once rests upon."""
+"""Rules on the conditions of exactly once."""
 
 from __future__ import annotations
 

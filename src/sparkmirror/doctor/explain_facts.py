@@ -1,4 +1,7 @@
-"""Collects what decides about a topic, partition or group: the file's rules, both clusters' and the mirror's words."""
+"""Collection of the facts that decide about a topic, partition or group.
+
+The facts come from the file's rules, both clusters and the mirror at work.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,12 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.doctor.explain_group import explain_group
 from sparkmirror.doctor.explain_topic import explain_topic
 from sparkmirror.doctor.explanation import Explanation, Filtered, GroupFacts, Running, Side, TopicFacts
+from sparkmirror.durable.losses import Loss, LossLedger, losses_topic
 from sparkmirror.engine.status_topic import read_status
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
+from sparkmirror.messages.control import ControlState, control_topic
+from sparkmirror.messages.status_topic import status_topic
 from sparkmirror.policy import DefaultGroupFilter, DefaultTopicFilter, NamePatterns, is_cycle
-from sparkmirror.pump.control import ControlState, control_topic
-from sparkmirror.pump.status_topic import status_topic
 from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.topic_rules import TopicRules, group_filter, topic_rules
@@ -32,21 +35,24 @@ from sparkmirror.sync.topics import illegal
 _CONNECT_S = 10.0
 _ROLE = "sparkmirror-cli"
 _MAY_NOT = frozenset({29, 31})
-"""TOPIC_ and CLUSTER_AUTHORIZATION_FAILED."""
+"""Error codes TOPIC_ and CLUSTER_AUTHORIZATION_FAILED."""
 
 _Answer = TypeVar("_Answer")
 
 
 @dataclass(slots=True)
 class _Cluster:
-    """One side, as far as it answers."""
+    """A cluster, as far as the cluster answers."""
 
     admin: ClusterAdmin | None = None
     client: ClusterClient | None = None
     trouble: str = ""
 
     def ask(self, question: Callable[[ClusterAdmin, ClusterClient], _Answer]) -> _Answer | None:
-        """The answer; None, and the first error is kept, if there is none."""
+        """Return the cluster's answer; `None` after an error.
+
+        Keeps the first error. After an error the cluster gets no further question.
+        """
         if self.admin is None or self.client is None or self.trouble:
             return None
         try:
@@ -58,7 +64,7 @@ class _Cluster:
 
 @dataclass(slots=True)
 class _Flow:
-    """A flow, and what is known of all its topics and groups."""
+    """A flow, and the facts for all topics and groups."""
 
     config: FlowConfig
     rules: TopicRules
@@ -71,9 +77,10 @@ class _Flow:
 
 
 def explanations(flow: FlowConfig, flows: Sequence[FlowConfig], name: str, stale_s: float) -> list[Explanation]:
-    """Explain a topic, a partition as `TOPIC:NUMBER`, or a group; each that the source has, all if it has none.
+    """Explain a topic, a partition as `TOPIC:NUMBER`, or a group.
 
-    `flows`: all of the file. A cluster that does not answer is part of the explanation.
+    Explains the topic and the group if the source has both or neither. `flows` are all flows of the file. A cluster
+    that does not answer is part of the explanation.
     """
     with contextlib.ExitStack() as stack:
         with ThreadPoolExecutor(2) as pool:
@@ -95,11 +102,11 @@ def explanations(flow: FlowConfig, flows: Sequence[FlowConfig], name: str, stale
 
 
 def matching(expressions: Sequence[str], name: str) -> str:
-    """The expression that matches a name; empty if none does."""
+    """Return the expression that matches a name; empty if none does."""
     if not NamePatterns(expressions).accepts(name):
         return ""
     for expression in expressions:
-        with contextlib.suppress(ValueError):  # half of one with a comma
+        with contextlib.suppress(ValueError):  # half of an expression that contains a comma
             if NamePatterns([expression]).accepts(name):
                 return expression
     return ",".join(expressions)
@@ -121,7 +128,7 @@ def _open(stack: contextlib.ExitStack, flow: FlowConfig, config: ClusterConfig) 
     return _Cluster(admin, client)
 
 
-# --- the mirror -------------------------------------------------------------------------------------
+# --- the mirror at work -----------------------------------------------------------------------------
 
 
 def _control(seen: _Flow) -> ControlState:
@@ -197,7 +204,11 @@ def _side(alias: str, cluster: _Cluster, topic: str, there: TopicDescription | N
 
 
 def _fan_in(seen: _Flow, flows: Sequence[FlowConfig], topic: str, remote: str) -> tuple[str, ...]:
-    """Flows of the file that list the topic for the same copy, and flows of other processes that have it already."""
+    """Return further flows with the same copy.
+
+    Flows of the file that list the topic for the same copy, if their source has it, and flows of other processes that
+    have the copy already.
+    """
     flow = seen.config
     others = [each for each in flows if each.name != flow.name and each.target.alias == flow.target.alias]
     same = []

@@ -1,4 +1,7 @@
-"""Why a consumer group's offsets are or aren't at the target: checks in the order in which they decide. Without I/O."""
+"""The checks of a consumer group: are the offsets at the target, or why not?
+
+In the order of decision. Without I/O.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from sparkmirror.sync.group_standing import GroupState
 
 
 def explain_group(facts: GroupFacts) -> Explanation:
-    """Check after check, up to the first that says no."""
+    """Run check after check, up to the first NO."""
     steps: list[Step] = []
     for step in _steps(facts):
         steps.append(step)

@@ -1,4 +1,7 @@
-"""Why a topic or partition is or isn't mirrored: checks in the order in which they decide. Without I/O."""
+"""The checks of a topic or partition: mirrored, or why not?
+
+In the order of decision. Without I/O.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _WORST = (PartitionState.PARKED, PartitionState.UNKNOWN, PartitionState.WAITING,
 
 
 def explain_topic(facts: TopicFacts) -> Explanation:
-    """Check after check, up to the first that says no."""
+    """Run check after check, up to the first NO."""
     kind = "topic" if facts.partition is None else "partition"
     name = facts.topic if facts.partition is None else f"{facts.topic}:{facts.partition}"
     return Explanation(facts.flow, kind, name, _until_no(step for check in _CHECKS for step in check(facts)))
@@ -31,7 +34,7 @@ def _until_no(steps: Iterator[Step]) -> tuple[Step, ...]:
 
 
 def filter_step(filtered: Filtered) -> Step:
-    """What the filter of topics or groups says."""
+    """Return the step of the filter of topics or groups."""
     key = filtered.key
     if filtered.own_class:
         mark, reason = (Mark.YES, None) if filtered.accepted else (Mark.NO, Reason.OWN_FILTER)
@@ -49,7 +52,7 @@ def filter_step(filtered: Filtered) -> Step:
 
 
 def nobody_works(running: Running) -> Step:
-    """That the flow's status is not published, or no longer."""
+    """Return the step of a flow whose status is not published, or no longer."""
     by = f"; last was {running.leader}" if running.leader else ""
     if running.flow is None:
         words = running.trouble or "no process has published its status"
@@ -59,7 +62,7 @@ def nobody_works(running: Running) -> Step:
     return Step("lease", Mark.NO, words + by, Reason.NOBODY_WORKS, change)
 
 
-# --- by the file alone ------------------------------------------------------------------------------
+# --- checks by the file alone -----------------------------------------------------------------------
 
 
 def _filter(facts: TopicFacts) -> Iterator[Step]:
@@ -124,7 +127,7 @@ def _fan_in(facts: TopicFacts) -> Iterator[Step]:
         yield Step("fan-in", Mark.YES, f"{others} copies into {facts.remote}")
 
 
-# --- by the clusters --------------------------------------------------------------------------------
+# --- checks by the clusters -------------------------------------------------------------------------
 
 
 def _permission(facts: TopicFacts) -> Iterator[Step]:
@@ -181,7 +184,7 @@ def _until_seen(refresh_s: int | None, kind: str) -> str:
     return f"wait: the mirror looks each {refresh_s:,} s (refresh.{kind}.interval.seconds)"
 
 
-# --- by the mirror at work --------------------------------------------------------------------------
+# --- checks by the mirror at work -------------------------------------------------------------------
 
 
 def _topic(facts: TopicFacts) -> Topic | None:
@@ -232,25 +235,28 @@ def _paused(facts: TopicFacts) -> Iterator[Step]:
 
 
 def _asked(facts: TopicFacts) -> list[Partition]:
-    """The partition that is asked for, or all."""
+    """Return the topic's partitions, or only the requested partition."""
     topic = _topic(facts)
-    some = topic.partitions if topic is not None else ()
-    return [each for each in some if facts.partition in (None, each.partition)]
+    partitions = topic.partitions if topic is not None else ()
+    return [each for each in partitions if facts.partition in (None, each.partition)]
 
 
 def _worst(facts: TopicFacts) -> tuple[Partition, int] | None:
-    """The partition in the worst state, and how many are in it."""
-    some = _asked(facts)
+    """Return a partition in the worst state, and the number in that state.
+
+    `None` without partitions.
+    """
+    asked = _asked(facts)
     for state in _WORST:
-        if in_it := [each for each in some if each.state is state]:
-            return in_it[0], len(in_it)
-    return (some[0], len(some)) if some else None
+        if in_state := [each for each in asked if each.state is state]:
+            return in_state[0], len(in_state)
+    return (asked[0], len(asked)) if asked else None
 
 
 def _state(facts: TopicFacts) -> Iterator[Step]:
     running = facts.running
     if not running.fresh or running.flow is None:
-        return  # the lease's check tells
+        return  # the check `_lease` tells why
     worst = _worst(facts)
     if worst is None:
         words, change = "the mirror does not list it yet", _until_seen(facts.refresh_s, "topics")
@@ -267,7 +273,7 @@ def _state(facts: TopicFacts) -> Iterator[Step]:
         change = "wait; if it stays so, see that Spark has slots for all tasks (`sparkmirror doctor FILE`)"
         yield Step("state", Mark.NO, words, Reason.NOT_REPORTED, change)
     elif partition.cause is Cause.THROTTLED:
-        return  # the limits' check tells
+        return  # the check `_limit` tells why
     elif partition.state is PartitionState.WAITING:
         yield Step("state", Mark.NO, f"{what} waits{why}", Reason.WAITING, action(partition.cause))
     elif partition.state is PartitionState.PAUSED:
@@ -278,14 +284,14 @@ def _state(facts: TopicFacts) -> Iterator[Step]:
 
 
 def _behind(facts: TopicFacts) -> str:
-    some = _asked(facts)
-    lags = [each.lag for each in some if each.lag is not None]
-    words = "partition" if len(some) == 1 else "partitions"
-    if len(lags) < len(some):
-        return f"{len(some):,} {words} copied, lag not known"
-    lag_s = max((each.lag_s or 0.0 for each in some), default=0.0)
+    asked = _asked(facts)
+    lags = [each.lag for each in asked if each.lag is not None]
+    words = "partition" if len(asked) == 1 else "partitions"
+    if len(lags) < len(asked):
+        return f"{len(asked):,} {words} copied, lag not known"
+    lag_s = max((each.lag_s or 0.0 for each in asked), default=0.0)
     late = f" ({lag_s:,.0f} s)" if sum(lags) else ""
-    return f"{len(some):,} {words} copied, {sum(lags):,} offsets behind{late}"
+    return f"{len(asked):,} {words} copied, {sum(lags):,} offsets behind{late}"
 
 
 def _lease(facts: TopicFacts) -> Iterator[Step]:

@@ -1,6 +1,6 @@
-"""Why something is or isn't mirrored: the facts that decide it, the reasons there can be, and how they are told.
+"""Explanations why a name is or isn't mirrored: facts, reasons and words.
 
-Plain values. `explain_topic` and `explain_group` decide by them, `explain_facts` collects them.
+Plain values. `explain_facts` collects the facts; `explain_topic` and `explain_group` decide by the facts.
 """
 
 from __future__ import annotations
@@ -8,22 +8,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.snapshot import Flow
-from sparkmirror.offsets.losses import Loss
-from sparkmirror.pump.control import DoneTopic
+from sparkmirror.messages.control import DoneTopic
 
 
 class Mark(StrEnum):
-    """How a check went."""
+    """Result of a check."""
 
     YES = "yes"
     NO = "no"
     NOTE = "note"
-    """It is mirrored; something is to be known."""
+    """The name is mirrored, but the operator should know the check's words."""
 
 
 class Reason(StrEnum):
-    """Why a check did not simply pass: a closed list, in the order in which they are decided."""
+    """Reasons why a check did not simply pass.
+
+    A closed list, in the order of the checks.
+    """
 
     NOTHING_COPIED = "the flow copies nothing"
     NOT_LISTED = "no expression matches it"
@@ -41,7 +44,7 @@ class Reason(StrEnum):
     TARGET_PERMISSION = "a right is lacking at the target"
     NOT_AT_SOURCE = "it is not at the source"
     NOT_AT_TARGET = "its copy is not at the target"
-    REFUSED = "it can't be copied at all"
+    REFUSED = "it, or its newest partitions, can't be copied"
     GONE = "it was deleted at the source"
     RELEASED = "its writers have moved to the copy"
     LATE = "records came after its writers had moved"
@@ -67,92 +70,98 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One check. Texts are one line."""
+    """One check.
+
+    Texts are one line.
+    """
 
     check: str
     mark: Mark
     words: str
     reason: Reason | None = None
-    """None: it passed."""
+    """Reason; `None` if the check passed."""
     change: str = ""
-    """What to do, if it is to be otherwise."""
+    """Action for another result; empty without an action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The checks of one topic, partition or group along one flow, up to the first that says no."""
+    """Checks of one topic, partition or group along one flow.
+
+    The checks end with the first NO.
+    """
 
     flow: str
     kind: str
-    """`topic`, `partition` or `group`."""
+    """Kind: `topic`, `partition` or `group`."""
     name: str
     steps: tuple[Step, ...]
 
     @property
     def mirrored(self) -> bool:
-        """Whether nothing is against it."""
+        """True if no check is a NO."""
         return all(step.mark is not Mark.NO for step in self.steps)
 
     @property
     def last(self) -> Step:
-        """The check that decided."""
+        """Check that decided."""
         return self.steps[-1]
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What to change, in order."""
+        """Actions to take, in order."""
         return tuple(dict.fromkeys(step.change for step in self.steps if step.change))
 
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What a flow's filter says of a name."""
+    """Answer of a flow's filter about a name."""
 
     key: str
-    """`topics` or `groups`."""
+    """Setting: `topics` or `groups`."""
     accepted: bool
     included_by: str = ""
-    """The expression that matches; empty: none does."""
+    """Matching expression; empty without a match."""
     excluded_by: str = ""
     own_class: str = ""
-    """The filter's name, if it isn't MirrorMaker 2's."""
+    """Name of the user's own filter class; empty for MirrorMaker 2's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A topic, or its copy, at one cluster."""
+    """A topic, or a topic's copy, at one cluster."""
 
     alias: str
     trouble: str = ""
-    """Why the cluster did not answer; then nothing else is known."""
+    """Reason why the cluster did not answer; then all else is unknown."""
     partitions: int | None = None
-    """None: it is not there, or may not be seen."""
+    """Number of partitions; `None` if the topic is missing or may not be seen."""
     operations: frozenset[str] | None = None
-    """What our principal may do with it; None: not known."""
+    """Operations granted to sparkmirror on the topic; `None` if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What is known of the mirror at work."""
+    """Known facts about the mirror at work."""
 
     flow: Flow | None = None
-    """As it was published last; None: it was not."""
+    """Last published state of the flow; `None` without a published state."""
     age_s: float = 0.0
     stale_s: float = 60.0
     leader: str = ""
-    """host:pid that said last that it works on the flow."""
+    """Last process, as host:pid, to announce work on the flow."""
     trouble: str = ""
-    """Why nothing is known."""
+    """Reason for missing facts."""
 
     @property
     def fresh(self) -> bool:
-        """Whether the published status can be believed."""
+        """True if the published status can be believed."""
         return self.flow is not None and self.age_s <= self.stale_s
 
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """All that decides about a topic, or one of its partitions."""
+    """All facts that decide about a topic or a partition."""
 
     flow: str
     topic: str
@@ -161,24 +170,24 @@ class TopicFacts:
     source: Side
     target: Side
     copies: bool = True
-    """Whether the flow copies records."""
+    """True if the flow copies records."""
     heartbeats: bool = False
-    """It holds heartbeats, which go along whatever the filter says."""
+    """True for heartbeats copied by the flow regardless of the filter."""
     internal: bool = False
     internal_of_mm2: bool = False
     policy: str = "DefaultReplicationPolicy"
     remote: str = ""
-    """Its copy's name."""
+    """Name of the topic's copy."""
     illegal: str = ""
-    """Why there can't be a topic of that name."""
+    """Reason why the copy's name is illegal; empty for a legal name."""
     cycle: bool = False
     own_heartbeats: bool = False
     fan_in: tuple[str, ...] = ()
-    """Other flows whose copy that is, or would be."""
+    """Further flows with the same copy, existing or wanted."""
     may_create: bool | None = None
-    """Whether we may create topics at the target; None: not known."""
+    """True if sparkmirror may create topics at the target; `None` if unknown."""
     refresh_s: int | None = 600
-    """How often new topics are looked for; None: only at the start."""
+    """Seconds between two looks for new topics; `None`: only at the start."""
     done: DoneTopic | None = None
     paused_by: str = ""
     bytes_per_s_cap: float | None = None
@@ -189,31 +198,31 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """All that decides about a consumer group."""
+    """All facts that decide about a consumer group."""
 
     flow: str
     group: str
     filtered: Filtered
     checkpoints: bool = True
-    """`emit.checkpoints.enabled`."""
+    """Value of `emit.checkpoints.enabled`."""
     sync: bool = True
-    """`sync.group.offsets.enabled`."""
+    """Value of `sync.group.offsets.enabled`."""
     source: str = ""
-    """Alias."""
+    """Alias of the source."""
     trouble: str = ""
-    """Why the source did not answer."""
+    """Reason why the source did not answer."""
     there: bool = True
-    """Whether the source lists it."""
+    """True if the source lists the group."""
     refused: str = ""
-    """Why it may not be read at the source."""
+    """Reason why the group may not be read at the source."""
     type: str = "classic"
     protocol: str = "consumer"
     looked_after: bool = True
-    """Whether groups of this type and protocol are translated."""
+    """True if groups of this type and protocol are translated."""
     topics: tuple[str, ...] = ()
-    """Of the source, that it has committed offsets of."""
+    """Source topics with committed offsets of the group."""
     copied: tuple[str, ...] = ()
-    """Those of them that are copied."""
+    """Copied topics among `topics`."""
     refresh_s: int | None = 600
-    """How often new groups are looked for; None: only at the start."""
+    """Seconds between two looks for new groups; `None`: only at the start."""
     running: Running = field(default_factory=Running)

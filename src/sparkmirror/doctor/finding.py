@@ -1,4 +1,4 @@
-"""What is told of one thing that is wrong."""
+"""The report of one fault."""
 
 from __future__ import annotations
 
@@ -7,31 +7,37 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How bad it is; the first is the worst."""
+    """Severity of a finding; the first is the worst."""
 
     CRITICAL = "critical"
     """Data is lost, or will be soon, or nothing is copied."""
     WARNING = "warning"
-    """It gets worse, or a promise is broken."""
+    """A figure gets worse, or a promise is broken."""
     NOTICE = "notice"
     """Worth knowing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong. Each text is one line."""
+    """One fault of a running mirror.
+
+    Each text is one line.
+    """
 
     rule: str
-    """The rule's name, as `docs/doctor.md` and the alert's runbook have it: lower case with dashes."""
+    """Rule's name: lower case with dashes.
+
+    `docs/doctor.md` and the alerts' runbook use the same name.
+    """
     severity: Severity
     flow: str
     subject: str
-    """What it is about: a topic, `topic-partition`, group, cluster or duty; empty: the flow."""
+    """Topic, `topic-partition`, group, cluster or duty; empty for the whole flow."""
     title: str
     evidence: str
-    """The figures."""
+    """Measured figures."""
     cause: str
     action: str
-    """What to change, with the command or key."""
+    """Change to make, with the command or key."""
     explains: tuple[str, ...] = ()
-    """Rules whose findings in this flow follow from it."""
+    """Rules whose findings in this flow follow from this finding."""

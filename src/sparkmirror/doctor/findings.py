@@ -1,4 +1,4 @@
-"""The doctor's contract: what a finding is, and `diagnose`."""
+"""The doctor's contract: `diagnose` and the returned findings."""
 
 from sparkmirror.doctor.diagnosis import diagnose as diagnose
 from sparkmirror.doctor.finding import Finding as Finding

@@ -1,4 +1,4 @@
-"""Rules on consumer groups: could they move now?"""
+"""Rules on consumer groups: could a group move now?"""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.sync.group_standing import GroupState
 
 REREAD = 10_000
-"""Records. More than the lag that is well enough."""
+"""Records that a group may reread without a finding.
+
+Equal to the lag up to which a flow is well.
+"""
 NAMED = 20
-"""Reasons that have a finding of their own: those of most groups."""
+"""Number of findings: the reasons with the most groups get one each."""
 
 
 def _not_synced(case: Case) -> Iterator[Sign]:
@@ -21,13 +24,13 @@ def _not_synced(case: Case) -> Iterator[Sign]:
     for group in case.flow.groups:
         if group.state is GroupState.NOT_SYNCED:
             by_reason.setdefault(group.reason, []).append(group.group)
-    for reason, names in sorted(by_reason.items(), key=lambda both: -len(both[1]))[:NAMED]:
+    for reason, names in sorted(by_reason.items(), key=lambda entry: -len(entry[1]))[:NAMED]:
         yield Sign(names[0], counted(len(names), "group"), reason)
 
 
 def _late(case: Case) -> Iterator[Sign]:
     wanted = "group offsets" if _syncs(case) else "checkpoints"
-    duty = next((one for one in case.flow.duties if one.duty == wanted), None)
+    duty = next((duty for duty in case.flow.duties if duty.duty == wanted), None)
     if duty is None:
         return
     late = [
@@ -35,9 +38,9 @@ def _late(case: Case) -> Iterator[Sign]:
         for group in case.flow.groups
         if group.synced_ms is not None and group.state is not GroupState.NOT_SYNCED
     ]
-    late = [both for both in late if both[0] > due_s(duty) * 1000]
+    late = [entry for entry in late if entry[0] > due_s(duty) * 1000]
     if late:
-        age, group = max(late, key=lambda both: both[0])
+        age, group = max(late, key=lambda entry: entry[0])
         yield Sign(
             group.group,
             f"{counted(len(late), 'group')}, the oldest for {age / 1000:,.0f} s, due every {duty.interval_s:,.0f} s",

@@ -1,4 +1,4 @@
-"""Rules on lag: what slows a flow down shows here."""
+"""Rules on lag: every cause that slows a flow down shows as lag."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.engine.snapshot import FlowState
 
 GROWING_LAG = 50_000
-"""Records. Redpanda's page on shadow links: above that, and growing, act."""
+"""Records of lag; growing lag above this number gets a finding.
+
+Redpanda's page on shadow links: act above 50,000 and growing.
+"""
 
 
 def _no_progress(case: Case) -> Iterator[Sign]:

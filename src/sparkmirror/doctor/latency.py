@@ -1,4 +1,7 @@
-"""The AWS kit's latency runbook: active records, CPU, fetch latency against lag."""
+"""Rules of the AWS kit's latency runbook.
+
+Active records, CPU, and fetch latency against lag.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,21 @@ from sparkmirror.doctor.finding import Severity
 from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 
 LEAST_ACTIVE, MOST_ACTIVE = 2_000, 20_000
-"""Records that a task has fetched and the target has not acknowledged (the AWS kit: source_record_active_count)."""
+"""Fewest and most active records of a task.
+
+Active records are fetched by the task, and not acknowledged by the target yet (the AWS kit:
+source_record_active_count).
+"""
 CPU_SHARE = 0.7
-"""Of a core (the AWS kit: size the machines for about 70 % CPU)."""
+"""Share of a core; a pump is busy above this.
+
+The AWS kit: size the machines for about 70 % CPU.
+"""
 FETCH_MS = 1_000.0
-"""Twice fetch.max.wait.ms: where there is nothing to fetch, a broker answers after that."""
+"""Milliseconds of a slow fetch: twice fetch.max.wait.ms.
+
+A broker without records to send answers after fetch.max.wait.ms.
+"""
 LEAST_S = 5.0
 
 
@@ -22,9 +35,9 @@ def _cpu(case: Case) -> Iterator[Sign]:
     if before is None or not case.slow:
         return
     shares = [((now.cpu_s - then.cpu_s) / before.seconds, now) for now, then in case.pumps_then(before)]
-    busy = [both for both in shares if both[0] > CPU_SHARE]
+    busy = [entry for entry in shares if entry[0] > CPU_SHARE]
     if busy:
-        share, pump = max(busy, key=lambda both: both[0])
+        share, pump = max(busy, key=lambda entry: entry[0])
         yield Sign(
             f"task {pump.task}",
             f"{counted(len(busy), 'pump')}, the busiest {100 * share:,.0f} % of a core at {pump.host}",

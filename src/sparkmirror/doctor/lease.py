@@ -1,4 +1,4 @@
-"""Rules on the lease: whether anybody works on the flow."""
+"""Rules on the lease: does any process work on the flow?"""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.engine.snapshot import ELSEWHERE, FlowState, Role
 
 NOBODY_S = 30.0
-"""Three session timeouts of the lease (10 s): so long a takeover takes at most."""
+"""Longest takeover, in seconds: three session timeouts (10 s) of the lease."""
 LONG_S = 300.0
-"""Five minutes: Strimzi's alerts give a connector as long."""
+"""Seconds of joining that make a finding.
+
+Strimzi's alerts also give a connector five minutes.
+"""
 
 
 def _refused(case: Case) -> Iterator[Sign]:
@@ -39,8 +42,8 @@ LEASE = (
     Rule(
         "lease-refused",
         Severity.CRITICAL,
-        "This process can't join those that work or stand by",
-        "It stands by for another reason than that another process works.",
+        "This process can't join the flow's other processes",
+        "The process stands by for a reason other than another working process.",
         "The lease's group does not let it in.",
         "Follow the reason; it is tried again by itself.",
         _refused,

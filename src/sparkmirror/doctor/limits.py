@@ -1,4 +1,4 @@
-"""Rules on bandwidth: caps of our own, and what is fetched and not written."""
+"""Rules on bandwidth: the operator's caps, and bytes fetched but not written."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from sparkmirror.doctor.finding import Severity
 from sparkmirror.doctor.rule import LATE, Rule, Sign
 
 FETCHED_TIMES = 3.0
-"""Fetching a batch twice is no trouble: after a refused one, or at a takeover."""
+"""Fetched bytes of a finding, as a multiple of written bytes.
+
+Fetching a batch twice is normal: after a refused batch, or at a takeover.
+"""
 FETCHED_BYTES = 10_000_000
-"""Below that ratios tell nothing."""
+"""Fewest fetched bytes of a finding: the ratio of few bytes tells too little."""
 LEAST_S = 5.0
-"""As long as rates are measured over."""
+"""Shortest interval of a measured rate, in seconds."""
 
 
 def _cap(case: Case) -> Iterator[Sign]:
@@ -22,10 +25,10 @@ def _cap(case: Case) -> Iterator[Sign]:
         return
     then = before.case.partitions
     more = 0
-    for place, (_, one) in case.partitions.items():
+    for place, (_, now) in case.partitions.items():
         old = then.get(place)
-        if one.end is not None and old is not None and old[1].end is not None:
-            more += max(one.end - old[1].end, 0)
+        if now.end is not None and old is not None and old[1].end is not None:
+            more += max(now.end - old[1].end, 0)
     produced = more / before.seconds * flow.bytes / flow.records
     if produced > flow.bytes_per_s_cap:
         yield Sign("", f"{produced / 1e6:,.2f} MB/s come, {flow.bytes_per_s_cap / 1e6:,.2f} MB/s may be copied")

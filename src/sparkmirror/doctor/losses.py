@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
 from sparkmirror.doctor.rule import Rule, Sign, counted
-from sparkmirror.offsets.losses import LossKind
+from sparkmirror.durable.losses import LossKind
 
 NEWS_MS = 7 * 86_400_000
-"""A loss of more than a week ago is history: the ledger keeps it."""
+"""Age in milliseconds of a loss that is history: a week.
+
+The ledger keeps the loss.
+"""
 _AT_SOURCE = (LossKind.EXPIRED, LossKind.TRUNCATED, LossKind.RECREATED, LossKind.SHRUNK)
 _AT_TARGET = (LossKind.TARGET_TRUNCATED, LossKind.TARGET_RECREATED)
 
@@ -39,7 +42,7 @@ LOSSES = (
         "Records are not at the target and never will be",
         "The ledger has losses at the source (expired, truncated, recreated, shrunk). A notice after a week.",
         "The source deleted or lost them before they were copied.",
-        "Look at `sparkmirror losses FILE`, and tell those who read the copy.",
+        "Look at `sparkmirror losses FILE`, and tell the readers of the copy.",
         _look(*_AT_SOURCE),
         ("group-would-reread",),
     ),
@@ -48,7 +51,7 @@ LOSSES = (
         Severity.CRITICAL,
         "The target lost records that it had acknowledged",
         "The ledger has losses at the target (target-truncated, target-recreated). A notice after a week.",
-        "An unclean leader election, or somebody deleted the copy.",
+        "An unclean leader election, or an operator or a tool deleted the copy.",
         "Compare both sides: `sparkmirror verify FILE`.",
         _look(*_AT_TARGET),
         ("group-would-reread", "group-not-synced"),
@@ -56,7 +59,7 @@ LOSSES = (
     Rule(
         "foreign-writer",
         Severity.WARNING,
-        "Somebody else has written to a copy",
+        "Another producer has written to a copy",
         "The ledger has records of another producer in a copy. A notice after a week.",
         "The topic's writers have moved to the copy, or another producer writes there by mistake.",
         "Have the topic's writers moved to the copy? If so: `sparkmirror topics done FILE --topics REGEX`. If not, "

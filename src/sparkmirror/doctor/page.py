@@ -1,4 +1,4 @@
-"""The part of `docs/doctor.md` that is made of the rules."""
+"""The part of `docs/doctor.md` made of the rules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ is broken), or a `notice` (worth knowing).
 
 
 def page() -> str:
-    """Head and rules."""
+    """Return the page's head and the rules."""
     return "\n".join([_HEAD, *(line for rule in RULES for line in _section(rule))])
 
 

@@ -1,4 +1,4 @@
-"""Partitions that can't be copied now: a rule for each cause, with what to do about it."""
+"""Rules on parked partitions: a rule for each cause."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ _CAUSES = {
     ),
     Cause.RECREATED: _Words("A topic was created again", _LEDGER.format("sparkmirror.on.recreated")),
     Cause.FOREIGN: _Words(
-        "Somebody else writes to the copy",
+        "Another producer writes to the copy",
         "Have the topic's writers moved to the copy? If so: `sparkmirror topics done FILE --topics REGEX`. If not, "
         "stop the other producer.",
     ),
     Cause.TAKEOVER: _Words(
-        "Where another mirror's copy ended is not known", "Compare both sides: `sparkmirror verify FILE`."
+        "The end of another mirror's copy is not known", "Compare both sides: `sparkmirror verify FILE`."
     ),
     Cause.THROTTLED: _Words(
         "A quota stops partitions",
@@ -91,7 +91,7 @@ _CAUSES = {
     Cause.NONE: _Words("Partitions can't be copied", "Look at the process's log."),
     Cause.OTHER: _Words("Partitions can't be copied", "Follow the reason; it is looked at again by itself."),
 }
-"""All that there are."""
+"""Words of every cause."""
 
 
 def _rule(cause: Cause, words: _Words) -> Rule:
@@ -114,9 +114,9 @@ def _rule(cause: Cause, words: _Words) -> Rule:
 
 
 def action(cause: Cause) -> str:
-    """What to do about one cause."""
+    """Return the action for a cause."""
     return _CAUSES[cause].action
 
 
 PARKED = tuple(_rule(cause, words) for cause, words in _CAUSES.items() if cause is not Cause.UNREACHABLE)
-"""That brokers can't be reached is a finding of the cluster."""
+"""Rules for all causes but one: unreachable brokers are the cluster's finding."""

@@ -1,4 +1,4 @@
-"""Rules on the pumps: whether they live, report, and fit into their memory."""
+"""Rules on the pumps: life, reports and memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from sparkmirror.doctor.rule import LATE, Rule, Sign
 from sparkmirror.engine.snapshot import FlowState
 
 SILENT_S = 30.0
-"""Pumps report each second; after 30 s the observer takes ends of logs for too old, too."""
+"""Seconds without a report that make a pump silent.
+
+Pumps report each second. After 30 s the observer also takes log ends for too old.
+"""
 ROW = 3
-"""Epochs that end by failure one after the other."""
+"""Number of consecutive failed epochs of a finding."""
 MEMORY_BYTES = 300_000_000
-"""No pump needs more, not even for batches that unpack to a gigabyte (TESTING.md, hostile batches)."""
+"""Most memory of a healthy pump, in bytes.
+
+Batches that unpack to a gigabyte fit, too (TESTING.md, hostile batches).
+"""
 _AT_WORK = (FlowState.COPYING, FlowState.HELD_UP, FlowState.CAUGHT_UP, FlowState.FINDING_OUT)
 
 

@@ -1,4 +1,4 @@
-"""What a rule is, and what it sees."""
+"""Rules, and the signs seen by rules."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Finding, Severity
 
 NO_COPY = ("no-progress", "partitions-stuck")
-"""Rules for what is not copied at all."""
+"""Rules on partitions that are not copied at all."""
 
 LATE = (*NO_COPY, "retention-race", "lag-growing", "lag-over-objective", "group-sync-late", "group-would-reread")
-"""Rules for what is copied too late: what follows from whatever slows a flow down."""
+"""Rules on late copies: effects of every cause that slows a flow down."""
 
 
 class Sign(NamedTuple):
-    """What a rule has seen; empty texts are the rule's own."""
+    """Observation of a rule.
+
+    Empty texts and `None` stand for the rule's own texts and values.
+    """
 
     subject: str
     evidence: str
@@ -29,23 +32,26 @@ class Sign(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A check, and the words for what it finds."""
+    """A check, and the words for its findings."""
 
     name: str
     severity: Severity
     title: str
     when: str
-    """What it compares with what, and where the threshold comes from."""
+    """Condition of a finding: the compared values, and the source of the threshold."""
     cause: str
     action: str
     look: Callable[[Case], Iterator[Sign]]
     explains: tuple[str, ...] = ()
-    """Rules whose findings follow from this one's; they come later in the list of rules."""
+    """Rules whose findings follow from this rule's findings.
+
+    The explained rules come later in the list of rules.
+    """
     everywhere: bool = False
-    """It looks at what a process without the lease knows, too."""
+    """True if the rule also applies to a process without the lease."""
 
     def findings(self, case: Case) -> Iterator[Finding]:
-        """What it finds in a flow."""
+        """Yield the rule's findings in a flow."""
         if not (self.everywhere or case.leads):
             return
         for sign in self.look(case):
@@ -63,7 +69,7 @@ class Rule:
 
 
 def counted(count: int, word: str, words: str = "") -> str:
-    """As `1 partition`, `2 partitions`."""
+    """Return a number with its noun, as in `1 partition` and `2 partitions`."""
     return f"{count:,} {word if count == 1 else words or word + 's'}"
 
 

@@ -1,4 +1,4 @@
-"""Rules on how the work is spread: tasks, slots, hot partitions."""
+"""Rules on the spread of the work: tasks, slots, hot partitions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.engine.snapshot import FlowState
 
 FEW, MANY = 5, 10
-"""Partitions a task (the latency runbook of the kit for Amazon's MSK: tune tasks.max to 5 to 10)."""
+"""Fewest and most partitions per task.
+
+From the latency runbook of the kit for Amazon's MSK: tune tasks.max to 5 to 10 partitions a task.
+"""
 HOT_SHARE = 0.5
-"""Of a topic's lag, in one of at least `HOT_AMONG` partitions."""
+"""Share of a topic's lag that makes a partition hot.
+
+For topics of at least `HOT_AMONG` partitions.
+"""
 HOT_AMONG = 4
 SKEW_TIMES = 3.0
-"""The busiest task against the median of the others."""
+"""Load of the busiest task, as a multiple of the other tasks' median."""
 IDLE_CPU = 0.1
-"""Of a core: a task below that has little to do."""
+"""Share of a core; a task below has little to do."""
 LEAST_S = 5.0
 _UNKNOWN = (FlowState.STARTING, FlowState.JOINING, FlowState.STANDING_BY, FlowState.TRANSLATING)
 
@@ -38,8 +44,8 @@ def _slots(case: Case) -> Iterator[Sign]:
 
 def _hot(case: Case) -> Iterator[Sign]:
     by_topic: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    for place, (_, one) in case.lagging.items():
-        by_topic[place[0]].append((one.lag or 0, name_of(place)))
+    for place, (_, partition) in case.lagging.items():
+        by_topic[place[0]].append((partition.lag or 0, name_of(place)))
     for topic in case.flow.topics:
         lags = by_topic.get(topic.topic)
         if not lags or len(topic.partitions) < HOT_AMONG:

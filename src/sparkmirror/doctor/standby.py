@@ -1,4 +1,4 @@
-"""The rule on who takes over."""
+"""Rule on standby processes."""
 
 from __future__ import annotations
 

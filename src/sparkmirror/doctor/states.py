@@ -1,4 +1,4 @@
-"""Rules on states that should pass soon."""
+"""Rules on states that should be short."""
 
 from __future__ import annotations
 

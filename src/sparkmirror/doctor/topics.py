@@ -10,26 +10,31 @@ from sparkmirror.doctor.rule import Rule, Sign, counted
 from sparkmirror.engine.snapshot import PartitionState
 
 FORGOTTEN_S = 3600.0
-"""A pause that is meant to be short is over by then."""
+"""Seconds of pause that count as forgotten.
+
+A short pause is over by then.
+"""
 
 
 def _refused(case: Case) -> Iterator[Sign]:
     for topic in case.flow.topics:
         if topic.refused:
-            yield Sign(topic.topic, "nothing of it is copied", topic.refused)
+            copied = len(topic.partitions)
+            evidence = f"only {counted(copied, 'partition')} of it is copied" if copied else "nothing of it is copied"
+            yield Sign(topic.topic, evidence, topic.refused)
 
 
 def _paused(case: Case) -> Iterator[Sign]:
     for topic in case.flow.topics:
-        paused = [one for one in topic.partitions if one.state is PartitionState.PAUSED and one.lag]
+        paused = [each for each in topic.partitions if each.state is PartitionState.PAUSED and each.lag]
         if not paused:
             continue
-        oldest = max((one.lag_s for one in paused if one.lag_s is not None), default=0.0)
+        oldest = max((each.lag_s for each in paused if each.lag_s is not None), default=0.0)
         first = case.flow.retention_of.rpartition("-")[0] == topic.topic
         yield Sign(
             topic.topic,
-            f"{sum(one.lag or 0 for one in paused):,} records wait in {counted(len(paused), 'partition')}, the oldest "
-            f"for {oldest:,.0f} s",
+            f"{sum(each.lag or 0 for each in paused):,} records wait in {counted(len(paused), 'partition')}, the "
+            f"oldest for {oldest:,.0f} s",
             severity=Severity.WARNING if oldest > FORGOTTEN_S else None,
             explains=(*(("retention-race",) if first else ()), "lag-over-objective", "lag-growing"),
         )
@@ -53,8 +58,9 @@ TOPICS = (
     Rule(
         "topic-refused",
         Severity.WARNING,
-        "A topic can't be copied at all",
-        "The topic matches, and its copy is refused: by the target, or because another flow has it.",
+        "A topic can't be copied, or not whole",
+        "The topic matches, and its copy, or the copy's newest partitions, are refused: by the target, or because "
+        "another flow has it.",
         "The reason names it.",
         "Change what the cause names, or take the topic out of `topics`.",
         _refused,
@@ -74,7 +80,7 @@ TOPICS = (
         Severity.WARNING,
         "Writers that were said to have moved still write",
         "The source's topic has grown since `sparkmirror topics done`.",
-        "Somebody still writes to the source's topic.",
+        "A producer still writes to the source's topic.",
         "Stop that writer, or take the move back: `sparkmirror topics undo FILE --topics REGEX`.",
         _late,
     ),
@@ -83,8 +89,8 @@ TOPICS = (
         Severity.NOTICE,
         "A topic was deleted at the source",
         "It was copied, and is not there any more.",
-        "Somebody deleted it there.",
-        "Delete the copy if nobody reads it.",
+        "An operator or a tool deleted the topic there.",
+        "Delete the copy if it has no readers.",
         _gone,
     ),
 )

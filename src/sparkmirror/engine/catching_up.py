@@ -16,7 +16,7 @@ UNKNOWN = -1
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Standing(NamedTuple, Generic[Key]):
+class PartitionLag(NamedTuple, Generic[Key]):
     """How far one partition is copied."""
 
     key: Key
@@ -50,7 +50,7 @@ class CatchingUp(Generic[Key]):
         self._goals: dict[Key, Goal] = {}
         self._caught_up: set[Key] = set()
 
-    def look(self, standings: Iterable[Standing[Key]], now_s: float) -> str:
+    def look(self, standings: Iterable[PartitionLag[Key]], now_s: float) -> str:
         """The flow's state: `finding out`, `copying`, `held up` or `caught up`; `now_s` is a monotonic clock's."""
         unknown = behind = parked = False
         seen = set()
@@ -70,7 +70,7 @@ class CatchingUp(Generic[Key]):
         self._goals = {key: goal for key, goal in self._goals.items() if key in seen}
         return "finding out" if unknown else "copying" if behind else "held up" if parked else "caught up"
 
-    def _reaches(self, one: Standing[Key], now_s: float) -> bool:
+    def _reaches(self, one: PartitionLag[Key], now_s: float) -> bool:
         """Whether a partition that lags has caught up all the same."""
         goal = self._goals.get(one.key)
         if goal is None:

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.errors import SparkMirrorError
-from sparkmirror.pump.control import ControlState, DoneTopic
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.messages.control import ControlState, DoneTopic
+from sparkmirror.messages.orders import Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
 

@@ -30,7 +30,7 @@ _DOUBLINGS = 10
 log = logging.getLogger(__name__)
 
 
-class Duty(Protocol):
+class DutyTurns(Protocol):
     """Made, run and closed in one thread."""
 
     def run(self) -> None:
@@ -41,7 +41,7 @@ class Duty(Protocol):
 
 
 @runtime_checkable
-class FinishingDuty(Duty, Protocol):
+class FinishingDuty(DutyTurns, Protocol):
     """One whose last turn is not like the others."""
 
     def finish(self) -> None:
@@ -54,7 +54,7 @@ class Schedule:
 
     name: str
     interval_s: float
-    make: Callable[[], Duty]
+    make: Callable[[], DutyTurns]
     delayed: bool = False
     """The first turn comes after one interval, not at once."""
     at_end: bool = False
@@ -137,7 +137,7 @@ class _Kept:
         self.closing = threading.Event()
         self.thread = threading.Thread(target=self._keep, name=schedule.name, daemon=True)
         self._duties = duties
-        self._duty: Duty | None = None
+        self._duty: DutyTurns | None = None
 
     def join(self, deadline: float) -> None:
         if self.thread.is_alive():

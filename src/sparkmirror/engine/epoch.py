@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.engine.session import in_one_line
 from sparkmirror.engine.task import RECEIPTS, run_task
-from sparkmirror.pump.orders import PumpOrder, Receipt
+from sparkmirror.messages.orders import PumpOrder, Receipt
 
 
 class EpochJob:

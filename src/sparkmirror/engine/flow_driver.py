@@ -16,11 +16,16 @@ from sparkmirror.cluster.broker_versions import producer_state_ms, see_that_brok
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.known_topics import TopicMemory
+from sparkmirror.durable.losses import Loss, LossLedger, losses_topic
+from sparkmirror.durable.progress import StandingLog, Stood
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
 from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.duties import LAST_TURNS_S, Duties
-from sparkmirror.engine.fence import Fence, say_fenced, say_no_fence
-from sparkmirror.engine.flow_duties import FlowDuties, Groups
+from sparkmirror.engine.flow_duties import FlowDuties, FlowGroups
 from sparkmirror.engine.flow_view import FlowView, PartitionView
 from sparkmirror.engine.identity import agree_identity
 from sparkmirror.engine.lease import Lease
@@ -30,26 +35,19 @@ from sparkmirror.engine.own_topics import create_own_topics
 from sparkmirror.engine.snapshot import ELSEWHERE
 from sparkmirror.engine.target_proof import TargetProof
 from sparkmirror.engine.weaknesses import Weaknesses
-from sparkmirror.errors import ConfigError, SparkMirrorError
-from sparkmirror.events import Event
+from sparkmirror.errors import ConfigError
 from sparkmirror.log_levels import asked_levels
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.losses import Loss, LossLedger, losses_topic
-from sparkmirror.offsets.route import Route
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import segments_topic
-from sparkmirror.offsets.standing import StandingLog, Stood
-from sparkmirror.offsets.topic_memory import TopicMemory
-from sparkmirror.pump.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
-from sparkmirror.pump.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
+from sparkmirror.messages.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
+from sparkmirror.messages.orders import AddedRoutes, FlowOrder, FlowReport, Receipt, RouteOrder
+from sparkmirror.messages.receipts import read_reports, receipts_topic
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.pump.quiet import GRACE_S
-from sparkmirror.pump.receipts import read_reports, receipts_topic
-from sparkmirror.sync.group_takeover import GroupTakeover
 from sparkmirror.sync.other_flows import OtherFlows
-from sparkmirror.sync.takeover import Takeover
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
 from sparkmirror.sync.topics import TopicDuty, TopicSync
+from sparkmirror.takeover.from_mm1 import GroupTakeover
+from sparkmirror.takeover.from_mm2 import Takeover
 from sparkmirror.wire.topic_partition import TopicPartition
 
 CONNECT_TIMEOUT_S = 15.0
@@ -91,16 +89,13 @@ class FlowDriver:
         self.unclean = False
         """Pumps of an epoch before may still be alive."""
         self._unclean_at = float("-inf")
-        self._fenced: frozenset[TopicPartition] | None = None
-        """Target partitions where they can't write any more; None: nobody has tried to fence them."""
-        self._fence = Fence(flow, leased=use_lease)
         self.cluster_ids: dict[str, str] = {}
         """Of both aliases, once it is open."""
         self.done_topics = DoneTopics(lambda topic, done: self._control.done(topic, done))
         rules = topic_rules(flow, flow.originals)
         self._rules = dataclasses.replace(rules, left_alone=self.done_topics.is_released)
         self.weaknesses = Weaknesses(flow)
-        self.groups = Groups()
+        self.groups = FlowGroups()
         self.heard = ControlState()
         """What the control topic says, also while this process stands by."""
         self.duties: Duties | None = None
@@ -116,7 +111,7 @@ class FlowDriver:
         self._charge_term = -1
         self._made: set[str] = set()
         """Target topics that this process has created."""
-        self._told: tuple[Mapping[PartitionKey, str], Mapping[Route, str]] = {}, {}
+        self._told: tuple[Mapping[PartitionKey, str], Mapping[PartitionPair, str]] = {}, {}
         """What `sync_topics` has said last: what there is to pump, and what must not be."""
         self.tasks: Mapping[PartitionKey, int] = {}
         """Which Spark task copies each partition, in this epoch."""
@@ -162,7 +157,7 @@ class FlowDriver:
         if source_id == target_id:
             raise ConfigError(
                 f"both aliases are the same cluster ({source_id}): records would be copied for ever",
-                where=f"flow {self.name}",
+                origin=f"flow {self.name}",
             )
         self.cluster_ids = {self.flow.source.alias: source_id, self.flow.target.alias: target_id}
         with closing(ClusterClient(self.flow.source, f"{self.name}|sparkmirror-driver")) as source_client:
@@ -260,40 +255,12 @@ class FlowDriver:
     def note_end(self, *, unclean: bool) -> None:
         """How the pumps before the next epoch ended; if `unclean` they may still be alive.
 
-        So may those that were feared before, though pumps have ended in order since: unless they were fenced, nobody
-        has waited long enough yet (R5).
+        Pumps of an unclean end count as alive for `GRACE_S`, even if a later epoch has ended in order (R5).
         """
         now = time.monotonic()
         if unclean:
             self._unclean_at = now
-            self._fenced = None
-        ordered = self._ordered.values()
-        fenced = self._fenced is not None and bool(ordered) and all(route.fenced for route in ordered)
-        self.unclean = now - self._unclean_at < GRACE_S and not fenced
-
-    def fence(self) -> None:
-        """Where the flow asks for it, see to it that no pump of before can write any more (R16)."""
-        if self.flow.takeover_fence != "marker" or not self.flow.copies:
-            return
-        if self.unclean and self._fenced is None:
-            refused = self.takeover.refused
-            targets = {
-                (target, key.partition)
-                for key, target in self._targets().items()
-                if Route(key.topic, target, key.partition) not in refused
-            }
-            try:
-                self._identity, self._fenced = self._fence.succeed(self.identity, targets)
-            except (ConnectionError, SparkMirrorError) as error:
-                self._fenced = frozenset()
-                say_no_fence(self.name, error)
-            say_fenced(self.name, len(self._fenced), len(targets))
-        try:
-            if not self.unclean and not self.identity.transactional_id:
-                self._identity = self._fence.upgrade(self.identity)
-            self._fence.keep(self.identity)
-        except (ConnectionError, SparkMirrorError) as error:  # without a fence R5 holds, and an id is kept for days
-            log.warning("flow %s: %s", self.name, error, extra=Event.FENCE_FAILED.extra)
+        self.unclean = now - self._unclean_at < GRACE_S
 
     def take_charge_again(self) -> None:
         """Have the next `take_charge` announce us anew: an announcement that was late may stand behind ours."""
@@ -331,7 +298,7 @@ class FlowDriver:
         for gone in self.view.partitions.keys() - now.keys():
             self.view.partitions.pop(gone, None)
         self._made |= set(self.topics.created)
-        routes = [Route(key.topic, target, key.partition) for key, target in now.items()]
+        routes = [PartitionPair(key.topic, target, key.partition) for key, target in now.items()]
         self.takeover.look(self.identity, routes, made=self._made)
         before, self._told = self._told, (now, self.takeover.refused)
         self.synced = self.looked_over = True
@@ -405,8 +372,7 @@ class FlowDriver:
             target_topic_id=topic_id,
             appended=stood.appended,
             passed=(stood.upstream, stood.downstream),
-            refused=self.takeover.refused.get(Route(key.topic, target, key.partition), ""),
-            fenced=self._fenced is not None and (target, key.partition) in self._fenced,
+            refused=self.takeover.refused.get(PartitionPair(key.topic, target, key.partition), ""),
         )
 
     @property
@@ -422,9 +388,7 @@ class FlowDriver:
     def add(self, epoch: int, taken: Mapping[int, Iterable[PartitionKey]], shares: Mapping[int, float]) -> None:
         """Have tasks that run copy more partitions; `shares` as in `AddedRoutes`."""
         for task, keys in taken.items():
-            # A second attempt of the task is the same producer as the first, which nothing has fenced (R5).
-            waiting = [route.model_copy(update={"fenced": False}) for route in self._order_routes(keys)]
-            self._added.setdefault(task, []).extend(waiting)
+            self._added.setdefault(task, []).extend(self._order_routes(keys))
         routes = {task: tuple(added) for task, added in self._added.items()}
         with self._lock:
             self._control.add(
@@ -513,10 +477,12 @@ class FlowDriver:
                 receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}
                 done = self.done_topics.partitions
                 self._lookout.look([*((key.topic, key.partition) for key in self.partitions()), *done], receipts)
-                self.view.source_ends, self.view.source_starts = self._lookout.ends, self._lookout.starts
+                self.view.take_look(self._lookout.ends, self._lookout.starts)
                 self.view.forecast = self._lookout.forecast
-                self.view.ends_read_at = time.monotonic()
+                source, target = self._opened(self._source), self._opened(self._target)
+                self.view.admin_connections = source.connections, target.connections
             except Exception as error:  # the lag is that of the pumps then
+                self.view.ends_trouble = str(error)
                 log.debug("flow %s: the source's offsets can't be read: %s", self.name, error)
 
     def _tick(self) -> None:
@@ -590,7 +556,7 @@ class FlowDriver:
             helper.join(1.0)
         for admin in filter(None, (self._source, self._target)):
             admin.close()
-        for client in (self._control_client, self._topics_client, self.loss_watch, self._fence, self.takeover):
+        for client in (self._control_client, self._topics_client, self.loss_watch, self.takeover):
             client.close()
 
     def _opened(self, admin: ClusterAdmin | None) -> ClusterAdmin:

@@ -8,10 +8,11 @@ from types import MappingProxyType
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config import FlowConfig
-from sparkmirror.engine.duties import Duty, Schedule
-from sparkmirror.offsets.mirror_records import Checkpoint
+from sparkmirror.durable.claim_expiry import SegmentsTidy
+from sparkmirror.engine.duties import DutyTurns, Schedule
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.mm2.records import Checkpoint
 from sparkmirror.policy import GroupFilter
-from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.client_quotas import ClientQuotaSync
 from sparkmirror.sync.connect_offsets import ConnectOffsets
@@ -20,10 +21,9 @@ from sparkmirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.sync.group_standing import GroupStanding
 from sparkmirror.sync.group_watch import GroupWatch, Whereabouts
 from sparkmirror.sync.heartbeats import Heartbeats
-from sparkmirror.sync.offset_syncs import LastCopied, OffsetSyncEmitter
-from sparkmirror.sync.segments_tidy import SegmentsTidy
+from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
-from sparkmirror.sync.standing import Standing
+from sparkmirror.sync.standing import ProgressNotes
 from sparkmirror.sync.topic_acls import TopicAclSync
 from sparkmirror.sync.topic_configs import TopicConfigSync
 from sparkmirror.sync.topic_rules import TopicRules
@@ -46,7 +46,7 @@ _NONE: Mapping[str, Mapping[TopicPartition, Checkpoint]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
-class Groups:
+class FlowGroups:
     """The newest that is known of the flow's groups: what one duty finds the other one needs."""
 
     checkpoints: Checkpoints | None = None
@@ -89,7 +89,7 @@ class FlowDuties:
     receipts: Callable[[], Iterable[Receipt]]
     copied: Callable[[], Mapping[TopicPartition, int]]
     """The upstream offset of the last record copied, by source partition."""
-    groups: Groups
+    groups: FlowGroups
     once: bool
     """What concerns offsets is done again when everything is copied, and no heartbeats are sent."""
 
@@ -166,25 +166,25 @@ class FlowDuties:
             )
         ]
 
-    def _old_segments(self) -> Duty:
+    def _old_segments(self) -> DutyTurns:
         return SegmentsTidy(self.flow, self._remotes)
 
-    def _topic_configs(self) -> Duty:
+    def _topic_configs(self) -> DutyTurns:
         return TopicConfigSync(self.flow, self.rules, self.source, self.target, self.topics)
 
-    def _topic_acls(self) -> Duty:
+    def _topic_acls(self) -> DutyTurns:
         return TopicAclSync(self.flow, self.rules, self._copies, self.wanted_groups.should_replicate_group)
 
-    def _client_quotas(self) -> Duty:
+    def _client_quotas(self) -> DutyTurns:
         return ClientQuotaSync(self.flow)
 
-    def _heartbeats(self) -> Duty:
+    def _heartbeats(self) -> DutyTurns:
         return Heartbeats(self.flow, self.rules.policy)
 
-    def _offset_syncs(self) -> Duty:
+    def _offset_syncs(self) -> DutyTurns:
         return OffsetSyncEmitter(self.flow, self.rules.policy, self._last_copied)
 
-    def _checkpoints(self) -> Duty:
+    def _checkpoints(self) -> DutyTurns:
         self.groups.checkpoints = Checkpoints(
             self.flow,
             self.rules.policy,
@@ -194,11 +194,11 @@ class FlowDuties:
         )
         return self.groups.checkpoints
 
-    def _group_offsets(self) -> Duty:
+    def _group_offsets(self) -> DutyTurns:
         self.groups.sync = GroupOffsetSync(self.flow, self.groups)
         return self.groups.sync
 
-    def _share_groups(self) -> Duty:
+    def _share_groups(self) -> DutyTurns:
         self.groups.share = ShareGroupOffsets(
             self.flow,
             self.rules.policy,
@@ -208,21 +208,20 @@ class FlowDuties:
         )
         return self.groups.share
 
-    def _group_watch(self) -> Duty:
+    def _group_watch(self) -> DutyTurns:
         wanted = self.rules.topics.should_replicate_topic
         self.groups.watch = GroupWatch(self.flow, self.rules.policy, wanted, lambda: self.groups.current)
         return self.groups.watch
 
-    def _connect_offsets(self) -> Duty:
+    def _connect_offsets(self) -> DutyTurns:
         return ConnectOffsets(self.flow, self.target, self.copied)
 
-    def _standing(self) -> Duty:
-        return Standing(self.flow, self.receipts)
+    def _standing(self) -> DutyTurns:
+        return ProgressNotes(self.flow, self.receipts)
 
-    def _last_copied(self) -> Iterable[LastCopied]:
+    def _last_copied(self) -> Iterable[CopiedTo]:
         return [
-            LastCopied(one.source_topic, one.partition, one.last_upstream, one.last_downstream)
-            for one in self.receipts()
+            CopiedTo(one.source_topic, one.partition, one.last_upstream, one.last_downstream) for one in self.receipts()
         ]
 
     def _copies(self) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,8 +10,8 @@ from typing import NamedTuple
 
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.forecast import Forecast
-from sparkmirror.pump.figures import PartitionFigures, Totals
-from sparkmirror.pump.orders import FlowReport, Receipt
+from sparkmirror.messages.figures import PartitionFigures, Totals
+from sparkmirror.messages.orders import FlowReport, Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
@@ -49,7 +50,7 @@ class PartitionView:
         self.bytes_per_s = self.records_per_s = 0.0
 
 
-class Settled(NamedTuple):
+class EndedEpoch(NamedTuple):
     """What an epoch that has ended has copied."""
 
     epoch: int
@@ -68,6 +69,10 @@ class FlowView:
     """Where the source's logs begin, of partitions that lag."""
     ends_read_at: float = float("-inf")
     """By `time.monotonic`."""
+    ends_trouble: str = ""
+    """Why the ends could not be read, the last time that was tried."""
+    admin_connections: tuple[int, int] = (0, 0)
+    """Open connections of the driver's duties to source and target."""
     partitions: dict[PartitionKey, PartitionView] = field(default_factory=dict)
     forecast: Forecast | None = None
     """The partition whose records the source deletes first before they are copied, if there is one."""
@@ -84,7 +89,7 @@ class FlowView:
     epochs: Counter[str] = field(default_factory=Counter)
     """How many epochs have ended, by why."""
 
-    settled: Settled | None = None
+    settled: EndedEpoch | None = None
     """The newest epoch that has ended, until reports of a later one come: receipts know more than the last reports."""
 
     @property
@@ -122,7 +127,12 @@ class FlowView:
         if self.settled is not None:
             self._close()
         all_of_them = list(receipts)
-        self.settled = Settled(epoch, sum(one.records for one in all_of_them), sum(one.bytes for one in all_of_them))
+        self.settled = EndedEpoch(epoch, sum(one.records for one in all_of_them), sum(one.bytes for one in all_of_them))
+
+    def take_look(self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> None:
+        """The source's logs were looked at just now."""
+        self.source_ends, self.source_starts = ends, starts
+        self.ends_read_at, self.ends_trouble = time.monotonic(), ""
 
     def _close(self) -> None:
         if self.settled is not None:

@@ -28,7 +28,7 @@ SHORTEST_S = 20.0
 """Speeds over less are noise."""
 
 
-class Standing(NamedTuple):
+class LagSample(NamedTuple):
     """How one partition that lags stands at one moment."""
 
     at_s: float
@@ -67,9 +67,9 @@ class Forecaster:
     """Watches one flow's partitions that lag."""
 
     def __init__(self) -> None:
-        self._seen: dict[TopicPartition, deque[Standing]] = defaultdict(deque)
+        self._seen: dict[TopicPartition, deque[LagSample]] = defaultdict(deque)
 
-    def note(self, standings: Mapping[TopicPartition, Standing]) -> None:
+    def note(self, standings: Mapping[TopicPartition, LagSample]) -> None:
         """How all partitions that lag stand now; those that don't are forgotten."""
         for where in self._seen.keys() - standings.keys():
             del self._seen[where]

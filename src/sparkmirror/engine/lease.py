@@ -36,10 +36,10 @@ from kafka.errors import (
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.structs import MemberState
 
+from sparkmirror.clock import now_s
 from sparkmirror.cluster.admin import build_client, check_access, client_settings
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.events import Event as LogEvent
-from sparkmirror.pump.clock import now_s
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ RETRY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class LeaseClaim:
     """What one member says when it joins."""
 
     member: str
@@ -60,7 +60,7 @@ class Claim:
     """In which it was given the lease; None: it does not hold it."""
 
 
-def choose_holder(claims: Iterable[Claim]) -> str:
+def choose_holder(claims: Iterable[LeaseClaim]) -> str:
     """The holder stays; of several that claim it, the one that got it last; without one, the first by id."""
     members = list(claims)
     holding = [(claim.generation, claim.member) for claim in members if claim.generation is not None]
@@ -116,9 +116,9 @@ def _keep_joining(consumer: Any) -> None:
         consumer._coordinator.request_rejoin()  # noqa: SLF001 - nothing public does it
 
 
-def _claim(member: Any) -> Claim:
+def _claim(member: Any) -> LeaseClaim:
     data = member.metadata.user_data
-    return Claim(member.member_id, int(data) if data else None)
+    return LeaseClaim(member.member_id, int(data) if data else None)
 
 
 class Lease:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config import FlowConfig
-from sparkmirror.engine.forecast import WARN_MINUTES, Forecast, Forecaster, Standing
+from sparkmirror.engine.forecast import WARN_MINUTES, Forecast, Forecaster, LagSample
 from sparkmirror.events import Event
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.messages.orders import Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
 RETENTION_S = 300.0
@@ -46,7 +46,7 @@ class Lookout:
         self._read_retentions({topic for topic, _ in starts}, now)
         self._forecaster.note(
             {
-                where: Standing(
+                where: LagSample(
                     now,
                     one.upstream,
                     self.ends[where],

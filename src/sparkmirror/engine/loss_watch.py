@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.losses import Loss, LossKind, losses_topic, read_losses
 from sparkmirror.events import Event
-from sparkmirror.offsets.losses import Loss, LossKind, losses_topic, read_losses
 
 log = logging.getLogger(__name__)
 

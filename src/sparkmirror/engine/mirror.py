@@ -15,8 +15,10 @@ from contextlib import suppress
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import MirrorConfig
+from sparkmirror.durable.losses import LossKind
 from sparkmirror.engine.assignment import Assignment, PartitionKey, plan
 from sparkmirror.engine.duties import LAST_TURNS_S
+from sparkmirror.engine.end_reason import EndReason
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.growth import grow, grown, shares
@@ -29,8 +31,7 @@ from sparkmirror.engine.slots import Slots
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.offsets.losses import LossKind
-from sparkmirror.pump.orders import PumpOrder, Receipt
+from sparkmirror.messages.orders import PumpOrder, Receipt
 
 REPLAN_S = 300.0
 """How often the partitions are planned anew, by load. An epoch whose plan stays what it was goes on."""
@@ -247,7 +248,6 @@ class Mirror:
                 if not driver.looked_over:
                     self._refresh_at.pop(driver.name, None)
                 self._refresh(driver)
-                driver.fence()
                 if driver.partitions():
                     driver.say(self.epoch + 1, "running")
                 ready.append(driver)
@@ -319,43 +319,45 @@ class Mirror:
         self.observer.slots, self.observer.tasks = self._slots.count, len(orders)
         self._slots.begin(len(orders))
         job = EpochJob(spark, self.epoch, orders)
+        reason = self._wait_for_end(job, spark, held, ready)
+        self._end(job, ready)
+        if job.receipts is None:
+            reason = EndReason.FAILED
+        log.info("epoch %d: ended: %s", self.epoch, reason.words, extra=Event.EPOCH_ENDED.extra)
+        self.observer.tasks = 0
+        for driver in ready:
+            driver.view.epochs[reason.value] += 1
+        self.copying = frozenset()
+        self._settle(job, ready)
+
+    def _wait_for_end(
+        self, job: EpochJob, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]
+    ) -> EndReason:
+        """Look after a job that runs until it is done or shall end, and return why."""
         again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
         replan_at = time.monotonic() + REPLAN_S
-        why = "planned"
         while not job.wait(_TURN_S):
             self._show()
             if self._stop.is_set():
-                why = "stopped"
-                break
+                return EndReason.STOPPED
             if time.monotonic() > again_at or self._held() != list(held):
-                why = "flows"
-                break
+                return EndReason.FLOWS
             self.roster.exchange_beats()
             if self.roster.is_due:
-                why = "settings"
-                break
+                return EndReason.SETTINGS
             if any(driver.ended_early(self.epoch) for driver in ready):
-                why = "pump"
-                break
+                return EndReason.PUMP
             self._stop_at_send_failure(ready)
             if self._slots.changed(spark, lambda: len(self._started(ready)), lambda: self._is_same_plan(ready)):
-                why = "slots"
-                break
+                return EndReason.SLOTS
             if not all([self._refreshed(driver, ready) for driver in ready]):
-                why = "topics"
-                break
+                return EndReason.TOPICS
             if time.monotonic() > replan_at:
                 replan_at = time.monotonic() + REPLAN_S
                 self._slots.ask(self._asked())
                 if not self._is_same_plan(ready):
-                    why = "load"
-                    break
-        self._end(job, ready)
-        self.observer.tasks = 0
-        for driver in ready:
-            driver.view.epochs["failed" if job.receipts is None else why] += 1
-        self.copying = frozenset()
-        self._settle(job, ready)
+                    return EndReason.LOAD
+        return EndReason.PLANNED
 
     def _stop_at_send_failure(self, ready: Sequence[FlowDriver]) -> None:
         failed = [f"{driver.name}: {driver.send_failure}" for driver in ready if driver.send_failure]

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from sparkmirror import __version__
+from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.catching_up import UNKNOWN
 from sparkmirror.engine.flow_driver import FlowDriver
@@ -39,9 +40,8 @@ from sparkmirror.engine.snapshot import (
 )
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.engine.waits import Waits
-from sparkmirror.offsets.losses import Loss
-from sparkmirror.pump.figures import Latencies, PartitionFigures, Totals
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.messages.figures import Latencies, LegTotals, PartitionFigures, Totals
+from sparkmirror.messages.orders import Receipt
 from sparkmirror.pump.pump import resident_bytes
 from sparkmirror.pump.tally import SAMPLE_S
 from sparkmirror.sync.group_standing import GroupState
@@ -155,13 +155,14 @@ class _FlowObserver:
         topics = self._topics(driver, now_ms / 1000)
         lags = [one.lag_s for topic in topics for one in topic.partitions if one.lag]
         ends = surroundings.certificates.get(driver.name, (None, None))
+        admin = driver.view.admin_connections
         forecast = driver.view.forecast
         leader = driver.heard.leader
         flow = driver.flow
         return Flow(
             flow=driver.name,
-            source=_side(flow.source.alias, counts.totals, "source", ends[0]),
-            target=_side(flow.target.alias, counts.totals, "target", ends[1]),
+            source=_side(flow.source.alias, counts.totals.source, admin[0], ends[0]),
+            target=_side(flow.target.alias, counts.totals.target, admin[1], ends[1]),
             state=flow_state,
             role=_role(driver),
             at_ms=now_ms,
@@ -213,6 +214,7 @@ class _FlowObserver:
         view, done = driver.view, driver.done_topics
         tasks = {(key.topic, key.partition): task for key, task in driver.tasks.items()}
         late: dict[str, dict[int, int]] = defaultdict(dict)
+        refused = driver.topics.refused
         for topic, partition, offsets in done.late_offsets(view.source_ends):
             late[topic][partition] = offsets
         rows: dict[str, list[Partition]] = defaultdict(list)
@@ -236,16 +238,16 @@ class _FlowObserver:
             self._starts.pop(gone, None)
         for name, some in rows.items():
             some.sort(key=_number)
-            before, partitions = self._made.get(name), tuple(some)
-            if before is None or before.partitions != partitions or late[name] or before.late_in:
-                self._made[name] = Topic(name, targets[name], partitions, late_in=late[name])
+            made = Topic(name, targets[name], tuple(some), refused=refused.get(name, ""), late_in=late[name])
+            if self._made.get(name) != made:
+                self._made[name] = made
         self._made = {name: self._made[name] for name in rows}
         topics = list(self._made.values())
         topics += [
             Topic(name, "", released=True, late_in=late.get(name, {})) for name in done.released if name not in rows
         ]
         topics += [Topic(name, "", gone=True) for name in view.gone if name not in rows]
-        topics += [Topic(name, "", refused=why) for name, why in driver.topics.refused.items() if name not in rows]
+        topics += [Topic(name, "", refused=why) for name, why in refused.items() if name not in rows]
         return tuple(sorted(topics, key=lambda topic: topic.topic))
 
     def _partition(
@@ -411,9 +413,10 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
     return tuple(found)
 
 
-def _side(alias: str, totals: Totals, side: str, ends_ms: int | None) -> ClusterFigures:
-    leg = totals.source if side == "source" else totals.target
-    return ClusterFigures(alias, leg.bytes, leg.requests, leg.throttle_ms / 1000, leg.errors, ends_ms)
+def _side(alias: str, totals: LegTotals, connections: int, ends_ms: int | None) -> ClusterFigures:
+    return ClusterFigures(
+        alias, totals.bytes, totals.requests, totals.throttle_ms / 1000, totals.errors, connections, ends_ms
+    )
 
 
 def _role(driver: FlowDriver) -> Role:

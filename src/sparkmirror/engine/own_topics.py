@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.segments import segments_topic
-from sparkmirror.pump.control import control_topic
-from sparkmirror.pump.receipts import receipts_topic
-from sparkmirror.pump.status_topic import status_topic
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.losses import losses_topic
+from sparkmirror.messages.control import control_topic
+from sparkmirror.messages.receipts import receipts_topic
+from sparkmirror.messages.status_topic import status_topic
 
 SEGMENTS_PARTITIONS = 8
 RECEIPTS_KEPT_MS = 3_600_000

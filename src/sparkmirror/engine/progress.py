@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.catching_up import UNKNOWN, CatchingUp, Standing
+from sparkmirror.engine.catching_up import UNKNOWN, CatchingUp, PartitionLag
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.loss_watch import summed_up
 from sparkmirror.sync.group_standing import counted
@@ -108,7 +108,7 @@ class ProgressMeter:
             if receipt.state == "parked"
         )
         parked += tuple(f"{topic}: {why}" for topic, why in sorted(self._driver.topics.refused.items()))
-        waiting = next((report.waiting for report in live if report.waiting), "")
+        waiting = next((report.waiting for report in live if report.waiting), "") or self._unread(now)
         return FlowProgress(
             flow=self._driver.name,
             state=state or self._state(len(known), len(partitions), self._catching_up.look(standings, now)),
@@ -134,7 +134,16 @@ class ProgressMeter:
             memory_bytes=max((report.memory_bytes for report in live), default=0),
         )
 
-    def _standings(self, partitions: Iterable[PartitionKey], now: float) -> list[Standing[PartitionKey]]:
+    def _unread(self, now: float) -> str:
+        """How long the source has been silent about its logs' ends, if that is too long for them to be known."""
+        view = self._driver.view
+        silent_s = now - view.ends_read_at
+        if not ENDS_S <= silent_s < float("inf"):
+            return view.ends_trouble
+        words = f"cluster {self._driver.flow.source.alias} has not told the ends of its logs for {silent_s:,.0f} s"
+        return f"{words}: {view.ends_trouble}" if view.ends_trouble else words
+
+    def _standings(self, partitions: Iterable[PartitionKey], now: float) -> list[PartitionLag[PartitionKey]]:
         """How far each partition is copied, and what can't be: refused topics count as parked partitions."""
         view = self._driver.view
         ends = view.source_ends if now - view.ends_read_at < ENDS_S else {}
@@ -146,13 +155,13 @@ class ProgressMeter:
             end = ends.get(at, UNKNOWN)
             receipt = one.receipt if one is not None else None
             if one is None or receipt is None:
-                standings.append(Standing(key, UNKNOWN, end, parked=False))
+                standings.append(PartitionLag(key, UNKNOWN, end, parked=False))
                 continue
             if end > UNKNOWN or one.seen_at > seen_since:
                 end = max(end, receipt.source_end)
-            standings.append(Standing(key, receipt.upstream, end, receipt.state == "parked", starts.get(at, 0)))
+            standings.append(PartitionLag(key, receipt.upstream, end, receipt.state == "parked", starts.get(at, 0)))
         refused = [PartitionKey(self._driver.name, topic, UNKNOWN) for topic in self._driver.topics.refused]
-        return standings + [Standing(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
+        return standings + [PartitionLag(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
 
     def _state(self, known: int, partitions: int, state: str) -> str:
         if not self._driver.flow.copies:

@@ -15,7 +15,7 @@ from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.engine.status_topic import INTERVAL_S, StatusPublisher
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.pump.status_topic import status_topic
+from sparkmirror.messages.status_topic import status_topic
 
 MOST_SHARE = 0.02
 """Of a core, for making snapshots and writing them: where they are large they come less often."""

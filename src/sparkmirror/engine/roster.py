@@ -87,7 +87,7 @@ class Roster:
         ids = {alias: cluster_id for driver in drivers for alias, cluster_id in driver.cluster_ids.items()}
         reason = shared_cluster(ids)
         if reason is not None:
-            raise ConfigError(reason, where=self._path)
+            raise ConfigError(reason, origin=self._path)
 
     # --- changes --------------------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ def guard_secrets(flow: FlowConfig, settings: Mapping[str, str], where: str) -> 
         raise ConfigError(
             f"flow {flow.name} has passwords, which its tasks on a Spark cluster would get in clear: set"
             " spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true",
-            where=where,
+            origin=where,
         )
 
 

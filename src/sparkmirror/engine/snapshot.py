@@ -13,8 +13,8 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
-from sparkmirror.offsets.cause import Cause as Cause
-from sparkmirror.pump.figures import LATENCY_BOUNDS_S as LATENCY_BOUNDS_S
+from sparkmirror.messages.figures import LATENCY_BOUNDS_S as LATENCY_BOUNDS_S
+from sparkmirror.position.cause import Cause as Cause
 from sparkmirror.sync.group_standing import GroupState
 
 ELSEWHERE = "another process works on it"
@@ -153,7 +153,7 @@ class Topic:
     gone: bool = False
     """It was deleted at the source; its copy stays."""
     refused: str = ""
-    """Why it can't be copied at all, if so."""
+    """Why it can't be copied, or, where it has partitions here, why its newest ones can't."""
     late_in: dict[int, int] = field(default_factory=dict)
     """By partition the offsets that came to the source since its writers were said to have moved."""
 
@@ -266,6 +266,8 @@ class ClusterFigures:
     """How long its brokers made the pumps wait (quotas)."""
     errors: int = 0
     """Answers and connections that failed."""
+    admin_connections: int = 0
+    """Open connections of the driver's duties."""
     certificate_ends_ms: int | None = None
     """When the first certificate that this side's settings name ends."""
 

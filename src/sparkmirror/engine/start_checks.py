@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Sequence
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ConfigError
-from sparkmirror.sync.flow_troubles import FATAL, SAID_BY_RUN, Trouble, flow_troubles
+from sparkmirror.sync.flow_troubles import FATAL, SAID_BY_RUN, FlowTrouble, flow_troubles
 
-Place = Callable[[Trouble], tuple[str, str]]
+Place = Callable[[FlowTrouble], tuple[str, str]]
 """Where a file says what is wrong, and under which key."""
 
 
@@ -22,7 +22,7 @@ def see_that_flows_fit(flows: Sequence[FlowConfig], place: Place, running: Colle
         if trouble.kind not in SAID_BY_RUN or not {*trouble.flows} & {*running}:
             continue
         file, key = place(trouble)
-        error = ConfigError(trouble.line, where=file, key=key)
+        error = ConfigError(trouble.line, origin=file, key=key)
         if trouble.kind in FATAL:
             raise error
         lines.append(str(error))

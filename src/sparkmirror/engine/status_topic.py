@@ -16,11 +16,11 @@ from typing import Protocol
 from pydantic import TypeAdapter, ValidationError
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import Entry, TopicLog
+from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.snapshot import Flow, Group, Role, Topic
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.pump.status_topic import status_topic
+from sparkmirror.messages.status_topic import status_topic
 
 VERSION = 1
 """Of the records; a reader leaves out those of any other."""
@@ -39,7 +39,7 @@ class Log(Protocol):
 
     def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> int: ...
 
-    def read(self, partition: int, offset: int) -> tuple[list[Entry], int]: ...
+    def read(self, partition: int, offset: int) -> tuple[list[LogEntry], int]: ...
 
 
 class StatusPublisher:
@@ -127,7 +127,7 @@ def read_status(flow: FlowConfig) -> Status:
     return assembled(entries)
 
 
-def assembled(entries: Iterable[Entry]) -> Status:
+def assembled(entries: Iterable[LogEntry]) -> Status:
     """The flow that the topic's records tell of; what can't be understood is left out and counted."""
     summary: Flow | None = None
     topics: dict[str, list[Topic]] = {}
@@ -225,7 +225,7 @@ def _body(value: bytes) -> object:
     return record.get("body") if isinstance(record, dict) and record.get("version") == VERSION else None
 
 
-def _newest(entries: Iterable[Entry]) -> dict[bytes, bytes]:
+def _newest(entries: Iterable[LogEntry]) -> dict[bytes, bytes]:
     newest: dict[bytes, bytes] = {}
     for _, key, value in entries:
         if key is None:

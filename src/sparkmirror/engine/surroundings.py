@@ -24,7 +24,7 @@ LOOK_S = 30.0
 log = logging.getLogger(__name__)
 
 
-class Jvm(NamedTuple):
+class JvmFigures(NamedTuple):
     """Figures of the JVM of Spark's driver."""
 
     version: str = ""
@@ -50,7 +50,7 @@ class Surroundings:
         """How many processes work on a flow or stand by, by the flow's name."""
         self.certificates: dict[str, tuple[int | None, int | None]] = {}
         """When the first certificate of either side ends, by the flow's name."""
-        self.jvm = Jvm()
+        self.jvm = JvmFigures()
         self._thread = threading.Thread(target=self._run, name="surroundings", daemon=True)
 
     def start(self) -> None:
@@ -91,9 +91,9 @@ class Surroundings:
             self.processes[flow.name] = members
 
 
-def _jvm(spark: SparkSession) -> Jvm:
+def _jvm(spark: SparkSession) -> JvmFigures:
     management = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr] # noqa: SLF001
     heap = management.getMemoryMXBean()
     used = heap.getHeapMemoryUsage().getUsed() + heap.getNonHeapMemoryUsage().getUsed()
     gc_ms = sum(max(one.getCollectionTime(), 0) for one in management.getGarbageCollectorMXBeans())
-    return Jvm(spark.version, used, management.getThreadMXBean().getThreadCount(), gc_ms / 1000)
+    return JvmFigures(spark.version, used, management.getThreadMXBean().getThreadCount(), gc_ms / 1000)

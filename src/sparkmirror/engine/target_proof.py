@@ -8,10 +8,10 @@ from sparkmirror.cluster.append_proof import Software, proof, software
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.append_proofs import ProofMemory
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.errors import SparkMirrorError, UnfitTarget
 from sparkmirror.events import Event
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.proof_memory import ProofMemory
 
 log = logging.getLogger(__name__)
 

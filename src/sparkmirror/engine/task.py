@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 from pyspark import TaskContext
 
-from sparkmirror.pump.orders import PumpOrder, Receipt
+from sparkmirror.messages.orders import PumpOrder, Receipt
 from sparkmirror.pump.pump import pump
 from sparkmirror.pump.quiet import GRACE_S
 

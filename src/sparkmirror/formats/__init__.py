@@ -1,4 +1,7 @@
-"""Files of all formats: MirrorMaker 2's properties, Kafka Connect's connectors, Strimzi's resources."""
+"""Readers and writers of all configuration formats.
+
+The formats are MirrorMaker 2's properties, Kafka Connect's connectors and Strimzi's resources.
+"""
 
 from sparkmirror.formats.load import explain, read
 from sparkmirror.formats.reading import Note, Reading, Resource

@@ -1,4 +1,7 @@
-"""Additions to `config.properties.exclude` (`+name`) as MirrorMaker 2 understands them: the whole list."""
+"""Additions to `config.properties.exclude` (`+name`), turned into whole lists.
+
+MirrorMaker 2 understands whole lists only.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,19 @@ from sparkmirror.config.values import Names
 
 
 def in_full(text: str) -> str:
-    """The setting's value with the default list in it; as it is if it adds nothing. Raises `ValueError`."""
+    """Return the setting's value with additions replaced by the whole list.
+
+    A value without additions stays as it is. Raise `ValueError`.
+    """
     items = CONFIG_EXCLUDE.kind.parse(text)
     return text if items == Names().parse(text) or not isinstance(items, tuple) else ",".join(items)
 
 
 def entries_in_full(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The same of an mm2.properties file's keys, for one flow or for all. Raises `ConfigError`."""
+    """Return the entries of an mm2.properties file with whole lists.
+
+    The setting may be for a single flow or for all flows. Raise `ConfigError`.
+    """
     return tuple(map(_entry_in_full, entries))
 
 

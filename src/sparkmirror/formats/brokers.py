@@ -1,4 +1,4 @@
-"""Brokers that connectors don't name: a mistake, or the cluster of their own worker."""
+"""Brokers of connectors that name none: a mistake, or the cluster of the worker."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from collections.abc import Iterable, Sequence
 from sparkmirror.config import Entry
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import ConnectCluster, Connector, Worker
+from sparkmirror.formats.connect import ConnectCluster, Connector, WorkerSettings
 from sparkmirror.formats.reading import place
 
 _SERVERS = "bootstrap.servers"
 _ABBREVIATED = {"source": ("source", "src"), "target": ("target", "dest", "dst", "tgt")}
-"""How a key for a cluster's brokers begins when it was meant for the source or the target."""
+"""First words of keys that were meant for the brokers of source or target."""
 
 
 def with_brokers(entries: Sequence[Entry], clusters: Sequence[ConnectCluster], mistakes: Mistakes) -> list[Entry]:
-    """The entries with brokers for each alias; where none are named, with those of the worker, or a stand-in."""
+    """Return the entries with brokers for each alias.
+
+    A target without brokers gets the worker's brokers. An alias that is still without brokers is a mistake, and gets a
+    stand-in.
+    """
     there = {entry.key for entry in entries}
     added: list[Entry] = []
     for cluster in clusters:
@@ -33,8 +37,11 @@ def with_brokers(entries: Sequence[Entry], clusters: Sequence[ConnectCluster], m
     return [*entries, *added]
 
 
-def _of_worker(alias: str, worker: Worker | None) -> Iterable[Entry]:
-    """A connector that names no target writes, as in Connect, to the worker's own cluster."""
+def _of_worker(alias: str, worker: WorkerSettings | None) -> Iterable[Entry]:
+    """Return the worker's brokers and security settings for a target.
+
+    As in Connect, a connector that names no target writes to the worker's own cluster.
+    """
     if worker is None or _SERVERS not in worker.settings:
         return
     for key, entry in worker.settings.items():
@@ -48,5 +55,5 @@ def _missing(connector: Connector, end: str, alias: str) -> ConfigError:
         prefix = entry.key.removesuffix(_SERVERS)
         if prefix != entry.key and prefix.startswith((f"{alias}.", *_ABBREVIATED[end])):
             reason = f"is read by no connector: write {key}"
-            return ConfigError(reason, where=place(connector.path, entry.line), key=entry.key)
-    return ConfigError(f"is missing in {connector.name}: write the brokers, host:9092", where=connector.path, key=key)
+            return ConfigError(reason, origin=place(connector.path, entry.line), key=entry.key)
+    return ConfigError(f"is missing in {connector.name}: write the brokers, host:9092", origin=connector.path, key=key)

@@ -1,4 +1,4 @@
-"""The one format of several files, and those that are not of it."""
+"""Format of several files, and mistakes for the files of another format."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from dataclasses import dataclass
 
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.files import File, Kind, files_below, open_file
+from sparkmirror.formats.files import File, FileKind, files_below, open_file
 from sparkmirror.formats.fill import Filling
 
 _OF = {
-    "connectors": (Kind.CONNECTORS, Kind.WORKER),
-    "strimzi": (Kind.RESOURCE, Kind.KUBERNETES),
-    "properties": (Kind.MM2,),
+    "connectors": (FileKind.CONNECTORS, FileKind.WORKER),
+    "strimzi": (FileKind.RESOURCE, FileKind.KUBERNETES),
+    "properties": (FileKind.MM2,),
 }
-_STRANGERS = (Kind.CONNECTORS, Kind.RESOURCE, Kind.MM2)
-"""What says by itself what is to be mirrored: beside another format it is never passed over."""
+_STRANGERS = (FileKind.CONNECTORS, FileKind.RESOURCE, FileKind.MM2)
+"""Kinds of files that tell by themselves what to mirror.
+
+Such a file beside another format is never ignored.
+"""
 
 _KNOWN = "connectors' files, a KafkaMirrorMaker2, or mm2.properties"
 
@@ -28,9 +31,10 @@ class _Unreadable:
 
 
 def open_files(paths: Sequence[str], filling: Filling | None) -> tuple[str, list[File], Mistakes]:
-    """The format, its files, and which files are wrong. Raises `ConfigError` if nothing can be read.
+    """Return the format, its files, and the mistakes of all other files.
 
-    In a directory files of no format of ours are passed over; what was named is wrong then.
+    In a directory, files of unknown formats are ignored; as a path of its own, such a file is a mistake. Raise
+    `ConfigError` if nothing can be read.
     """
     named = set(paths)
     files: list[File] = []
@@ -44,43 +48,43 @@ def open_files(paths: Sequence[str], filling: Filling | None) -> tuple[str, list
         filling.stop()
     form = _format(files, unreadable)
     wrong = Mistakes()
-    for one in unreadable:
-        if one.path in named or _concerns(form, one.path):
-            wrong.add(one.error)
+    for failure in unreadable:
+        if failure.path in named or _concerns(form, failure.path):
+            wrong.add(failure.error)
     ours: list[File] = []
     for file in files:
         if _is_of(form, file) or len(files) == 1:
             ours.append(file)
         elif file.path in named or file.kind in _STRANGERS:
-            other = next((one for kind in _OF[form] for one in files if one.kind is kind), None)
+            other = next((candidate for kind in _OF[form] for candidate in files if candidate.kind is kind), None)
             beside = f", and {other.path} is {other.kind.value}: give one format at a time" if other else ""
-            wrong.add(ConfigError(f"is {file.kind.value}{beside}", where=file.path))
+            wrong.add(ConfigError(f"is {file.kind.value}{beside}", origin=file.path))
     for file in ours[1:] if form == "properties" else ():
         reason = f"is a second file of MirrorMaker 2's own, beside {ours[0].path}: give one file"
-        wrong.add(ConfigError(reason, where=file.path))
+        wrong.add(ConfigError(reason, origin=file.path))
     if not ours:
         wrong.stop()
-        raise ConfigError(f"holds nothing that says what to mirror: {_KNOWN}", where=paths[0])
+        raise ConfigError(f"holds nothing that says what to mirror: {_KNOWN}", origin=paths[0])
     return form, ours, wrong
 
 
 def _format(files: Sequence[File], unreadable: Sequence[_Unreadable]) -> str:
     kinds = {file.kind for file in files}
     for kind, form in (
-        (Kind.CONNECTORS, "connectors"),
-        (Kind.RESOURCE, "strimzi"),
-        (Kind.MM2, "properties"),
-        (Kind.WORKER, "connectors"),
-        (Kind.KUBERNETES, "strimzi"),
+        (FileKind.CONNECTORS, "connectors"),
+        (FileKind.RESOURCE, "strimzi"),
+        (FileKind.MM2, "properties"),
+        (FileKind.WORKER, "connectors"),
+        (FileKind.KUBERNETES, "strimzi"),
     ):
         if kind in kinds:
             return form
-    paths = [file.path for file in files] or [one.path for one in unreadable]
+    paths = [file.path for file in files] or [failure.path for failure in unreadable]
     return "connectors" if any(path.endswith(".json") for path in paths) else "properties"
 
 
 def _concerns(form: str, path: str) -> bool:
-    """Whether a file that can't be read could have been of the format."""
+    """True if a file that can't be read could have been of the format."""
     suffixes = {
         "connectors": (".json", ".properties"),
         "strimzi": (".yaml", ".yml", ".json"),
@@ -90,5 +94,5 @@ def _concerns(form: str, path: str) -> bool:
 
 
 def _is_of(form: str, file: File) -> bool:
-    # What tells nothing is looked at as a connector's: one without a class is a mistake.
-    return file.kind in _OF[form] or (form == "connectors" and file.kind is Kind.OTHER)
+    # A file of unknown kind counts as a connector's: then its missing class is the mistake.
+    return file.kind in _OF[form] or (form == "connectors" and file.kind is FileKind.OTHER)

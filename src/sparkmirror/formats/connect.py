@@ -1,4 +1,7 @@
-"""MirrorMaker 2 as Kafka Connect runs it: up to three connectors for each flow, and the workers' own file."""
+"""MirrorMaker 2 as Kafka Connect runs it: connectors and workers.
+
+A flow has up to three connectors; the workers have a file of their own.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from sparkmirror.config.control_settings import GROUP_SETTINGS, HEARTBEAT_SETTIN
 PACKAGE = "org.apache.kafka.connect.mirror."
 RUNNING = "running"
 STATES = ("paused", "stopped", RUNNING)
-"""What may be wanted of a connector."""
+"""Wanted states of a connector."""
 
 
-class Role(Enum):
-    """The three connectors, by their classes' names."""
+class ConnectorRole(Enum):
+    """Role of a connector of MirrorMaker 2; the value is the name of its class."""
 
     SOURCE = "MirrorSourceConnector"
     CHECKPOINT = "MirrorCheckpointConnector"
@@ -31,13 +34,16 @@ class Role(Enum):
 SOURCE_ALIAS = "source.cluster.alias"
 TARGET_ALIAS = "target.cluster.alias"
 IDENTITY = frozenset(("name", "connector.class", "connector.plugin.version", SOURCE_ALIAS, TARGET_ALIAS))
-"""Keys that say which connector it is."""
+"""Keys that tell connectors apart."""
 
 NAMELESS = ("unnamed", "target")
-"""What source and target are called whose alias is empty, which MirrorMaker 2 takes (`config.aliases`)."""
+"""Names of source and target for empty aliases.
+
+MirrorMaker 2 takes empty aliases (`config.aliases`).
+"""
 
 _ONLY = {
-    Role.SOURCE: {
+    ConnectorRole.SOURCE: {
         *(setting.name for setting in TOPIC_SYNC_SETTINGS),
         "replication.factor",
         "refresh.topics.enabled",
@@ -46,10 +52,10 @@ _ONLY = {
         "offset.lag.max",
         "offset-syncs.topic.replication.factor",
     },
-    Role.CHECKPOINT: {setting.name for setting in GROUP_SETTINGS},
-    Role.HEARTBEAT: {setting.name for setting in HEARTBEAT_SETTINGS},
+    ConnectorRole.CHECKPOINT: {setting.name for setting in GROUP_SETTINGS},
+    ConnectorRole.HEARTBEAT: {setting.name for setting in HEARTBEAT_SETTINGS},
 }
-"""Names that one connector reads (`mm2.md` 1.2 to 1.4)."""
+"""Names that only a single connector reads (`mm2.md` 1.2 to 1.4)."""
 
 _NOT_HEARTBEATS = frozenset(
     (
@@ -70,52 +76,58 @@ MUST_AGREE = {
     "offset-syncs.topic.location": "source",
     "topic.filter.class": PACKAGE + "DefaultTopicFilter",
 }
-"""Where source and checkpoint connector must say the same, with Kafka's defaults."""
+"""Names that must agree in source and checkpoint connector, with Kafka's defaults."""
 
 
-def readers(name: str) -> tuple[Role, ...]:
-    """The connectors that read this name, the one whose value counts first."""
+def readers(name: str) -> tuple[ConnectorRole, ...]:
+    """Return the connectors that read this name; the first value counts."""
     for role, names in _ONLY.items():
         if name in names:
             return (role,)
-    return (Role.SOURCE, Role.CHECKPOINT) if name in _NOT_HEARTBEATS else tuple(Role)
+    return (ConnectorRole.SOURCE, ConnectorRole.CHECKPOINT) if name in _NOT_HEARTBEATS else tuple(ConnectorRole)
 
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """One connector's configuration, as its REST interface or operator is given it."""
+    """Configuration of a connector, as Connect or Strimzi's operator gets it."""
 
-    role: Role
+    role: ConnectorRole
     name: str
     settings: Mapping[str, Entry]
-    """By Connect's own keys."""
+    """Settings by Connect's own keys."""
     path: str
-    """Of its file."""
+    """Path of the connector's file."""
     state: str = RUNNING
-    """As it is wanted: `running`, `paused` or `stopped`; if it isn't the first, `enabled` is false in `settings`."""
+    """Wanted state: `running`, `paused` or `stopped`.
+
+    Unless it is `running`, `enabled` is false in `settings`.
+    """
     nameless: tuple[str, str] = NAMELESS
-    """What its clusters are called if their aliases are empty."""
+    """Names of the connector's clusters if their aliases are empty."""
 
     def text(self, key: str, default: str = "") -> str:
-        """The value of a key, trimmed as Connect does."""
+        """Return the value of a key, trimmed as Connect does."""
         return self.settings[key].value.strip() if key in self.settings else default
 
     @property
     def flow(self) -> tuple[str, str]:
-        """Source and target; a source without an alias is nothing, a target is `target`, which is Kafka's default."""
+        """Source and target.
+
+        A source without an alias is empty. A target without an alias is `target`, Kafka's default.
+        """
         source, target = self.nameless
         if SOURCE_ALIAS not in self.settings:
             source = ""
         return self.text(SOURCE_ALIAS) or source, self.text(TARGET_ALIAS, "target") or target
 
     def wants(self) -> bool:
-        """Whether it has anything to do."""
+        """True unless the connector is disabled."""
         return self.text("enabled", "true").lower() != "false"
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
-    """The configuration of Connect's workers: the file of `connect-distributed.sh`."""
+class WorkerSettings:
+    """Configuration of Connect's workers: the file of `connect-distributed.sh`."""
 
     settings: Mapping[str, Entry]
     path: str
@@ -123,23 +135,29 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class ConnectCluster:
-    """Workers and what they run; without a worker file the defaults hold."""
+    """Workers with their connectors; without a worker's file the defaults hold."""
 
     connectors: tuple[Connector, ...]
-    worker: Worker | None = None
+    worker: WorkerSettings | None = None
     target: str | None = None
-    """Its target's alias, if it is said outside the connectors."""
+    """Alias of the target, if it is known from outside the connectors."""
 
 
-def resting(role: Role, at: Entry) -> dict[str, Entry]:
-    """The settings of a connector that is not to run, which `at` says."""
-    keys = ("enabled", "emit.heartbeats.enabled") if role is Role.HEARTBEAT else ("enabled",)
+def resting(role: ConnectorRole, at: Entry) -> dict[str, Entry]:
+    """Return the settings of a connector that is not to run.
+
+    `at` is the entry that says so.
+    """
+    keys = ("enabled", "emit.heartbeats.enabled") if role is ConnectorRole.HEARTBEAT else ("enabled",)
     return {key: Entry(key, "false", at.where, at.line) for key in keys}
 
 
-def by_flow(clusters: Iterable[ConnectCluster]) -> dict[tuple[str, str], dict[Role, Connector]]:
-    """The connectors of each flow, in the order of the files; a role that comes twice is the caller's to refuse."""
-    flows: dict[tuple[str, str], dict[Role, Connector]] = {}
+def by_flow(clusters: Iterable[ConnectCluster]) -> dict[tuple[str, str], dict[ConnectorRole, Connector]]:
+    """Return the connectors of each flow, in the order of the files.
+
+    The caller refuses roles that come twice.
+    """
+    flows: dict[tuple[str, str], dict[ConnectorRole, Connector]] = {}
     for cluster in clusters:
         for connector in cluster.connectors:
             flows.setdefault(connector.flow, {}).setdefault(connector.role, connector)

@@ -1,4 +1,7 @@
-"""Connectors' files, JSON as Connect's REST interface has it or properties, and workers' properties files."""
+"""Files of connectors and of workers.
+
+Connectors are JSON as Connect's REST interface has it, or properties. Workers are properties.
+"""
 
 from __future__ import annotations
 
@@ -9,54 +12,63 @@ from typing import Any
 from sparkmirror.config import Entry
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import RUNNING, STATES, ConnectCluster, Connector, Role, Worker, resting
+from sparkmirror.formats.connect import (
+    RUNNING,
+    STATES,
+    ConnectCluster,
+    Connector,
+    ConnectorRole,
+    WorkerSettings,
+    resting,
+)
 from sparkmirror.formats.connector_shapes import Shape, shapes, spot
-from sparkmirror.formats.files import File, Kind
+from sparkmirror.formats.files import File, FileKind
 from sparkmirror.formats.reading import Note, place
 from sparkmirror.formats.yaml_files import as_text, is_setting
 
 _TOLD = ("tasks", "type")
-"""Fields of a connector as it is read from Connect's REST interface."""
-_CLASSES = ", ".join(role.value for role in Role)
+"""Fields that Connect's REST interface adds to a connector."""
+_CLASSES = ", ".join(role.value for role in ConnectorRole)
 
 
 def read_connect(files: Sequence[File], wrong: Mistakes) -> tuple[tuple[ConnectCluster, ...], list[Note]]:
-    """What lies in one directory is one Connect cluster: connectors, and their worker's file if it is given.
+    """Return the Connect clusters, and notes; each directory is a cluster.
 
-    Files that are left out are `wrong`. Raises `ConfigError` if no connector is left.
+    A cluster has connectors, and a worker's file if there is any. Files that are left out go into `wrong`. Raise
+    `ConfigError` if no connector is left.
     """
     clusters: list[ConnectCluster] = []
     notes: list[Note] = []
-    first: dict[tuple[tuple[str, str], Role], Connector] = {}
+    first: dict[tuple[tuple[str, str], ConnectorRole], Connector] = {}
     for directory in dict.fromkeys(Path(file.path).parent for file in files):
         here = [file for file in files if Path(file.path).parent == directory]
         connectors: list[Connector] = []
-        for file in (one for one in here if one.kind is not Kind.WORKER):
+        for file in (file for file in here if file.kind is not FileKind.WORKER):
             with wrong.gathered():
                 reader = _ConnectorsFile(file)
                 for connector in list(reader.connectors()):
                     _refuse_second(connector, first.setdefault((connector.flow, connector.role), connector))
                     connectors.append(connector)
                 notes += reader.notes
-        workers = [file for file in here if file.kind is Kind.WORKER]
+        workers = [file for file in here if file.kind is FileKind.WORKER]
         for worker in workers[1:]:
             wrong.add(
                 ConfigError(
                     f"is a second worker's file here, beside {workers[0].path}: give one Connect cluster at a time",
-                    where=worker.path,
+                    origin=worker.path,
                 )
             )
         clusters.append(ConnectCluster(tuple(connectors), read_worker(workers[0]) if workers else None))
     if not any(cluster.connectors for cluster in clusters):
         wrong.stop()
         reason = "says how Connect's workers run, but not what: give the connectors' files, too"
-        raise ConfigError(reason, where=files[0].path)
+        raise ConfigError(reason, origin=files[0].path)
     return tuple(clusters), notes
 
 
-def read_worker(file: File) -> Worker:
-    """A worker's file; the last of each key counts."""
-    return Worker({entry.key: entry for entry in file.entries}, file.path)
+def read_worker(file: File) -> WorkerSettings:
+    """Read a worker's file; the last of each key counts."""
+    return WorkerSettings({entry.key: entry for entry in file.entries}, file.path)
 
 
 def _refuse_second(connector: Connector, first: Connector) -> None:
@@ -64,13 +76,13 @@ def _refuse_second(connector: Connector, first: Connector) -> None:
         raise ConfigError(
             f"{connector.name} is a second {connector.role.value} of {'->'.join(connector.flow)}; the first is"
             f" {first.name} in {first.path}",
-            where=place(connector.path, connector.settings["connector.class"].line),
+            origin=place(connector.path, connector.settings["connector.class"].line),
             key="connector.class",
         )
 
 
 class _ConnectorsFile:
-    """The connectors of one file."""
+    """Connectors of a single file."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -79,7 +91,7 @@ class _ConnectorsFile:
         self.notes: list[Note] = []
 
     def connectors(self) -> Iterator[Connector]:
-        """All of them; `notes` are complete then. Raises `ConfigError`."""
+        """Yield all connectors; `notes` is complete afterwards. Raise `ConfigError`."""
         if not self._file.is_json:
             yield self._of_properties()
             return
@@ -94,9 +106,9 @@ class _ConnectorsFile:
         mistakes.stop()
 
     def _of_properties(self) -> Connector:
-        """As `connect-standalone.sh` takes it."""
-        if self._file.kind is Kind.OTHER:
-            raise ConfigError("is neither a connector's file nor a worker's", where=self._path)
+        """Return the connector of a file for `connect-standalone.sh`."""
+        if self._file.kind is FileKind.OTHER:
+            raise ConfigError("is neither a connector's file nor a worker's", origin=self._path)
         settings = {entry.key: entry for entry in self._file.entries}
         name = settings["name"].value.strip() if "name" in settings else Path(self._path).stem
         return Connector(_role(self._path, settings), name, settings, self._path)
@@ -125,13 +137,16 @@ class _ConnectorsFile:
             at = spot(self._text, key, shape.config_start)
             if not is_setting(value):
                 reason = "must be text, a number or a list of these: a connector's values are text"
-                mistakes.add(ConfigError(reason, where=place(self._path, self._entry(key, "", at).line), key=key))
+                mistakes.add(ConfigError(reason, origin=place(self._path, self._entry(key, "", at).line), key=key))
             elif value is not None:
                 yield key, self._entry(key, value, at)
         mistakes.stop()
 
     def _state(self, fields: Mapping[str, Entry], shape: Shape) -> str:
-        """What is wanted of it, by what stands beside its name and configuration (KIP-980), or by its status."""
+        """Return the wanted state of a connector.
+
+        Fields beside name and configuration tell the state (KIP-980), else the connector's status does.
+        """
         for key, entry in fields.items():
             if key in ("name", "config", "initial_state"):
                 continue
@@ -144,10 +159,10 @@ class _ConnectorsFile:
             state = stated.value.lower()
             if state not in STATES:
                 raise ConfigError(
-                    "must be RUNNING, PAUSED or STOPPED", where=place(self._path, stated.line), key=stated.key
+                    "must be RUNNING, PAUSED or STOPPED", origin=place(self._path, stated.line), key=stated.key
                 )
         else:
-            # Other states of a status, such as FAILED, are of a connector that is to run.
+            # A connector in another state, such as FAILED, is to run.
             state = shape.state.lower() if shape.state.lower() in STATES else RUNNING
             stated = self._entry("state", shape.state, shape.start)
         if state != RUNNING:
@@ -162,13 +177,13 @@ class _ConnectorsFile:
         self.notes.append(Note(self._path, at.line, at.key, reason, kind))
 
 
-def _role(path: str, settings: Mapping[str, Entry]) -> Role:
+def _role(path: str, settings: Mapping[str, Entry]) -> ConnectorRole:
     stated = settings.get("connector.class")
     if stated is None:
-        raise ConfigError(f"names no connector: write one of {_CLASSES}", where=path, key="connector.class")
+        raise ConfigError(f"names no connector: write one of {_CLASSES}", origin=path, key="connector.class")
     word = stated.value.strip().rpartition(".")[2]
     word = word if word.endswith("Connector") else f"{word}Connector"
-    for role in Role:
+    for role in ConnectorRole:
         if word == role.value:
             return role
-    raise ConfigError(f"is none of MirrorMaker 2's: {_CLASSES}", where=place(path, stated.line), key="connector.class")
+    raise ConfigError(f"is none of MirrorMaker 2's: {_CLASSES}", origin=place(path, stated.line), key="connector.class")

@@ -1,4 +1,4 @@
-"""The shapes of JSON in which people have connectors: as they post them, and as Connect answers.
+"""Shapes of connectors in JSON: as users post them, and as Connect answers.
 
 A bare map of keys and values (`PUT /connectors/x/config`), `{"name": …, "config": {…}}` (`POST /connectors`,
 `GET /connectors/x`), a list of these, or all by their names (`GET /connectors?expand=info`).
@@ -14,34 +14,37 @@ from typing import Any
 from sparkmirror.errors import ConfigError
 
 _EXPANDED = ("info", "status")
-"""What `GET /connectors?expand=…` has below each name."""
+"""Keys below each name in the answer to `GET /connectors?expand=…`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One connector as it stands in JSON."""
+    """Connector as it stands in JSON."""
 
     fields: dict[str, Any]
-    """What stands beside the configuration; nothing if it is bare."""
+    """Fields beside the configuration; empty for a bare configuration."""
     config: dict[str, Any]
     start: int
-    """Where it begins in the text."""
+    """Start of the connector in the text."""
     config_start: int
     name: str = ""
-    """The key that it stands under, if it stands under one."""
+    """Key above the connector; empty without such a key."""
     state: str = ""
-    """As Connect tells it, in its status."""
+    """State in the connector's status, as Connect tells it."""
 
 
 def shapes(path: str, text: str, tree: Any) -> list[Shape]:
-    """All connectors of one file. Raises `ConfigError`."""
+    """Return all connectors of a file; raise `ConfigError`."""
     if isinstance(tree, dict) and _is_expanded(tree):
         return list(_expanded(path, text, tree))
-    return [_shape(path, text, one, start) for one, start in _each(text, tree)]
+    return [_shape(path, text, item, start) for item, start in _each(text, tree)]
 
 
 def spot(text: str, key: str, start: int) -> int:
-    """Where a key stands, behind `start`: the first of its name with a colon behind it."""
+    """Return the place of a key: the first of its name that has a colon behind it.
+
+    The search begins at `start`; without a match the place is `start`.
+    """
     quoted = json.dumps(key, ensure_ascii=False)
     at = text.find(quoted, start)
     while at >= 0 and not text[at + len(quoted) :].lstrip().startswith(":"):
@@ -50,43 +53,43 @@ def spot(text: str, key: str, start: int) -> int:
 
 
 def _is_expanded(tree: dict[str, Any]) -> bool:
-    return bool(tree) and all(isinstance(one, dict) and one and one.keys() <= {*_EXPANDED} for one in tree.values())
+    return bool(tree) and all(isinstance(item, dict) and item and item.keys() <= {*_EXPANDED} for item in tree.values())
 
 
 def _expanded(path: str, text: str, tree: dict[str, Any]) -> Iterator[Shape]:
-    for name, one in tree.items():
+    for name, answer in tree.items():
         start = spot(text, name, 0)
-        if not isinstance(one.get("info"), dict):
+        if not isinstance(answer.get("info"), dict):
             raise ConfigError(
                 "has no configurations: ask Connect with GET /connectors?expand=info&expand=status",
-                where=path,
+                origin=path,
                 key=name,
             )
-        shape = _shape(path, text, one["info"], spot(text, "info", start))
-        connector = (one.get("status") or {}).get("connector") if isinstance(one.get("status"), dict) else None
+        shape = _shape(path, text, answer["info"], spot(text, "info", start))
+        connector = (answer.get("status") or {}).get("connector") if isinstance(answer.get("status"), dict) else None
         state = str(connector.get("state") or "") if isinstance(connector, dict) else ""
         yield Shape(shape.fields, shape.config, shape.start, shape.config_start, name, state)
 
 
-def _shape(path: str, text: str, one: Any, start: int) -> Shape:
-    if isinstance(one, str):
+def _shape(path: str, text: str, item: Any, start: int) -> Shape:
+    if isinstance(item, str):
         raise ConfigError(
-            "holds connectors' names only: ask Connect with GET /connectors?expand=info&expand=status", where=path
+            "holds connectors' names only: ask Connect with GET /connectors?expand=info&expand=status", origin=path
         )
-    config = one.get("config", one) if isinstance(one, dict) else None
+    config = item.get("config", item) if isinstance(item, dict) else None
     if not isinstance(config, dict):
-        raise ConfigError("is no connector's configuration: write a map of keys and values", where=path)
-    wrapped = config is not one
-    return Shape(one if wrapped else {}, config, start, spot(text, "config", start) if wrapped else start)
+        raise ConfigError("is no connector's configuration: write a map of keys and values", origin=path)
+    wrapped = config is not item
+    return Shape(item if wrapped else {}, config, start, spot(text, "config", start) if wrapped else start)
 
 
 def _each(text: str, tree: Any) -> Iterator[tuple[Any, int]]:
-    """The items of a list, or the one that is there, and where each begins."""
+    """Yield the items of a list, or a single item, each with its start in the text."""
     if not isinstance(tree, list):
         yield tree, 0
         return
     at = text.index("[") + 1
-    for one in tree:
+    for item in tree:
         at += len(text[at:]) - len(text[at:].lstrip(", \t\r\n"))
-        yield one, at
+        yield item, at
         at = json.JSONDecoder().raw_decode(text, at)[1]

@@ -1,4 +1,7 @@
-"""One format into another; what came out is read again, so that nothing is lost without a word."""
+"""Conversion of a format into another, with a check that notes every loss.
+
+The check reads the written files again.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from sparkmirror.formats.write_strimzi import strimzi_text
 
 FORMATS = ("properties", "connectors", "strimzi")
 SPARK = "*"
-"""The flow that Spark's own settings are shown as."""
+"""Flow that Spark's own settings are shown under."""
 
 _COPIES_NOTHING = (
     "copies nothing, and only translates groups: mm2.properties can't say that, so the flow is written as not enabled"
@@ -32,16 +35,19 @@ _FILES = {"properties": "mm2.properties", "strimzi": "mirror.yaml"}
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Files by their names, and what they don't say."""
+    """Files by their names, and notes on the settings that the files lack."""
 
     files: Mapping[str, str]
     notes: tuple[Note, ...]
     warnings: tuple[str, ...]
-    """What had no effect already where it came from."""
+    """Warnings about settings that had no effect in the original file."""
 
 
 def convert(reading: Reading, to: str, secrets: str | None = None) -> Conversion:
-    """Write `reading` as one of `FORMATS`. Raises `ConfigError` for what can't be run as it is."""
+    """Write `reading` in another format, out of `FORMATS`.
+
+    Raise `ConfigError` if the original can't be run as it is.
+    """
     config, before = (None, ()) if reading.idle else explain(reading)
     reading = replace(reading, entries=entries_in_full(reading.entries))
     notes = list(_not_needed(reading, to))
@@ -68,20 +74,26 @@ def convert(reading: Reading, to: str, secrets: str | None = None) -> Conversion
         renamed = _renamed(config) if to == "connectors" else {}
         notes += [Note(reading.path, 0, flow, _NAMELESS.format(name=name)) for flow, name in renamed.items()]
         told = {note.key for note in notes}
-        before = tuple(_called(one, renamed.get(one.flow, one.flow)) for one in before)
+        before = tuple(_called(row, renamed.get(row.flow, row.flow)) for row in before)
         notes += [note for note in _lost(reading.path, before, files, to, secrets) if note.key not in told]
     return Conversion(files, tuple(dict.fromkeys(notes)), config.warnings if config else ())
 
 
 def _without_lone(reading: Reading, config: MirrorConfig | None) -> tuple[tuple[Entry, ...], list[Note]]:
-    """The keys with flows that copy nothing turned off: as they stand, they would copy."""
+    """Return the entries with flows that copy nothing turned off, and notes.
+
+    As mm2.properties has them, such flows would copy.
+    """
     lone = {f"{flow.name}.enabled": flow.name for flow in (config.flows if config else ()) if not flow.copies}
-    entries = [replace(one, value="false") if one.key in lone else one for one in reading.entries]
+    entries = [replace(entry, value="false") if entry.key in lone else entry for entry in reading.entries]
     return tuple(entries), [Note(reading.path, 0, name, _COPIES_NOTHING) for name in lone.values()]
 
 
 def _renamed(config: MirrorConfig) -> dict[str, str]:
-    """What flows are called in connectors, if their aliases are empty and they have another name here."""
+    """Return the names in connectors of flows that have another name here.
+
+    Such flows have empty aliases.
+    """
     renamed = {}
     for flow in (*config.flows, *config.beats):
         named = zip((flow.mm2_source, flow.mm2_target), NAMELESS, strict=True)
@@ -92,7 +104,7 @@ def _renamed(config: MirrorConfig) -> dict[str, str]:
 
 
 def _called(value: EffectiveValue, flow: str) -> EffectiveValue:
-    """The same of a flow that is called otherwise."""
+    """Return the same value, for a flow of another name."""
     names = zip((value.flow, *value.flow.split("->")), (flow, *flow.split("->")), strict=True)
     key = next(
         (f"{new}.{value.key.removeprefix(old + '.')}" for old, new in names if value.key.startswith(f"{old}.")),
@@ -102,7 +114,7 @@ def _called(value: EffectiveValue, flow: str) -> EffectiveValue:
 
 
 def _not_needed(reading: Reading, to: str) -> Iterator[Note]:
-    """What sparkmirror has no use for, and the other format no place."""
+    """Yield the notes on settings without a use here or a place in the other format."""
     kept: set[str] = set()
     if to == reading.format == "strimzi":
         return
@@ -119,17 +131,17 @@ def _not_needed(reading: Reading, to: str) -> Iterator[Note]:
 
 
 def _with_their_workers(reading: Reading, clusters: Sequence[ConnectCluster]) -> Sequence[ConnectCluster]:
-    """Workers whose file was read stay as they are."""
+    """Return the clusters with their workers as read from a file, if there is a file."""
     if reading.format != "connectors":
         return clusters
-    read = {one.flow: cluster.worker for cluster in reversed(reading.connect) for one in cluster.connectors}
+    read = {connector.flow: cluster.worker for cluster in reversed(reading.connect) for connector in cluster.connectors}
     return [replace(cluster, worker=read[cluster.connectors[0].flow] or cluster.worker) for cluster in clusters]
 
 
 def _lost(
     path: str, before: tuple[EffectiveValue, ...], files: Mapping[str, str], to: str, secrets: str | None
 ) -> Iterator[Note]:
-    """What counts otherwise when the new files are read."""
+    """Yield a note for each value that changes when the new files are read."""
     with TemporaryDirectory() as directory:
         for name, text in files.items():
             file = Path(directory, name)
@@ -138,16 +150,16 @@ def _lost(
         paths = [directory] if to == "connectors" else [str(Path(directory, name)) for name in files]
         try:
             written = read(paths, secrets, lone_checkpoints=True, without_secrets=True)
-            after = {(one.flow, one.key): one.value for one in explain(written)[1]}
+            after = {(row.flow, row.key): row.value for row in explain(written)[1]}
         except SparkMirrorError as error:
-            yield Note(path, 0, to, f"what was written can't be run: {str(error).replace(directory + '/', '')}")
+            yield Note(path, 0, to, f"the result can't be run: {str(error).replace(directory + '/', '')}")
             return
     there = {SPARK, *(flow for flow, _ in after)}
-    for one in before:
-        value = after.get((one.flow, one.key))
-        if one.flow == SPARK or one.flow not in there or value == one.value:
+    for row in before:
+        value = after.get((row.flow, row.key))
+        if row.flow == SPARK or row.flow not in there or value == row.value:
             continue
-        reason = "is not said" if value is None else f"{one.value or 'nothing'} becomes {value or 'nothing'}"
-        yield Note(path, 0, f"{one.flow}.{one.key}", reason)
-    for flow in dict.fromkeys(one.flow for one in before if one.flow not in there):
+        reason = "is not said" if value is None else f"{row.value or 'nothing'} becomes {value or 'nothing'}"
+        yield Note(path, 0, f"{row.flow}.{row.key}", reason)
+    for flow in dict.fromkeys(row.flow for row in before if row.flow not in there):
         yield Note(path, 0, flow, "is not there, with all that is set for it")

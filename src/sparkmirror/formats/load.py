@@ -1,4 +1,4 @@
-"""Any of the formats, told apart by what is in the files, read into the one model."""
+"""Reader of all formats into the model; the contents of the files tell the format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.brokers import with_brokers
 from sparkmirror.formats.choice import open_files
-from sparkmirror.formats.connect import ConnectCluster, Role
+from sparkmirror.formats.connect import ConnectCluster, ConnectorRole
 from sparkmirror.formats.connector_files import read_connect
 from sparkmirror.formats.fill import Filling
 from sparkmirror.formats.merge import as_mm2
@@ -21,7 +21,7 @@ from sparkmirror.formats.unknown import as_not_known, without_unknown
 from sparkmirror.formats.wording import in_order, places, wording_of
 
 SECRETS_VARIABLE = "SPARKMIRROR_SECRETS"
-"""The environment variable that names the directory of Secrets, where no option does."""
+"""Environment variable for the directory of Secrets, if no option names it."""
 
 
 def read(
@@ -33,12 +33,12 @@ def read(
     without_secrets: bool = False,
     filling: Filling | None = None,
 ) -> Reading:
-    """One format's files, or directories of these. Raises `ConfigError` for all that is wrong.
+    """Read files of a single format, or directories of such files.
 
-    `lone_checkpoints`: a connector's file may be a flow's only one, as a resource always may. `partly`: what is wrong
-    is left out, or replaced by a stand-in, and told by the reading; nothing is raised but if nothing can be read.
-    `without_secrets`: values of Secrets that are not there are not known, and notes say so. `filling` is put over
-    each key and value.
+    Raise `ConfigError` for all mistakes. `lone_checkpoints`: a checkpoint connector may be a flow's only connector, as
+    it always may in a resource. `partly`: a wrong setting or file is left out, or replaced by a stand-in, and the
+    reading has the mistakes; an error is raised only if nothing can be read. `without_secrets`: values of missing
+    Secrets are unknown, and notes say so. `filling` is put over each key and value.
     """
     form, files, wrong = open_files(paths, filling)
     if not partly:
@@ -70,20 +70,23 @@ def read(
         reading = Reading(shown, form, tuple(entries), (*told, *notes), clusters)
     reading = replace(reading, mistakes=mistakes.all, wrong=wrong.all)
     if reading.mistakes and not partly:
-        explain(reading)  # raises these, and what else is wrong
+        explain(reading)  # raises these mistakes, and all others
     return reading
 
 
 def explain(
     reading: Reading, *, clusters: Sequence[str] = (), overrides: Mapping[str, str] | None = None
 ) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
-    """What it comes to, and where each value comes from. Raises `ConfigError`."""
+    """Return the model of a reading, and the origin of each value.
+
+    Raise `ConfigError`.
+    """
     wording = wording_of(reading)
     mistakes = Mistakes()
     for mistake in reading.mistakes:
         mistakes.add(mistake)
     if not reading.entries or (reading.connect and wording is None):
-        mistakes.stop()  # nothing is left to look at
+        mistakes.stop()  # no setting is left to check
     notes = [str(note) for note in reading.notes if note.kind != "not needed"]
     entries = list(without_unknown(reading.entries)) if reading.format == "strimzi" else reading.entries
     try:
@@ -99,17 +102,20 @@ def explain(
     config = _by_connectors(config, reading.connect)
     written = places(reading.entries)
     warnings = tuple(dict.fromkeys(map(wording.warning, config.warnings)))
-    values = tuple(wording.value(one, written) for one in as_not_known(reading.entries, values))
+    values = tuple(wording.value(value, written) for value in as_not_known(reading.entries, values))
     return config.model_copy(update={"warnings": warnings}), values
 
 
 def _by_connectors(config: MirrorConfig, clusters: Sequence[ConnectCluster]) -> MirrorConfig:
-    """The source connectors' own names, by which a real worker finds what they have copied; without, none is."""
+    """Give each flow the name of its source connector; a flow without copies nothing.
+
+    A real worker finds the progress of the connector by this name.
+    """
     names = {
         connector.flow: connector.name
         for cluster in clusters
         for connector in cluster.connectors
-        if connector.role is Role.SOURCE
+        if connector.role is ConnectorRole.SOURCE
     }
     flows = []
     for flow in config.flows:

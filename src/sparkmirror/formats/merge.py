@@ -1,7 +1,8 @@
-"""Connect's connectors and workers as the keys of an mm2.properties file: the way MirrorMaker 2's own goes, back.
+"""Connect's connectors and workers as the keys of an mm2.properties file.
 
-In dedicated mode each flow's three connectors are given the same keys; here each has its own. Of what several read,
-the source connector's value counts, and where the others say something else a note tells.
+MirrorMaker 2's dedicated mode goes the opposite way. There a flow's three connectors get the same keys; here each
+connector has keys of its own. If several connectors read a key, the source connector's value counts, and a note tells
+of other values.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from sparkmirror.formats.connect import (
     TARGET_ALIAS,
     ConnectCluster,
     Connector,
-    Role,
-    Worker,
+    ConnectorRole,
+    WorkerSettings,
     readers,
 )
 from sparkmirror.formats.reading import Note, place
@@ -57,25 +58,25 @@ def as_mm2(
     lone_checkpoints: bool = False,
     mistakes: Mistakes | None = None,
 ) -> tuple[list[Entry], list[Note]]:
-    """Keys and values, each key once, and notes about what is not among them.
+    """Return the entries, each key once, and notes on all settings left out.
 
-    `lone_checkpoints`: a checkpoint connector may be a flow's only one, which then copies nothing; no key says that, so
-    `formats.load` does. Mistakes go where they are asked for; else `ConfigError` is raised.
+    `lone_checkpoints`: a checkpoint connector may be a flow's only connector; the flow then copies nothing. No key says
+    so; `formats.load` does. Mistakes go into `mistakes`; without a list for mistakes, `ConfigError` is raised.
     """
     merged = _Merged(path, mistakes or Mistakes(), lone_checkpoints=lone_checkpoints)
-    flows: dict[tuple[str, str], dict[Role, Connector]] = {}
+    flows: dict[tuple[str, str], dict[ConnectorRole, Connector]] = {}
     for cluster in clusters:
         for connector in cluster.connectors:
             if not connector.flow[0]:
                 reason = f"{connector.name} has no {SOURCE_ALIAS}"
-                merged.mistakes.add(ConfigError(reason, where=connector.path, key=SOURCE_ALIAS))
+                merged.mistakes.add(ConfigError(reason, origin=connector.path, key=SOURCE_ALIAS))
                 continue
             first = flows.setdefault(connector.flow, {}).setdefault(connector.role, connector)
             if first is not connector:
                 reason = (
                     f"{connector.name} is a second {connector.role.value} of {'->'.join(connector.flow)}; the first is"
                 )
-                merged.mistakes.add(ConfigError(f"{reason} {first.name}", where=connector.path))
+                merged.mistakes.add(ConfigError(f"{reason} {first.name}", origin=connector.path))
     aliases = dict.fromkeys(alias for flow in flows for alias in flow)
     merged.put("clusters", ", ".join(aliases))
     merged.put("emit.heartbeats.enabled", "false")
@@ -84,7 +85,9 @@ def as_mm2(
             merged.flow(flow, connectors)
     for cluster in clusters:
         if cluster.worker is not None:
-            targets = {one.flow[1] for one in cluster.connectors} or ({cluster.target} if cluster.target else set())
+            targets = {connector.flow[1] for connector in cluster.connectors} or (
+                {cluster.target} if cluster.target else set()
+            )
             merged.worker(cluster.worker, sorted(targets), cluster.connectors)
     merged.tidy(flows)
     if mistakes is None:
@@ -101,7 +104,10 @@ class _Merged:
         self.notes: list[Note] = []
 
     def put(self, key: str, value: str, at: Entry | None = None, written: str = "") -> None:
-        """Take one value; two different ones are a mistake. `written` is what its writer knows it as."""
+        """Add a value; two different values of a key are a mistake.
+
+        `written` is the name of the key in the user's file.
+        """
         place_, line = (place(at.where, at.line), at.line) if at else (self.path, 0)
         entry = Written(key, value, place_, line, written or (as_written(at) if at else key))
         first = self.entries.setdefault(key, entry)
@@ -113,8 +119,8 @@ class _Merged:
 
     # --- connectors -----------------------------------------------------------------------------
 
-    def flow(self, flow: tuple[str, str], connectors: dict[Role, Connector]) -> None:
-        source, checkpoint = connectors.get(Role.SOURCE), connectors.get(Role.CHECKPOINT)
+    def flow(self, flow: tuple[str, str], connectors: dict[ConnectorRole, Connector]) -> None:
+        source, checkpoint = connectors.get(ConnectorRole.SOURCE), connectors.get(ConnectorRole.CHECKPOINT)
         name = "->".join(flow)
         first = next(iter(connectors.values())).settings["connector.class"]
         alone = source is None and checkpoint is not None and checkpoint.wants()
@@ -126,16 +132,23 @@ class _Merged:
                 self.notes.append(Note(connector.path, 0, connector.name, reason, "not needed"))
         wants = _word(alone or (source is not None and source.wants()))
         stated = next(
-            (one.settings["enabled"] for one in (source, checkpoint) if one and "enabled" in one.settings), first
+            (
+                candidate.settings["enabled"]
+                for candidate in (source, checkpoint)
+                if candidate and "enabled" in candidate.settings
+            ),
+            first,
         )
         self.put(f"{name}.enabled", wants, stated)
         if checkpoint is None or not checkpoint.wants():
             at = checkpoint.settings["enabled"] if checkpoint else None
-            self.put(f"{name}.emit.checkpoints.enabled", "false", at, "" if at else f"no {Role.CHECKPOINT.value}")
-        if Role.HEARTBEAT not in connectors:
-            self.put(f"{name}.emit.heartbeats.enabled", "false", written=f"no {Role.HEARTBEAT.value}")
-        elif "emit.heartbeats.enabled" not in connectors[Role.HEARTBEAT].settings:
-            at = connectors[Role.HEARTBEAT].settings["connector.class"]
+            self.put(
+                f"{name}.emit.checkpoints.enabled", "false", at, "" if at else f"no {ConnectorRole.CHECKPOINT.value}"
+            )
+        if ConnectorRole.HEARTBEAT not in connectors:
+            self.put(f"{name}.emit.heartbeats.enabled", "false", written=f"no {ConnectorRole.HEARTBEAT.value}")
+        elif "emit.heartbeats.enabled" not in connectors[ConnectorRole.HEARTBEAT].settings:
+            at = connectors[ConnectorRole.HEARTBEAT].settings["connector.class"]
             self.put(f"{name}.emit.heartbeats.enabled", "true", at)
         for key in (SOURCE_ALIAS, TARGET_ALIAS):
             self._alias(name, key, connectors.values())
@@ -151,9 +164,9 @@ class _Merged:
     def _alone(self, checkpoint: Connector, flow: str) -> None:
         if not self._lone_checkpoints:
             raise ConfigError(
-                f"{checkpoint.name} is alone: {flow} has no MirrorSourceConnector here, and what nobody copies can't"
-                " be translated; give its file, too",
-                where=checkpoint.path,
+                f"{checkpoint.name} is alone: {flow} has no MirrorSourceConnector here, and groups of topics without a"
+                " copy can't be translated; give the source connector's file, too",
+                origin=checkpoint.path,
             )
         reason = (
             f"is alone: {flow} has no MirrorSourceConnector here, so nothing is copied, and groups are translated by"
@@ -163,14 +176,14 @@ class _Merged:
         self.notes.append(Note(checkpoint.path, line, checkpoint.name, reason))
 
     def _alias(self, flow: str, key: str, connectors: Iterable[Connector]) -> None:
-        """An empty alias: the flow is called otherwise, and what MirrorMaker 2 stored is not."""
-        stated = [one.settings[key] for one in connectors if key in one.settings]
+        """Add an empty alias: the flow has another name, MirrorMaker 2's data does not."""
+        stated = [connector.settings[key] for connector in connectors if key in connector.settings]
         if not all(entry.value.strip() for entry in stated):
             for entry in stated:
                 self.put(f"{flow}.{key}", entry.value, entry)
 
     def _cluster(self, connector: Connector, entry: Entry) -> None:
-        """What says where a cluster is, and how it is spoken with."""
+        """Add a setting of a cluster's brokers or security; note any other setting."""
         for end, alias in zip(("source", "target"), connector.flow, strict=True):
             prefix = f"{end}.cluster."
             if not entry.key.startswith(prefix) or entry.key in IDENTITY:
@@ -187,7 +200,7 @@ class _Merged:
         counts = "counts in the target's config only" if isinstance(entry, Written) else "stands in their file"
         self.note(entry, _OF_WORKERS.format(place=counts), "idle")
 
-    def _one(self, connector: Connector, entry: Entry, connectors: dict[Role, Connector]) -> None:
+    def _one(self, connector: Connector, entry: Entry, connectors: dict[ConnectorRole, Connector]) -> None:
         key = entry.key
         if key in IDENTITY or key == "enabled" or key.startswith(("source.cluster.", "target.cluster.")):
             return
@@ -203,25 +216,28 @@ class _Merged:
                 instead = "tls and authentication of a cluster"
             self.note(entry, _UNPREFIXED + instead, "idle")
         elif role_of(key):
-            self._client(connector, entry, connectors.get(Role.SOURCE))
+            self._client(connector, entry, connectors.get(ConnectorRole.SOURCE))
         else:
             self._named(connector, entry, connectors)
 
     def _client(self, connector: Connector, entry: Entry, source: Connector | None) -> None:
-        """A client's setting: the data goes through the source connector's."""
-        if connector.role is Role.SOURCE:
+        """Add a client's setting of the source connector, which all data goes through.
+
+        The same setting of another connector has no effect; a note tells of a different value.
+        """
+        if connector.role is ConnectorRole.SOURCE:
             name = entry.key.removeprefix(role_of(entry.key))
             target = self.entries.get(f"{connector.flow[1]}.{name}")
             same = target is not None and target.value.strip() == entry.value.strip()
-            # What Connect needs to be told twice, as its workers' clients know nothing of the connector's clusters.
+            # Connect needs the setting twice, as its workers' clients know nothing of the connector's clusters.
             if not (same and entry.key.startswith("producer.override.")):
                 self.put(f"{'->'.join(connector.flow)}.{entry.key}", entry.value, entry)
         elif source is None or source.text(entry.key, entry.value) != entry.value.strip():
-            self.note(entry, "has no effect: it is for copying that clients are set up, by the source connector")
+            self.note(entry, "has no effect: clients are set up for copying, by the source connector")
 
-    def _named(self, connector: Connector, entry: Entry, connectors: dict[Role, Connector]) -> None:
-        if entry.key == "tasks.max" and connector.role is not Role.SOURCE:
-            return  # nothing else is spread over tasks
+    def _named(self, connector: Connector, entry: Entry, connectors: dict[ConnectorRole, Connector]) -> None:
+        if entry.key == "tasks.max" and connector.role is not ConnectorRole.SOURCE:
+            return  # only records are spread over tasks
         reading = readers(entry.key)
         if connector.role not in reading:
             words = " and ".join(role.word for role in reading)
@@ -246,8 +262,8 @@ class _Merged:
 
     # --- workers --------------------------------------------------------------------------------
 
-    def worker(self, worker: Worker, targets: Sequence[str], connectors: Iterable[Connector]) -> None:
-        sources = [one for one in connectors if one.role is Role.SOURCE]
+    def worker(self, worker: WorkerSettings, targets: Sequence[str], connectors: Iterable[Connector]) -> None:
+        sources = [connector for connector in connectors if connector.role is ConnectorRole.SOURCE]
         self._converters(worker, sources)
         for target in targets:
             brokers, stated = self.entries.get(f"{target}.bootstrap.servers"), worker.settings.get("bootstrap.servers")
@@ -256,7 +272,7 @@ class _Merged:
                 self.note(
                     stated, f"Connect's own topics are not at {target}, where sparkmirror keeps its own: not used"
                 )
-            aliases = {one.flow[0] for one in sources if one.flow[1] == target}
+            aliases = {source.flow[0] for source in sources if source.flow[1] == target}
             own = f"mm2-offsets.{min(aliases)}.internal" if len(aliases) == 1 else None
             if elsewhere and stated is not None and aliases:
                 # The worker's own factor is for its own cluster.
@@ -270,7 +286,10 @@ class _Merged:
                     self._of_worker(target, entry)
 
     def tidy(self, flows: Iterable[tuple[str, str]]) -> None:
-        """Take out what a cluster's own key says as well: dedicated mode hands that on to its flows."""
+        """Drop the flow's keys that repeat a cluster's own key.
+
+        Dedicated mode hands a cluster's key on to the flows.
+        """
         for source, target in flows:
             prefix = f"{source}->{target}."
             for key in [key for key in self.entries if key.startswith(prefix)]:
@@ -280,7 +299,7 @@ class _Merged:
                     if name != key and role_of(name) and own is not None and own.value == self.entries[key].value:
                         del self.entries[key]
 
-    def _converters(self, worker: Worker, sources: Sequence[Connector]) -> None:
+    def _converters(self, worker: WorkerSettings, sources: Sequence[Connector]) -> None:
         for key in CONVERTER_KEYS[:2]:
             for source in sources:
                 stated = worker.settings.get(key)
@@ -309,12 +328,15 @@ class _Merged:
                 self.note(entry, "is for Connect's own topics, which are not needed here", "idle")
                 return
         elif not role and (name in CONNECT or name in CLIENT) and f"{target}.{key}" in self.entries:
-            return  # of another worker; it has no effect from either
+            return  # another worker has the key, too; it has no effect from either worker
         self.put(f"{target}.{key}", entry.value, entry)
 
 
 def role_of(key: str) -> str:
-    """The client that a key is for, such as `producer.override.`; nothing if it is the connector's own."""
+    """Return the client that a key is for, such as `producer.override.`.
+
+    Empty if the key is the connector's own.
+    """
     return "" if key in WHOLE_NAMES else next((role for role in ROLES if key.startswith(role)), "")
 
 

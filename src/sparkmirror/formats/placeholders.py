@@ -1,4 +1,7 @@
-"""What a template leaves to be filled in, in every usual spelling; real values that look alike are left alone."""
+"""Placeholders of templates, in every usual spelling.
+
+Real values that look alike are left alone.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from sparkmirror.config.originals import is_secret
 _UPPER = r"[A-Z][A-Z0-9_]+"
 _NAME = r"[A-Za-z_][\w.-]*"
 _FILLED_BY_SHELLS = rf"\$\{{{_NAME}(:?-[^{{}}]*)?\}}"
-"""`${NAME}` and `${NAME:-default}`: a config provider's reference has a colon behind its name, and no dash."""
+"""Variables of shells: `${NAME}` and `${NAME:-default}`.
+
+A reference to a config provider has a colon behind the provider's name, and no dash.
+"""
 _DOUBLE = r"\{\{.*?\}\}"
 _MARKED = rf"%{_UPPER}%|@{_UPPER}@|__{_UPPER}__|\$\({_NAME}\)"
 _ASKED = r"(change|replace|fill)[-_ ]?(me|this|in)|fix[-_]?me|(enter|insert)[-_ ].+|to[-_]?do|tbd"
@@ -20,24 +26,27 @@ _WHOLE = re.compile(
     rf"{_FILLED_BY_SHELLS}|{_DOUBLE}|{_MARKED}|\${_UPPER}|<[^<>]+>|\{{[A-Z][A-Z0-9 _.-]*\}}|{_WORDS}"
     rf"|(?i:{_ASKED}|{_YOURS}|x{{3,}}|\.{{3}}|…)"
 )
-"""A whole value, such as a password or a login module's option."""
+"""Placeholder for a whole value, such as a password or a login module's option."""
 _ANYWHERE = re.compile(rf"{_FILLED_BY_SHELLS}|{_DOUBLE}|%{_UPPER}%|@{_UPPER}@|\$\({_NAME}\)")
-"""Part of any value that is neither secret nor a pattern."""
+"""Placeholder within any value that is neither secret nor a pattern."""
 _IN_PLACES = re.compile(
     rf"[<>{{}}…]|\.{{3}}|\${_UPPER}|__{_UPPER}__"
     r"|(?i:change[-_]?me|(^|[/,.@-])your[-_.]|your(broker|cluster|company|domain|host|kafka|server)s?\b|/path/to/)"
 )
-"""Part of brokers, files and URLs, where none of these characters can stand."""
+"""Placeholder within brokers, files and URLs, which never have these characters."""
 _BROKER = re.compile(
     r"([A-Z0-9]+_)*(BROKERS?|BOOTSTRAP|SERVERS?|HOST(NAME)?|ENDPOINT|CLUSTER)[0-9]*(:.*)?"
     r"|.*:(PORT|<.*)|(.*\.)?[xX]{3,}([.:].*)?"
 )
-"""One of several brokers."""
+"""Placeholder for a broker out of several."""
 _IN_PATTERNS = re.compile(
     rf"{_FILLED_BY_SHELLS}|{_DOUBLE}|{_MARKED}|\${_UPPER}|<[^<>]+>|\{{[A-Z][A-Z0-9 _.-]*\}}|GROUP|TODO"
     rf"|(?i:change[-_]?me)|YOUR_.+|your[-_](topic|group|consumer)s?.*"
 )
-"""One item of a list of topics or groups: what no regular expression would be, or no name."""
+"""Placeholder for an item of a list of topics or groups.
+
+No regular expression, or no name, looks like this.
+"""
 _PATTERN_KEYS = re.compile(
     r"(.*\.)?(topics|groups)(\.(exclude|whitelist|blacklist))?|.*\.pattern|.*properties\.exclude"
 )
@@ -46,14 +55,17 @@ _OPTION = re.compile(r"""[\w.]+\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""")
 
 
 def is_placeholder(key: str, value: str) -> bool:
-    """Whether a value, or a part of it, was never filled in; `key` is as it stands in its file."""
+    """True if a value, or a part of it, was never filled in.
+
+    `key` is the key as it stands in its file.
+    """
     text = value.strip().strip("\"'")
     if not text:
         return False
     if _WHOLE.fullmatch(text) and not _PATTERN_KEYS.fullmatch(key):
         return not key.startswith("spark.")
     if "jaas" in key:
-        return any(_WHOLE.fullmatch(next(filter(None, found), "")) for found in _OPTION.findall(text))
+        return any(_WHOLE.fullmatch(next(filter(None, groups), "")) for groups in _OPTION.findall(text))
     if _PATTERN_KEYS.fullmatch(key):
         return any(_IN_PATTERNS.fullmatch(item.strip()) for item in text.split(",")) or _shells(text)
     if _PLACE_KEYS.fullmatch(key):

@@ -1,4 +1,7 @@
-"""What any format is read into before it becomes the typed model: the keys of an mm2.properties file."""
+"""Reading of any format: the keys of an mm2.properties file.
+
+The typed model is made of these keys.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,19 @@ from sparkmirror.formats.yaml_files import Document
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something in the file that has no effect here, or that another format can't say."""
+    """Note on a setting without effect here, or without a place in another format."""
 
     path: str
     line: int
     key: str
     reason: str
     kind: str = ""
-    """`mismatch`, `misplaced`, `idle`, `not needed` or `secret`, where it is one of these.
+    """`mismatch`, `misplaced`, `idle`, `not needed`, `secret`, or empty.
 
-    `not needed` is no reason to warn; `secret` is a Secret that is not there."""
+    A note of kind `not needed` is no reason to warn; `secret` is a missing Secret.
+    """
     setting: str = ""
-    """Kafka Connect's key, where `key` is a resource's field for it."""
+    """Kafka Connect's key, if `key` is a resource's field for it."""
 
     def __str__(self) -> str:
         return f"{place(self.path, self.line)}: {self.key}: {self.reason}"
@@ -33,10 +37,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A `KafkaMirrorMaker2` resource, and what a status needs of it."""
+    """Resource `KafkaMirrorMaker2`, with the parts that a status needs."""
 
     document: Mapping[str, Any]
-    """As it stands in the file."""
+    """Document as it stands in the file."""
     path: str
     target: str
     connectors: tuple[tuple[str, str, str], ...]
@@ -45,35 +49,38 @@ class Resource:
 
     @property
     def name(self) -> str:
-        """Of the resource."""
+        """Name of the resource."""
         return str((self.document.get("metadata") or {}).get("name") or "")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One or several files of one format."""
+    """Contents of one or several files of a single format."""
 
     path: str
-    """To be named in messages."""
+    """Path or paths, for messages."""
     format: str
     """`properties`, `connectors` or `strimzi`."""
     entries: tuple[Entry, ...]
-    """Keys and values of an mm2.properties file that says the same."""
+    """Entries of an mm2.properties file with the same meaning."""
     notes: tuple[Note, ...] = ()
     connect: tuple[ConnectCluster, ...] = ()
     resources: tuple[Resource, ...] = ()
     documents: tuple[Document, ...] = ()
-    """All that stands in the files of resources."""
+    """All documents in the files of resources."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Where in a resource each alias is, such as `spec.target`."""
+    """Place of each alias in a resource, such as `spec.target`."""
     mistakes: tuple[ConfigError, ...] = ()
-    """What can't be run as it is; stand-ins are among `entries`, so that what else is wrong is found, too."""
+    """Mistakes in settings.
+
+    `entries` has stand-ins for the settings, so that further mistakes are found, too.
+    """
     wrong: tuple[ConfigError, ...] = ()
-    """What could not be read at all, and was left out."""
+    """Mistakes in files that could not be read and were left out."""
 
     @property
     def idle(self) -> str:
-        """Why connectors or resources ask for nothing to be run; nothing if they do ask."""
+        """Reason for connectors or resources at rest; empty if a flow is to run."""
         if self.resources and all(resource.replicas == 0 for resource in self.resources):
             return "replicas is 0"
         states = [connector.state for cluster in self.connect for connector in cluster.connectors]
@@ -81,5 +88,5 @@ class Reading:
 
 
 def place(path: str, line: int) -> str:
-    """A file, and the line if it is known."""
+    """Return the file, with the line if the line is known."""
     return f"{path}, line {line}" if line else path

@@ -1,7 +1,7 @@
-"""Kubernetes' Secrets and ConfigMaps, mounted as directories or given as manifests.
+"""Kubernetes' Secrets and ConfigMaps, mounted as directories or as manifests.
 
-`DIR/<name>/<key>` is a mounted one: its values become references, which each process resolves when it connects,
-so that nothing secret travels and renewed ones count. A manifest's values are taken as they are.
+`DIR/<name>/<key>` is a mounted value. It becomes a reference, which each process resolves when it connects, so that
+nothing secret travels and renewed values count. A manifest's values are taken as they are.
 """
 
 from __future__ import annotations
@@ -17,49 +17,58 @@ from typing import Any
 from sparkmirror.errors import ConfigError
 
 DIRECTORY_PROVIDER = "strimzidir"
-"""The name of the provider that references to mounted secrets go through: Strimzi declares it, too."""
+"""Name of the config provider of references to mounted secrets.
+
+Strimzi declares it, too.
+"""
 
 KINDS = ("Secret", "ConfigMap")
 
 _NAME = re.compile(r"(?!\.\.)[-._a-zA-Z0-9]{1,253}")
-"""What Kubernetes lets their names and keys be, and what can be looked for as a file."""
+"""Names and keys that Kubernetes allows, and that can be names of files."""
 
 
 UNKNOWN = "<{kind} {name}, key {key}: not known>"
-"""What stands for a value that is not there."""
+"""Stand-in for a missing value."""
 
 
 def is_unknown(text: str) -> bool:
-    """Whether a value that is not there is part of it."""
+    """True if the text has a stand-in for a missing value."""
     return re.search(r"<(Secret|ConfigMap) [^<>]*: not known>", text) is not None
 
 
 class _Missing(ValueError):
-    """A Secret or ConfigMap, or a key of it, is not there."""
+    """Error: a Secret or ConfigMap, or a key in it, is missing."""
 
 
 class Secrets:
-    """What can be looked up by name and key; what is not there is told by `missing`, and not known."""
+    """Look-up of values by name and key; `missing` tells of the missing values."""
 
     def __init__(self, directory: str | None, manifests: Iterable[Mapping[str, Any]] = ()) -> None:
-        """`manifests` are Secrets and ConfigMaps. Raises `ConfigError`."""
+        """Take a directory, and `manifests` of Secrets and ConfigMaps.
+
+        Raise `ConfigError`.
+        """
         self._missing: dict[str, bool] = {}
         self._directory = None if directory is None else Path(directory).absolute()
         if self._directory is not None and not self._directory.is_dir():
-            raise ConfigError("is no directory", where="--secrets", key=directory)
+            raise ConfigError("is no directory", origin="--secrets", key=directory)
         self._manifests: dict[tuple[str, str], dict[str, str | None]] = {}
         for document in manifests:
             name = str((document.get("metadata") or {}).get("name") or "")
             self._manifests[str(document["kind"]), name] = _values(document)
 
     def missing(self) -> list[str]:
-        """Why something is not there, of all that was asked for in vain since the last time; each once."""
+        """Return the reasons for missing values since the last call, each once."""
         new = [reason for reason, told in self._missing.items() if not told]
         self._missing |= dict.fromkeys(new, True)
         return new
 
     def text(self, name: str, key: str, *, kind: str = "Secret") -> str:
-        """What to write for this value: itself, or a reference to it. Raises `ValueError` if it is no text."""
+        """Return the text to write for a value: itself, or a reference to it.
+
+        A missing value is a stand-in, and `missing` has the reason. Raise `ValueError` if the value is no text.
+        """
         try:
             return self._text(name, key, kind)
         except _Missing as error:
@@ -80,13 +89,19 @@ class Secrets:
         return f"${{{DIRECTORY_PROVIDER}:{directory}:{key}}}"
 
     def path(self, name: str, key: str) -> str | None:
-        """The file of a mounted value; None if it is given by a manifest, or not known. Raises `ValueError`."""
+        """Return the file of a mounted value; raise `ValueError`.
+
+        None if the value comes from a manifest, or is missing.
+        """
         if is_unknown(self.text(name, key)) or ("Secret", name) in self._manifests:
             return None
         return str(self._mounted("Secret", name) / key)
 
     def matching(self, name: str, pattern: str) -> list[str]:
-        """The keys that a glob pattern matches, sorted; the pattern itself if they are not known."""
+        """Return the keys that a glob pattern matches, sorted.
+
+        The pattern itself if the keys are unknown.
+        """
         try:
             return self._matching(name, pattern)
         except _Missing as error:
@@ -100,11 +115,11 @@ class Secrets:
             keys = values
         else:
             # Kubernetes mounts each key as a link into a hidden directory.
-            keys = (one.name for one in self._mounted("Secret", name).iterdir() if one.is_file())
-        found = sorted(key for key in keys if fnmatchcase(key, pattern) and not key.startswith(".."))
-        if not found:
+            keys = (file.name for file in self._mounted("Secret", name).iterdir() if file.is_file())
+        matches = sorted(key for key in keys if fnmatchcase(key, pattern) and not key.startswith(".."))
+        if not matches:
             raise _Missing(f"Secret {name} has no key like {pattern}")
-        return found
+        return matches
 
     def _mounted(self, kind: str, name: str) -> Path:
         if self._directory is None:
@@ -119,7 +134,10 @@ class Secrets:
 
 
 def _values(document: Mapping[str, Any]) -> dict[str, str | None]:
-    """A manifest's values, decoded; None for what is no text, such as a PKCS12 store beside certificates."""
+    """Return a manifest's values, decoded.
+
+    None for a value that is no text, such as a PKCS12 store beside certificates.
+    """
     plain = {key: str(value) for key, value in (document.get("stringData") or {}).items()}
     data = {key: str(value) for key, value in (document.get("data") or {}).items()}
     if document["kind"] == "ConfigMap":

@@ -1,6 +1,7 @@
-"""An mm2.properties file's keys as MirrorMaker 2's dedicated mode hands them out: to connectors and workers.
+"""Keys of an mm2.properties file, dealt out to connectors and workers.
 
-Its rules are `mm2.md` section 1.6, `workerConfig` and `connectorBaseConfig`; each connector gets the keys it reads.
+MirrorMaker 2's dedicated mode does the same. The rules are `mm2.md` section 1.6, `workerConfig` and
+`connectorBaseConfig`; each connector gets the keys that it reads.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from sparkmirror.formats.connect import (
     TARGET_ALIAS,
     ConnectCluster,
     Connector,
-    Role,
-    Worker,
+    ConnectorRole,
+    WorkerSettings,
     by_flow,
     readers,
 )
@@ -43,13 +44,14 @@ _WORKERS = (
     "worker.",
     "config.providers",
 )
-"""How top-level keys begin that reach the workers (`mm2.md` 1.6)."""
+"""Prefixes of top-level keys that reach the workers (`mm2.md` 1.6)."""
 
 
 def as_connect(reading: Reading, config: MirrorConfig | None) -> tuple[list[ConnectCluster], list[Note]]:
-    """A Connect cluster for each flow, and for each pair that only sends heartbeats; and what is not in them.
+    """Return a Connect cluster for each flow, and notes on all settings left out.
 
-    `config` is what `reading` comes to; None if it asks for nothing to be run.
+    A pair that only sends heartbeats has a cluster, too. `config` is the model of `reading`; None if `reading` asks for
+    no run.
     """
     shares = _read_as_connectors(reading) if reading.connect else _of_dedicated_mode(config)
     aliases = list(dict.fromkeys(alias for share in shares for alias in share.flow))
@@ -70,51 +72,59 @@ def as_connect(reading: Reading, config: MirrorConfig | None) -> tuple[list[Conn
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What is written for one flow: these connectors, as they were where they were read from, if they were."""
+    """Connectors to write for a flow.
+
+    Connectors and workers that come from a file are as they were there.
+    """
 
     flow: tuple[str, str]
-    roles: Mapping[Role, Connector | None]
-    worker: Worker | None = None
+    roles: Mapping[ConnectorRole, Connector | None]
+    worker: WorkerSettings | None = None
 
 
 def _of_dedicated_mode(config: MirrorConfig | None) -> list[_Share]:
-    """Those connectors that have anything to do; a source connector, if records are copied."""
+    """Return the connectors that have work; a source connector if records are copied."""
     shares = []
     for flow in (*config.flows, *config.beats) if config else ():
         copies = config is not None and flow in config.flows
         wanted = {
-            Role.SOURCE: copies,
-            Role.CHECKPOINT: copies and flow.group.emit_checkpoints_enabled,
-            Role.HEARTBEAT: flow.heartbeat.emit_heartbeats_enabled,
+            ConnectorRole.SOURCE: copies,
+            ConnectorRole.CHECKPOINT: copies and flow.group.emit_checkpoints_enabled,
+            ConnectorRole.HEARTBEAT: flow.heartbeat.emit_heartbeats_enabled,
         }
-        roles: dict[Role, Connector | None] = {role: None for role, wants in wanted.items() if wants}
+        roles: dict[ConnectorRole, Connector | None] = {role: None for role, wants in wanted.items() if wants}
         shares.append(_Share((flow.source.alias, flow.target.alias), roles))
     return shares
 
 
 def _read_as_connectors(reading: Reading) -> list[_Share]:
-    """All that there are, those that are paused or stopped among them."""
-    workers = {one.flow: cluster.worker for cluster in reversed(reading.connect) for one in cluster.connectors}
+    """Return all connectors of a reading, paused and stopped connectors included."""
+    workers = {
+        connector.flow: cluster.worker for cluster in reversed(reading.connect) for connector in cluster.connectors
+    }
     return [
-        _Share(flow, {role: connectors[role] for role in Role if role in connectors}, workers[flow])
+        _Share(flow, {role: connectors[role] for role in ConnectorRole if role in connectors}, workers[flow])
         for flow, connectors in by_flow(reading.connect).items()
     ]
 
 
 def _left_out(reading: Reading, config: MirrorConfig | None) -> dict[str, Entry]:
-    """Pairs that are no flows and yet have keys of their own, in an mm2.properties file; the first of these keys."""
-    found: dict[str, Entry] = {}
+    """Return the pairs without a flow that have keys, each with its first key.
+
+    Only an mm2.properties file has such pairs.
+    """
+    pairs: dict[str, Entry] = {}
     flows = {flow.name for flow in config.flows} if config else set()
     for entry in reading.entries if not reading.connect else ():
         source, arrow, rest = entry.key.partition("->")
         target, _, name = rest.partition(".")
-        if arrow and f"{source}->{target}" not in flows and name != "enabled" and Role.SOURCE in readers(name):
-            found.setdefault(f"{source}->{target}", entry)
-    return found
+        if arrow and f"{source}->{target}" not in flows and name != "enabled" and ConnectorRole.SOURCE in readers(name):
+            pairs.setdefault(f"{source}->{target}", entry)
+    return pairs
 
 
 class _Splitter:
-    """One flow's share."""
+    """Splitter of the keys for a single flow."""
 
     def __init__(self, path: str, entries: Mapping[str, Entry], share: _Share) -> None:
         self._path = path
@@ -127,11 +137,11 @@ class _Splitter:
                 self._base.setdefault(key, value)
 
     def connectors(self) -> Iterator[Connector]:
-        """The flow's connectors."""
+        """Yield the flow's connectors."""
         for role, read in self._share.roles.items():
             yield self._connector(role, read)
 
-    def _connector(self, role: Role, read: Connector | None) -> Connector:
+    def _connector(self, role: ConnectorRole, read: Connector | None) -> Connector:
         name = read.name if read else f"{self._source}->{self._target}.{role.value}"
         settings = {
             "name": name,
@@ -142,7 +152,7 @@ class _Splitter:
         }
         settings |= {key: value for key, value in sorted(self._base.items()) if self._reads(role, key)}
         if read is not None and not read.wants():
-            # These are what the reading made of its not running, unless they were there already.
+            # The reading set these keys since the connector does not run, unless the file had them.
             own = read.settings if read.state == RUNNING else {}
             for key in {"emit.checkpoints.enabled", "emit.heartbeats.enabled"} - own.keys():
                 settings.pop(key, None)
@@ -151,21 +161,21 @@ class _Splitter:
         state = read.state if read else RUNNING
         return Connector(role, name, _entries(settings), self._path, state, self._share.flow)
 
-    def _reads(self, role: Role, key: str) -> bool:
+    def _reads(self, role: ConnectorRole, key: str) -> bool:
         if key in IDENTITY or key == "enabled" or key.startswith("config.providers"):
             return False
         if key.startswith(("source.cluster.", "target.cluster.")):
             name = key.split(".", 2)[2]
-            return role is Role.SOURCE or name == "bootstrap.servers" or SECURITY.fullmatch(name) is not None
+            return role is ConnectorRole.SOURCE or name == "bootstrap.servers" or SECURITY.fullmatch(name) is not None
         name = key.removeprefix(role_of(key))
         if name == "bootstrap.servers" or SECURITY.fullmatch(name):
-            return False  # each cluster's own are handed on
+            return False  # a cluster's own settings are handed on instead
         if role_of(key) or key == "tasks.max" or key.startswith("sparkmirror."):
-            return role is Role.SOURCE
+            return role is ConnectorRole.SOURCE
         return role in readers(key)
 
-    def worker(self) -> Worker:
-        """The workers that MirrorMaker 2 would have for this flow."""
+    def worker(self) -> WorkerSettings:
+        """Return the workers that MirrorMaker 2 would have for this flow."""
         settings = {"group.id": f"{self._source}-mm2"}
         settings |= {f"{kind}.storage.topic": f"mm2-{kind}s.{self._source}.internal" for kind in ("offset", "config")}
         settings["status.storage.topic"] = f"mm2-status.{self._source}.internal"
@@ -179,12 +189,12 @@ class _Splitter:
         for role in ("consumer.", "producer.", "admin."):
             for key, value in self._base.items():
                 name = key.removeprefix(f"target.{role}")
-                # Workers consume nothing but Connect's own topics, for which their own security counts.
+                # Workers consume only Connect's own topics, with the workers' own security.
                 needless = name == "bootstrap.servers" or (role == "consumer." and SECURITY.fullmatch(name))
                 if name != key and not needless:
                     settings[role + name] = value
         settings |= {key: value for key, value in self._raw.items() if key.startswith(_WORKERS)}
-        return Worker(_entries(settings), self._path)
+        return WorkerSettings(_entries(settings), self._path)
 
 
 def _entries(settings: Mapping[str, str]) -> dict[str, Entry]:

@@ -1,4 +1,7 @@
-"""Strimzi's `KafkaMirrorMaker2` as the operator reads it: workers and connectors (`docs/strimzi.md` has the fields)."""
+"""Strimzi's `KafkaMirrorMaker2` as the operator reads it: workers and connectors.
+
+`docs/strimzi.md` has the fields.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ from sparkmirror.formats.connect import (
     STATES,
     ConnectCluster,
     Connector,
-    Role,
-    Worker,
+    ConnectorRole,
+    WorkerSettings,
     readers,
     resting,
 )
@@ -52,11 +55,11 @@ TAKEN_OUT = (
     "consumer.interceptor.classes",
     "producer.interceptor.classes",
 )
-"""How keys begin that the operator takes out of a cluster's `config`."""
+"""Prefixes of keys that the operator takes out of a cluster's `config`."""
 LEFT_IN = ("ssl.endpoint.identification.algorithm", "ssl.cipher.suites", "ssl.protocol", "ssl.enabled.protocols")
-"""Those that it leaves in nevertheless."""
+"""Keys that the operator leaves in nevertheless."""
 _STAND_IN = "cluster:9092"
-"""For brokers that are missing, so that what else is wrong is found."""
+"""Stand-in for missing brokers, so that further mistakes are found."""
 _ALIASES = ("alias", "sourceCluster", "connectCluster")
 _NO_ALIAS = (
     "is empty, which Strimzi's definition of the resource forbids; to keep names as MirrorMaker 2 does with an empty"
@@ -79,44 +82,47 @@ WORKERS_OWN = {
     "offsetStorageTopic": ("offset.storage.topic", "mirrormaker2-cluster-offsets"),
     "statusStorageTopic": ("status.storage.topic", "mirrormaker2-cluster-status"),
 }
-"""What the operator's Connect is called by: v1's fields, with the keys of v1beta2's `config` and their defaults."""
+"""Names of the operator's Connect, by v1's fields.
+
+Each has the key in v1beta2's `config`, and its default.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class StrimziFiles:
-    """What resources came to."""
+    """Contents of all resources."""
 
     clusters: tuple[ConnectCluster, ...]
     resources: tuple[Resource, ...]
     providers: tuple[Entry, ...]
-    """What declares config providers."""
+    """Entries that declare config providers."""
     notes: tuple[Note, ...]
-    """What has no effect, or is not there."""
+    """Notes on fields without effect, and on missing Secrets."""
     documents: tuple[Document, ...]
     fields: Mapping[str, str]
-    """Where each alias is, such as `spec.target`."""
+    """Place of each alias, such as `spec.target`."""
 
 
 def read_strimzi(
     files: Sequence[File], secrets_directory: str | None, mistakes: Mistakes, *, without_secrets: bool = False
 ) -> StrimziFiles:
-    """Every resource of the files; what is wrong is put among the mistakes. Raises `ConfigError` if there is none.
+    """Read every resource of the files; mistakes go into `mistakes`.
 
-    `without_secrets`: what is not there of Secrets is worth a note only.
+    Raise `ConfigError` if there is no resource. `without_secrets`: a missing value of a Secret is worth a note only.
     """
     documents = [document for file in files for document in file.documents]
-    found = [document for document in documents if document.tree.get("kind") == KIND]
-    if not found:
+    mirrors = [document for document in documents if document.tree.get("kind") == KIND]
+    if not mirrors:
         kinds = ", ".join(dict.fromkeys(str(document.tree.get("kind") or "none") for document in documents))
         there = f"; there is {kinds}" if kinds else ""
-        raise ConfigError(f"holds no resource of kind {KIND}{there}", where=files[0].path)
+        raise ConfigError(f"holds no resource of kind {KIND}{there}", origin=files[0].path)
     manifests: list[Mapping[str, Any]] = []
     with mistakes.gathered():
         manifests += _manifests(documents, secrets_directory, mistakes)
     secrets = Secrets(secrets_directory, manifests)
     clusters, resources, providers, notes = [], [], Providers(secrets), []
     fields: dict[str, str] = {}
-    for document in found:
+    for document in mirrors:
         with mistakes.gathered():
             reader = _ResourceReader(document, secrets, providers, mistakes, without_secrets=without_secrets)
             cluster, resource = reader.read()
@@ -142,7 +148,7 @@ def _manifests(documents: Iterable[Document], directory: str | None, mistakes: M
 
 
 class _ResourceReader:
-    """One resource."""
+    """Reader of a single resource."""
 
     def __init__(
         self,
@@ -162,11 +168,11 @@ class _ResourceReader:
         self._without_secrets = without_secrets
         self.notes: list[Note] = []
         self.fields: dict[str, str] = {}
-        """Where each alias is."""
+        """Place of each alias."""
         self._worker: dict[str, Entry] = {}
         version = self._document.tree.get("apiVersion") or ""
         if version.removeprefix(GROUP) not in VERSIONS:
-            known = " or ".join(GROUP + one for one in VERSIONS)
+            known = " or ".join(GROUP + name for name in VERSIONS)
             raise self._error(("apiVersion",), f"must be {known}")
         self._version = version.removeprefix(GROUP)
         self._spec: dict[str, Any] = self._document.tree.get("spec") or {}
@@ -175,7 +181,7 @@ class _ResourceReader:
         self._old = "target" not in self._spec and self._version == "v1beta2"
 
     def read(self) -> tuple[ConnectCluster, Resource]:
-        """The resource as Connect's configuration, and for its status."""
+        """Return the resource as Connect's configuration, and for its status."""
         self.notes += FieldNotes(self._document, self._version, old=self._old).all()
         mirrors = self._spec.get("mirrors")
         if not mirrors:
@@ -199,7 +205,7 @@ class _ResourceReader:
             kind = "" if self._spec.get("replicas") is not None else "not needed"
             self._note(("spec", "replicas"), f"has no effect above 1: {_REPLICAS.format(replicas - 1)}", kind)
         resource = Resource(self._document.tree, self._document.path, alias, tuple(states), replicas)
-        worker = Worker(self._worker, self._document.path)
+        worker = WorkerSettings(self._worker, self._document.path)
         return ConnectCluster(tuple(connectors), worker, alias), resource
 
     def _replicas(self) -> int:
@@ -245,7 +251,7 @@ class _ResourceReader:
         return alias
 
     def _cluster(self, end: str, cluster: dict[str, Any], steps: Path_) -> dict[str, Entry]:
-        """What each connector is told about one of its clusters."""
+        """Return the settings of a cluster for each connector."""
         prefix = f"{end}.cluster."
         servers = self._text(cluster, "bootstrapServers", steps, _STAND_IN)
         given: dict[str, Entry] = {}
@@ -261,8 +267,8 @@ class _ResourceReader:
                 put(key, value, *_steps(field))
         except FieldError as error:
             self._tell((*steps, *_steps(error.field)), error.reason)
-            # What else it would need is not looked for.
-            given = {key: one for key, one in given.items() if not SECURITY.fullmatch(key.removeprefix(prefix))}
+            # The cluster's other security settings would only cause further mistakes.
+            given = {key: entry for key, entry in given.items() if not SECURITY.fullmatch(key.removeprefix(prefix))}
         config = {key: self._entry(key, value, (*steps, "config", key)) for key, value in _map(cluster, "config")}
         if end == "target":
             self._workers(cluster, config, steps)
@@ -302,15 +308,15 @@ class _ResourceReader:
             self._tell((*source_steps, "alias"), reason)
             return
         patterns = dict(self._patterns(mirror, steps))
-        for role in Role:
+        for role in ConnectorRole:
             field = f"{role.word}Connector"
-            if field not in mirror or (role is Role.HEARTBEAT and self._version == "v1"):
+            if field not in mirror or (role is ConnectorRole.HEARTBEAT and self._version == "v1"):
                 continue
             spec = mirror[field] or {}
             own = (*steps, field)
             settings = clusters | dict(self._connector(role, spec, own))
             settings |= {key: entry for key, entry in patterns.items() if role in readers(key)}
-            if role is Role.SOURCE and (rack := self._rack()) is not None:
+            if role is ConnectorRole.SOURCE and (rack := self._rack()) is not None:
                 settings["consumer.client.rack"] = rack
             pause = spec.get("pause") is True and self._version == "v1beta2"
             state = spec.get("state") or ("paused" if pause else RUNNING)
@@ -323,7 +329,7 @@ class _ResourceReader:
             name = f"{alias}->{target}.{role.value}"
             yield Connector(role, name, settings, self._document.path, wanted, (alias, target)), state
 
-    def _connector(self, role: Role, spec: dict[str, Any], steps: Path_) -> Iterator[tuple[str, Entry]]:
+    def _connector(self, role: ConnectorRole, spec: dict[str, Any], steps: Path_) -> Iterator[tuple[str, Entry]]:
         yield "connector.class", self._entry("connector.class", PACKAGE + role.value, steps)
         yield (
             "tasks.max",
@@ -362,7 +368,7 @@ class _ResourceReader:
         return there[field]
 
     def _text(self, there: Mapping[str, Any], field: str, steps: Path_, stand_in: str) -> str:
-        """The field's text; it is a mistake if there is none, and then the stand-in goes on."""
+        """Return a field's text; without text add a mistake, and return `stand_in`."""
         try:
             return str(self._need(there, field, steps))
         except ConfigError as error:
@@ -379,7 +385,7 @@ class _ResourceReader:
         return Written(key, text, self._document.path, self._document.line(*steps), shown(steps))
 
     def _name_missing(self, steps: Path_) -> None:
-        """Say which Secrets are not there that were just asked for."""
+        """Report the missing Secrets of the latest look-ups."""
         for reason in self._secrets.missing():
             if self._without_secrets:
                 self._note(steps, f"{reason}; until then its values are not known", "secret")
@@ -387,11 +393,11 @@ class _ResourceReader:
                 self._tell(steps, reason)
 
     def _wrong_in(self, steps: Path_) -> ConfigError | None:
-        """Why a field is not there, if it or what it would be in is of a wrong shape."""
+        """Return the error of a field of a wrong shape, or of a field above it."""
         return next((self._wrong[steps[:end]] for end in range(len(steps) + 1) if steps[:end] in self._wrong), None)
 
     def _tell(self, steps: Path_, reason: str) -> None:
-        """Enter a mistake, unless that follows from another one."""
+        """Add a mistake, or the wrong shape that the mistake follows from."""
         self._mistakes.add(self._wrong_in(steps) or self._error(steps, reason))
 
     def _note(self, steps: Path_, reason: str, kind: str = "") -> None:
@@ -406,7 +412,10 @@ def _map(there: Mapping[str, Any], field: str) -> Iterable[tuple[str, Any]]:
 
 
 def _steps(field: str) -> Path_:
-    """`tls.trustedCertificates[0]` as steps; a config's key, with its dots, is one step."""
+    """Split a path such as `tls.trustedCertificates[0]` into steps.
+
+    A config's key, with its dots, is a single step.
+    """
     head, config, key = field.partition("config.")
     steps = tuple(int(name) if name.isdigit() else name for name in re.findall(r"[^.\[\]]+", head))
     return (*steps, "config", key) if config else steps

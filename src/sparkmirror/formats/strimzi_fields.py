@@ -1,6 +1,7 @@
-"""Every field of Strimzi's `KafkaMirrorMaker2`, and what becomes of it; `docs/strimzi.md` is made of this.
+"""Fields of Strimzi's `KafkaMirrorMaker2`, each with its effect.
 
-Source of the fields: the custom resource definitions of Strimzi 0.49 and 1.2, kafka.strimzi.io/v1beta2 and v1.
+`docs/strimzi.md` is made of this table. Source of the fields: the custom resource definitions of Strimzi 0.49 and 1.2,
+kafka.strimzi.io/v1beta2 and v1.
 """
 
 from __future__ import annotations
@@ -8,33 +9,39 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 HONOURED, IDLE, NOT_NEEDED = "honoured", "no effect", "not needed"
-"""What is not needed is required by Strimzi, or has one natural value, so that no warning names it."""
+"""Effects of a field.
+
+A field is not needed if Strimzi requires it, or it has a single natural value; no warning names it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A field and all below it, unless a longer path is here, too."""
+class StrimziField:
+    """Field with all fields below, except for the fields of longer paths here."""
 
     path: str
     effect: str
     words: str
     versions: str = ""
-    """`v1` or `v1beta2`, if it is in one of them only."""
+    """`v1` or `v1beta2`, if only a single version has the field."""
 
 
 _POD = "the pod is described by your own deployment of sparkmirror"
 
 
-def _table(text: str) -> tuple[Field, ...]:
-    """Lines of `effect: words`, each followed by indented paths, with `(version)` behind them or without."""
-    fields: list[Field] = []
+def _table(text: str) -> tuple[StrimziField, ...]:
+    """Parse lines of `effect: words`, each followed by indented paths.
+
+    A path may have `(version)` behind it.
+    """
+    fields: list[StrimziField] = []
     effect = words = ""
     for line in filter(None, map(str.rstrip, text.splitlines())):
         if not line.startswith(" "):
             effect, _, words = line.partition(": ")
             continue
         path, _, versions = line.strip().partition(" (")
-        fields.append(Field(path, effect, words, versions.rstrip(")")))
+        fields.append(StrimziField(path, effect, words, versions.rstrip(")")))
     return tuple(fields)
 
 
@@ -149,6 +156,10 @@ no effect: no record is looked into, so there is nothing to trace
     tracing
 """)
 
+_RESTARTED = (
+    "what has failed is restarted, too: its flow begins anew, at once and then after 2, 6, 12 minutes and so on, 60 at"
+    " most; after `maxRestarts` no more. Other partitions of the flow pause while it begins"
+)
 OPERATED = {
     "target.groupId": "pods of one group are one deployment: one works, the others stand by",
     "target.configStorageTopic": "where the connectors are kept, in Connect's own records",
@@ -163,6 +174,9 @@ OPERATED = {
     "externalConfiguration": "`env` and `volumes`, mounted below `/opt/kafka/external-configuration` as there",
     "template": "`pod`, `connectContainer`, `apiService`, `podDisruptionBudget`, `serviceAccount`, and of `deployment`"
     " or `podSet` the metadata",
+    "mirrors[].sourceConnector.autoRestart": _RESTARTED,
+    "mirrors[].checkpointConnector.autoRestart": _RESTARTED,
+    "mirrors[].heartbeatConnector.autoRestart": _RESTARTED,
     "mirrors[].sourceConnector.listOffsets": "the ConfigMap that `strimzi.io/connector-offsets: list` writes",
     "mirrors[].checkpointConnector.listOffsets": "the ConfigMap that `strimzi.io/connector-offsets: list` writes",
     "mirrors[].heartbeatConnector.listOffsets": "the ConfigMap that `strimzi.io/connector-offsets: list` writes",
@@ -170,11 +184,14 @@ OPERATED = {
     "mirrors[].checkpointConnector.alterOffsets": "the ConfigMap that `strimzi.io/connector-offsets: alter` reads",
     "mirrors[].heartbeatConnector.alterOffsets": "the ConfigMap that `strimzi.io/connector-offsets: alter` reads",
 }
-"""Fields that mean something, or something else, where `sparkmirror operator` runs the resource."""
+"""Fields with a further or another meaning under `sparkmirror operator`."""
 
 
-def field_of(path: str) -> Field | None:
-    """What a path such as `mirrors[].source.alias` comes under; None if Strimzi has no such field."""
+def field_of(path: str) -> StrimziField | None:
+    """Return the field that a path such as `mirrors[].source.alias` comes under.
+
+    None if Strimzi has no such field.
+    """
     while path:
         for field in FIELDS:
             if field.path == path:

@@ -1,4 +1,7 @@
-"""Fields of a `KafkaMirrorMaker2` that have no effect here, or that Strimzi doesn't have: each with the reason."""
+"""Notes on fields of a `KafkaMirrorMaker2` without effect, or unknown to Strimzi.
+
+Each note has the reason.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 from sparkmirror.formats.reading import Note
 from sparkmirror.formats.strimzi_fields import FIELDS, IDLE, NOT_NEEDED, field_of
 from sparkmirror.formats.strimzi_security import OAUTH_IDLE, OF_TYPES
-from sparkmirror.formats.strimzi_shapes import SPEC, Kind, Shape
+from sparkmirror.formats.strimzi_shapes import SPEC, Shape, ShapeKind
 from sparkmirror.formats.yaml_files import Document, Path_, shown
 
 _NO_FIELD = "is no field of KafkaMirrorMaker2; it has no effect"
@@ -19,24 +22,24 @@ _WORKERS_OWN = frozenset(("target.groupId", "target.configStorageTopic", "target
 
 
 class FieldNotes:
-    """Of one resource; its shape has been looked at."""
+    """Notes on the fields of a resource; the shape of the resource is already checked."""
 
     def __init__(self, document: Document, version: str, *, old: bool) -> None:
-        """`old`: it has the layout of clusters in a list."""
+        """Take a resource; `old` means the layout with clusters in a list."""
         self._document = document
         self._version = version
         self._old = old
 
     def all(self) -> Iterator[Note]:
-        """One for each field that is there."""
+        """Yield the notes on all fields of the resource."""
         yield from self._below(self._document.tree["spec"], SPEC, ("spec",), "")
 
     def _below(self, value: Any, shape: Shape | None, steps: Path_, path: str) -> Iterator[Note]:
         if isinstance(value, list):
             item = shape[0] if isinstance(shape, list) else None
-            for index, one in enumerate(value):
-                yield from self._below(one, item, (*steps, index), f"{path}[]")
-        elif isinstance(value, dict) and not isinstance(shape, Kind):
+            for index, element in enumerate(value):
+                yield from self._below(element, item, (*steps, index), f"{path}[]")
+        elif isinstance(value, dict) and not isinstance(shape, ShapeKind):
             idle = dict(_not_of_its_type(value)) if path.endswith("authentication") else {}
             fields: Mapping[str, Shape] = shape if isinstance(shape, Mapping) else {}
             for name, below in value.items():
@@ -46,8 +49,8 @@ class FieldNotes:
                     yield from self._field(below, fields.get(name), (*steps, name), f"{path}.{name}".lstrip("."))
 
     def _field(self, value: Any, shape: Shape | None, steps: Path_, path: str) -> Iterator[Note]:
-        found = field_of(path)
-        field = found if found is not None and found.path == path else None
+        nearest = field_of(path)
+        field = nearest if nearest is not None and nearest.path == path else None
         if field is None and shape is None and not _parent_of_fields(path):
             yield self._note(steps, _NO_FIELD)
         elif self._version == "v1" and (path in _OLD_LAYOUT or (field is not None and field.versions == "v1beta2")):
@@ -60,7 +63,7 @@ class FieldNotes:
         elif field is not None and field.effect == IDLE:
             yield self._note(steps, f"has no effect: {field.words}")
         elif path in _WORKERS_OWN:
-            return  # named as the workers' keys are, whichever layout they come from
+            return  # `formats.merge` notes them as the workers' keys, for either layout
         elif field is not None and field.effect == NOT_NEEDED:
             yield self._note(steps, f"is not needed: {field.words}", "not needed")
         else:
@@ -75,7 +78,7 @@ def _parent_of_fields(path: str) -> bool:
 
 
 def _not_of_its_type(authentication: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Fields that this type of authentication doesn't read, with the reason."""
+    """Yield the fields that this type of authentication doesn't read, with reasons."""
     kind = authentication.get("type") or ""
     known = {name for names in OF_TYPES.values() for name in names} | OAUTH_IDLE.keys()
     for name in authentication:

@@ -1,6 +1,6 @@
-"""`docs/strimzi.md`, made of the fields' table.
+"""Generator of `docs/strimzi.md` from the table of fields.
 
-`python -m sparkmirror.formats.strimzi_page > docs/strimzi.md` writes it anew.
+`python -m sparkmirror.formats.strimzi_page > docs/strimzi.md` writes the page anew.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ This page is made from the code: `python -m sparkmirror.formats.strimzi_page > d
 
 
 def page() -> str:
-    """`docs/strimzi.md`."""
+    """Return the whole page."""
     return (
         _HEAD
         + "\n".join(_status())

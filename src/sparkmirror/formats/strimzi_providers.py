@@ -1,4 +1,7 @@
-"""Config providers as a resource uses them: the operator's own, those of Kubernetes' objects, and declared ones."""
+"""Config providers of a resource.
+
+They are the operator's own, the providers of Kubernetes' objects, and declared providers.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ _KUBERNETES_CLASSES = {"KubernetesSecretConfigProvider": "Secret", "KubernetesCo
 
 
 class Providers:
-    """Config providers of all resources in a file, and references of Kubernetes' kind."""
+    """Config providers of all resources in a file.
+
+    References to Kubernetes' objects are looked up, too.
+    """
 
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
@@ -25,7 +31,7 @@ class Providers:
         self._used: set[str] = set()
 
     def take(self, settings: Mapping[str, Entry]) -> None:
-        """What a cluster's `config` declares."""
+        """Take the declarations in a cluster's `config`."""
         names = [name.strip() for name in settings[PROVIDERS_KEY].value.split(",")] if PROVIDERS_KEY in settings else []
         for name in filter(None, names):
             stated = settings.get(f"{FAMILY}{name}.class")
@@ -34,23 +40,26 @@ class Providers:
                 self._kubernetes[name] = _KUBERNETES_CLASSES[kind]
                 continue
             self._used.add(name)
-            self._stated |= {key: one for key, one in settings.items() if key.startswith(f"{FAMILY}{name}.")}
+            self._stated |= {key: entry for key, entry in settings.items() if key.startswith(f"{FAMILY}{name}.")}
 
     def resolved(self, text: str) -> str:
-        """With references to Secrets and ConfigMaps looked up. Raises `ValueError`."""
+        """Return a text with references to Secrets and ConfigMaps looked up.
 
-        def value(found: re.Match[str]) -> str:
-            kind = self._kubernetes.get(found[1])
+        Raise `ValueError`.
+        """
+
+        def value(reference: re.Match[str]) -> str:
+            kind = self._kubernetes.get(reference[1])
             if kind is None:
-                return found[0]
-            return self._secrets.text(found[2].rpartition("/")[2], found[3], kind=kind)
+                return reference[0]
+            return self._secrets.text(reference[2].rpartition("/")[2], reference[3], kind=kind)
 
         text = re.sub(r"\$\{([^}:]*):([^}:]*):([^}:]*)\}", value, text)
         self._used.update(name for name in _BUILT_IN if f"${{{name}:" in text)
         return text
 
     def entries(self, path: str) -> list[Entry]:
-        """The declarations that count."""
+        """Return the declarations that count."""
         if not self._used:
             return []
         built_in = [

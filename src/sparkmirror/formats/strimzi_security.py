@@ -38,7 +38,7 @@ _OAUTH_SECRETS = {
     "clientAssertion": ("client.assertion", "key"),
     "passwordSecret": ("password.grant.password", "password"),
 }
-"""The option for each field, and what the field calls the key in the Secret."""
+"""Option for each field, and the name that the field has for the Secret's key."""
 OF_TYPES: Mapping[str, tuple[str, ...]] = {
     "tls": ("certificateAndKey",),
     **dict.fromkeys(_PASSWORDS, ("username", "passwordSecret")),
@@ -53,7 +53,7 @@ OF_TYPES: Mapping[str, tuple[str, ...]] = {
         "disableTlsHostnameVerification",
     ),
 }
-"""The fields that each type of authentication has beside `type`."""
+"""Fields of each type of authentication, beside `type`."""
 TYPES = tuple(OF_TYPES)
 _RETRIES = "the token server is asked again with the next connection"
 OAUTH_IDLE: Mapping[str, str] = {
@@ -62,11 +62,11 @@ OAUTH_IDLE: Mapping[str, str] = {
     "enableMetrics": "there is no JMX: see --metrics-port (docs/metrics.md)",
     "accessTokenIsJwt": "a token is looked into to see whether it is a JWT",
 }
-"""Of `oauth`, too, but without effect here: each with the reason."""
+"""Further fields of `oauth`, without effect here, each with the reason."""
 
 
 class FieldError(Exception):
-    """A field, named by its path below the cluster, can't be used."""
+    """Error: a field can't be used; `field` is its path below the cluster."""
 
     def __init__(self, field: str, reason: str) -> None:
         self.field = field
@@ -75,7 +75,10 @@ class FieldError(Exception):
 
 
 def security_settings(cluster: Mapping[str, Any], secrets: Secrets) -> Iterator[tuple[str, str, str]]:
-    """Fields below the cluster, with Kafka's key and value for each. Raises `FieldError`."""
+    """Yield fields below the cluster, each with Kafka's key and value.
+
+    Raise `FieldError`.
+    """
     tls, authentication = cluster.get("tls"), cluster.get("authentication") or {}
     kind = authentication.get("type")
     if authentication and kind not in TYPES:
@@ -102,22 +105,22 @@ def security_settings(cluster: Mapping[str, Any], secrets: Secrets) -> Iterator[
 
 def _trusted(tls: Any, secrets: Secrets) -> Iterator[tuple[str, str, str]]:
     texts = []
-    for index, one in enumerate((tls or {}).get("trustedCertificates") or ()):
+    for index, trusted in enumerate((tls or {}).get("trustedCertificates") or ()):
         field = f"tls.trustedCertificates[{index}]"
-        texts += list(_certificates(one, field, secrets, lambda name, key: secrets.text(name, key)))
+        texts += list(_certificates(trusted, field, secrets, lambda name, key: secrets.text(name, key)))
     if texts:
         yield "tls.trustedCertificates", "ssl.truststore.type", "PEM"
         yield "tls.trustedCertificates", "ssl.truststore.certificates", "\n".join(texts)
 
 
 def _certificates(
-    one: Mapping[str, Any], field: str, secrets: Secrets, look: Callable[[str, str], str]
+    trusted: Mapping[str, Any], field: str, secrets: Secrets, look: Callable[[str, str], str]
 ) -> Iterator[str]:
-    name = str(one.get("secretName") or "")
-    if "certificate" in one:
-        keys = [str(one["certificate"])]
-    elif "pattern" in one:
-        keys = _found(field, lambda: secrets.matching(name, str(one["pattern"])))
+    name = str(trusted.get("secretName") or "")
+    if "certificate" in trusted:
+        keys = [str(trusted["certificate"])]
+    elif "pattern" in trusted:
+        keys = _found(field, lambda: secrets.matching(name, str(trusted["pattern"])))
     else:
         raise FieldError(field, "needs certificate or pattern")
     for key in keys:
@@ -157,7 +160,7 @@ def _custom(authentication: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]
 
 
 def _oauth(authentication: Mapping[str, Any], secrets: Secrets) -> Iterator[tuple[str, str, str]]:
-    """By Strimzi's own login handler, as the operator writes it."""
+    """Yield the settings of Strimzi's own login handler, as the operator writes them."""
     if not (authentication.get("accessToken") or authentication.get("accessTokenLocation")):
         for field in ("tokenEndpointUri", "clientId"):
             if not authentication.get(field):
@@ -187,7 +190,11 @@ def _oauth(authentication: Mapping[str, Any], secrets: Secrets) -> Iterator[tupl
 
 
 def _token_servers_tls(authentication: Mapping[str, Any], secrets: Secrets) -> dict[str, str]:
-    """Mounted certificates by their file, which may be renewed; a manifest's in the line itself."""
+    """Return the TLS settings of the token server.
+
+    Mounted certificates are given by their file, which may be renewed; a manifest's certificates are in the line
+    itself.
+    """
     options: dict[str, str] = {}
     field = "authentication.tlsTrustedCertificates"
     given = authentication.get("tlsTrustedCertificates") or ()
@@ -200,7 +207,7 @@ def _token_servers_tls(authentication: Mapping[str, Any], secrets: Secrets) -> d
         paths.append(path)
         return ""
 
-    texts = [text for one in given for text in _certificates(one, field, secrets, read)]
+    texts = [text for trusted in given for text in _certificates(trusted, field, secrets, read)]
     if paths and len(texts) > 1:
         raise FieldError(field, "put the certificates into one file: the token server is trusted by one")
     if texts:
@@ -213,11 +220,11 @@ def _token_servers_tls(authentication: Mapping[str, Any], secrets: Secrets) -> d
 
 def _secret(authentication: Mapping[str, Any], field: str, key: str, secrets: Secrets) -> str:
     stated = authentication.get(field) or {}
-    where = f"authentication.{field}"
+    path = f"authentication.{field}"
     for part in ("secretName", key):
         if not stated.get(part):
-            raise FieldError(f"{where}.{part}", "is missing")
-    return _found(where, lambda: secrets.text(str(stated["secretName"]), str(stated[key])))
+            raise FieldError(f"{path}.{part}", "is missing")
+    return _found(path, lambda: secrets.text(str(stated["secretName"]), str(stated[key])))
 
 
 def _found(field: str, look: Callable[[], _Found]) -> _Found:
@@ -228,5 +235,5 @@ def _found(field: str, look: Callable[[], _Found]) -> _Found:
 
 
 def quoted(text: str) -> str:
-    """A value in a JAAS line."""
+    """Quote a value for a JAAS line."""
     return '"' + re.sub(r'(["\\])', r"\\\1", text).replace("\r", "\\r").replace("\n", "\\n") + '"'

@@ -1,4 +1,7 @@
-"""What Strimzi's fields hold: text, numbers, lists, maps. A file is held against this before anything is read."""
+"""Shapes of Strimzi's fields: text, numbers, lists, maps.
+
+A file is checked against the shapes before anything is read.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.formats.yaml_files import Document, Path_, is_setting
 
 
-class Kind(Enum):
-    """What has no fields of its own, with the words for it."""
+class ShapeKind(Enum):
+    """Kind of a value without fields of its own; the value is the words for it."""
 
     TEXT = "text"
     NUMBER = "a whole number"
@@ -21,95 +24,107 @@ class Kind(Enum):
     SETTINGS = "a map of keys and values"
 
 
-Shape: TypeAlias = "Kind | list[Shape] | Mapping[str, Shape]"
-"""A kind, a list of one shape, or fields by their names."""
+Shape: TypeAlias = "ShapeKind | list[Shape] | Mapping[str, Shape]"
+"""Kind, list of a single shape, or fields by their names."""
 
-_CERTIFICATES: list[Shape] = [{"secretName": Kind.TEXT, "certificate": Kind.TEXT, "pattern": Kind.TEXT}]
-_KEY: Shape = {"secretName": Kind.TEXT, "key": Kind.TEXT}
+_CERTIFICATES: list[Shape] = [{"secretName": ShapeKind.TEXT, "certificate": ShapeKind.TEXT, "pattern": ShapeKind.TEXT}]
+_KEY: Shape = {"secretName": ShapeKind.TEXT, "key": ShapeKind.TEXT}
 _AUTHENTICATION: Mapping[str, Shape] = {
-    "type": Kind.TEXT,
-    "certificateAndKey": {"secretName": Kind.TEXT, "certificate": Kind.TEXT, "key": Kind.TEXT},
-    "username": Kind.TEXT,
-    "passwordSecret": {"secretName": Kind.TEXT, "password": Kind.TEXT},
-    "sasl": Kind.FLAG,
-    "config": Kind.SETTINGS,
-    "clientId": Kind.TEXT,
+    "type": ShapeKind.TEXT,
+    "certificateAndKey": {"secretName": ShapeKind.TEXT, "certificate": ShapeKind.TEXT, "key": ShapeKind.TEXT},
+    "username": ShapeKind.TEXT,
+    "passwordSecret": {"secretName": ShapeKind.TEXT, "password": ShapeKind.TEXT},
+    "sasl": ShapeKind.FLAG,
+    "config": ShapeKind.SETTINGS,
+    "clientId": ShapeKind.TEXT,
     "clientSecret": _KEY,
-    "tokenEndpointUri": Kind.TEXT,
-    "scope": Kind.TEXT,
-    "audience": Kind.TEXT,
-    "grantType": Kind.TEXT,
+    "tokenEndpointUri": ShapeKind.TEXT,
+    "scope": ShapeKind.TEXT,
+    "audience": ShapeKind.TEXT,
+    "grantType": ShapeKind.TEXT,
     "accessToken": _KEY,
-    "accessTokenLocation": Kind.TEXT,
+    "accessTokenLocation": ShapeKind.TEXT,
     "refreshToken": _KEY,
     "clientAssertion": _KEY,
-    "clientAssertionLocation": Kind.TEXT,
-    "clientAssertionType": Kind.TEXT,
-    "saslExtensions": Kind.SETTINGS,
+    "clientAssertionLocation": ShapeKind.TEXT,
+    "clientAssertionType": ShapeKind.TEXT,
+    "saslExtensions": ShapeKind.SETTINGS,
     "tlsTrustedCertificates": _CERTIFICATES,
-    "connectTimeoutSeconds": Kind.NUMBER,
-    "readTimeoutSeconds": Kind.NUMBER,
-    "maxTokenExpirySeconds": Kind.NUMBER,
-    "includeAcceptHeader": Kind.FLAG,
-    "disableTlsHostnameVerification": Kind.FLAG,
+    "connectTimeoutSeconds": ShapeKind.NUMBER,
+    "readTimeoutSeconds": ShapeKind.NUMBER,
+    "maxTokenExpirySeconds": ShapeKind.NUMBER,
+    "includeAcceptHeader": ShapeKind.FLAG,
+    "disableTlsHostnameVerification": ShapeKind.FLAG,
 }
 _CLUSTER: Mapping[str, Shape] = {
-    "alias": Kind.TEXT,
-    "bootstrapServers": Kind.TEXT,
+    "alias": ShapeKind.TEXT,
+    "bootstrapServers": ShapeKind.TEXT,
     "tls": {"trustedCertificates": _CERTIFICATES},
     "authentication": _AUTHENTICATION,
-    "config": Kind.SETTINGS,
+    "config": ShapeKind.SETTINGS,
 }
-_CONNECTOR: Shape = {"tasksMax": Kind.NUMBER, "config": Kind.SETTINGS, "state": Kind.TEXT, "pause": Kind.FLAG}
+_CONNECTOR: Shape = {
+    "tasksMax": ShapeKind.NUMBER,
+    "config": ShapeKind.SETTINGS,
+    "state": ShapeKind.TEXT,
+    "pause": ShapeKind.FLAG,
+}
 _MIRROR: Mapping[str, Shape] = {
     "source": _CLUSTER,
-    "sourceCluster": Kind.TEXT,
-    "targetCluster": Kind.TEXT,
+    "sourceCluster": ShapeKind.TEXT,
+    "targetCluster": ShapeKind.TEXT,
     **{f"{role}Connector": _CONNECTOR for role in ("source", "checkpoint", "heartbeat")},
-    **{f"{kind}{which}Pattern": Kind.TEXT for kind in ("topics", "groups") for which in ("", "Exclude", "Blacklist")},
+    **{
+        f"{kind}{which}Pattern": ShapeKind.TEXT
+        for kind in ("topics", "groups")
+        for which in ("", "Exclude", "Blacklist")
+    },
 }
 SPEC: Mapping[str, Shape] = {
     "target": {
         **_CLUSTER,
-        **dict.fromkeys(("groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic"), Kind.TEXT),
+        **dict.fromkeys(("groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic"), ShapeKind.TEXT),
     },
     "clusters": [_CLUSTER],
-    "connectCluster": Kind.TEXT,
+    "connectCluster": ShapeKind.TEXT,
     "mirrors": [_MIRROR],
-    "replicas": Kind.NUMBER,
-    "rack": {"type": Kind.TEXT, "topologyKey": Kind.TEXT, "envVarName": Kind.TEXT},
+    "replicas": ShapeKind.NUMBER,
+    "rack": {"type": ShapeKind.TEXT, "topologyKey": ShapeKind.TEXT, "envVarName": ShapeKind.TEXT},
 }
-"""Every field that is read."""
+"""Fields of `spec` that are read."""
 RESOURCE: Shape = {
-    "apiVersion": Kind.TEXT,
-    "metadata": {"name": Kind.TEXT, "namespace": Kind.TEXT, "generation": Kind.NUMBER},
+    "apiVersion": ShapeKind.TEXT,
+    "metadata": {"name": ShapeKind.TEXT, "namespace": ShapeKind.TEXT, "generation": ShapeKind.NUMBER},
     "spec": SPEC,
 }
-MANIFEST: Shape = {"metadata": {"name": Kind.TEXT}, "data": Kind.TEXTS, "stringData": Kind.TEXTS}
-"""Of a Secret or ConfigMap."""
-_TYPES = {Kind.TEXT: str, Kind.NUMBER: int, Kind.FLAG: bool}
+MANIFEST: Shape = {"metadata": {"name": ShapeKind.TEXT}, "data": ShapeKind.TEXTS, "stringData": ShapeKind.TEXTS}
+"""Shape of a Secret or ConfigMap."""
+_TYPES = {ShapeKind.TEXT: str, ShapeKind.NUMBER: int, ShapeKind.FLAG: bool}
 
 
 def without_wrong(document: Document, shape: Shape) -> tuple[Document, dict[Path_, ConfigError]]:
-    """The document without the fields that hold something else, and these."""
+    """Return the document without the fields of a wrong shape, and the errors."""
     wrong = {steps: document.error(steps, words) for steps, words in _wrong(document.tree, shape, ())}
     return replace(document, tree=_without(document.tree, wrong, ())) if wrong else document, wrong
 
 
 def _without(value: Any, wrong: Mapping[Path_, ConfigError], steps: Path_) -> Any:
-    """What is wrong is null, or an empty item of a list, as if it were not there."""
+    """Return a value with null, or an empty item of a list, for each wrong part.
+
+    So wrong parts count as missing.
+    """
     if isinstance(value, dict):
         return {
             key: None if (*steps, key) in wrong else _without(below, wrong, (*steps, key))
             for key, below in value.items()
         }
     if isinstance(value, list):
-        return [{} if (*steps, i) in wrong else _without(one, wrong, (*steps, i)) for i, one in enumerate(value)]
+        return [{} if (*steps, i) in wrong else _without(item, wrong, (*steps, i)) for i, item in enumerate(value)]
     return value
 
 
 def _wrong(value: Any, shape: Shape, steps: Path_) -> Iterator[tuple[Path_, str]]:
-    if isinstance(shape, Kind):
+    if isinstance(shape, ShapeKind):
         yield from _wrong_kind(value, shape, steps)
     elif isinstance(shape, list):
         if not isinstance(value, list):
@@ -120,23 +135,23 @@ def _wrong(value: Any, shape: Shape, steps: Path_) -> Iterator[tuple[Path_, str]
     elif not isinstance(value, dict):
         yield steps, f"must be a map of fields, and is {_word(value)}"
     else:
-        # What is null counts as not there.
+        # Null counts as missing.
         for name, below in value.items():
             if name in shape and below is not None:
                 yield from _wrong(below, shape[name], (*steps, name))
 
 
-def _wrong_kind(value: Any, kind: Kind, steps: Path_) -> Iterator[tuple[Path_, str]]:
-    if kind in (Kind.TEXTS, Kind.SETTINGS):
+def _wrong_kind(value: Any, kind: ShapeKind, steps: Path_) -> Iterator[tuple[Path_, str]]:
+    if kind in (ShapeKind.TEXTS, ShapeKind.SETTINGS):
         if not isinstance(value, dict):
             yield steps, f"must be {kind.value}, and is {_word(value)}"
             return
         for key, below in value.items():
-            if kind is Kind.TEXTS:
-                yield from _wrong_kind(below, Kind.TEXT, (*steps, key))
+            if kind is ShapeKind.TEXTS:
+                yield from _wrong_kind(below, ShapeKind.TEXT, (*steps, key))
             elif not is_setting(below):
                 yield (*steps, key), f"must be text, a number or a list of these, and is {_word(below)}"
-    elif kind is Kind.TEXT and isinstance(value, int):
+    elif kind is ShapeKind.TEXT and isinstance(value, int):
         yield steps, f"must be text, and is {_word(value)}: put it in quotes"
     elif type(value) is not _TYPES[kind]:
         yield steps, f"must be {kind.value}, and is {_word(value)}"

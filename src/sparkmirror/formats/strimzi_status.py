@@ -1,4 +1,7 @@
-"""The `status` of a `KafkaMirrorMaker2`, as the operator writes it, in a file beside the resource's own."""
+"""Status of a `KafkaMirrorMaker2`, as the operator writes it.
+
+The status goes into a file beside the resource's own.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +9,43 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import yaml
 
 from sparkmirror import __version__
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import PACKAGE, Role
+from sparkmirror.formats.connect import PACKAGE, ConnectorRole
 from sparkmirror.formats.reading import Resource
 
 EVERY_S = 5.0
-"""How often the file is written at most."""
+"""Shortest time between two writes of the file, in seconds."""
 
 FAILED_MESSAGE = "One or more connectors are in FAILED state"
-"""The operator's own words, which scripts look for."""
+"""Message of the operator, which scripts look for."""
 
-_KINDS = {role.value: "source" for role in Role}
+_KINDS = {role.value: "source" for role in ConnectorRole}
 
 
-class Standing(Protocol):
-    """What is told about a flow while it runs: `engine.progress.FlowProgress`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowStatus:
+    """State of a running flow, for a status."""
 
-    @property
-    def flow(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def partitions(self) -> int: ...
-    @property
-    def parked(self) -> tuple[str, ...]: ...
-    @property
-    def failing(self) -> tuple[str, ...]: ...
+    flow: str
+    state: str
+    """State as in `engine.snapshot.FlowState`; if need be, a colon and the reason."""
+    partitions: int = 0
+    parked: tuple[str, ...] = ()
+    """Partitions, or topics, that can't be copied now, a line each."""
+    failing: tuple[str, ...] = ()
+    """Duties that failed in their last turn, a line each."""
 
 
 class StatusFile:
-    """Keeps one file up to date. `tasks` says how many tasks a flow may have."""
+    """Status file, kept up to date; `tasks` has the most tasks of each flow."""
 
     def __init__(self, path: str, resources: Sequence[Resource]) -> None:
         self._path = Path(path)
@@ -53,26 +56,37 @@ class StatusFile:
         self._next = 0.0
         self.tasks: Mapping[str, int] = {}
 
-    def show(self, flows: Iterable[Standing]) -> None:
-        """Write it if something has changed and the last time is long enough ago."""
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + EVERY_S
-            standings = {flow.flow: flow for flow in flows}
-            self._write([self._running(resource, standings) for resource in self.resources])
+    @property
+    def is_due(self) -> bool:
+        """True if the last call of `show` is long enough ago."""
+        return time.monotonic() >= self._next
+
+    def show(self, flows: Iterable[FlowStatus]) -> None:
+        """Write the file if something has changed."""
+        self._next = time.monotonic() + EVERY_S
+        statuses = {flow.flow: flow for flow in flows}
+        self._write([self._running(resource, statuses) for resource in self.resources])
 
     def ended(self, problem: str = "", reason: str = "") -> None:
-        """Write it for the last time: nothing runs any more, because of `problem` if there is one."""
+        """Write the file for the last time: no flow runs any more.
+
+        `problem` is the problem that ended the run; empty: none.
+        """
         statuses = []
         for resource in self.resources:
             condition = self._condition(resource, "NotReady" if problem else "Ready", reason, problem)
             statuses.append(self._status(resource, [condition], [], 0))
         self._write(statuses)
 
-    def _running(self, resource: Resource, standings: Mapping[str, Standing]) -> dict[str, Any]:
-        connectors = [self._connector(*one, standings.get(one[0])) for one in resource.connectors]
-        mine = [standings[flow] for flow in dict.fromkeys(one[0] for one in resource.connectors) if flow in standings]
+    def _running(self, resource: Resource, statuses: Mapping[str, FlowStatus]) -> dict[str, Any]:
+        connectors = [self._connector(*connector, statuses.get(connector[0])) for connector in resource.connectors]
+        mine = [
+            statuses[flow]
+            for flow in dict.fromkeys(connector[0] for connector in resource.connectors)
+            if flow in statuses
+        ]
         waiting = [f"{flow.flow}: {flow.state}" for flow in mine if _waits(flow) or flow.state == "finding out"]
-        if any(one["connector"]["state"] == "FAILED" for one in connectors):
+        if any(shown["connector"]["state"] == "FAILED" for shown in connectors):
             ready = self._condition(resource, "NotReady", "ConnectorsFailed", FAILED_MESSAGE)
         elif waiting:
             ready = self._condition(resource, "NotReady", "NotCopyingYet", "; ".join(waiting))
@@ -85,23 +99,23 @@ class StatusFile:
         ]
         return self._status(resource, [ready, *warnings], connectors, 1)
 
-    def _connector(self, flow: str, name: str, wanted: str, standing: Standing | None) -> dict[str, Any]:
-        role = Role(name.rpartition(".")[2])
+    def _connector(self, flow: str, name: str, wanted: str, status: FlowStatus | None) -> dict[str, Any]:
+        role = ConnectorRole(name.rpartition(".")[2])
         state, trace = "RUNNING", ""
         if wanted != "running":
             state = wanted.upper()
-        elif standing is None or _waits(standing):
+        elif status is None or _waits(status):
             state = "UNASSIGNED"
-        elif role is Role.SOURCE and standing.parked:
-            state, trace = "FAILED", "\n".join(standing.parked)
-        partitions = standing.partitions if standing is not None and state in ("RUNNING", "FAILED") else 0
-        count = min(self.tasks.get(flow, 1), partitions) if role is Role.SOURCE else int(state == "RUNNING")
+        elif role is ConnectorRole.SOURCE and status.parked:
+            state, trace = "FAILED", "\n".join(status.parked)
+        partitions = status.partitions if status is not None and state in ("RUNNING", "FAILED") else 0
+        count = min(self.tasks.get(flow, 1), partitions) if role is ConnectorRole.SOURCE else int(state == "RUNNING")
         shown = {"state": state, "worker_id": self._worker} | ({"trace": trace} if trace else {})
         tasks = [{"id": number, "state": "RUNNING", "worker_id": self._worker} for number in range(count)]
         return {"name": name, "connector": shown, "tasks": tasks, "type": _KINDS[role.value]}
 
     def _condition(self, resource: Resource, kind: str, reason: str = "", message: str = "") -> dict[str, Any]:
-        """Its time is kept for as long as it says the same."""
+        """Return a condition; its time stays for as long as the condition says the same."""
         key = f"{resource.name} {'Warning' if kind == 'Warning' else 'Ready'} {message if kind == 'Warning' else ''}"
         said = f"{kind} {reason}"
         if self._since.get(key, ("", ""))[0] != said:
@@ -118,7 +132,7 @@ class StatusFile:
             "observedGeneration": int((resource.document.get("metadata") or {}).get("generation") or 0),
             "connectors": connectors,
             "connectorPlugins": [
-                {"class": PACKAGE + role.value, "type": "source", "version": __version__} for role in Role
+                {"class": PACKAGE + role.value, "type": "source", "version": __version__} for role in ConnectorRole
             ],
             "labelSelector": f"strimzi.io/cluster={name},strimzi.io/name={name}-mirrormaker2,"
             "strimzi.io/kind=KafkaMirrorMaker2",
@@ -136,11 +150,11 @@ class StatusFile:
             beside.replace(self._path)
         except OSError as error:
             raise ConfigError(
-                f"can't be written: {error.strerror}", where="--status-file", key=str(self._path)
+                f"can't be written: {error.strerror}", origin="--status-file", key=str(self._path)
             ) from None
         self._written = text
 
 
-def _waits(flow: Standing) -> bool:
-    """Whether nothing is copied along it now, by this process."""
+def _waits(flow: FlowStatus) -> bool:
+    """True if this process copies nothing along the flow now."""
     return flow.state in ("joining", "starting") or flow.state.startswith("standing by")

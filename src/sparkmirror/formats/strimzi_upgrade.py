@@ -1,4 +1,7 @@
-"""A `KafkaMirrorMaker2` of v1beta2 as one of v1, as Strimzi's own converter does it; what else is in it stays."""
+"""Upgrade of a `KafkaMirrorMaker2` of v1beta2 to v1, like Strimzi's own converter.
+
+All other content stays.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,16 @@ _NO_PLACE = {
 
 
 def upgraded(documents: Sequence[Document]) -> tuple[str, list[Note]]:
-    """The documents with all resources as v1, and what that can't say; they have been read without an error."""
+    """Return the documents with all resources as v1, and notes on the losses.
+
+    The documents have been read without an error.
+    """
     notes: list[Note] = []
     trees = []
     for document in documents:
         old = document.tree.get("kind") == KIND and document.tree["apiVersion"] == f"{GROUP}v1beta2"
         trees.append(_Upgrade(document, notes).tree() if old else document.tree)
-    # Each on its own: no aliases between what had none.
+    # A copy, as the next step changes the trees, and the caller's documents must stay as they are.
     trees = copy.deepcopy(trees)
     for tree in trees:
         if tree.get("kind") == KIND:
@@ -42,7 +48,10 @@ def upgraded(documents: Sequence[Document]) -> tuple[str, list[Note]]:
 
 
 def _name_excluded(tree: Mapping[str, Any]) -> None:
-    """Write additions to the properties that are not copied as the list that they make: Kafka knows only that."""
+    """Write additions to the excluded properties as the whole list.
+
+    Kafka knows only whole lists.
+    """
     for mirror in tree["spec"]["mirrors"]:
         config = (mirror.get("sourceConnector") or {}).get("config") or {}
         if CONFIG_EXCLUDE.name in config:
@@ -50,7 +59,7 @@ def _name_excluded(tree: Mapping[str, Any]) -> None:
 
 
 class _Upgrade:
-    """Of one resource."""
+    """Upgrade of a single resource."""
 
     def __init__(self, document: Document, notes: list[Note]) -> None:
         self._document = document
@@ -60,7 +69,7 @@ class _Upgrade:
         self._clusters = {cluster["alias"]: cluster for cluster in listed or ()}
 
     def tree(self) -> dict[str, Any]:
-        """The whole resource."""
+        """Return the whole resource."""
         return {**self._document.tree, "apiVersion": f"{GROUP}v1", "spec": dict(self._fields())}
 
     def _fields(self) -> Iterator[tuple[str, Any]]:
@@ -76,7 +85,7 @@ class _Upgrade:
                 yield field, value
 
     def _target(self) -> dict[str, Any]:
-        """The cluster that is mirrored into, with what the operator's Connect is called."""
+        """Return the target cluster, with the names of the operator's Connect."""
         if "target" in self._spec:
             self._name_oauth(self._spec["target"], ("spec", "target"))
             return dict(self._spec["target"])

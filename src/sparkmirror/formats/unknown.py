@@ -1,4 +1,4 @@
-"""Values that stand in Secrets that are not there: what can be said without them, and how they are shown."""
+"""Values of missing Secrets: checks without them, and the way to show them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from sparkmirror.formats.merge import SECURITY
 from sparkmirror.formats.secrets import is_unknown
 
 NOT_KNOWN = "not known"
-"""What is shown of such a value."""
+"""Text that is shown for such a value."""
 _STAND_IN = "cluster:9092"
-"""For brokers."""
+"""Stand-in for brokers."""
 
 
 def without_unknown(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """The entries that can be looked at: what is not known counts as not set, but secrets may be any text."""
+    """Yield the entries that can be checked.
+
+    An unknown value counts as not set, but a secret may be any text, and brokers get a stand-in.
+    """
     for entry in entries:
         if not is_unknown(entry.value) or is_secret(entry.key) or SECURITY.fullmatch(_name(entry)):
             yield entry
@@ -26,7 +29,7 @@ def without_unknown(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 def as_not_known(entries: Sequence[Entry], values: Iterable[EffectiveValue]) -> Iterator[EffectiveValue]:
-    """The values, with those shown as not known that are not."""
+    """Yield the values, with unknown values shown as not known."""
     unknown = [entry for entry in entries if is_unknown(entry.value)]
     places = {f"{entry.where}: {entry.key}" for entry in unknown}
     names = {entry.key: f"{entry.where}: {entry.key}" for entry in unknown}
@@ -39,5 +42,5 @@ def as_not_known(entries: Sequence[Entry], values: Iterable[EffectiveValue]) -> 
 
 
 def _name(entry: Entry) -> str:
-    """Without a flow or an alias before it."""
+    """Return an entry's name without a flow or an alias before it."""
     return entry.key.partition("->")[2].partition(".")[2] if "->" in entry.key else entry.key.partition(".")[2]

@@ -1,4 +1,4 @@
-"""Messages about an mm2.properties file's keys, in the words of the files that these were made of."""
+"""Messages about mm2.properties keys, in the words of the user's files."""
 
 from __future__ import annotations
 
@@ -18,42 +18,51 @@ _STORES = re.compile(r"(offset|config|status)\.storage\..*|offset\.flush\..*")
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """How connectors, or a Strimzi resource, say what an mm2.properties file would."""
+    """Words of connectors, or of a Strimzi resource, for mm2.properties keys."""
 
     flows: tuple[tuple[str, str], ...]
-    """Source and target of each."""
+    """Source and target of each flow."""
     files: Mapping[str, str]
-    """The file that says most about each alias."""
+    """File that says most about each alias."""
     fields: Mapping[str, str]
-    """Where in a Strimzi resource each alias is, such as `spec.target`; nothing for connectors."""
+    """Place of each alias in a Strimzi resource, such as `spec.target`.
+
+    Empty for connectors.
+    """
 
     def error(self, error: ConfigError) -> ConfigError:
-        """The same error, or errors."""
+        """Return the same error, or errors, in the user's words."""
         return in_order(map(self._each, error.mistakes))
 
     def _each(self, error: ConfigError) -> ConfigError:
         alias, dot, _ = (error.key or "").partition(".")
-        where = self.files.get(alias, error.where) if dot else error.where
-        return ConfigError(self.text(error.reason), where=where, key=error.key and self.key(error.key))
+        path = self.files.get(alias, error.origin) if dot else error.origin
+        return ConfigError(self.text(error.reason), origin=path, key=error.key and self.key(error.key))
 
     def value(self, value: EffectiveValue, written: Mapping[str, str]) -> EffectiveValue:
-        """The same, with the key that set it; `written` has each place and key, as it is read and as it was."""
+        """Return the same value, with its origin in the user's words.
+
+        `written` has each place and key as the user wrote it, by place and key as read.
+        """
         place, equals, references = value.where.partition(" = ")
         return replace(value, where=written.get(place, place) + equals + references)
 
     def key(self, key: str) -> str:
-        """A key by itself."""
+        """Return a key by itself, in the user's words."""
         alias, _, name = key.partition(".")
         field = self.fields.get(alias)
         return self._in_resource(field, name) if field is not None else self.text(key)
 
     def warning(self, line: str) -> str:
-        """A line of a place, a key and a reason: only the last is not yet in these words."""
+        """Return a line of a place, a key and a reason, in the user's words.
+
+        Only the reason still needs a change.
+        """
         place, key, reason = (["", "", *line.split(": ", 2)])[-3:]
         return ": ".join(filter(None, (place, key, self.text(reason))))
 
     def text(self, text: str) -> str:
-        """Keys in a sentence."""
+        """Return a sentence with its keys in the user's words."""
         for source, target in (*self.flows, ("<source>", "<target>")):
             pair = f"{re.escape(source)}->{re.escape(target)}"
             text = re.sub(rf"(?<![\w.]){pair}\.(?={_NAME})", "", text)
@@ -76,7 +85,7 @@ class Wording:
 
 
 def wording_of(reading: Reading) -> Wording | None:
-    """The words for what was read; none are needed for MirrorMaker 2's own file."""
+    """Return the words for a reading; None for MirrorMaker 2's own file."""
     connectors = [connector for cluster in reading.connect for connector in cluster.connectors]
     if not connectors:
         return None
@@ -89,7 +98,7 @@ def wording_of(reading: Reading) -> Wording | None:
 
 
 def _own(end: str, key: re.Match[str]) -> str:
-    """A cluster's key as a connector has it."""
+    """Return a cluster's key as a connector has it."""
     name = key[1]
     if name.startswith(("consumer.", "admin.")) or _STORES.fullmatch(name):
         return name if _STORES.fullmatch(name) else f"{end}.{name}"
@@ -99,19 +108,19 @@ def _own(end: str, key: re.Match[str]) -> str:
 
 
 def in_order(errors: Iterable[ConfigError]) -> ConfigError:
-    """One error of all, each once, in the order of their files' lines."""
-    each = list({str(one): one for one in errors}.values())
+    """Join errors, each once, in the order of their files' lines."""
+    each = list({str(error): error for error in errors}.values())
     if len(each) == 1:
         return each[0]
-    files = list(dict.fromkeys(one.where.rpartition(", line ")[0] or one.where for one in each))
+    files = list(dict.fromkeys(error.origin.rpartition(", line ")[0] or error.origin for error in each))
     return ConfigErrors(sorted(each, key=partial(_spot, files)))
 
 
 def _spot(files: Sequence[str], error: ConfigError) -> tuple[int, int]:
-    path, _, line = error.where.rpartition(", line ")
-    return (files.index(path), int(line)) if path and line.isdigit() else (files.index(error.where), 0)
+    path, _, line = error.origin.rpartition(", line ")
+    return (files.index(path), int(line)) if path and line.isdigit() else (files.index(error.origin), 0)
 
 
 def places(entries: Iterable[Entry]) -> dict[str, str]:
-    """Each entry's place and key as it is read, and as it was written."""
-    return {f"{one.where}: {one.key}": f"{one.where}: {as_written(one)}" for one in entries}
+    """Map each entry's place and key as read to place and key as written."""
+    return {f"{entry.where}: {entry.key}": f"{entry.where}: {as_written(entry)}" for entry in entries}

@@ -1,4 +1,4 @@
-"""What was read, written in one of the formats."""
+"""Writer of mm2.properties files, and of the files of Connect."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from sparkmirror.formats.connect import RUNNING, ConnectCluster, Connector
 
 
 def properties_text(entries: Iterable[Entry], path: str) -> str:
-    """An mm2.properties file; of a key that is there more than once the last."""
+    """Return the text of an mm2.properties file; the last of each key counts."""
     last = {entry.key: entry.value for entry in entries}
     return _properties(last.items(), f"Made by sparkmirror convert of {Path(path).name}")
 
 
 def connector_texts(clusters: Sequence[ConnectCluster]) -> dict[str, str]:
-    """Files by their path below a directory: a directory for each flow, in it a worker's file and the connectors'."""
+    """Return the texts of files by their path below a directory.
+
+    Each flow has a directory, with a worker's file and the connectors' files.
+    """
     texts = {}
     for cluster in clusters:
         directory = _name("-to-".join(cluster.connectors[0].flow)) if cluster.connectors else ""
@@ -36,7 +39,10 @@ def connector_texts(clusters: Sequence[ConnectCluster]) -> dict[str, str]:
 
 
 def _as_posted(connector: Connector) -> dict[str, object]:
-    """The configuration; where it is not to run, with the state that Connect is to create it in (KIP-980)."""
+    """Return the configuration of a connector, as it is posted.
+
+    A connector that is not to run has the state for its creation by Connect (KIP-980).
+    """
     config: dict[str, object] = {key: entry.value for key, entry in connector.settings.items()}
     if connector.state == RUNNING:
         return config

@@ -1,4 +1,4 @@
-"""Connect clusters as Strimzi's resources, kafka.strimzi.io/v1, with Secrets for what is secret."""
+"""Connect clusters as Strimzi's resources, kafka.strimzi.io/v1, with Secrets."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import yaml
 
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.providers import CLASSES, FAMILY, PROVIDERS_KEY
-from sparkmirror.formats.connect import RUNNING, SOURCE_ALIAS, TARGET_ALIAS, ConnectCluster, Connector, Role
+from sparkmirror.formats.connect import RUNNING, SOURCE_ALIAS, TARGET_ALIAS, ConnectCluster, Connector, ConnectorRole
 from sparkmirror.formats.files import KIND
 from sparkmirror.formats.merge import CONNECTS_OWN, CONVERTER_KEYS, SECURITY, role_of
 from sparkmirror.formats.reading import Note
 from sparkmirror.formats.strimzi import GROUP, LEFT_IN, TAKEN_OUT
 
 NAMESPACE = "kafka"
-"""Of what is written: references to Secrets must name one. Change it to yours."""
+"""Namespace of the written resources, for the user to change.
+
+References to Secrets must name a namespace.
+"""
 
 _TOPICS = {"configStorageTopic": "config", "offsetStorageTopic": "offset", "statusStorageTopic": "status"}
 _PATTERNS = {
@@ -30,14 +33,17 @@ _HEARTBEATS = "kafka.strimzi.io/v1 has no heartbeat connector: no heartbeats wou
 
 
 def strimzi_text(clusters: Sequence[ConnectCluster], path: str) -> tuple[str, list[Note]]:
-    """A resource for each target and set of workers, and its Secrets; and what it can't say."""
+    """Return a resource for each target and set of workers, Secrets, and notes.
+
+    The notes tell of settings without a place in a resource.
+    """
     writer = _Writer(path)
     merged: dict[str, list[ConnectCluster]] = {}
     for cluster in clusters:
-        mirrored = any(one.role is not Role.HEARTBEAT for one in cluster.connectors)
-        for one in cluster.connectors:
-            if one.role is Role.HEARTBEAT:
-                writer.note("->".join(one.flow) + ".emit.heartbeats.enabled", _HEARTBEATS)
+        mirrored = any(connector.role is not ConnectorRole.HEARTBEAT for connector in cluster.connectors)
+        for connector in cluster.connectors:
+            if connector.role is ConnectorRole.HEARTBEAT:
+                writer.note("->".join(connector.flow) + ".emit.heartbeats.enabled", _HEARTBEATS)
         if mirrored:
             merged.setdefault(_workers(cluster), []).append(cluster)
     for group in merged.values():
@@ -47,10 +53,10 @@ def strimzi_text(clusters: Sequence[ConnectCluster], path: str) -> tuple[str, li
 
 
 def _workers(cluster: ConnectCluster) -> str:
-    """What two flows must have in common to be in one resource."""
-    settings = {key: one.value for key, one in (cluster.worker.settings if cluster.worker else {}).items()}
+    """Return a text that is equal for flows that can be in the same resource."""
+    settings = {key: entry.value for key, entry in (cluster.worker.settings if cluster.worker else {}).items()}
     if not settings.get("offset.storage.topic", "").startswith("mm2-offsets."):
-        # It is the file's own for all flows into this target, as Strimzi has it.
+        # The file has its own offsets topic for all flows into this target, as Strimzi has.
         settings = {key: value for key, value in settings.items() if key not in CONNECTS_OWN}
     return repr((cluster.target, sorted(settings.items())))
 
@@ -66,7 +72,7 @@ class _Writer:
         self.notes.append(Note(self._path, 0, key, reason))
 
     def resource(self, clusters: Sequence[ConnectCluster]) -> None:
-        """One resource; the clusters have the same target and workers."""
+        """Add a resource; the clusters have the same target and workers."""
         first = clusters[0].connectors[0]
         worker = {
             key: entry.value for key, entry in (clusters[0].worker.settings if clusters[0].worker else {}).items()
@@ -96,12 +102,12 @@ class _Writer:
     def _is_workers(self, key: str, value: str) -> bool:
         if key.startswith(TAKEN_OUT) or SECURITY.fullmatch(key.removeprefix(role_of(key))):
             return False
-        # What Strimzi's workers do by themselves.
+        # Strimzi's workers use this converter anyway.
         return not (key in CONVERTER_KEYS and value.endswith("ByteArrayConverter"))
 
     def _mirror(self, cluster: ConnectCluster, worker: Mapping[str, str]) -> dict[str, Any]:
-        connectors = {one.role: one for one in cluster.connectors}
-        source = connectors.get(Role.SOURCE) or connectors[Role.CHECKPOINT]
+        connectors = {connector.role: connector for connector in cluster.connectors}
+        source = connectors.get(ConnectorRole.SOURCE) or connectors[ConnectorRole.CHECKPOINT]
         place: dict[str, Any] = {
             "alias": source.flow[0],
             "bootstrapServers": source.text("source.cluster.bootstrap.servers"),
@@ -115,12 +121,17 @@ class _Writer:
         if config:
             place["config"] = config
         mirror: dict[str, Any] = {"source": place}
-        for role in (Role.SOURCE, Role.CHECKPOINT):
+        for role in (ConnectorRole.SOURCE, ConnectorRole.CHECKPOINT):
             if role in connectors:
                 mirror[f"{role.word}Connector"] = self._connector(connectors[role])
         for key, field in _PATTERNS.items():
             holder = next(
-                (one for one in (source, connectors.get(Role.CHECKPOINT)) if one and key in one.settings), None
+                (
+                    candidate
+                    for candidate in (source, connectors.get(ConnectorRole.CHECKPOINT))
+                    if candidate and key in candidate.settings
+                ),
+                None,
             )
             if holder is not None:
                 mirror[field] = holder.text(key)
@@ -133,11 +144,11 @@ class _Writer:
             for key, entry in connector.settings.items()
             if key not in _PATTERNS and not (key in left or key.startswith(left[:2]))
         }
-        # Strimzi wants an alias for each cluster, and lets a connector's config say that there is none.
+        # Strimzi requires an alias for each cluster; a connector's config may say that the alias is empty.
         config |= {key: "" for key in (SOURCE_ALIAS, TARGET_ALIAS) if not connector.text(key, "target")}
         tasks = connector.text("tasks.max", "1")
         said: dict[str, Any] = {} if connector.state == RUNNING else {"state": connector.state}
-        if connector.role is Role.SOURCE or tasks != "1":
+        if connector.role is ConnectorRole.SOURCE or tasks != "1":
             said["tasksMax"] = int(tasks) if tasks.isdigit() else tasks
         return {**said, "config": config}
 
@@ -145,7 +156,9 @@ class _Writer:
 
     def _security(self, end: str, connector: Connector, worker: Mapping[str, str]) -> dict[str, Any]:
         prefix = f"{end}.cluster."
-        own = {key.removeprefix(prefix): one.value for key, one in connector.settings.items() if key.startswith(prefix)}
+        own = {
+            key.removeprefix(prefix): entry.value for key, entry in connector.settings.items() if key.startswith(prefix)
+        }
         alias = own["alias"]
         protocol = own.get("security.protocol", "PLAINTEXT").upper().strip()
         said: dict[str, Any] = {}
@@ -180,7 +193,7 @@ class _Writer:
             return []
         mounted = [_mounted(line, worker) for line in text.splitlines()]
         if all(mounted):
-            return [{"secretName": one[0], "certificate": one[1]} for one in mounted if one]
+            return [{"secretName": place[0], "certificate": place[1]} for place in mounted if place]
         return [{"secretName": self._secret(alias, "trusted", "ca.crt", text), "certificate": "ca.crt"}]
 
     def _pair(self, alias: str, keystore: Mapping[str, str], worker: Mapping[str, str]) -> dict[str, str]:
@@ -196,7 +209,7 @@ class _Writer:
         }
 
     def _hidden(self, alias: str, key: str, value: str) -> str:
-        """A secret's value goes into a Secret; one that is a reference already may stay."""
+        """Put a secret value into a Secret; a value that is a reference already may stay."""
         if not is_secret(key) or "${" in value:
             return value
         return f"${{strimzisecrets:{NAMESPACE}/{self._secret(alias, 'client', key, value)}:{key}}}"
@@ -217,22 +230,22 @@ class _Writer:
 
 
 def _left_in(end: str, connector: Connector) -> dict[str, str]:
-    """TLS settings that Strimzi lets through in a cluster's config."""
+    """Return the TLS settings that Strimzi lets through in a cluster's config."""
     return {
         key: connector.text(f"{end}.cluster.{key}") for key in LEFT_IN if f"{end}.cluster.{key}" in connector.settings
     }
 
 
 def _mounted(text: str, worker: Mapping[str, str]) -> tuple[str, str] | None:
-    """The Secret and key behind a reference to a mounted one, if it is nothing else."""
+    """Return the Secret and key of a reference to a mounted value; else None."""
     names = [name.strip() for name in worker.get(PROVIDERS_KEY, "").split(",")]
     directories = {name for name in names if worker.get(f"{FAMILY}{name}.class", "").strip().endswith(CLASSES[2])}
-    found = re.fullmatch(r"\$\{([^:}]+):([^:}]+):([^:}]+)\}", text.strip())
-    if found is None or found[1] not in directories:
+    match = re.fullmatch(r"\$\{([^:}]+):([^:}]+):([^:}]+)\}", text.strip())
+    if match is None or match[1] not in directories:
         return None
-    return found[2].rstrip("/").rpartition("/")[2], found[3]
+    return match[2].rstrip("/").rpartition("/")[2], match[3]
 
 
 def _name(text: str) -> str:
-    """A name that Kubernetes takes."""
+    """Return a name that Kubernetes takes."""
     return re.sub(r"[^a-z0-9-]+", "-", text.lower()).strip("-")

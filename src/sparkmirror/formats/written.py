@@ -1,4 +1,4 @@
-"""Entries under the keys that mm2.properties has for them, named as they stand in the file they come from."""
+"""Entries under mm2.properties keys, named as in the user's file."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from sparkmirror.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Written(Entry):
-    """An entry read as `key`; who wrote it knows it as `written`."""
+    """Entry read as `key`, which the user knows as `written`."""
 
     written: str = ""
 
     def error(self, reason: str) -> ConfigError:
-        """An error that names what was written."""
-        return ConfigError(reason, where=self.spot, key=self.written)
+        """Return an error that names the key as written."""
+        return ConfigError(reason, origin=self.spot, key=self.written)
 
     def note(self, text: str) -> str:
-        """A warning that names what was written."""
+        """Return a warning that names the key as written."""
         return f"{self.where}: {self.written}: {text}"
 
 
 def as_written(entry: Entry) -> str:
-    """The entry's name in its own file: a connector's key, or a resource's field."""
+    """Return an entry's name in its own file: a connector's key or a resource's field."""
     return entry.written if isinstance(entry, Written) else entry.key

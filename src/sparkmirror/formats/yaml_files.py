@@ -1,4 +1,7 @@
-"""YAML with the line of everything in it; scalars as the operator hands them to Kafka, as text."""
+"""YAML with the line of each value in it.
+
+`as_text` makes scalars text, as the operator hands them to Kafka.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +18,22 @@ from sparkmirror.errors import ConfigError
 Path_ = tuple[str | int, ...]
 """Keys and indexes from a document's root."""
 Fill = Callable[[str], str]
-"""What is done with each text of a file before it is read: `formats.fill`."""
+"""Function for each text of a file, before the text is read: `formats.fill`."""
 
 DEEPEST = 50
-"""What is nested deeper is refused; an alias within what its anchor names has no end."""
+"""Deepest nesting that is allowed; an alias within its own anchor has no end."""
 MOST_VALUES = 100_000
-"""In a file, each alias counted as what it stands for: a few lines of aliases may stand for billions."""
+"""Most values in a file.
+
+Each alias counts as the values that it stands for: a few lines of aliases may stand for billions.
+"""
 _LONGEST_NUMBER = 20
-"""In digits: 64 bits."""
+"""Most characters of a number: 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file."""
+    """Document of a file."""
 
     path: str
     tree: dict[str, Any]
@@ -35,18 +41,21 @@ class Document:
     lines: dict[Path_, int] = field(default_factory=dict)
 
     def line(self, *steps: str | int) -> int:
-        """The line of what is there, or of what it would be in."""
+        """Return the line of a value, or of the value around it."""
         while steps and steps not in self.lines:
             steps = steps[:-1]
         return self.lines.get(steps, 1)
 
     def error(self, steps: Path_, reason: str, field: str | None = None) -> ConfigError:
-        """For the caller to raise; `field` is what to name if it isn't what is there."""
-        return ConfigError(reason, where=f"{self.path}, line {self.line(*steps)}", key=field or shown(steps) or None)
+        """Return an error for the caller to raise.
+
+        `field` is the name of the place, if `steps` would not be right.
+        """
+        return ConfigError(reason, origin=f"{self.path}, line {self.line(*steps)}", key=field or shown(steps) or None)
 
 
 def shown(steps: Iterable[str | int]) -> str:
-    """As users write it: `spec.mirrors[0].source`."""
+    """Return steps as users write them: `spec.mirrors[0].source`."""
     text = ""
     for step in steps:
         text += f"[{step}]" if isinstance(step, int) else f".{step}"
@@ -54,38 +63,44 @@ def shown(steps: Iterable[str | int]) -> str:
 
 
 def read_text(path: str) -> str:
-    """A file's text. Raises `ConfigError`."""
+    """Return a file's text; raise `ConfigError`."""
     try:
         return Path(path).read_text("utf-8-sig")
     except FileNotFoundError:
-        raise ConfigError("there is no such file", where=path) from None
+        raise ConfigError("there is no such file", origin=path) from None
     except IsADirectoryError:
-        raise ConfigError("is a directory", where=path) from None
+        raise ConfigError("is a directory", origin=path) from None
     except OSError as error:
-        raise ConfigError(f"can't be read: {error.strerror}", where=path) from None
+        raise ConfigError(f"can't be read: {error.strerror}", origin=path) from None
     except UnicodeDecodeError:
-        raise ConfigError("is no text in UTF-8", where=path) from None
+        raise ConfigError("is no text in UTF-8", origin=path) from None
 
 
 def documents_of(path: str, text: str, fill: Fill | None = None) -> list[Document]:
-    """All documents in a file's text that are mappings; of a `List` its items. Raises `ConfigError`."""
+    """Return all documents of a file that are mappings; raise `ConfigError`.
+
+    The items of a `List` are returned in its place.
+    """
     if text.lstrip().startswith("{"):
-        text = text.replace("\t", " ")  # JSON may be indented so, and has no tabs within its strings
+        text = text.replace("\t", " ")  # JSON may be indented by tabs, and has none within its strings
     try:
         nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
         return [item for document in _documents(path, nodes, fill) for item in _items(document)]
     except RecursionError:
-        raise ConfigError("is nested too deeply to be read", where=path) from None
+        raise ConfigError("is nested too deeply to be read", origin=path) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        where = f"{path}, line {mark.line + 1}" if mark else path
-        raise ConfigError(f"is no YAML: {error.problem or 'it can not be read'}", where=where) from None
+        location = f"{path}, line {mark.line + 1}" if mark else path
+        raise ConfigError(f"is no YAML: {error.problem or 'it can not be read'}", origin=location) from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"is no YAML: {' '.join(str(error).split())}", where=path) from None
+        raise ConfigError(f"is no YAML: {' '.join(str(error).split())}", origin=path) from None
 
 
 def _items(document: Document) -> Iterator[Document]:
-    """What kubectl prints as one `List`, `kubectl get -o yaml`; any other document as it is."""
+    """Yield the items of a `List`, which `kubectl get -o yaml` prints.
+
+    Any other document is yielded as it is.
+    """
     kind, items = document.tree.get("kind"), document.tree.get("items")
     if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
         yield document
@@ -107,7 +122,7 @@ def _documents(path: str, nodes: list[Any], fill: Fill | None) -> Iterator[Docum
         lines: dict[Path_, int] = {}
         tree = _value(path, node, (), lines, fill)
         if not isinstance(tree, dict):
-            raise ConfigError("is not a mapping", where=f"{path}, line {node.start_mark.line + 1}")
+            raise ConfigError("is not a mapping", origin=f"{path}, line {node.start_mark.line + 1}")
         yield Document(path, tree, lines)
 
 
@@ -115,28 +130,28 @@ def _value(path: str, node: yaml.Node, steps: Path_, lines: dict[Path_, int], fi
     lines.setdefault(steps, node.start_mark.line + 1)
     if len(lines) > MOST_VALUES:
         raise ConfigError(
-            f"stands for more than {MOST_VALUES:,} values: is there an alias for aliases of aliases?", where=path
+            f"stands for more than {MOST_VALUES:,} values: is there an alias for aliases of aliases?", origin=path
         )
     if len(steps) > DEEPEST:
         raise ConfigError(
             f"is nested more than {DEEPEST} deep: is there an alias within what its anchor names?",
-            where=f"{path}, line {node.start_mark.line + 1}",
+            origin=f"{path}, line {node.start_mark.line + 1}",
             key=shown(steps[:3]),
         )
     if isinstance(node, yaml.MappingNode):
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = fill(str(key_node.value)) if fill else str(key_node.value)
             line = key_node.start_mark.line + 1
-            if key in found:
-                raise ConfigError("is there twice", where=f"{path}, line {line}", key=key)
+            if key in mapping:
+                raise ConfigError("is there twice", origin=f"{path}, line {line}", key=key)
             lines[*steps, key] = line
-            found[key] = _value(path, value_node, (*steps, key), lines, fill)
-        return found
+            mapping[key] = _value(path, value_node, (*steps, key), lines, fill)
+        return mapping
     if isinstance(node, yaml.SequenceNode):
         return [_value(path, item, (*steps, index), lines, fill) for index, item in enumerate(node.value)]
     if fill is not None and isinstance(node, yaml.ScalarNode) and (filled := fill(node.value)) != node.value:
-        # What stands without quotes may become a number, as if it had been written there.
+        # Text without quotes may become a number, as if the user had written the value there.
         plain = (node.style is None, False)
         return _scalar(yaml.SafeLoader("").resolve(yaml.ScalarNode, filled, plain), filled)  # type: ignore[no-untyped-call]
     return _scalar(node.tag, str(node.value))
@@ -154,13 +169,13 @@ def _scalar(tag: str, text: str) -> Any:
 
 
 def is_setting(value: Any) -> bool:
-    """Whether it may stand in a map of settings: a scalar, or a list of these."""
+    """True if a value may stand in a map of settings: a scalar, or a list of scalars."""
     items = value if isinstance(value, list) else [value]
     return not any(isinstance(item, (list, dict)) for item in items)
 
 
 def as_text(value: Any) -> str:
-    """A value in a map of settings, as Java's `String.valueOf` shows it."""
+    """Return a value of a map of settings as Java's `String.valueOf` shows it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Spark DataFrames for people: what differs, which offsets are the same record's, what was copied in each minute."""
+"""Spark DataFrames for people: differences, offset maps, records per minute."""
 
 from sparkmirror.frames.offsets import OFFSET_RUNS, offset_runs
 from sparkmirror.frames.receipts import RECEIPTS, receipts

@@ -1,7 +1,7 @@
-"""Which elements of two sequences belong together, in order: a longest common subsequence.
+"""Alignment of two sequences: a longest common subsequence.
 
-Hunt and Szymanski's way, which is quick where most elements occur once: it looks for the longest rising path
-through all pairs of equal elements.
+The algorithm of Hunt and Szymanski is quick if most elements occur once: it looks for the longest rising path through
+all pairs of equal elements.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
 _PAIRS_EACH = 4
-"""Where elements repeat so often that there are more pairs than this for each, only the nth is paired with the nth, or
-with one that is about as far on."""
+"""Most pairs per element for which all pairs are tried.
+
+If elements repeat so often that there are more pairs, the nth occurrence of an element is only paired with the nth
+occurrence at the target, or with occurrences at about the same index.
+"""
 
 
 def align(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Index pairs of equal elements, rising on both sides; the most that there can be.
+    """Return index pairs of equal elements, rising on both sides; as many as possible.
 
-    Where elements repeat very often it may be fewer.
+    If elements repeat very often, the result may have fewer pairs.
     """
     start, shorter = 0, min(len(ours), len(theirs))
     while start < shorter and ours[start] == theirs[start]:
@@ -26,18 +29,18 @@ def align(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> list[tuple[in
     tail = 0
     while tail < shorter - start and ours[-1 - tail] == theirs[-1 - tail]:
         tail += 1
-    found = [(index, index) for index in range(start)]
+    pairs = [(index, index) for index in range(start)]
     middle = _longest_path(ours[start : len(ours) - tail], theirs[start : len(theirs) - tail])
-    found += [(start + our, start + their) for our, their in middle]
-    found += [(len(ours) - left, len(theirs) - left) for left in range(tail, 0, -1)]
-    return found
+    pairs += [(start + our, start + their) for our, their in middle]
+    pairs += [(len(ours) - left, len(theirs) - left) for left in range(tail, 0, -1)]
+    return pairs
 
 
 def _longest_path(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> list[tuple[int, int]]:
     ends: list[int] = []
-    """The lowest index of theirs at which a path of each length ends."""
+    """Lowest target index at which a path of each length ends."""
     paths: list[tuple[int, int, int]] = []
-    """(our index, their index, which path it prolongs)."""
+    """Source index, target index, and index of the prolonged path."""
     last: list[int] = []
     for our, candidates in _candidates(ours, theirs):
         for their in candidates:
@@ -49,16 +52,16 @@ def _longest_path(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> list[
             else:
                 ends[length] = their
                 last[length] = len(paths) - 1
-    found: list[tuple[int, int]] = []
+    path: list[tuple[int, int]] = []
     at = last[-1] if last else -1
     while at >= 0:
         our, their, at = paths[at]
-        found.append((our, their))
-    return found[::-1]
+        path.append((our, their))
+    return path[::-1]
 
 
 def _candidates(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> Iterator[tuple[int, list[int]]]:
-    """For each of ours the indexes of theirs that it may be paired with, highest first."""
+    """Yield each source index with the target indexes to try, highest first."""
     places: dict[Hashable, list[int]] = defaultdict(list)
     for index, element in enumerate(theirs):
         places[element].append(index)

@@ -1,12 +1,13 @@
-"""Two streams of record batches compared: whole batches where both sides have the same ones, else record by record.
+"""Comparison of two streams of record batches.
 
-Pure. Where the streams part, a window of records is aligned (`alignment`) and widened until they are together again.
-What stays without an equal is reported with the place where it was; what it means is decided later (`judge`).
+Whole batches are compared where both sides have the same batches, else single records. Pure. Where the streams differ,
+a window of records is aligned (`alignment`) and widened until the streams are together again. A record without an equal
+is reported with its place; `judge` decides later about the meaning.
 
-Of several equal records any may be the one without an equal; the lowest place is told (`equal_records`).
+Of several equal records any may be the one without an equal; the lowest place is reported (`equal_records`).
 
-Where retention took offsets of one side before they were read, as many of the other side's records are counted as
-expired, the first of those that have no equal there.
+If retention took offsets of one side before they were read, the same number of records of the opposite side counts as
+expired, starting with the first records without an equal there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sparkmirror.frames.alignment import align
-from sparkmirror.frames.equal_records import MOST_BEHIND, Lowest, Past, Step
+from sparkmirror.frames.equal_records import MOST_BEHIND, Lowest, MatchStep, Past
 from sparkmirror.frames.report import SOURCE, TARGET, Side, Unmatched
 from sparkmirror.wire.batches import CODEC_MASK, HEADER_SIZE, MAGIC, TIMESTAMP_TYPE_BIT, BatchHeader
 from sparkmirror.wire.pieces import readable_pieces
@@ -33,15 +34,15 @@ WIDER = 4
 MOST_UNMATCHED = 200_000
 
 
-class Batch(NamedTuple):
-    """One data batch as a log has it; `view` is all its bytes."""
+class ComparedBatch(NamedTuple):
+    """A data batch as in a log; `view` has all bytes of the batch."""
 
     header: BatchHeader
     view: memoryview
 
 
-class Bounds(NamedTuple):
-    """Offsets [first, end) of one side; records of its batches outside are left out."""
+class OffsetBounds(NamedTuple):
+    """Offsets [first, end) of one side; records of batches outside are left out."""
 
     first: int
     end: int
@@ -49,7 +50,7 @@ class Bounds(NamedTuple):
 
 @dataclass(slots=True)
 class Comparison:
-    """What was found so far."""
+    """Result of a comparison so far."""
 
     records: int = 0
     bytes: int = 0
@@ -60,31 +61,34 @@ class Comparison:
     """Records whose equals retention took before they were read."""
 
 
-class _Stream:
-    """One side: batches in, records out; some records may have been decoded ahead.
+class _RecordStream:
+    """Records of one side, from batches; some records may be decoded ahead.
 
-    `expired` are offsets that are gone; those before a batch are in it when the batch comes.
+    `expired` are offsets that are gone; `expired` has the offsets before a batch when the batch comes.
     """
 
-    def __init__(self, batches: Iterable[Batch], bounds: Bounds, expired: Sequence[Bounds]) -> None:
-        self._batches: Iterator[Batch] = iter(batches)
+    def __init__(self, batches: Iterable[ComparedBatch], bounds: OffsetBounds, expired: Sequence[OffsetBounds]) -> None:
+        self._batches: Iterator[ComparedBatch] = iter(batches)
         self._next = next(self._batches, None)
         self._pieces: Iterator[Records] | None = None
-        """What is left of the next batch, once some of it is decoded."""
+        """Undecoded rest of the next batch, once decoding has begun."""
         self._decoded = 0
-        """Records of it."""
+        """Number of decoded records of the next batch."""
         self._expired = expired
         self._last = bounds.first - 1
-        """Offset of the last record that has an equal."""
+        """Offset of the last record with an equal."""
         self._excused = 0
-        """Records of the other side since then that count as expired."""
+        """Records of the opposite side that count as expired since the last equal record."""
         self.bounds = bounds
         self.records = Records()
         self.at = 0
         self.bytes = 0
 
     def offset_at(self, index: int) -> int:
-        """Of the record `index` places on, or what it is at least if it isn't decoded; the end if there is none."""
+        """Return the offset of the record `index` places on.
+
+        If the record is not decoded, return a lower bound; if there is no record, return the end.
+        """
         place = self.at + index
         if place < len(self.records):
             return self.records.offsets[place]
@@ -94,7 +98,10 @@ class _Stream:
         return min(max(self._next.header.base_offset, known, self.bounds.first), self.bounds.end)
 
     def room_before(self, index: int) -> int:
-        """How many offsets, at most, no record has between the last equal one and the one `index` places on."""
+        """Return an upper bound of the unused offsets since the last equal record.
+
+        The unused offsets end before the record `index` places on.
+        """
         place = self.at + index
         if place < len(self.records):
             end = self.records.offsets[place]
@@ -107,21 +114,24 @@ class _Stream:
         return end - self._last - 1 - between
 
     def meet(self, offset: int) -> None:
-        """The record at this offset has an equal."""
+        """Note that the record at this offset has an equal."""
         self._last, self._excused = offset, 0
 
     def lost_before(self, offset: int) -> int:
-        """How many offsets retention took between the last equal record and this one; less those excused with them."""
+        """Return the number of offsets that retention took since the last equal record.
+
+        The count ends before `offset`, and leaves out offsets that have excused records already.
+        """
         first = self._last + 1
         lost = sum(max(min(span.end, offset) - max(span.first, first), 0) for span in self._expired)
         return max(lost - self._excused, 0)
 
     def excuse(self, records: int) -> None:
-        """Count so many records of the other side as lost here."""
+        """Count records of the opposite side as lost here."""
         self._excused += records
 
-    def whole(self) -> Batch | None:
-        """The next batch, if it is next as a whole."""
+    def whole(self) -> ComparedBatch | None:
+        """Return the next batch, if no record of the batch is decoded or out of bounds."""
         batch = self._next
         if batch is None or self._pieces or self.at < len(self.records) or batch.header.magic != MAGIC:
             return None
@@ -135,7 +145,7 @@ class _Stream:
             self._next = next(self._batches, None)
 
     def decoded(self) -> int:
-        """How many records lie ready; none: the stream is at its end."""
+        """Return the number of decoded records; 0 at the end of the stream."""
         while self.at == len(self.records) and self._next is not None:
             self.records = Records()
             self.at = 0
@@ -143,7 +153,10 @@ class _Stream:
         return len(self.records) - self.at
 
     def window(self, records: int) -> bool:
-        """Decode ahead until so many lie ready; False if there are no more, or they are too large to be held."""
+        """Decode ahead until `records` are ready; return False if fewer are available.
+
+        Fewer are available if no more records exist, or if the records are too large to be held.
+        """
         _cut_out(self.records, 0, self.at)
         self.at = 0
         records_bytes = sum(map(len, self.records.bodies))
@@ -155,11 +168,11 @@ class _Stream:
 
     @property
     def ended(self) -> bool:
-        """Whether no batch follows those that are decoded."""
+        """True if no batch follows the decoded batches."""
         return self._next is None
 
     def _decode(self) -> None:
-        """A piece of the next batch: mostly all of it."""
+        """Decode a piece of the next batch, mostly the whole batch."""
         if self._next is None:
             return
         if self._pieces is None:
@@ -185,26 +198,27 @@ class _Stream:
 
 
 class Comparer:
-    """Compares one range. `timestamps`: whether they must be equal, too; `cleaned`: whether a side is compacted.
+    """Comparison of one range.
 
-    `source_expired` and `target_expired`: offsets that retention took; they may grow with the batches.
+    With `timestamps`, timestamps must be equal, too. `cleaned` is True if a side is compacted. `source_expired` and
+    `target_expired` are offsets that retention took; both may grow with the batches.
     """
 
     def __init__(
         self,
-        source: Iterable[Batch],
-        target: Iterable[Batch],
-        source_bounds: Bounds,
-        target_bounds: Bounds,
+        source: Iterable[ComparedBatch],
+        target: Iterable[ComparedBatch],
+        source_bounds: OffsetBounds,
+        target_bounds: OffsetBounds,
         *,
-        source_expired: Sequence[Bounds] = (),
-        target_expired: Sequence[Bounds] = (),
+        source_expired: Sequence[OffsetBounds] = (),
+        target_expired: Sequence[OffsetBounds] = (),
         timestamps: bool = True,
         cleaned: bool = True,
         most_unmatched: int = MOST_UNMATCHED,
     ) -> None:
-        self._source = _Stream(source, source_bounds, source_expired)
-        self._target = _Stream(target, target_bounds, target_expired)
+        self._source = _RecordStream(source, source_bounds, source_expired)
+        self._target = _RecordStream(target, target_bounds, target_expired)
         self._past = Past()
         self._timestamps = timestamps
         self._cleaned = cleaned
@@ -214,12 +228,12 @@ class Comparer:
 
     def compare(self) -> Comparison:
         """Compare to the end. Raises `ValueError` for a damaged batch."""
-        source, target, found = self._source, self._target, self._found
+        source, target, outcome = self._source, self._target, self._found
         while True:
             ours, theirs = source.whole(), target.whole()
             if ours is not None and theirs is not None and self._same(ours, theirs):
-                found.records += ours.header.records
-                found.whole_batches += 1
+                outcome.records += ours.header.records
+                outcome.whole_batches += 1
                 self._pass_batches(ours, theirs)
                 source.skip()
                 target.skip()
@@ -234,27 +248,28 @@ class Comparer:
                 self._realign()
         while source.decoded() or target.decoded():
             self._realign()
-        found.bytes = source.bytes
-        return found
+        outcome.bytes = source.bytes
+        return outcome
 
-    def _same(self, ours: Batch, theirs: Batch) -> bool:
-        """Whether two batches hold the same records, by their bytes alone."""
-        one, other = ours.header, theirs.header
+    def _same(self, ours: ComparedBatch, theirs: ComparedBatch) -> bool:
+        """Tell whether two batches hold the same records, by their bytes alone."""
+        our_header, their_header = ours.header, theirs.header
         if (
-            one.records != other.records
-            or one.length != other.length
-            or (one.attributes ^ other.attributes) & CODEC_MASK
+            our_header.records != their_header.records
+            or our_header.length != their_header.length
+            or (our_header.attributes ^ their_header.attributes) & CODEC_MASK
         ):
             return False
         if self._timestamps and (
-            one.base_timestamp != other.base_timestamp or (one.attributes | other.attributes) & TIMESTAMP_TYPE_BIT
+            our_header.base_timestamp != their_header.base_timestamp
+            or (our_header.attributes | their_header.attributes) & TIMESTAMP_TYPE_BIT
         ):
             return False
-        # A bytearray compares itself with a view by memcmp; two views would be compared item by item, 60 times slower.
+        # A bytearray compares itself with a view by memcmp; two views compare item by item, 60 times slower.
         return bytearray(ours.view[HEADER_SIZE:]) == theirs.view[HEADER_SIZE:]
 
     def _equal_records(self, count: int) -> int:
-        """How many of the next records are equal, one by one."""
+        """Return how many of the next records are equal, from the first on."""
         source, target = self._source, self._target
         ours, theirs = slice(source.at, source.at + count), slice(target.at, target.at + count)
         columns = [(source.records.bodies[ours], target.records.bodies[theirs])]
@@ -262,25 +277,32 @@ class Comparer:
             columns.append((source.records.timestamps[ours], target.records.timestamps[theirs]))  # type: ignore[arg-type]
         return min(
             count
-            if one == other
-            else next(index for index, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1])
-            for one, other in columns
+            if source_column == target_column
+            else next(
+                index for index, pair in enumerate(zip(source_column, target_column, strict=True)) if pair[0] != pair[1]
+            )
+            for source_column, target_column in columns
         )
 
-    def _pass_batches(self, ours: Batch, theirs: Batch) -> None:
-        # A cleaner may have taken the last records of a batch; its header still counts them.
+    def _pass_batches(self, ours: ComparedBatch, theirs: ComparedBatch) -> None:
+        # A cleaner may have taken the last records of a batch; the header still counts them.
         self._source.meet(ours.header.base_offset + ours.header.records - 1)
         self._target.meet(theirs.header.base_offset + theirs.header.records - 1)
         if self._cleaned:
             size = len(ours.view) + len(theirs.view)
             self._past.add(ours.header.records, size, partial(self._steps_of_batches, ours, theirs))
 
-    def _steps_of_batches(self, ours: Batch, theirs: Batch) -> Sequence[Step]:
-        """Of equal ones: they come in the same pieces, and of many the last will do."""
-        steps: Sequence[Step] = ()
-        for one, other in zip(readable_pieces(*ours), readable_pieces(*theirs), strict=True):
+    def _steps_of_batches(self, ours: ComparedBatch, theirs: ComparedBatch) -> Sequence[MatchStep]:
+        """Return the steps of equal batches, which come in the same pieces.
+
+        If a batch has many pieces, the last piece is enough.
+        """
+        steps: Sequence[MatchStep] = ()
+        for our_piece, their_piece in zip(readable_pieces(*ours), readable_pieces(*theirs), strict=True):
             self._past.whole &= not steps
-            steps = _steps_of_records(_contents(one, slice(None), self._timestamps), one.offsets, other.offsets)
+            steps = _steps_of_records(
+                _contents(our_piece, slice(None), self._timestamps), our_piece.offsets, their_piece.offsets
+            )
         return steps
 
     def _pass_records(self, count: int) -> None:
@@ -299,7 +321,7 @@ class Comparer:
             self._past.add(kept, size, partial(_steps_of_records, contents, ours, theirs), cut=kept < count)
 
     def _realign(self) -> None:
-        """Pass over what is not equal here."""
+        """Pass over the records that differ here."""
         source, target = self._source, self._target
         size = FIRST_WINDOW
         while True:
@@ -312,9 +334,9 @@ class Comparer:
             size *= WIDER
         complete = source.ended and target.ended and not any(full)
         end = len(ours), len(theirs)
-        if pairs and not complete:  # what follows the last pair may have its equal further on
+        if pairs and not complete:  # the equals of records after the last pair may come later
             end = pairs[-1][0] + 1, pairs[-1][1] + 1
-        elif not complete and ours and target.ended and not full[1]:  # all that is left there may follow these
+        elif not complete and ours and target.ended and not full[1]:  # all records left at the target may follow these
             end = len(ours), 0
         elif not complete and theirs and source.ended and not full[0]:
             end = 0, len(theirs)
@@ -326,7 +348,7 @@ class Comparer:
         source.at += end[0]
         target.at += end[1]
 
-    def _contents(self, stream: _Stream, count: int) -> Sequence[Hashable]:
+    def _contents(self, stream: _RecordStream, count: int) -> Sequence[Hashable]:
         part = slice(stream.at, stream.at + count)
         return _contents(stream.records, part, self._timestamps)
 
@@ -337,7 +359,7 @@ class Comparer:
         theirs: Sequence[Hashable],
         end: tuple[int, int],
     ) -> None:
-        """Note what lies between the pairs."""
+        """Note the records between the pairs."""
         source, target = self._source, self._target
         steps = self._steps(pairs, ours, theirs, end) if self._cleaned else []
         our_places = self._places(steps, 0, target.offset_at(end[1]))
@@ -365,21 +387,24 @@ class Comparer:
         ours: Sequence[Hashable],
         theirs: Sequence[Hashable],
         end: tuple[int, int],
-    ) -> list[Step]:
+    ) -> list[MatchStep]:
         our_offsets = self._source.records.offsets[self._source.at :]
         their_offsets = self._target.records.offsets[self._target.at :]
-        steps: list[Step] = []
+        steps: list[MatchStep] = []
         our, their = 0, 0
         for pair in [*pairs, end]:
-            steps += [Step(ours[index], (our_offsets[index], -1)) for index in range(our, pair[0])]
-            steps += [Step(theirs[index], (-1, their_offsets[index])) for index in range(their, pair[1])]
+            steps += [MatchStep(ours[index], (our_offsets[index], -1)) for index in range(our, pair[0])]
+            steps += [MatchStep(theirs[index], (-1, their_offsets[index])) for index in range(their, pair[1])]
             if pair != end:
-                steps.append(Step(ours[pair[0]], (our_offsets[pair[0]], their_offsets[pair[1]])))
+                steps.append(MatchStep(ours[pair[0]], (our_offsets[pair[0]], their_offsets[pair[1]])))
             our, their = pair[0] + 1, pair[1] + 1
         return steps
 
-    def _places(self, steps: Sequence[Step], here: int, after: int) -> dict[int, int]:
-        """For records of one side without an equal the lowest place on the other side, where that is a lower one."""
+    def _places(self, steps: Sequence[MatchStep], here: int, after: int) -> dict[int, int]:
+        """Return lower places on the opposite side for records without an equal.
+
+        The records are on the side `here`. Records whose present place is the lowest are left out.
+        """
         if not any(step.offsets[1 - here] < 0 for step in steps):
             return {}
         lowest = Lowest(here, after)
@@ -395,7 +420,13 @@ class Comparer:
         return lowest.places
 
     def _note(
-        self, side: Side, stream: _Stream, other: _Stream, indexes: range, across: int, places: dict[int, int]
+        self,
+        side: Side,
+        stream: _RecordStream,
+        other: _RecordStream,
+        indexes: range,
+        across: int,
+        places: dict[int, int],
     ) -> None:
         offset_across, room = other.offset_at(across), other.room_before(across) if indexes else 0
         expired = min(other.lost_before(offset_across), len(indexes))
@@ -421,8 +452,8 @@ def _contents(records: Records, part: slice, timestamps: bool) -> Sequence[Hasha
     return records.bodies[part]
 
 
-def _steps_of_records(contents: Iterable[Hashable], ours: Iterable[int], theirs: Iterable[int]) -> list[Step]:
-    return [Step(content, pair) for content, pair in zip(contents, zip(ours, theirs, strict=True), strict=True)]
+def _steps_of_records(contents: Iterable[Hashable], ours: Iterable[int], theirs: Iterable[int]) -> list[MatchStep]:
+    return [MatchStep(content, pair) for content, pair in zip(contents, zip(ours, theirs, strict=True), strict=True)]
 
 
 def _cut_out(records: Records, first: int, end: int) -> None:
@@ -431,13 +462,16 @@ def _cut_out(records: Records, first: int, end: int) -> None:
 
 
 def content_digest(body: bytes, timestamp: int | None) -> str:
-    """Of a record's key, value, headers and, if given, timestamp."""
+    """Return a digest of a record's key, value, headers and, if given, timestamp."""
     stamp = b"" if timestamp is None else (timestamp % (1 << 64)).to_bytes(8, "big")
     return hashlib.blake2b(stamp + body, digest_size=12).hexdigest()
 
 
 def key_digest(body: bytes) -> tuple[int, bool]:
-    """A record's key as 64 bits, and whether its value is null; no key, or a damaged one, is -1."""
+    """Return a record's key as 64 bits, and True if its value is null.
+
+    The key is -1 if missing or damaged.
+    """
     try:
         length, at = read(body, 0)
         size = unzigzag(length)

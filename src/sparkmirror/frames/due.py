@@ -1,4 +1,4 @@
-"""What was at the source when a verification began and is not at the target at its end: how many records, and why."""
+"""Records due since a verification's begin and absent at its end, with reasons."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.frames.claims import TOPIC_NOT_AUTHORIZED, UNKNOWN_TOPIC
-from sparkmirror.frames.compare import Bounds
+from sparkmirror.frames.compare import OffsetBounds
 from sparkmirror.frames.listed_offsets import ROLE
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan
-from sparkmirror.frames.report import Model
+from sparkmirror.frames.report import ReportModel
 from sparkmirror.frames.task import Answer
-from sparkmirror.pump.orders import Receipt
-from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.wire.batches import MAGIC
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -27,8 +27,11 @@ NOT_COPIED = "not copied yet"
 GONE = "the source topic was deleted meanwhile"
 
 
-class CountOrder(Model):
-    """Count the records of source offsets [first, end): markers and, at read_committed, aborted data are none."""
+class CountOrder(ReportModel):
+    """Order to count the records of source offsets [first, end).
+
+    Markers do not count, nor, at read_committed, aborted data.
+    """
 
     cluster: ClusterConfig
     log: LogPlan
@@ -39,9 +42,12 @@ class CountOrder(Model):
 
 
 def count_records(order_json: str) -> str:
-    """Count what a `CountOrder` says; behind `RANGE_BYTES` an offset counts as a record. Runs in a Spark task."""
+    """Count the records of a `CountOrder`, in a Spark task.
+
+    Behind `RANGE_BYTES` an offset counts as a record.
+    """
     order = CountOrder.model_validate_json(order_json)
-    bounds = Bounds(order.first, order.end)
+    bounds = OffsetBounds(order.first, order.end)
     topic_id = bytes.fromhex(order.log.topic_id)
     records = read = 0
     try:
@@ -60,13 +66,16 @@ def count_records(order_json: str) -> str:
                     break
     except ClusterUnreachable as error:
         return Answer(failed=str(error)).model_dump_json()
-    except (ValueError, LogChanged):  # whatever is there now, it was not copied
+    except (ValueError, LogChanged):  # whatever the log holds now, the offsets were not copied
         records = order.end - order.first
     return Answer(records=records).model_dump_json()
 
 
 def parked(flow: FlowConfig) -> Mapping[TopicPartition, str]:
-    """Source partitions that the mirror has said last that it can't copy now, and why. Raises `ClusterUnreachable`."""
+    """Return source partitions that the mirror last reported as parked.
+
+    Each partition comes with the reason. Raises `ClusterUnreachable`.
+    """
     newest: dict[TopicPartition, Receipt] = {}
     with closing(ClusterClient(flow.target, ROLE)) as client:
         try:
@@ -78,5 +87,5 @@ def parked(flow: FlowConfig) -> Mapping[TopicPartition, str]:
         except ConnectionError as error:
             raise ClusterUnreachable(f"flow {flow.name}: {error}") from error
     for report in read_reports(entries):
-        newest |= {(one.source_topic, one.partition): one for one in report.receipts}
-    return {where: one.reason for where, one in newest.items() if one.state == "parked"}
+        newest |= {(receipt.source_topic, receipt.partition): receipt for receipt in report.receipts}
+    return {partition: receipt.reason for partition, receipt in newest.items() if receipt.state == "parked"}

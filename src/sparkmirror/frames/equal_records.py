@@ -1,7 +1,8 @@
-"""Of several equal records on one side, which may be the one that the other side's cleaner took.
+"""Choice among equal records of one side: the record that a cleaner took.
 
-Pure. A cleaner leaves the last of a key, so the place that is told is the lowest (`Lowest`): where the other side's
-offsets have room for a record that is gone. For that a little of what was equal before is remembered (`Past`).
+The cleaner is that of the opposite side. Pure. A cleaner leaves the last record of a key, so the reported place is the
+lowest (`Lowest`): where the opposite side's offsets have room for a missing record. `Past` remembers some of the equal
+records before for the purpose.
 """
 
 from __future__ import annotations
@@ -11,30 +12,33 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 MOST_BEHIND = 1024
-"""Records before a window that are kept, about; of large ones fewer."""
+"""Number of records remembered before a window, about; fewer of large records."""
 _LARGE_BITS = 12
-"""So many bytes count as a record, as a power of 2."""
+"""Bytes that count as one record, as a power of 2."""
 
 
-class Step(NamedTuple):
-    """A record of each side, equal; or of one side only."""
+class MatchStep(NamedTuple):
+    """An equal record of each side, or a record of one side only."""
 
     content: Hashable
     offsets: tuple[int, int]
-    """Source's, target's; -1: it has none."""
+    """Offsets at the source and at the target; -1 if that side has no record."""
 
 
 class Past:
-    """The last steps before a window. Equal batches are decompressed only if they are asked for."""
+    """Last steps before a window; equal batches are decompressed only on demand."""
 
     def __init__(self) -> None:
-        self._parts: deque[tuple[int, Callable[[], Sequence[Step]]]] = deque()
+        self._parts: deque[tuple[int, Callable[[], Sequence[MatchStep]]]] = deque()
         self._size = 0
         self.whole = True
-        """Whether it reaches back to the range's first record."""
+        """True if the steps reach back to the range's first record."""
 
-    def add(self, records: int, size: int, steps: Callable[[], Sequence[Step]], *, cut: bool = False) -> None:
-        """Add what was passed over: so many records of so many bytes; `cut`: but for the first of them."""
+    def add(self, records: int, size: int, steps: Callable[[], Sequence[MatchStep]], *, cut: bool = False) -> None:
+        """Add steps of `records` records with `size` bytes that were passed over.
+
+        With `cut`, the first of the records are left out of the steps.
+        """
         size = max(records, size >> _LARGE_BITS, 1)
         self._parts.append((size, steps))
         self._size += size
@@ -43,38 +47,42 @@ class Past:
             self._size -= self._parts.popleft()[0]
             self.whole = False
 
-    def backwards(self) -> Iterator[Step]:
-        """The last one first."""
+    def backwards(self) -> Iterator[MatchStep]:
+        """Yield the steps, the last step first."""
         for _, steps in reversed(self._parts):
             yield from reversed(steps())
 
 
 class Lowest:
-    """For records of one side that have no equal: the lowest place on the other side at which each could have been.
+    """Lowest places on the opposite side of records without an equal.
 
-    From the end backwards each record of the other side that has an equal is given the last one that it can be, as
-    if it were the copy of that: what is then without one is as early as can be. As many records as the other side
-    lacks offsets at a place can have been there.
+    The place of a record is the lowest offset where the record could have been. From the end backwards, each record of
+    the opposite side with an equal gets the last possible record here as its original: so the records left over are as
+    early as possible. A place can have held as many records as the opposite side lacks offsets there.
     """
 
     def __init__(self, here: int, after: int) -> None:
         self.places: dict[int, int] = {}
-        """Offset here -> there: that of the first record behind it that has an equal, where it is not the next one."""
+        """Record's offset to its place, if lower than the next record with an equal.
+
+        The place is an offset on the opposite side: that of a record with an equal, before which the missing record can
+        have been.
+        """
         self._here, self._there = here, 1 - here
         self._next = after
         self._others = 0
-        """Records there since then that have no equal."""
+        """Records of the opposite side without an equal since the last place."""
         self._open: deque[tuple[Hashable, int]] = deque()
-        """Records here that were given to none yet."""
+        """Records here that are original of no record there yet."""
         self._without: dict[Hashable, deque[tuple[int, int]]] = defaultdict(deque)
-        """Content -> offset and place of those that have no equal."""
+        """Content to offset and place of the records without an equal."""
 
     def settled(self) -> bool:
-        """Whether what is further back makes no difference."""
+        """True if earlier steps make no difference."""
         return not self._open
 
-    def add(self, step: Step) -> None:
-        """Take the next one, backwards."""
+    def add(self, step: MatchStep) -> None:
+        """Take the next step, backwards."""
         here, there = step.offsets[self._here], step.offsets[self._there]
         if here < 0:
             self._others += 1
@@ -90,7 +98,10 @@ class Lowest:
         self._next, self._others = there, 0
 
     def end(self, before: int | None) -> None:
-        """Nothing precedes but, at offset `before`, what is not looked at; None: that is not known."""
+        """End the search: offset `before` is the last one not looked at.
+
+        `None` means that the offset is unknown.
+        """
         passed = [content for content, _ in self._open]
         self._place(passed, self._next if before is None else before)
 

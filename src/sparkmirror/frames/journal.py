@@ -1,4 +1,7 @@
-"""A verification's journal: JSON lines of the plan, then of each finished range, so that it can be resumed."""
+"""Journal of a verification, which makes it resumable.
+
+The journal has JSON lines of the plan, and then of each finished range.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ _BEGINS = '{"scope": '
 
 
 class Journal:
-    """One file. `scope` is what was asked for: a journal of something else is refused."""
+    """A journal file; a journal of a different `scope` (set of options) is refused."""
 
     def __init__(self, path: Path, scope: str) -> None:
         self._path = path
@@ -23,7 +26,7 @@ class Journal:
         self._file: IO[str] | None = None
 
     def load(self) -> tuple[list[PartitionPlan], list[RangeReport]] | None:
-        """The plan and what is done of it; None if there is no whole plan yet."""
+        """Return the plan and the finished ranges; `None` without a complete plan."""
         try:
             lines = self._path.read_text().splitlines()
         except FileNotFoundError:
@@ -31,7 +34,7 @@ class Journal:
         except UnicodeDecodeError as error:
             raise self._not_one(1) from error
         except OSError as error:
-            raise ConfigError(error.strerror or str(error), where=str(self._path)) from error
+            raise ConfigError(error.strerror or str(error), origin=str(self._path)) from error
         first = lines[0] if lines else ""
         if not (first.startswith(_BEGINS) or (len(lines) == 1 and _BEGINS.startswith(first)) or not any(lines)):
             raise self._not_one(1)
@@ -67,10 +70,10 @@ class Journal:
         self._file.flush()
 
     def append(self, reports: Iterable[RangeReport]) -> None:
-        """Note finished ranges."""
+        """Append finished ranges."""
         if self._file is None:
             self._file = self._opened("a")
-            self._file.write("\n\n")  # an empty line follows one that may have been cut off
+            self._file.write("\n\n")  # an empty line follows a line that may be cut off
         for report in reports:
             self._write("done", report.model_dump())
         self._file.flush()
@@ -84,7 +87,7 @@ class Journal:
         try:
             return self._path.open(mode)
         except OSError as error:
-            raise ConfigError(error.strerror or str(error), where=str(self._path)) from error
+            raise ConfigError(error.strerror or str(error), origin=str(self._path)) from error
 
     def _write(self, kind: str, value: Any) -> None:
         if self._file is not None:
@@ -92,10 +95,10 @@ class Journal:
             self._file.write("\n")
 
     def _not_one(self, line: int) -> ConfigError:
-        return ConfigError(f"line {line} is not of a verification's journal; name another file", where=str(self._path))
+        return ConfigError(f"line {line} is not of a verification's journal; name another file", origin=str(self._path))
 
     def _check(self, scope: object) -> None:
         if scope != self._scope:
             raise ConfigError(
-                "it is the journal of a verification of something else; name another file", where=str(self._path)
+                "it is the journal of a verification of something else; name another file", origin=str(self._path)
             )

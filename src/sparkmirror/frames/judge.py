@@ -1,17 +1,19 @@
-"""What the unmatched records of a partition mean: missing, duplicate, reordered, changed, extra, or compacted away.
+"""Verdicts on a partition's unmatched records.
 
-Pure. A record is never excused by guesswork:
+A record is missing, duplicate, reordered, changed, extra, or compacted away. Pure. A record is never excused by
+guesswork:
 
-- the same content unmatched on both sides is one record, `reordered`;
-- one at the target whose content the source has elsewhere is a `duplicate`; but what a compacted source has further on
-  may have been written twice there, and the first one cleaned away;
-- two of one key in the same gap are one record, `changed`;
-- where the other side's topic is compacted, a record counts as compacted away if that side has a later record of
-  its key: one at or behind the lowest place that it can have had there (`compare`), and no more of them than that
-  side's offsets have holes there. A tombstone that is older than
-  the other side's delete.retention.ms may be gone too, and with it, on that side, all that it deleted:
-  then nothing older of its key is left there either;
-- what is left in the same gap is paired as `changed`; the rest is `missing` or `extra`.
+- The same content unmatched on both sides is one record, `reordered`.
+- A target record whose content the source has elsewhere is a `duplicate`. But a compacted source may have had the
+  content twice, and a cleaner may have taken the first record: so content that the source has further on does not
+  count.
+- Two records of one key in the same gap are one record, `changed`.
+- If the opposite side's topic is compacted, a record counts as compacted away if that side has a later record of the
+  key: a record at or after the lowest place that the missing record can have had there (`compare`). At most as many
+  records count as that side's offsets have holes there. A tombstone older than the opposite side's delete.retention.ms
+  may be gone too, and with it, on that side, all records that it deleted: then no older record of the key is left there
+  either.
+- The records left in the same gap are paired as `changed`; the rest is `missing` or `extra`.
 """
 
 from __future__ import annotations
@@ -26,26 +28,26 @@ from sparkmirror.frames.report import SOURCE, TARGET, Kind, Side, Unmatched
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """How one side's topic is compacted."""
+    """Compaction of one side's topic."""
 
     compacted: bool
     tombstones_before_ms: int
-    """Older tombstones may be gone."""
+    """Time before which tombstones may be gone."""
 
 
 @dataclass(slots=True)
-class Seen:
-    """What one side's log holds of the keys and contents that were looked for."""
+class KeysSeen:
+    """Keys and contents of a search that one side's log holds."""
 
     newest: dict[int, int] = field(default_factory=dict)
-    """Key digest -> offset of its last record."""
+    """Key digest to the offset of the last record."""
     tombstones: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Key digest -> offset and timestamp of its last tombstone."""
+    """Key digest to offset and timestamp of the last tombstone."""
     contents: dict[str, int] = field(default_factory=dict)
-    """Content digest -> offset of its first record."""
+    """Content digest to the offset of the first record."""
 
-    def add(self, other: Seen) -> None:
-        """Take in what another part of the log holds."""
+    def add(self, other: KeysSeen) -> None:
+        """Add the findings in a further part of the log."""
         for key, offset in other.newest.items():
             self.newest[key] = max(offset, self.newest.get(key, offset))
         for key, tombstone in other.tombstones.items():
@@ -55,7 +57,7 @@ class Seen:
 
 
 class Placed(NamedTuple):
-    """An unmatched record and the range that it is in."""
+    """An unmatched record with the number of its range."""
 
     range: int
     record: Unmatched
@@ -72,7 +74,7 @@ class Judged(NamedTuple):
 
 @dataclass(slots=True)
 class Judgement:
-    """A partition's unmatched records, judged."""
+    """Judgement on a partition's unmatched records."""
 
     differences: list[Judged]
     compacted: int
@@ -81,85 +83,93 @@ class Judgement:
 def judge(
     unmatched: Sequence[Placed],
     cleaning: Mapping[Side, Cleaning],
-    seen: Mapping[Side, Seen],
+    seen: Mapping[Side, KeysSeen],
     *,
     timestamps: bool = True,
 ) -> Judgement:
-    """Judge all of one partition. `seen` must have been looked for with their keys and contents."""
-    found: list[Judged] = []
-    left = _paired(unmatched, _content, found, lambda ours, theirs: Judged("reordered", ours.offset, theirs.offset))
-    left = list(_without_duplicates(left, seen[SOURCE], cleaning[SOURCE], found))
+    """Judge all unmatched records of one partition.
+
+    `seen` must have the findings on their keys and contents.
+    """
+    differences: list[Judged] = []
+    left = _paired(
+        unmatched, _content, differences, lambda ours, theirs: Judged("reordered", ours.offset, theirs.offset)
+    )
+    left = list(_without_duplicates(left, seen[SOURCE], cleaning[SOURCE], differences))
 
     def changed(ours: Unmatched, theirs: Unmatched) -> Judged:
         return Judged("changed", ours.offset, theirs.offset, _what(ours, theirs, timestamps))
 
-    left = _paired(left, _gap_and_key, found, changed)
+    left = _paired(left, _gap_and_key, differences, changed)
     kept: list[Placed] = []
     taken: Counter[object] = Counter()
-    for one in left:
-        where = one.range, one.record.gap, one.record.side
-        fits = one.record.room < 0 or taken[where] < one.record.room
-        if fits and _is_compacted(one.record, cleaning, seen):
-            taken[where] += one.record.room >= 0
+    for placed in left:
+        place = placed.range, placed.record.gap, placed.record.side
+        fits = placed.record.room < 0 or taken[place] < placed.record.room
+        if fits and _is_compacted(placed.record, cleaning, seen):
+            taken[place] += placed.record.room >= 0
         else:
-            kept.append(one)
+            kept.append(placed)
     compacted = len(left) - len(kept)
-    for _, record in _paired(kept, _gap, found, changed):
+    for _, record in _paired(kept, _gap, differences, changed):
         if record.side == SOURCE:
-            found.append(Judged("missing", record.offset, None))
+            differences.append(Judged("missing", record.offset, None))
         else:
-            found.append(Judged("extra", None, record.offset))
-    return Judgement(found, compacted)
+            differences.append(Judged("extra", None, record.offset))
+    return Judgement(differences, compacted)
 
 
-def _content(one: Placed) -> object:
-    return one.record.content
+def _content(placed: Placed) -> object:
+    return placed.record.content
 
 
-def _gap(one: Placed) -> object:
-    return one.range, one.record.gap
+def _gap(placed: Placed) -> object:
+    return placed.range, placed.record.gap
 
 
-def _gap_and_key(one: Placed) -> object:
-    return None if one.record.key < 0 else (one.range, one.record.gap, one.record.key)
+def _gap_and_key(placed: Placed) -> object:
+    return None if placed.record.key < 0 else (placed.range, placed.record.gap, placed.record.key)
 
 
 def _paired(
     unmatched: Iterable[Placed],
     group_of: Callable[[Placed], object],
-    found: list[Judged],
+    judged: list[Judged],
     verdict: Callable[[Unmatched, Unmatched], Judged],
 ) -> list[Placed]:
-    """Pair the nth of the source with the nth of the target in each group; what has no partner is given back."""
+    """Pair the nth source record with the nth target record in each group.
+
+    Returns the records without a partner.
+    """
     groups: dict[object, tuple[list[Placed], list[Placed]]] = defaultdict(lambda: ([], []))
     left: list[Placed] = []
-    for one in unmatched:
-        group = group_of(one)
+    for placed in unmatched:
+        group = group_of(placed)
         if group is None:
-            left.append(one)
+            left.append(placed)
         else:
-            groups[group][one.record.side == TARGET].append(one)
+            groups[group][placed.record.side == TARGET].append(placed)
     for ours, theirs in groups.values():
-        both = min(len(ours), len(theirs))
-        found += [verdict(our.record, their.record) for our, their in zip(ours, theirs, strict=False)]
-        left += ours[both:] + theirs[both:]
+        paired = min(len(ours), len(theirs))
+        judged += [verdict(our.record, their.record) for our, their in zip(ours, theirs, strict=False)]
+        left += ours[paired:] + theirs[paired:]
     return sorted(left)
 
 
 def _without_duplicates(
-    unmatched: Iterable[Placed], source: Seen, cleaning: Cleaning, found: list[Judged]
+    unmatched: Iterable[Placed], source: KeysSeen, cleaning: Cleaning, judged: list[Judged]
 ) -> Iterator[Placed]:
-    for one in unmatched:
-        original = source.contents.get(one.record.content) if one.record.side == TARGET else None
-        written_again = cleaning.compacted and original is not None and original >= one.record.across
+    for placed in unmatched:
+        original = source.contents.get(placed.record.content) if placed.record.side == TARGET else None
+        written_again = cleaning.compacted and original is not None and original >= placed.record.across
         if original is None or written_again:
-            yield one
+            yield placed
         else:
-            found.append(Judged("duplicate", original, one.record.offset))
+            judged.append(Judged("duplicate", original, placed.record.offset))
 
 
-def _is_compacted(record: Unmatched, cleaning: Mapping[Side, Cleaning], seen: Mapping[Side, Seen]) -> bool:
-    """Whether the other side once had it, and its cleaner took it away."""
+def _is_compacted(record: Unmatched, cleaning: Mapping[Side, Cleaning], seen: Mapping[Side, KeysSeen]) -> bool:
+    """Tell whether the opposite side once had the record, and its cleaner took it."""
     here = record.side
     across: Side = TARGET if here == SOURCE else SOURCE
     if not cleaning[across].compacted or record.key < 0:

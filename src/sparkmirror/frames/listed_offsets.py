@@ -1,4 +1,4 @@
-"""What the leaders of many partitions say of their logs. Blocking."""
+"""Offsets of many partitions' logs, as their leaders say. Blocking."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAUSE_S = 1.0
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The same, grouped as requests want it."""
+    """Group partitions by topic, as requests need them."""
     grouped: dict[str, list[int]] = defaultdict(list)
     for topic, partition in partitions:
         grouped[topic].append(partition)
@@ -31,7 +31,10 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 def by_leader(
     client: ClusterClient, partitions: Iterable[TopicPartition]
 ) -> Iterator[tuple[int, list[TopicPartition]]]:
-    """The same, grouped by the node that leads them now. Raises ConnectionError where one is no more."""
+    """Group partitions by their present leader.
+
+    Raises `ConnectionError` if a partition no longer exists.
+    """
     groups: dict[int, list[TopicPartition]] = defaultdict(list)
     asked = list(partitions)
     topics = client.metadata(topic for topic, _ in asked) if asked else {}
@@ -46,19 +49,25 @@ def by_leader(
 def listed(
     client: ClusterClient, partitions: Iterable[TopicPartition], which: int, isolation_level: int = 0
 ) -> Offsets:
-    """The offset of each: `EARLIEST`, `LATEST` or that of a time. Raises ConnectionError."""
-    found: Offsets = {}
+    """Return an offset of each partition: `EARLIEST`, `LATEST` or that of a time.
+
+    Raises `ConnectionError`.
+    """
+    offsets: Offsets = {}
     for leader, group in by_leader(client, partitions):
         answer = list_offsets(client, leader, by_topic(group), which, isolation_level=isolation_level)
-        for (topic, partition), one in answer.items():
-            if one.error:
-                raise ConnectionError(f"{client.config.alias}: {topic}-{partition}: {error_name(one.error)}")
-            found[topic, partition] = one.offset
-    return found
+        for (topic, partition), offset in answer.items():
+            if offset.error:
+                raise ConnectionError(f"{client.config.alias}: {topic}-{partition}: {error_name(offset.error)}")
+            offsets[topic, partition] = offset.offset
+    return offsets
 
 
 def ends_now(config: ClusterConfig, partitions: Iterable[TopicPartition], isolation_level: int = 0) -> Offsets:
-    """Where these logs end; left out are partitions that are no more. Raises `ClusterUnreachable`."""
+    """Return the ends of these logs; missing partitions are left out.
+
+    Raises `ClusterUnreachable`.
+    """
     asked = list(partitions)
     if not asked:
         return {}

@@ -1,6 +1,7 @@
-"""One side of a range read: large fetches, one ahead of what is compared, and only the batches that count.
+"""Reader of one side of a range: large fetches, one ahead of the comparison.
 
-Transaction markers, batches that compaction emptied and, at read_committed, aborted data are left out.
+Only data batches are given out: transaction markers, batches that compaction emptied and, at read_committed, aborted
+data are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.frames.compare import Batch, Bounds
+from sparkmirror.frames.compare import ComparedBatch, OffsetBounds
 from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
 from sparkmirror.wire.rpc import RpcConnection
@@ -27,29 +28,41 @@ from sparkmirror.wire.transactions import Transactions
 
 FETCH_BYTES = 4 << 20
 AHEAD = 2
-"""Answers that wait to be compared."""
+"""Number of answers that may wait for the comparison."""
 _RECEIVE_BUFFER = 1 << 20
 _MAX_WAIT_MS = 500
 _UNKNOWN_TOPIC = 3
 _PATIENCE_S = 60.0
-"""A partition whose leader died has another one after the brokers' session timeout, by default 9 s."""
+"""Longest time without an answer.
+
+If a leader dies, a new leader takes over after the brokers' session timeout, by default 9 s.
+"""
 _PAUSE_S = 0.5
 _LONGEST_THROTTLE_S = 5.0
 _WAIT_S = 0.2
 _EMPTY_ANSWERS = 4
-"""In a row: a slow read of old data (tiered storage) may end without any."""
+"""Consecutive empty answers after which a read ends.
+
+A slow read of old data (tiered storage) may give some empty answers.
+"""
 
 
 class LogChanged(Exception):
-    """A log is no more what it was when it was planned: deleted, created again, or cut short."""
+    """A log has changed since the plan: it was deleted, created again, or cut short."""
 
 
 class _EndsEarly(ConnectionError):
-    """What may be read ends before the range: a new leader's high watermark lags, or the log was cut."""
+    """The readable part of a log ends before the range.
+
+    Either a new leader's high watermark lags, or the log was cut.
+    """
 
 
 class RangeReader:
-    """Batches of [first, end) of one partition, in order; a context manager. Connects when it is iterated over."""
+    """Reader of the batches of offsets [first, end) of one partition, in order.
+
+    A context manager. The reader connects when the iteration begins.
+    """
 
     def __init__(
         self,
@@ -57,7 +70,7 @@ class RangeReader:
         topic: str,
         topic_id: bytes,
         partition: int,
-        bounds: Bounds,
+        bounds: OffsetBounds,
         *,
         read_committed: bool,
     ) -> None:
@@ -65,11 +78,14 @@ class RangeReader:
         self._topic, self._topic_id, self._partition = topic, topic_id, partition
         self._bounds = bounds
         self._isolation_level = int(read_committed)
-        self._answers: queue.Queue[list[Batch] | BaseException | None] = queue.Queue(AHEAD)
+        self._answers: queue.Queue[list[ComparedBatch] | BaseException | None] = queue.Queue(AHEAD)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"read {topic}-{partition}", daemon=True)
-        self.expired: list[Bounds] = []
-        """Offsets that retention deleted before they were read; those before a batch are here when it comes."""
+        self.expired: list[OffsetBounds] = []
+        """Offsets that retention deleted before they were read.
+
+        Offsets before a batch are listed before the batch is given out.
+        """
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -81,7 +97,7 @@ class RangeReader:
         self._closing.set()
         self._thread.join()
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[ComparedBatch]:
         while True:
             answer = self._answers.get()
             if answer is None:
@@ -102,7 +118,7 @@ class RangeReader:
             client.close()
         self._put(last)
 
-    def _put(self, answer: list[Batch] | BaseException | None) -> None:
+    def _put(self, answer: list[ComparedBatch] | BaseException | None) -> None:
         while not self._closing.is_set():
             with contextlib.suppress(queue.Full):
                 self._answers.put(answer, timeout=_WAIT_S)
@@ -139,7 +155,7 @@ class RangeReader:
             batches, following = self._batches(part, offset)
             self._put(batches)
             empty = empty + 1 if following == offset else 0
-            if empty == _EMPTY_ANSWERS:  # nothing but compacted offsets up to the end
+            if empty == _EMPTY_ANSWERS:  # only compacted offsets are left up to the end
                 return
             offset = following
         if connection is not None:
@@ -150,16 +166,16 @@ class RangeReader:
         return f"cluster {self._config.alias}: {self._topic}-{self._partition}"
 
     def _connect(self, client: ClusterClient) -> RpcConnection:
-        found = client.metadata([self._topic])[self._topic]
-        if found.error == _UNKNOWN_TOPIC:
+        leaders = client.metadata([self._topic])[self._topic]
+        if leaders.error == _UNKNOWN_TOPIC:
             raise LogChanged(f"{self._name} was deleted since it was planned")
-        if found.error:
-            raise ConnectionError(error_name(found.error))
-        if not same_topic(found.topic_id, self._topic_id):
+        if leaders.error:
+            raise ConnectionError(error_name(leaders.error))
+        if not same_topic(leaders.topic_id, self._topic_id):
             raise LogChanged(f"{self._name} was created again since it was planned")
-        if self._partition not in found.partitions:
+        if self._partition not in leaders.partitions:
             raise ConnectionError("its leader is not known")
-        self._leader = found.partitions[self._partition].leader
+        self._leader = leaders.partitions[self._partition].leader
         return client.dial(self._leader, receive_buffer=_RECEIVE_BUFFER)
 
     def _fetch(self, connection: RpcConnection, offset: int) -> fetch.FetchedPartition | None:
@@ -190,9 +206,9 @@ class RangeReader:
         if not part.records and end < self._bounds.end:
             raise _EndsEarly(f"what may be read of it ends at {end} now")
 
-    def _batches(self, part: fetch.FetchedPartition, offset: int) -> tuple[list[Batch], int]:
-        """What counts of an answer, and the offset to go on from."""
-        found: list[Batch] = []
+    def _batches(self, part: fetch.FetchedPartition, offset: int) -> tuple[list[ComparedBatch], int]:
+        """Return the data batches of an answer, and the offset to go on from."""
+        batches: list[ComparedBatch] = []
         end = self._bounds.end
         transactions = Transactions(part.aborted)
         for position, header in batch_headers(part.records):
@@ -200,19 +216,19 @@ class RangeReader:
             if len(view) < header.size:
                 break
             if offset >= end or (header.magic == MAGIC and header.base_offset >= end):
-                return found, end
+                return batches, end
             following = _next_offset(header)
             if following > offset and not _is_passed_over(header, view, transactions):
-                found.append(Batch(header, view))
+                batches.append(ComparedBatch(header, view))
             offset = max(offset, following)
-        return found, offset
+        return batches, offset
 
     def _expire(self, client: ClusterClient, offset: int) -> int:
-        """Pass over what retention took; returns the offset to go on from."""
+        """Pass over offsets that retention took; return the offset to go on from."""
         start = self._log_start(client)
         if start <= offset:
             raise LogChanged(f"{self._name} was cut below offset {offset} since it was planned")
-        self.expired.append(Bounds(offset, min(start, self._bounds.end)))
+        self.expired.append(OffsetBounds(offset, min(start, self._bounds.end)))
         return start
 
     def _log_start(self, client: ClusterClient) -> int:
@@ -231,5 +247,5 @@ def _is_passed_over(header: BatchHeader, view: memoryview, transactions: Transac
 
 
 def _next_offset(header: BatchHeader) -> int:
-    """An old format's base offset is that of its last message."""
+    """Return the next offset; an old format's base offset is that of its last message."""
     return header.next_offset if header.magic == MAGIC else header.base_offset + 1

@@ -1,4 +1,7 @@
-"""The exact offset map as a DataFrame: a row for each run of records whose offsets grow by one on both sides."""
+"""Exact offset map as a DataFrame: a row for each run of records.
+
+In a run, the offsets grow by one on both sides.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +15,25 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.engine.session import guard_secrets
-from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap
-from sparkmirror.offsets.offset_map import CopiedRun
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap
+from sparkmirror.translation.offset_map import CopiedRun
 
 OFFSET_RUNS = "topic string, target_topic string, partition int, upstream long, downstream long, records long"
 ROWS = 10_000
-"""Of a batch."""
+"""Rows of a batch."""
 _CONNECT_S = 15.0
 _ROLE = "sparkmirror-offsets"
 
 
 def offset_runs(spark: SparkSession, flow: FlowConfig) -> DataFrame:
-    """The runs of every partition that the flow copies, read from its target when the DataFrame is evaluated.
+    """Return the runs of every partition that the flow copies.
 
-    To translate an offset `u` of a partition: the last run with `upstream <= u`; if `u < upstream + records`
-    it is at `downstream + u - upstream`, else where the next run begins downstream.
+    Spark reads the runs from the target when it evaluates the DataFrame.
+
+    To translate an offset `u` of a partition, take the last run with `upstream <= u`. If `u < upstream + records`, the
+    result is `downstream + u - upstream`, else the downstream offset where the next run begins.
+
     Raises `ConfigError` and `ClusterUnreachable`.
     """
     guard_secrets(flow, dict(spark.sparkContext.getConf().getAll()), f"flow {flow.name}")
@@ -55,11 +61,11 @@ def _read(flow: FlowConfig, rows: list[dict[str, object]]) -> Iterator[pa.Record
     client = ClusterClient(flow.target, f"{flow.name}|{_ROLE}")
     maps = MapKeeper(client, flow.source.alias)
     try:
-        where = {(str(row["target_topic"]), int(str(row["partition"]))): str(row["topic"]) for row in rows}
-        for (target_topic, partition), found in maps.refresh(dict.fromkeys(where)).items():
-            if isinstance(found, PartitionMap):
-                source_topic = where[target_topic, partition]
-                for runs in _chunks(found.offsets.runs()):
+        source_topics = {(str(row["target_topic"]), int(str(row["partition"]))): str(row["topic"]) for row in rows}
+        for (target_topic, partition), partition_map in maps.refresh(dict.fromkeys(source_topics)).items():
+            if isinstance(partition_map, PartitionMap):
+                source_topic = source_topics[target_topic, partition]
+                for runs in _chunks(partition_map.offsets.runs()):
                     yield pa.RecordBatch.from_pydict(
                         {
                             "topic": [source_topic] * len(runs),

@@ -1,4 +1,7 @@
-"""Which offsets of a partition are compared, cut into ranges for tasks. Pure."""
+"""Selection of a partition's offsets to compare, cut into ranges for tasks.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -8,41 +11,41 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from sparkmirror.frames.report import Model
-from sparkmirror.offsets.map_keeper import ByOthers
-from sparkmirror.offsets.offset_map import OffsetMap, Twice
+from sparkmirror.frames.report import ReportModel
+from sparkmirror.translation.map_keeper import ByOthers
+from sparkmirror.translation.offset_map import OffsetMap, Twice
 
 RANGE_BYTES = 64 << 20
-"""What a task reads of the source, about."""
+"""Approximate number of source bytes that a task reads."""
 
 
-class RangePlan(Model):
-    """Source offsets [first_upstream, end_upstream) and the target's that hold their copies."""
+class RangePlan(ReportModel):
+    """Source offsets [first_upstream, end_upstream), and target offsets of copies."""
 
     range: int
-    """Its number in the whole plan."""
+    """Number of the range in the whole plan."""
     first_upstream: int
     end_upstream: int
     first_downstream: int
     end_downstream: int
 
 
-class LogPlan(Model):
-    """One side of a partition, as it was when the plan was made."""
+class LogPlan(ReportModel):
+    """One side of a partition, as found by the plan."""
 
     topic: str
     topic_id: str
-    """Hexadecimal."""
+    """Topic id in hexadecimal digits."""
     start: int
     end: int
-    """The last offset that may be read, and one: high watermark or last stable offset."""
+    """End of the readable offsets: high watermark or last stable offset."""
     compacted: bool = False
     tombstones_kept_ms: int = 86_400_000
     """`delete.retention.ms`: older tombstones may have been cleaned away."""
 
 
-class PartitionPlan(Model):
-    """One partition: what is compared, and how much is not, and why."""
+class PartitionPlan(ReportModel):
+    """Plan for one partition: ranges to compare, and left-out offsets with reasons."""
 
     flow: str
     partition: int
@@ -50,17 +53,20 @@ class PartitionPlan(Model):
     target: LogPlan
     isolation: Literal["read_uncommitted", "read_committed"]
     timestamps: bool
-    """Whether they are compared: not where the target stamps records itself (LogAppendTime)."""
+    """True if timestamps are compared.
+
+    They are not compared if the target stamps records itself (LogAppendTime).
+    """
     bytes_per_offset: float
     ranges: tuple[RangePlan, ...]
     due: tuple[int, int] = (0, 0)
-    """Source offsets [first, end) that were there when the verification began, and that the copy had not reached."""
+    """Source offsets [first, end) at the verification's begin, not copied yet."""
     why_due: str = ""
-    """Why, where more is known than that."""
+    """Further reason for `due`, if known."""
     gone: int = 0
-    """Offsets of the source whose copies went with the target topic, which was deleted."""
+    """Number of source offsets whose copies went with a deleted target topic."""
     twice: int = 0
-    """Records of the source that were copied again, behind a copy that the target still has."""
+    """Number of source records copied again, after a copy that still exists."""
     expired: int = 0
     notes: tuple[str, ...] = ()
 
@@ -71,24 +77,33 @@ class PartitionPlan(Model):
 
     @property
     def is_due(self) -> bool:
-        """Whether anything was not copied yet."""
+        """True if some offsets were not copied yet."""
         return self.due[0] < self.due[1]
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Source offsets that the user wants compared; None: no bound."""
+    """Source offsets that the user wants compared; `None` for no bound."""
 
     first: int | None = None
     end: int | None = None
     moved: bool = False
-    """At `end` the topic's writers have moved to the target: behind the copy's end there is theirs."""
+    """True if the topic's writers have moved to the target at `end`.
+
+    Behind the copy's end, the target then holds records of these writers.
+    """
     theirs: tuple[tuple[int, int], ...] = ()
-    """Target offsets [first, end), in order, that these writers wrote before the copy's end, by the loss ledger."""
+    """Target offsets [first, end) of the moved writers, before the copy's end.
+
+    The offsets come in order, from the loss ledger.
+    """
 
 
 class Gap(NamedTuple):
-    """Target offsets [first, end) that are not compared; behind them lies the copy of `upstream` and what follows."""
+    """Target offsets [first, end) that are not compared.
+
+    Behind the gap lie the copies of source offset `upstream` and of later offsets.
+    """
 
     upstream: int
     first: int
@@ -97,28 +112,31 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The offsets to compare, [first, end) on both sides, and what is left out."""
+    """Offsets to compare, [first, end) on both sides, and numbers of left-out offsets."""
 
     upstream: tuple[int, int]
     downstream: tuple[int, int]
     due: tuple[int, int]
-    """Offsets of the source that were there when the verification began, and that the copy had not reached."""
+    """Source offsets of the verification's begin that the copy had not reached."""
     expired: int
-    """Offsets of either side whose counterparts are gone, or were before the copy's start."""
+    """Number of offsets whose counterparts are gone, or before the copy's start."""
     former: int = 0
-    """Offsets of the target that hold copies of a source topic, or log, that is no more."""
+    """Number of target offsets with copies of a source topic or log that is gone."""
     others: int = 0
-    """Offsets of the target where somebody else copied: before the copy's start, or over an end of what is compared."""
+    """Number of target offsets that a foreign mirror copied.
+
+    They lie before the copy's start, or over an end of the compared offsets.
+    """
     theirs: tuple[Gap, ...] = ()
-    """What the topic's own writers wrote at the target, once they had moved there."""
+    """Target offsets written by the topic's own writers after their move there."""
 
     @property
     def not_copied_yet(self) -> int:
-        """How many offsets are due."""
+        """Number of due offsets."""
         return self.due[1] - self.due[0]
 
     def behind(self, downstream: int) -> Extent:
-        """The same without what was at the target below an offset: that was compared before."""
+        """Return the extent without target offsets below `downstream`, compared before."""
         first, end = self.downstream
         return dataclasses.replace(self, downstream=(max(first, downstream), max(end, downstream)))
 
@@ -133,13 +151,15 @@ def extent(
     taken_over: bool = False,
     others: Iterable[ByOthers] = (),
 ) -> Extent:
-    """What can be compared of a partition. Without a map all of both logs is.
+    """Return the offsets of a partition that can be compared.
 
-    `began`: where the source's log ended when the verification began; what came later need not be copied yet.
+    Without a map, both logs are compared completely. `began` is the end of the source's log when the verification
+    began; later records need not be copied yet. Left out are offsets not copied yet, offsets that retention deleted on
+    one side, and offsets before the copy's start.
 
-    Left out is what was not copied yet, what retention deleted on one side, and what was before the copy's start.
-    `taken_over`: the copy goes on behind somebody else's; else nothing may lie before ours. `others`: what somebody
-    else copied between ours is left out where an end of what is compared is in it: nothing tells where that is.
+    `taken_over` is True if the copy goes on after a foreign mirror's copy; else no record may lie before this flow's
+    records. `others` are ranges that foreign mirrors copied between this flow's records. Such a range is left out if an
+    end of the compared offsets lies inside, because the place of the end in the range is unknown.
     """
     wanted_first = max(source.start, window.first or 0)
     wanted_end = max(min(source.end, source.end if window.end is None else window.end), wanted_first)
@@ -153,25 +173,25 @@ def extent(
     end = max(min(wanted_end, copied), first)
     former = offsets.downstream(0) if offsets.downstream_start < (offsets.downstream(0) or 0) else None
     begin = min(max(offsets.downstream_start, target.start), target.end) if taken_over else target.start
-    first_downstream = begin  # foreign records before ours are seen, too
+    first_downstream = begin  # foreign records before this flow's records are compared, too
     if first > kept_first or former is not None:
-        found = offsets.downstream(first)
-        first_downstream = target.end if found is None else min(max(found, begin), target.end)
+        mapped = offsets.downstream(first)
+        first_downstream = target.end if mapped is None else min(max(mapped, begin), target.end)
     end_downstream = target.end
     if window.end is not None and window.end < copied:
-        found = offsets.downstream(end)
-        end_downstream = target.end if found is None else min(max(found, first_downstream), target.end)
+        mapped = offsets.downstream(end)
+        end_downstream = target.end if mapped is None else min(max(mapped, first_downstream), target.end)
     elif window.moved:
         end_downstream = max(min(offsets.copied.downstream, target.end), first_downstream)
     left_out = 0
-    for one in others:
-        begins = (offsets.upstream(one.first - 1) or 0) + 1
-        if begins <= first < one.upstream and not offsets.began_anew(first, one.end):
-            left_out += max(one.end - max(one.first, target.start), 0)
-            first, first_downstream = one.upstream, min(one.end, target.end)
-        elif end == window.end and begins <= end < one.upstream and not offsets.began_anew(end, one.end):
-            left_out += one.end - one.first if end > begins else 0
-            end, end_downstream = begins, one.first
+    for foreign in others:
+        begins = (offsets.upstream(foreign.first - 1) or 0) + 1
+        if begins <= first < foreign.upstream and not offsets.began_anew(first, foreign.end):
+            left_out += max(foreign.end - max(foreign.first, target.start), 0)
+            first, first_downstream = foreign.upstream, min(foreign.end, target.end)
+        elif end == window.end and begins <= end < foreign.upstream and not offsets.began_anew(end, foreign.end):
+            left_out += foreign.end - foreign.first if end > begins else 0
+            end, end_downstream = begins, foreign.first
     end, end_downstream = max(end, first), max(end_downstream, first_downstream)
     theirs = _theirs(offsets, window.theirs, (first, end), (first_downstream, end_downstream))
     gaps = _disowned(offsets, (first, end), (first_downstream, end_downstream))
@@ -188,15 +208,22 @@ def extent(
 
 
 def copied_twice(target: LogPlan, offsets: OffsetMap, window: Window) -> list[Twice]:
-    """What the target holds twice of the source's log, by the claims; the first copy is there still."""
-    found: list[Twice] = []
-    for some in offsets.twice():
-        skipped = max(target.start - some.first, (window.first or 0) - some.upstream, 0)
-        end = some.upstream + some.records if window.end is None else min(some.upstream + some.records, window.end)
-        if some.upstream + skipped < end:
-            upstream = some.upstream + skipped
-            found.append(Twice(upstream, end - upstream, some.first + skipped, some.again + skipped))
-    return found
+    """Return the source records that the target holds twice, by the claims.
+
+    Only records whose first copy still exists are returned.
+    """
+    repeated: list[Twice] = []
+    for repeat in offsets.twice():
+        skipped = max(target.start - repeat.first, (window.first or 0) - repeat.upstream, 0)
+        end = (
+            repeat.upstream + repeat.records
+            if window.end is None
+            else min(repeat.upstream + repeat.records, window.end)
+        )
+        if repeat.upstream + skipped < end:
+            upstream = repeat.upstream + skipped
+            repeated.append(Twice(upstream, end - upstream, repeat.first + skipped, repeat.again + skipped))
+    return repeated
 
 
 def cut(
@@ -207,7 +234,10 @@ def cut(
     *,
     most_offsets: int | None = None,
 ) -> list[RangePlan]:
-    """Ranges of about `RANGE_BYTES`; one only, where there is no map to cut the target with."""
+    """Cut an extent into ranges of about `RANGE_BYTES`.
+
+    Without a map there is only one range, because the target can't be cut.
+    """
     step = max(int(RANGE_BYTES / max(bytes_per_offset, 1e-3)), 1)
     step = min(step, most_offsets or step)
     pieces = [
@@ -228,27 +258,36 @@ def cut(
 
 
 Stretch = tuple[tuple[int, int], tuple[int, int]]
-"""Offsets [first, end) upstream, and the target's."""
+"""Offsets [first, end) of the source, and of the target."""
 
 
 def _compared(extent: Extent, offsets: OffsetMap | None) -> list[Stretch]:
-    """All of an extent but what its writers wrote at the target, and copies of what the source had before a cut."""
-    found: list[Stretch] = []
+    """Return the compared stretches of an extent.
+
+    Left out are records of the topic's moved writers at the target, and copies of records that the source had before a
+    cut.
+    """
+    stretches: list[Stretch] = []
     (first, end), (first_downstream, end_downstream) = extent.upstream, extent.downstream
     gaps = [*extent.theirs, *_disowned(offsets, extent.upstream, extent.downstream)]
     for gap in sorted(gaps, key=lambda gap: gap.first):
-        found.append(((first, gap.upstream), (first_downstream, max(gap.first, first_downstream))))
+        stretches.append(((first, gap.upstream), (first_downstream, max(gap.first, first_downstream))))
         first, first_downstream = gap.upstream, gap.end
-    found.append(((first, end), (first_downstream, end_downstream)))
-    return [one for one in found if one[0][0] < one[0][1] or one[1][0] < one[1][1]]
+    stretches.append(((first, end), (first_downstream, end_downstream)))
+    return [stretch for stretch in stretches if stretch[0][0] < stretch[0][1] or stretch[1][0] < stretch[1][1]]
 
 
 def _pieces(
     first: int, end: int, first_downstream: int, end_downstream: int, offsets: OffsetMap | None, step: int
 ) -> list[Stretch]:
-    """Cut only where a record of ours is on both sides: of what lies between them nothing tells where it belongs."""
+    """Cut a stretch only at records of this flow that exist on both sides.
+
+    The place of records between them is unknown.
+    """
     wanted = range(first + step, end - step // 2, step) if offsets else ()
-    across = dict.fromkeys(found for found in (offsets.downstream_each(wanted) if offsets else ()) if found is not None)
+    across = dict.fromkeys(
+        downstream for downstream in (offsets.downstream_each(wanted) if offsets else ()) if downstream is not None
+    )
     begins = offsets.upstream_each(list(across)) if offsets else []
     cuts = [
         (upstream, downstream)
@@ -256,21 +295,24 @@ def _pieces(
         if upstream is not None and first < upstream < end and first_downstream <= downstream <= end_downstream
     ]
     bounds = [(first, first_downstream), *cuts, (end, end_downstream)]
-    return [((one, other), (begin, stop)) for (one, begin), (other, stop) in pairwise(bounds)]
+    return [((lower, upper), (begin, stop)) for (lower, begin), (upper, stop) in pairwise(bounds)]
 
 
 def _theirs(
     offsets: OffsetMap, stretches: Iterable[tuple[int, int]], upstream: tuple[int, int], downstream: tuple[int, int]
 ) -> tuple[Gap, ...]:
-    """Stretches between what is compared; one that the claims say holds a record of ours is compared with the rest."""
-    found = []
+    """Return the writers' stretches between compared records as gaps.
+
+    A stretch with a record of this flow, by the claims, is compared with the rest.
+    """
+    gaps = []
     for first, end in stretches:
         begin, stop = max(first, downstream[0]), min(end, downstream[1])
         following = offsets.upstream(stop)
         if begin < stop and following == offsets.upstream(begin):
             behind = upstream[1] if following is None else min(max(following, upstream[0]), upstream[1])
-            found.append(Gap(behind, begin, stop))
-    return tuple(found)
+            gaps.append(Gap(behind, begin, stop))
+    return tuple(gaps)
 
 
 def _disowned(offsets: OffsetMap | None, upstream: tuple[int, int], downstream: tuple[int, int]) -> list[Gap]:
@@ -282,12 +324,12 @@ def _disowned(offsets: OffsetMap | None, upstream: tuple[int, int], downstream: 
 
 
 def _first_kept(offsets: OffsetMap, target_start: int) -> int:
-    """The lowest upstream offset whose copy the target's retention has not deleted; by bisection."""
+    """Return the lowest upstream offset whose copy the target still has, by bisection."""
     low, high = offsets.upstream_start, offsets.copied.upstream
     while low < high:
         middle = (low + high) // 2
-        found = offsets.downstream(middle)
-        if found is not None and found < target_start:
+        downstream = offsets.downstream(middle)
+        if downstream is not None and downstream < target_start:
             low = middle + 1
         else:
             high = middle
@@ -295,6 +337,6 @@ def _first_kept(offsets: OffsetMap, target_start: int) -> int:
 
 
 def _expired_at_source(source: LogPlan, target: LogPlan, offsets: OffsetMap) -> int:
-    """Records that the target still has and the source does not."""
+    """Return the number of records that the target still has and the source lacks."""
     first = offsets.downstream(source.start)
     return max(first - max(offsets.downstream(0) or 0, target.start), 0) if first is not None else 0

@@ -1,8 +1,8 @@
-"""What pumps report, as minutes of partitions: counts that only grow in each pump, turned into what each minute added.
+"""Pumps' reports as minutes of partitions: the records that each minute added.
 
-A pump tells how much it has copied of a partition since it began. Whatever comes twice, late or in another order
-is therefore counted once: what counts of a minute is the most that a pump said in it, less the most of the minutes
-before.
+A pump reports how many records of a partition it has copied since it began. So repeated, late or reordered reports
+count once: the figure of a minute is the largest count of a pump in the minute, minus its largest count in earlier
+minutes.
 """
 
 from __future__ import annotations
@@ -12,24 +12,33 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from sparkmirror.pump.orders import FlowReport
+from sparkmirror.messages.orders import FlowReport
 
 MINUTE_MS = 60_000
 FORGOTTEN_MS = 2 * 86_400_000
-"""A pump that said nothing of a partition for so long is gone: an epoch takes a day at most (design section 8)."""
+"""Silence about a partition after which a pump counts as gone there.
+
+A pump lives at most as long as an epoch, which takes a day at most.
+"""
 
 SILENT_MS = 3_600_000
-"""A pump that said nothing at all for so long is gone: a living one reports every second."""
+"""Silence about all partitions after which a pump counts as gone.
+
+A living pump reports every second.
+"""
 
 
-class Reading(NamedTuple):
-    """What one report says of one partition; None where it is not known."""
+class MinuteReading(NamedTuple):
+    """Figures of one report on one partition; `None` if unknown."""
 
     at_ms: int
-    """By the pump's clock."""
+    """Time by the pump's clock."""
     pump: str
     whole: bool
-    """All that this pump said since it began was read, so whatever it counts was copied since."""
+    """True if all reports of the pump since its begin were read.
+
+    Then all counted records were copied since.
+    """
     topic: str
     target_topic: str
     partition: int
@@ -43,7 +52,7 @@ class Reading(NamedTuple):
 
 
 class Minute(NamedTuple):
-    """What was copied of a partition in one minute, and how it stood at the end."""
+    """Records of a partition copied in one minute, and its state at the end."""
 
     minute_ms: int
     topic: str
@@ -59,14 +68,20 @@ class Minute(NamedTuple):
 
 
 class Beginnings:
-    """Which pumps were heard since they began. `heard`: pumps, and when each was heard last, in milliseconds."""
+    """Pumps heard from their beginning on.
+
+    `heard` has the pumps, with the time of the last report in milliseconds.
+    """
 
     def __init__(self, heard: dict[str, int] | None = None) -> None:
         self.heard = dict(heard or {})
         self._others: set[str] = set()
 
     def is_whole(self, report: FlowReport) -> bool:
-        """Take the next report of a pump; a first one that counts anything already shows that others are missing."""
+        """Take the next report of a pump; return True if its reports are complete.
+
+        A first report that counts records already shows that earlier reports are missing.
+        """
         pump = pump_of(report)
         if pump not in self.heard and (report.records or pump in self._others):
             self._others.add(pump)
@@ -75,43 +90,43 @@ class Beginnings:
         return True
 
     def forget(self) -> None:
-        """Leave out pumps that are gone."""
+        """Forget pumps that are gone."""
         newest = max(self.heard.values(), default=0)
         self.heard = {pump: at_ms for pump, at_ms in self.heard.items() if newest - at_ms < SILENT_MS}
 
 
 def pump_of(report: FlowReport) -> str:
-    """A name that no two pumps share."""
+    """Return a name of the report's pump that is unique among all pumps."""
     return f"{report.incarnation}/{report.pump}"
 
 
-def readings(reports: Iterable[FlowReport], beginnings: Beginnings) -> Iterator[Reading]:
-    """What reports say of partitions, in their order."""
+def readings(reports: Iterable[FlowReport], beginnings: Beginnings) -> Iterator[MinuteReading]:
+    """Yield the reports' figures on partitions, in order."""
     for report in reports:
         whole, pump = beginnings.is_whole(report), pump_of(report)
-        figures = {(one.source_topic, one.partition): one.latency_ms for one in report.figures}
-        for one in report.receipts:
-            spread = figures.get((one.source_topic, one.partition))
-            known = one.upstream >= 0 and one.source_end >= 0
-            yield Reading(
+        figures = {(figure.source_topic, figure.partition): figure.latency_ms for figure in report.figures}
+        for receipt in report.receipts:
+            spread = figures.get((receipt.source_topic, receipt.partition))
+            known = receipt.upstream >= 0 and receipt.source_end >= 0
+            yield MinuteReading(
                 at_ms=report.at_ms,
                 pump=pump,
                 whole=whole,
-                topic=one.source_topic,
-                target_topic=one.target_topic,
-                partition=one.partition,
-                records=one.records,
-                bytes=one.bytes,
-                lag=max(one.source_end - one.upstream, 0) if known else None,
-                upstream=one.upstream if one.upstream >= 0 else None,
-                downstream=one.downstream if one.downstream >= 0 else None,
+                topic=receipt.source_topic,
+                target_topic=receipt.target_topic,
+                partition=receipt.partition,
+                records=receipt.records,
+                bytes=receipt.bytes,
+                lag=max(receipt.source_end - receipt.upstream, 0) if known else None,
+                upstream=receipt.upstream if receipt.upstream >= 0 else None,
+                downstream=receipt.downstream if receipt.downstream >= 0 else None,
                 latency_ms=spread[3] if spread else None,
                 latency_max_ms=spread[2] if spread else None,
             )
 
 
 class _Counted(BaseModel):
-    """The least and the most that a pump said in a minute."""
+    """Least and largest counts of a pump in a minute."""
 
     whole: bool
     least_records: int
@@ -122,11 +137,11 @@ class _Counted(BaseModel):
 
 class _Open(BaseModel):
     pumps: dict[str, _Counted] = {}
-    newest: Reading | None = None
+    newest: MinuteReading | None = None
 
 
 class _Past(BaseModel):
-    """The most that a pump said in all closed minutes, and the last of these."""
+    """Largest counts of a pump in all closed minutes, and the last of these minutes."""
 
     minute_ms: int
     records: int
@@ -134,14 +149,17 @@ class _Past(BaseModel):
 
 
 class PartitionMinutes(BaseModel):
-    """One partition's minutes on their way; as JSON it is what a stream remembers."""
+    """Open minutes of one partition; their JSON is the state of a stream."""
 
     past: dict[str, _Past] = {}
     open: dict[int, _Open] = {}
     closed_to_ms: int = 0
 
-    def add(self, reading: Reading) -> None:
-        """Take a reading; what comes after its minute was closed counts in the first one that is open."""
+    def add(self, reading: MinuteReading) -> None:
+        """Add a reading.
+
+        A reading of a closed minute counts in the first open minute.
+        """
         minute_ms = max(reading.at_ms // MINUTE_MS * MINUTE_MS, self.closed_to_ms)
         minute = self.open.setdefault(minute_ms, _Open())
         counted = minute.pumps.get(reading.pump)
@@ -163,7 +181,10 @@ class PartitionMinutes(BaseModel):
             minute.newest = reading
 
     def close(self, before_ms: int | None = None) -> list[Minute]:
-        """The minutes that have ended before then, in order (None: all), to which nothing is added any more."""
+        """Close minutes that ended before `before_ms`, and return them in order.
+
+        `None` closes all minutes. A closed minute never changes again.
+        """
         ended = sorted(minute for minute in self.open if before_ms is None or minute + MINUTE_MS <= before_ms)
         closed = [self._close(minute_ms, self.open.pop(minute_ms)) for minute_ms in ended]
         if before_ms is not None:
@@ -172,7 +193,7 @@ class PartitionMinutes(BaseModel):
 
     @property
     def next_end_ms(self) -> int | None:
-        """When the first open minute ends; None: there is none."""
+        """Time when the first open minute ends; `None` if no minute is open."""
         return min(self.open) + MINUTE_MS if self.open else None
 
     def _close(self, minute_ms: int, minute: _Open) -> Minute:
@@ -192,7 +213,7 @@ class PartitionMinutes(BaseModel):
         self.past = {pump: past for pump, past in self.past.items() if minute_ms - past.minute_ms < FORGOTTEN_MS}
         self.closed_to_ms = max(self.closed_to_ms, minute_ms + MINUTE_MS)
         newest = minute.newest
-        assert newest is not None  # noqa: S101 - it was opened by a reading
+        assert newest is not None  # noqa: S101 - a reading has opened the minute
         return Minute(
             minute_ms,
             newest.topic,
@@ -208,13 +229,16 @@ class PartitionMinutes(BaseModel):
         )
 
 
-def _rank(reading: Reading) -> tuple[int, int, int, str]:
-    """The newest is the greatest; a pump may say two things in one millisecond."""
+def _rank(reading: MinuteReading) -> tuple[int, int, int, str]:
+    """Sort key of readings; the newest is the greatest.
+
+    A pump may report twice in one millisecond.
+    """
     return reading.at_ms, reading.upstream if reading.upstream is not None else -1, reading.records, reading.pump
 
 
-def minutes(entries: Iterable[Reading]) -> Iterator[Minute]:
-    """All minutes of all partitions, by topic and partition."""
+def minutes(entries: Iterable[MinuteReading]) -> Iterator[Minute]:
+    """Yield all minutes of all partitions, by topic and partition."""
     partitions: dict[tuple[str, int], PartitionMinutes] = {}
     for reading in entries:
         partitions.setdefault((reading.topic, reading.partition), PartitionMinutes()).add(reading)

@@ -1,4 +1,7 @@
-"""Receipts as a DataFrame: what was copied of each partition, minute by minute, as pumps have reported it."""
+"""Receipts as a DataFrame: records copied of each partition in each minute.
+
+The figures come from the pumps' reports.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.engine.session import guard_secrets
 from sparkmirror.errors import ClusterUnreachable, SetupError
-from sparkmirror.frames.receipt_minutes import Beginnings, Minute, PartitionMinutes, Reading, minutes, readings
-from sparkmirror.pump.orders import FlowReport
-from sparkmirror.pump.receipts import read_reports, receipts_topic
+from sparkmirror.frames.receipt_minutes import Beginnings, Minute, MinuteReading, PartitionMinutes, minutes, readings
+from sparkmirror.messages.orders import FlowReport
+from sparkmirror.messages.receipts import read_reports, receipts_topic
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
@@ -31,10 +34,13 @@ RECEIPTS = (
     " upstream long, downstream long, latency_ms double, latency_max_ms double"
 )
 LATE = "2 minutes"
-"""How long a stream waits for a minute's reports: a pump that can't reach the target keeps a hundred, one a second."""
+"""Time for which a stream waits for late reports of a minute.
+
+A pump without connection to the target keeps a hundred reports, one a second.
+"""
 
 ROWS = 10_000
-"""Of a batch."""
+"""Rows of a batch."""
 
 _READINGS = (
     "heard timestamp, at_ms long, pump string, whole boolean, topic string, target_topic string, partition int,"
@@ -42,23 +48,29 @@ _READINGS = (
 )
 _ROLE = "sparkmirror-receipts"
 _READS = 64
-"""Of a megabyte each, in one micro-batch."""
+"""Reads of a megabyte each in one micro-batch."""
 
 _WAIT_MS = 500
 _NO_TOPIC = ""
-"""Of a row that tells the time only: minutes end, too, while nothing is copied."""
+"""Topic of a row that tells only the time.
+
+Minutes also end while no record is copied.
+"""
 
 
 def receipts(spark: SparkSession, flow: FlowConfig, *, streaming: bool = False) -> DataFrame:
-    """What was copied of each partition in each minute in which anything changed; columns as `RECEIPTS`.
+    """Return the copied records of each partition in each minute with changes.
 
-    `records` and `bytes` (of batches as they were sent) were acknowledged in that minute; `lag`, `upstream` and
-    `downstream` (the next offsets) are those at its end, `latency_ms` and `latency_max_ms` the mean and the most from
-    a record's timestamp to its acknowledgement, over about a minute. They are null where they are not known.
+    Columns are in `RECEIPTS`. `records` and `bytes` (of batches as they were sent) were acknowledged in the minute.
+    `lag`, `upstream` and `downstream` (the next offsets) are from the end of the minute. `latency_ms` and
+    `latency_max_ms` are mean and maximum of the time from a record's timestamp to its acknowledgement, over about a
+    minute. Unknown figures are null.
 
-    Read is the flow's receipts topic at its target, which holds an hour: when the DataFrame is evaluated, or
-    (`streaming`) from its start on and then as it grows, with a checkpoint of the query exactly once. Streams take
-    Spark 4. Raises `ConfigError`, `SetupError`, and, when it is evaluated, `ClusterUnreachable`.
+    Spark reads the flow's receipts topic at its target, which holds an hour. A batch reads when Spark evaluates the
+    DataFrame. A stream (`streaming`) reads from the start of the topic and then as it grows; with a checkpoint of the
+    query, exactly once. Streams need Spark 4.
+
+    Raises `ConfigError`, `SetupError`, and, at evaluation, `ClusterUnreachable`.
     """
     guard_secrets(flow, dict(spark.sparkContext.getConf().getAll()), f"flow {flow.name}")
     order = flow.model_dump_json(context=REVEAL)
@@ -86,7 +98,7 @@ def _all_reports(order: str) -> Iterator[FlowReport]:
             yield from read_reports(entries)
 
 
-def _arrow(found: Iterator[Minute]) -> Iterator[pa.RecordBatch]:
+def _arrow(entries: Iterator[Minute]) -> Iterator[pa.RecordBatch]:
     types = {"string": pa.string(), "int": pa.int32(), "long": pa.int64(), "double": pa.float64()}
     columns = [column.split(" ") for column in RECEIPTS.split(", ")]
     schema = pa.schema([(name, types.get(kind, pa.timestamp("us", "UTC"))) for name, kind in columns])
@@ -98,7 +110,7 @@ def _arrow(found: Iterator[Minute]) -> Iterator[pa.RecordBatch]:
             [pa.array(column, kind) for column, kind in zip(values, schema.types, strict=True)], schema=schema
         )
 
-    for row in found:
+    for row in entries:
         rows.append(row)
         if len(rows) == ROWS:
             yield batch()
@@ -134,12 +146,12 @@ def _stream(spark: SparkSession, name: str, order: str) -> DataFrame:
 
 
 def _take(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """Take readings of a partition, and give out the minutes that nothing is waited for any more."""
+    """Take readings of a partition, and yield the minutes that are complete."""
     if key[0] == _NO_TOPIC:
         return
     known = PartitionMinutes.model_validate_json(state.get[0]) if state.exists else PartitionMinutes()
     for frame in frames:
-        for row in frame[list(Reading._fields)].astype(object).itertuples(index=False, name=None):
+        for row in frame[list(MinuteReading._fields)].astype(object).itertuples(index=False, name=None):
             known.add(_reading(row))
     ended = known.close(state.getCurrentWatermarkMs())
     state.update((known.model_dump_json(),))
@@ -149,10 +161,10 @@ def _take(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupStat
         yield pd.DataFrame(ended, columns=list(Minute._fields), dtype=object)
 
 
-def _reading(row: tuple[Any, ...]) -> Reading:
-    """The reading that pandas made floats of, where there are nulls among whole numbers."""
+def _reading(row: tuple[Any, ...]) -> MinuteReading:
+    """Return the reading of a row; beside nulls, pandas has made integers floats."""
     values: list[Any] = [None if pd.isna(value) else value for value in row]
-    reading = Reading(*values)
+    reading = MinuteReading(*values)
     lag, upstream, downstream = (
         None if value is None else int(value) for value in (reading.lag, reading.upstream, reading.downstream)
     )
@@ -160,7 +172,10 @@ def _reading(row: tuple[Any, ...]) -> Reading:
 
 
 def _source(name: str, order: str) -> type[DataSource]:
-    """A data source of a flow's readings; its settings travel inside the class, not in options that Spark shows."""
+    """Return a data source of a flow's readings.
+
+    The settings travel inside the class, not in options that Spark shows.
+    """
     try:
         from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
     except ImportError as error:
@@ -198,7 +213,10 @@ def _source(name: str, order: str) -> type[DataSource]:
 def _read_on(
     order: str, start: dict[str, object], end: int | None
 ) -> tuple[list[tuple[object, ...]], dict[str, object]]:
-    """The readings from there to `end`, or so many as there are and fit, and where to go on."""
+    """Return the readings from `start` on, and the place to go on.
+
+    The readings end at `end`, or, without `end`, with the last available reading or a full micro-batch.
+    """
     flow = FlowConfig.model_validate_json(order)
     offset, heard = int(str(start["offset"])), start["pumps"]
     beginnings = Beginnings(heard if isinstance(heard, dict) else None)
@@ -210,9 +228,9 @@ def _read_on(
         while more and (reads < _READS or end is not None) and (end is None or offset < end):
             entries, offset, more = log.read_some(0, offset, wait_ms=0 if reads or end is not None else _WAIT_MS)
             reads += 1
-            for report in read_reports(one for one in entries if end is None or one.offset < end):
-                newest_ms = max(newest_ms, report.at_ms)  # never before an earlier row: Spark leaves out what is late
-                rows += [(_time(newest_ms), *one) for one in readings([report], beginnings)]
+            for report in read_reports(entry for entry in entries if end is None or entry.offset < end):
+                newest_ms = max(newest_ms, report.at_ms)  # never before an earlier row: Spark drops late rows
+                rows += [(_time(newest_ms), *reading) for reading in readings([report], beginnings)]
     if newest_ms > int(str(start["newest_ms"])):
         rows.append((_time(newest_ms), 0, "", False, _NO_TOPIC, "", -1, 0, 0, None, None, None, None, None))
     beginnings.forget()

@@ -1,4 +1,4 @@
-"""What tasks and journals say of ranges, and what a verification says in the end."""
+"""Reports of tasks and journals on ranges, and results of a verification."""
 
 from __future__ import annotations
 
@@ -16,52 +16,58 @@ Kind = Literal["missing", "duplicate", "reordered", "changed", "extra"]
 KINDS: tuple[Kind, ...] = ("missing", "duplicate", "reordered", "changed", "extra")
 
 
-class Model(BaseModel):
-    """A frozen value that travels as JSON."""
+class ReportModel(BaseModel):
+    """Frozen value that travels as JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Unmatched(NamedTuple):
-    """A record of one side that has no equal in its place on the other."""
+    """A record of one side without an equal in its place on the opposite side."""
 
     side: Side
     offset: int
     gap: int
-    """Which stretch between equal records it is in; one number a stretch of a range."""
+    """Number of the stretch between equal records in a range."""
     across: int
-    """The lowest offset on the other side that it may have been before: any of several equal records may be gone."""
+    """Lowest possible place on the opposite side: an offset after the record.
+
+    The missing record can have been just before the offset. Of several equal records any may be gone.
+    """
     timestamp: int
     content: str
-    """Digest of key, value, headers and, where it is compared, the timestamp."""
+    """Digest of key, value, headers and, if compared, the timestamp."""
     key: int
-    """Digest."""
+    """Digest of the key."""
     tombstone: bool
     room: int = -1
-    """So many records of its side in its stretch can the other side's cleaner have taken, at most; -1: not known."""
+    """Most records of the stretch that the opposite side's cleaner can have taken.
+
+    Only records of this record's side count; -1 if unknown.
+    """
 
 
-class RangeReport(Model):
-    """What the comparison of one range found."""
+class RangeReport(ReportModel):
+    """Result of comparing one range."""
 
     range: int
     records: int
-    """That are equal."""
+    """Number of equal records."""
     bytes: int
-    """Read from the source."""
+    """Bytes read from the source."""
     whole_batches: int
-    """That were equal as a whole, and not decompressed."""
+    """Number of batches that were equal as a whole, without decompression."""
     expired: int = 0
-    """Records of one side whose equals on the other were deleted by retention before they were read."""
+    """Number of records whose equals retention deleted before they were read."""
     unmatched: tuple[Unmatched, ...] = ()
     not_listed: int = 0
-    """Unmatched records past the most that a range tells."""
+    """Number of unmatched records beyond the most that a range lists."""
     damage: str = ""
-    """A batch that can't be read, or a log that has changed: the range was not compared."""
+    """Reason why the range was not compared: an unreadable batch, or a changed log."""
 
 
 class Difference(NamedTuple):
-    """One record that is not once, in order and equal on both sides."""
+    """A record that is not exactly once, in order and equal on both sides."""
 
     flow: str
     topic: str
@@ -69,39 +75,42 @@ class Difference(NamedTuple):
     partition: int
     kind: Kind
     upstream: int | None
-    """Of the source's record; for a duplicate that of the record that is there twice."""
+    """Offset of the source's record; for a duplicate, of the repeated record."""
     downstream: int | None
     what: str
-    """Of a changed record: what is different."""
+    """Differing parts of a changed record."""
 
 
-class PartitionResult(Model):
-    """The figures of one partition."""
+class PartitionResult(ReportModel):
+    """Figures of one partition."""
 
     flow: str
     topic: str
     target_topic: str
     partition: int
     records: int = 0
-    """Equal on both sides, in order."""
+    """Number of records that are equal on both sides, in order."""
     bytes: int = 0
     differences: dict[Kind, int] = Field(default_factory=dict)
-    """Kind -> how many."""
+    """Number of differences by kind."""
     compacted: int = 0
-    """On one side only, because the other side's log was compacted."""
+    """Number of records on one side only because the opposite log was compacted."""
     not_copied_yet: int = 0
-    """Records that were at the source when the verification began, and are not at the target at its end."""
+    """Number of records due since the verification's begin and absent at its end.
+
+    The records were at the source when the verification began, and are not at the target at the end.
+    """
     because: str = ""
-    """In a few words, the same for many partitions: why they aren't."""
+    """Reason for `not_copied_yet` in a few words, the same for many partitions."""
     expired: int = 0
     """Offsets below one side's log start, or below the copy's start: not compared."""
     unjudged: int = 0
-    """Unmatched records past the most that are looked into."""
+    """Number of unmatched records beyond the most that are judged."""
     notes: tuple[str, ...] = ()
 
     @property
     def differs(self) -> bool:
-        """Whether anything is wrong, or could not be told."""
+        """True if the partition has a difference or an unjudged record."""
         return bool(self.unjudged or any(self.differences.values()))
 
     @property
@@ -110,7 +119,7 @@ class PartitionResult(Model):
         return self.flow, self.topic, self.partition
 
     def joined(self, later: PartitionResult) -> PartitionResult:
-        """The same with what a second look at the rest of the partition has found."""
+        """Return the result joined with that of a second look at the partition's rest."""
         differences = Counter(self.differences) + Counter(later.differences)
         return self.model_copy(
             update={
@@ -124,7 +133,7 @@ class PartitionResult(Model):
         )
 
     def beyond(self, listed: int) -> str:
-        """What is wrong beside so many differences that are listed; empty if nothing is."""
+        """Describe faults beyond the listed differences; empty if there are none."""
         more = sum(self.differences.values()) - listed
         parts = [f"{more} more difference(s)"] if more else []
         parts += [f"{self.unjudged} record(s) could not be judged"] if self.unjudged else []
@@ -132,34 +141,34 @@ class PartitionResult(Model):
 
 
 class Verdict(StrEnum):
-    """What a verification comes to."""
+    """Outcome of a verification."""
 
     EQUAL = "equal"
-    """All that was at the source when it began is at the target."""
+    """The target has all records that the source had when the verification began."""
     SO_FAR = "equal so far"
-    """All that is at the target is, but something is missing behind it."""
+    """All records at the target are equal, but later records are missing."""
     DIFFERENT = "different"
     """A record differs, or could not be judged."""
 
 
 class Verification(NamedTuple):
-    """What a verification found."""
+    """Findings of a verification."""
 
     partitions: tuple[PartitionResult, ...]
     differences: tuple[Difference, ...]
-    """As many of each partition as were asked for."""
+    """Differences, limited to the requested number for each partition."""
     ranges: int
-    """Compared; with a sample fewer than there are."""
+    """Number of compared ranges; with a sample, fewer than all."""
     all_ranges: int
 
     @property
     def differs(self) -> bool:
-        """Whether any partition does."""
+        """True if a partition differs."""
         return any(partition.differs for partition in self.partitions)
 
     @property
     def behind(self) -> dict[str, int]:
-        """How many records are not copied yet, by reason."""
+        """Numbers of records not copied yet, by reason."""
         counts: Counter[str] = Counter()
         for partition in self.partitions:
             counts[partition.because] += partition.not_copied_yet
@@ -167,7 +176,7 @@ class Verification(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """What it comes to."""
+        """Outcome of the verification."""
         if self.differs:
             return Verdict.DIFFERENT
         return Verdict.SO_FAR if self.behind else Verdict.EQUAL

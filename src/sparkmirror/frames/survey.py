@@ -1,4 +1,7 @@
-"""What the driver asks both clusters before it plans: topics, offsets, sizes, claims. Blocking."""
+"""Questions of the driver to both clusters before it plans. Blocking.
+
+The answers are topics, offsets, sizes and claims.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ from sparkmirror.cluster.list_offsets import EARLIEST, LATEST
 from sparkmirror.cluster.log_sizes import log_sizes
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
+from sparkmirror.durable.losses import LossKind, LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.claims import TOPIC_NOT_AUTHORIZED, UNKNOWN_TOPIC, CopyMap, FlowClaims
 from sparkmirror.frames.compare import MOST_UNMATCHED
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, copied_twice, cut, extent
-from sparkmirror.offsets.losses import LossKind, LossLedger, losses_topic
-from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
-from sparkmirror.pump.control import ControlState, control_topic
+from sparkmirror.messages.control import ControlState, control_topic
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.wire.topic_ids import same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -36,7 +39,7 @@ _ALL = Window()
 
 
 class Due(NamedTuple):
-    """Source offsets [first, end) that were not copied yet when a target's log ended at `downstream`."""
+    """Source offsets [first, end) not copied when the target ended at `downstream`."""
 
     first: int
     end: int
@@ -45,24 +48,24 @@ class Due(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What the user wants compared."""
+    """Topics and offsets that the user wants compared."""
 
     topics: Callable[[str], bool]
-    """By its name at the source."""
+    """Filter of source topic names."""
     offsets: Window = _ALL
     from_ms: int | None = None
     to_ms: int | None = None
     due: Mapping[TopicPartition, Due] | None = None
-    """Only these parts of these source partitions, which a plan before has left out."""
+    """Parts of source partitions that an earlier plan left out; no more is compared."""
 
     @property
     def bounded(self) -> bool:
-        """Whether only a part of each partition is wanted."""
+        """True if only a part of each partition is wanted."""
         return self.offsets != _ALL or self.from_ms is not None or self.to_ms is not None
 
 
 class FlowSurvey:
-    """Plans one flow; a context manager."""
+    """Planner of one flow; a context manager."""
 
     def __init__(self, flow: FlowConfig, scope: Scope) -> None:
         self._flow = flow
@@ -79,7 +82,10 @@ class FlowSurvey:
         self._target.close()
 
     def plan(self, first_range: int) -> list[PartitionPlan]:
-        """A plan of each partition that the flow copies; ranges are numbered from `first_range` on."""
+        """Return a plan for each partition that the flow copies.
+
+        Ranges are numbered from `first_range` on.
+        """
         timeout_s = min(self._flow.admin_timeout_ms / 1000, _CONNECT_S)
         with (
             ClusterAdmin.connect(self._flow.source, ROLE, timeout_s) as source,
@@ -100,7 +106,10 @@ class FlowSurvey:
             raise ClusterUnreachable(f"flow {self._flow.name}: {error}") from error
 
     def _see_that_they_may_be_read(self, targets: Iterable[str]) -> None:
-        """A topic that may not be described looks like one that isn't there, and like nothing that differs."""
+        """Raise `ClusterUnreachable` if the principal may not describe a topic.
+
+        Such a topic would look missing, and therefore without differences.
+        """
         for name, topic in self._target.metadata(targets).items():
             if topic.error == TOPIC_NOT_AUTHORIZED:
                 raise ClusterUnreachable(
@@ -125,12 +134,12 @@ class FlowSurvey:
         if self._scope.due is not None:
             pairs = [pair for pair in pairs if pair[0] in self._scope.due]
         ours = [source for source, _ in pairs]
-        # What is at the source now is due at the target; the rest comes while this looks around.
+        # Records at the source by now are due at the target; later records come during the survey.
         began = listed(self._source, ours, LATEST, isolation_level=int(self._read_committed))
         copied_to = {
             theirs for _, theirs in pairs if any(p.partition == theirs[1] for p in _partitions(there, theirs[0]))
         }
-        # The target before the source: what is there was at the source by then.
+        # Target before source: records at the target were at the source by then.
         target_ends = listed(self._target, copied_to, LATEST)
         target_starts = listed(self._target, copied_to, EARLIEST)
         maps, undecided = self._maps(there, target_starts, target_ends)
@@ -197,20 +206,20 @@ class FlowSurvey:
                 raise ConfigError(
                     f"{target.topic}-{partition}: {why}, so nothing tells which of its offsets belong to a part of the "
                     "source: leave the range out",
-                    where=f"flow {self._flow.name}",
+                    origin=f"flow {self._flow.name}",
                 )
             notes.append(f"{why}: compared by content alone, as one range")
         taken_over, others = (copied.taken_over, copied.others) if copied else (False, ())
-        found = extent(source, target, offsets, window, began=began, taken_over=taken_over, others=others)
+        compared = extent(source, target, offsets, window, began=began, taken_over=taken_over, others=others)
         if self._scope.due is not None:
-            found = found.behind(self._scope.due[source.topic, partition].downstream)
+            compared = compared.behind(self._scope.due[source.topic, partition].downstream)
         stamped = _value(target_configs, "message.timestamp.type") == "LogAppendTime"
         if stamped:
             notes.append("timestamps are not compared: the target stamps records itself (LogAppendTime)")
         again = copied_twice(target, offsets, window) if offsets is not None else []
-        twice = sum(some.records for some in again)
-        if found.former > twice:
-            former = found.former - twice
+        twice = sum(repeat.records for repeat in again)
+        if compared.former > twice:
+            former = compared.former - twice
             notes.append(f"{former} target offsets hold copies of an earlier source topic or log: not compared")
         if again:
             first = again[0]
@@ -218,13 +227,13 @@ class FlowSurvey:
                 f"{twice} records were copied again: source offset {first.upstream} and what follows lies at target "
                 f"offset {first.first} and at {first.again}"
             )
-        if found.others:
-            notes.append(f"{found.others} target offsets are another mirror's: not compared")
-        if theirs := sum(gap.end - gap.first for gap in found.theirs):
+        if compared.others:
+            notes.append(f"{compared.others} target offsets are another mirror's: not compared")
+        if theirs := sum(gap.end - gap.first for gap in compared.theirs):
             notes.append(f"{theirs} target offsets are those of the topic's writers, which have moved: not compared")
-        # The other side may have a record at each offset where a cleaner has left few.
+        # The opposite side may have a record at each offset where a cleaner has left few.
         most = MOST_UNMATCHED if source.compacted or target.compacted else None
-        ranges = cut(found, offsets, bytes_per_offset, first_range, most_offsets=most)
+        ranges = cut(compared, offsets, bytes_per_offset, first_range, most_offsets=most)
         if offsets is not None:
             offsets.close()
         return PartitionPlan(
@@ -236,8 +245,8 @@ class FlowSurvey:
             timestamps=not stamped,
             bytes_per_offset=bytes_per_offset,
             ranges=tuple(ranges),
-            due=found.due,
-            expired=found.expired,
+            due=compared.due,
+            expired=compared.expired,
             twice=twice,
             notes=tuple(notes),
         )
@@ -269,7 +278,7 @@ class FlowSurvey:
 
     @cached_property
     def _remembered(self) -> Mapping[str, KnownTopic]:
-        """The target topics that the flow has copied to, as they were then."""
+        """Target topics that the flow has copied to, as they were then."""
         self._target.metadata([])
         try:
             return TopicMemory(TopicLog(self._target, losses_topic(self._flow.source.alias))).known
@@ -281,21 +290,25 @@ class FlowSurvey:
     def _maps(
         self, there: Mapping[str, TopicDescription], starts: Offsets, ends: Offsets
     ) -> tuple[dict[TopicPartition, CopyMap], dict[TopicPartition, str]]:
-        """Of each partition with claims its map, or why there is none."""
+        """Return the map of each partition with claims, or the reason for having no map."""
         claims = FlowClaims(self._target, self._flow.source.alias)
         ids = {name: topic.topic_id for name, topic in there.items()}
         read = claims.read((ids[topic], partition) for topic, partition in ends)
-        by_partition = {where: read[ids[where[0]], where[1]] for where in ends if (ids[where[0]], where[1]) in read}
-        found: dict[TopicPartition, CopyMap] = {}
+        by_partition = {
+            partition: read[ids[partition[0]], partition[1]]
+            for partition in ends
+            if (ids[partition[0]], partition[1]) in read
+        }
+        maps: dict[TopicPartition, CopyMap] = {}
         for leader, group in by_leader(self._target, by_partition):
-            logs = {where: (starts[where], ends[where]) for where in group}
-            found |= claims.maps(leader, ids, logs, {where: by_partition[where] for where in group})
-        return found, claims.undecided
+            logs = {partition: (starts[partition], ends[partition]) for partition in group}
+            maps |= claims.maps(leader, ids, logs, {partition: by_partition[partition] for partition in group})
+        return maps, claims.undecided
 
     def _windows(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Window]:
         scope, partitions = self._scope, list(partitions)
         if scope.due is not None:
-            return {where: Window(*scope.due[where][:2]) for where in partitions}
+            return {partition: Window(*scope.due[partition][:2]) for partition in partitions}
         windows = dict.fromkeys(partitions, scope.offsets)
         if scope.from_ms is None and scope.to_ms is None:
             return windows
@@ -303,11 +316,11 @@ class FlowSurvey:
         first, last = (
             listed(self._source, partitions, at) if at is not None else {} for at in (scope.from_ms, scope.to_ms)
         )
-        for where in partitions:  # -1: no record is so late
-            starts_at = first.get(where)
-            ends_at = last.get(where)
-            windows[where] = Window(
-                ends[where] if starts_at == -1 else starts_at, ends[where] if ends_at == -1 else ends_at
+        for partition in partitions:  # -1: no record is so late
+            starts_at = first.get(partition)
+            ends_at = last.get(partition)
+            windows[partition] = Window(
+                ends[partition] if starts_at == -1 else starts_at, ends[partition] if ends_at == -1 else ends_at
             )
         return windows
 
@@ -317,25 +330,28 @@ class FlowSurvey:
         here: Mapping[str, TopicDescription],
         there: Mapping[str, TopicDescription],
     ) -> dict[TopicPartition, Window]:
-        """The same without what came after a topic's writers have moved to its copy, and what they wrote there."""
+        """Return the windows without records from after a move of the topic's writers.
+
+        Also left out are the target offsets that the moved writers wrote.
+        """
         state = ControlState()
         try:
             state.apply(TopicLog(self._target, control_topic(self._flow.source.alias)).read(0, 0)[0])
-        except LogUnavailable as error:  # who may not read it compares all there is, and finds what was written since
+        except LogUnavailable as error:  # without READ on it all is compared, and later writes show as differences
             if error.code not in (UNKNOWN_TOPIC, TOPIC_NOT_AUTHORIZED):
                 raise
-        found = dict(windows)
+        narrowed = dict(windows)
         theirs = self._written_by_moved({topic.topic_id.hex() for topic in there.values()}) if state.done else {}
         for place, window in windows.items():
             done, end = state.done.get(place[0]), state.end_of(*place)
             if done and end is not None and same_topic(bytes.fromhex(done.source_topic_id), here[place[0]].topic_id):
                 last = end if window.end is None else min(window.end, end)
-                found[place] = Window(window.first, last, moved=True, theirs=tuple(theirs.get(place, ())))
-        return found
+                narrowed[place] = Window(window.first, last, moved=True, theirs=tuple(theirs.get(place, ())))
+        return narrowed
 
     def _written_by_moved(self, target_topic_ids: Container[str]) -> Mapping[TopicPartition, list[tuple[int, int]]]:
-        """By source partition the target offsets that its own writers wrote once they had moved there."""
-        found: defaultdict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+        """Return target offsets that moved writers wrote, by source partition."""
+        stretches: defaultdict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
         try:
             losses = LossLedger(TopicLog(self._target, losses_topic(self._flow.source.alias))).read()
         except LogUnavailable as error:
@@ -344,14 +360,14 @@ class FlowSurvey:
             return {}
         for loss in sorted(losses, key=lambda loss: loss.first):
             if loss.kind is LossKind.FOREIGN and not loss.is_loss and loss.target_topic_id in target_topic_ids:
-                found[loss.source_topic, loss.partition].append((loss.first, loss.end))
-        return found
+                stretches[loss.source_topic, loss.partition].append((loss.first, loss.end))
+        return stretches
 
     def _sizes(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        found: Offsets = {}
+        sizes: Offsets = {}
         for leader, group in by_leader(self._source, partitions):
-            found |= log_sizes(self._source, leader, by_topic(group))
-        return found
+            sizes |= log_sizes(self._source, leader, by_topic(group))
+        return sizes
 
 
 def _partitions(topics: Mapping[str, TopicDescription], name: str) -> Iterable[PartitionDescription]:

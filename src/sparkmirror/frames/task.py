@@ -1,4 +1,7 @@
-"""What runs in Spark tasks: one range compared, or one stretch of a log looked through. JSON in, JSON out."""
+"""Code of Spark tasks: compare one range, or look through one part of a log.
+
+Orders and answers are JSON.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,18 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.frames.compare import Bounds, Comparer, content_digest, key_digest
-from sparkmirror.frames.judge import Seen
+from sparkmirror.frames.compare import Comparer, OffsetBounds, content_digest, key_digest
+from sparkmirror.frames.judge import KeysSeen
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import LogPlan, RangePlan
-from sparkmirror.frames.report import Model, RangeReport
+from sparkmirror.frames.report import RangeReport, ReportModel
 from sparkmirror.wire.pieces import raw_parts
 
 ANSWER = "answer string"
 
 
-class CompareOrder(Model):
-    """Compare one range."""
+class CompareOrder(ReportModel):
+    """Order to compare one range."""
 
     source_cluster: ClusterConfig
     target_cluster: ClusterConfig
@@ -33,8 +36,8 @@ class CompareOrder(Model):
     range: RangePlan
 
 
-class LookOrder(Model):
-    """Look in offsets [first, end) of one log for what is wanted."""
+class LookOrder(ReportModel):
+    """Order to look in offsets [first, end) of one log for wanted keys and contents."""
 
     cluster: ClusterConfig
     log: LogPlan
@@ -44,37 +47,43 @@ class LookOrder(Model):
     first: int
     end: int
     wanted: int
-    """Which keys and contents to look for."""
+    """Number of the `Wanted` keys and contents."""
     keys_only: bool
 
 
-class Wanted(Model):
+class Wanted(ReportModel):
     """Digests to look for."""
 
     keys: frozenset[int]
     contents: frozenset[str]
 
 
-class Answer(Model):
-    """What a task says: a range's report, what was seen or counted, or one line on why it could not be told."""
+class Answer(ReportModel):
+    """Answer of a task: a range's report, findings, counts, or a failure's reason.
+
+    A failure's reason is one line.
+    """
 
     report: RangeReport | None = None
     newest: dict[int, int] = Field(default_factory=dict)
     tombstones: dict[int, tuple[int, int]] = Field(default_factory=dict)
     contents: dict[str, int] = Field(default_factory=dict)
     records: int = 0
-    """That were counted."""
+    """Number of counted records."""
     changed: str = ""
-    """Why a log could not be looked through to its planned end."""
+    """Reason why a log could not be looked through to its planned end."""
     failed: str = ""
 
-    def seen(self) -> Seen:
-        """What a look found."""
-        return Seen(dict(self.newest), dict(self.tombstones), dict(self.contents))
+    def seen(self) -> KeysSeen:
+        """Return the findings of a look."""
+        return KeysSeen(dict(self.newest), dict(self.tombstones), dict(self.contents))
 
 
 def run_tasks(spark: SparkSession, orders: Sequence[str], body: Callable[[str], str]) -> list[Answer]:
-    """One Spark job, a task for each order; the answers in the same order, those that failed included."""
+    """Run one Spark job with a task for each order; answers come in the same order.
+
+    Failed answers are included.
+    """
     count = len(orders)
     numbered = dict(enumerate(orders))
 
@@ -94,16 +103,16 @@ def _run(
 
 
 def compare_range(order_json: str) -> str:
-    """Compare what a `CompareOrder` says."""
+    """Compare the range of a `CompareOrder`."""
     order = CompareOrder.model_validate_json(order_json)
     span = order.range
-    ours = Bounds(span.first_upstream, span.end_upstream)
-    theirs = Bounds(span.first_downstream, span.end_downstream)
+    ours = OffsetBounds(span.first_upstream, span.end_upstream)
+    theirs = OffsetBounds(span.first_downstream, span.end_downstream)
     source = _reader(order.source_cluster, order.source, order.partition, ours, order.read_committed)
     target = _reader(order.target_cluster, order.target, order.partition, theirs, False)
     try:
         with source, target:
-            found = Comparer(
+            comparison = Comparer(
                 source,
                 target,
                 ours,
@@ -123,21 +132,21 @@ def compare_range(order_json: str) -> str:
         return Answer(report=report).model_dump_json()
     report = RangeReport(
         range=span.range,
-        records=found.records,
-        bytes=found.bytes,
-        whole_batches=found.whole_batches,
-        expired=found.expired,
-        unmatched=tuple(found.unmatched),
-        not_listed=found.not_listed,
+        records=comparison.records,
+        bytes=comparison.bytes,
+        whole_batches=comparison.whole_batches,
+        expired=comparison.expired,
+        unmatched=tuple(comparison.unmatched),
+        not_listed=comparison.not_listed,
     )
     return Answer(report=report).model_dump_json()
 
 
 def look(wanted: Mapping[int, Wanted], order_json: str) -> str:
-    """Look for what a `LookOrder` says."""
+    """Look for the keys and contents of a `LookOrder`."""
     order = LookOrder.model_validate_json(order_json)
-    bounds = Bounds(order.first, order.end)
-    seen = Seen()
+    bounds = OffsetBounds(order.first, order.end)
+    seen = KeysSeen()
     keys = wanted[order.wanted].keys
     contents = frozenset() if order.keys_only else wanted[order.wanted].contents
     try:
@@ -150,13 +159,13 @@ def look(wanted: Mapping[int, Wanted], order_json: str) -> str:
         return Answer(failed=str(error)).model_dump_json()
     except LogChanged as error:
         return Answer(changed=str(error)).model_dump_json()
-    except ValueError:  # a damaged batch; the comparison has said so
+    except ValueError:  # a damaged batch, which the comparison has reported
         pass
     return Answer(newest=seen.newest, tombstones=seen.tombstones, contents=seen.contents).model_dump_json()
 
 
 def _see(
-    seen: Seen,
+    seen: KeysSeen,
     keys: frozenset[int],
     contents: frozenset[str],
     offset: int,
@@ -176,7 +185,9 @@ def _see(
             seen.contents.setdefault(content, offset)
 
 
-def _reader(cluster: ClusterConfig, log: LogPlan, partition: int, bounds: Bounds, read_committed: bool) -> RangeReader:
+def _reader(
+    cluster: ClusterConfig, log: LogPlan, partition: int, bounds: OffsetBounds, read_committed: bool
+) -> RangeReader:
     return RangeReader(
         cluster, log.topic, bytes.fromhex(log.topic_id), partition, bounds, read_committed=read_committed
     )

@@ -1,4 +1,7 @@
-"""A verification: plan, compare range by range in Spark jobs, look into what is unmatched, judge."""
+"""A verification: plan, compare by range in Spark jobs, search, and judge.
+
+The search looks for the keys and contents of unmatched records.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from sparkmirror.engine.session import guard_secrets
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.due import GONE, NO_PARTITION, NOT_COPIED, PARKED, CountOrder, count_records, parked
 from sparkmirror.frames.journal import Journal
-from sparkmirror.frames.judge import Cleaning, Placed, Seen, judge
+from sparkmirror.frames.judge import Cleaning, KeysSeen, Placed, judge
 from sparkmirror.frames.listed_offsets import ends_now
 from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan, PartitionPlan, RangePlan, Window
 from sparkmirror.frames.report import (
@@ -44,57 +47,63 @@ DIFFERENCES = (
     "flow string, topic string, target_topic string, partition int, kind string, upstream long, downstream long, "
     "what string"
 )
-"""The schema of the DataFrame; an offset is null where a side has no such record."""
+"""Schema of the DataFrame; an offset is null if a side has no such record."""
 
 MOST_JUDGED = 500_000
-"""Unmatched records of a partition that are looked into; more are only counted."""
+"""Most unmatched records of a partition to judge; further records are counted."""
 DUE_S, DUE_PAUSE_S = 10.0, 1.0
-"""How long, at most, and how often it is looked whether a mirror copies what was due when the plan was made."""
+"""Seconds to wait for the mirror to copy due records, at most, and between looks."""
 _TASKS_A_SLOT = 2
-"""In one job; two jobs are on their way, so that no slot waits for a job's last task."""
+"""Tasks of one job for each slot.
+
+Two jobs are under way, so that no slot waits for a job's last task.
+"""
 _JOBS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to verify, and how; by default all that the flows copy."""
+    """Options of a verification; by default, all copies of the flows are compared."""
 
     topics: tuple[str, ...] = ()
-    """Regexes; a source topic's whole name must match one."""
+    """Regexes; a source topic's whole name must match one of them."""
     from_offset: int | None = None
-    """At the source; the first to compare."""
+    """First source offset to compare."""
     to_offset: int | None = None
-    """At the source; the first not to compare."""
+    """First source offset not to compare."""
     from_time: datetime | None = None
-    """By the source's timestamps, as `KafkaConsumer.offsets_for_times` finds offsets."""
+    """Earliest time, by the source's timestamps.
+
+    The offset is found as `KafkaConsumer.offsets_for_times` does.
+    """
     to_time: datetime | None = None
     sample: float | None = None
-    """Compare this share of the ranges, chosen at random."""
+    """Share of the ranges to compare, chosen at random."""
     seed: int = 0
-    """Of the choice."""
+    """Seed of the random choice."""
     resume: Path | None = None
-    """A journal: what it holds is not compared again."""
+    """Journal to resume; ranges in the journal are not compared again."""
     limit: int = 100
-    """Differences listed of each partition; all are counted."""
+    """Most differences to list for each partition; all differences are counted."""
 
     def __post_init__(self) -> None:
         if self.sample is not None and not 0 < self.sample <= 1:
-            raise ConfigError("a share must be above 0 and at most 1", where="--sample", key=str(self.sample))
+            raise ConfigError("a share must be above 0 and at most 1", origin="--sample", key=str(self.sample))
         if (self.from_offset is not None or self.to_offset is not None) and (self.from_time or self.to_time):
-            raise ConfigError("give offsets or times, not both", where="--from-offset, --from-time")
+            raise ConfigError("give offsets or times, not both", origin="--from-offset, --from-time")
 
     def scope(self) -> Scope:
-        """As the survey takes it."""
+        """Return the options as a scope for the survey."""
         try:
             topics = NamePatterns(self.topics or (".*",))
         except ValueError as error:
-            raise ConfigError(str(error), where="--topics") from error
+            raise ConfigError(str(error), origin="--topics") from error
         return Scope(
             topics.accepts, Window(self.from_offset, self.to_offset), _millis(self.from_time), _millis(self.to_time)
         )
 
     def words(self, flows: Iterable[FlowConfig]) -> str:
-        """What makes two verifications the same one."""
+        """Return a text that is equal for equal verifications."""
         named = {flow.name: [*flow.source.bootstrap_servers, *flow.target.bootstrap_servers] for flow in flows}
         times = [str(self.from_time), str(self.to_time)]
         offsets = [self.from_offset, self.to_offset]
@@ -103,36 +112,37 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a verification is; rates are since it began."""
+    """Progress of a verification; rates are since its begin."""
 
     phase: str
     """`comparing` or `looking into differences`."""
     done: int
-    """Tasks, those that a journal had included."""
+    """Number of finished tasks, including tasks in the journal."""
     total: int
     records: int
     bytes: int
-    """Read of the source in this run."""
+    """Bytes of the source that were read in this run."""
     unmatched: int
     elapsed_s: float
     eta_s: float | None
 
 
 def verify(spark: SparkSession, config: MirrorConfig, options: Options | None = None) -> DataFrame:
-    """Compare sources and targets; a row for each difference (`DIFFERENCES`), none if all is well.
+    """Compare sources and targets; return a row for each difference (`DIFFERENCES`).
 
-    Of what could not be listed, or not be judged, each partition has one row of kind `unlisted`; of what is not at the
-    target yet one of kind `behind`. Raises `ConfigError` and `ClusterUnreachable`.
+    Without differences the DataFrame is empty. A partition with unlisted or unjudged records has one more row of kind
+    `unlisted`; a partition with records not copied yet has one more row of kind `behind`. Raises `ConfigError` and
+    `ClusterUnreachable`.
     """
-    found = run_verification(spark, config, options or Options())
-    listed = Counter(one[:4] for one in found.differences)
-    rows = [tuple(one) for one in found.differences]
-    for partition in found.partitions:
-        where = partition.flow, partition.topic, partition.target_topic, partition.partition
+    verification = run_verification(spark, config, options or Options())
+    listed = Counter(difference[:4] for difference in verification.differences)
+    rows = [tuple(difference) for difference in verification.differences]
+    for partition in verification.partitions:
+        place = partition.flow, partition.topic, partition.target_topic, partition.partition
         if partition.not_copied_yet:
-            rows.append((*where, "behind", None, None, f"{partition.not_copied_yet} records: {partition.because}"))
-        if what := partition.beyond(listed[where]):
-            rows.append((*where, "unlisted", None, None, what))
+            rows.append((*place, "behind", None, None, f"{partition.not_copied_yet} records: {partition.because}"))
+        if what := partition.beyond(listed[place]):
+            rows.append((*place, "unlisted", None, None, what))
     return spark.createDataFrame(rows, DIFFERENCES)
 
 
@@ -142,14 +152,14 @@ def run_verification(
     options: Options,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Verification:
-    """As `verify`, with the figures of each partition."""
+    """Verify like `verify`, and return the figures of each partition."""
     settings = dict(spark.sparkContext.getConf().getAll())
     for flow in config.flows:
         guard_secrets(flow, settings, config.path)
-    return _Run(spark, config, options, on_progress).run()
+    return _VerifyRun(spark, config, options, on_progress).run()
 
 
-class _Run:
+class _VerifyRun:
     def __init__(
         self, spark: SparkSession, config: MirrorConfig, options: Options, on_progress: Callable[[Progress], None]
     ) -> None:
@@ -161,7 +171,7 @@ class _Run:
         self._reports: dict[int, RangeReport] = {}
         self._plan_of: dict[int, int] = {}
         self._parked: dict[str, Mapping[TopicPartition, str]] = {}
-        """By flow, as far as it was asked for."""
+        """Parked partitions by flow, for the flows asked so far."""
         self._held: Counter[int] = Counter()
         """Unmatched records by plan."""
         self._began = time.monotonic()
@@ -195,7 +205,7 @@ class _Run:
                 plans += survey.plan(sum(len(plan.ranges) for plan in plans))
         if not plans:
             raise ConfigError(
-                "no topic of the source is among what the flows copy", where="--topics, or the file's topics"
+                "no topic of the source is among what the flows copy", origin="--topics, or the file's topics"
             )
         return plans
 
@@ -223,7 +233,7 @@ class _Run:
             self._tell("comparing", done, total, len(due), records, read, unmatched)
 
     def _bounded(self, report: RangeReport) -> RangeReport:
-        """The same with no more unmatched records than its partition may have."""
+        """Return the report with no more unmatched records than its partition may have."""
         plan, unmatched = self._plan_of[report.range], len(report.unmatched)
         kept = min(unmatched, MOST_JUDGED - self._held[plan])
         self._held[plan] += kept
@@ -239,9 +249,10 @@ class _Run:
         self._on_progress(Progress(phase, done, total, records, read, unmatched, elapsed_s, eta_s))
 
     def _jobs(self, orders: Sequence[str], body: Callable[[str], str]) -> Iterator[list[Answer]]:
-        """Run orders in jobs of a few tasks a slot, two at a time; answers come as jobs end.
+        """Run orders in jobs of a few tasks a slot, two jobs at a time.
 
-        Where one failed, those of the jobs that are on their way come all the same, before `ClusterUnreachable`.
+        Answers come as jobs end. If an order failed, the answers of running jobs still come before `ClusterUnreachable`
+        is raised.
         """
         size = self._slots * _TASKS_A_SLOT
         chunks = [orders[start : start + size] for start in range(0, len(orders), size)][::-1]
@@ -277,13 +288,16 @@ class _Run:
     # --- what was not copied yet ----------------------------------------------------------------
 
     def _with_due(self, compared: Verification, plans: Sequence[PartitionPlan]) -> Verification:
-        """The same, and what was due when the plan was made: compared where it is there by now, else counted."""
+        """Return the verification with the records that were due when the plan was made.
+
+        Due records that the target has by now are compared; the rest is counted.
+        """
         rest = self._plan_due(plans)
         ranges = [(plan, span) for plan in rest for span in plan.ranges]
         self._plan_of |= {span.range: len(plans) + index for index, plan in enumerate(rest) for span in plan.ranges}
         self._compare(ranges, len(ranges), None)
         later = self._judge(rest, {span.range for _, span in ranges}, len(ranges))
-        results = {one.at: one for one in compared.partitions}
+        results = {result.at: result for result in compared.partitions}
         before = {plan.at: plan for plan in plans if plan.is_due}
         for at, plan in before.items():
             words = tuple(note for note in results[at].notes if note != plan.why_due)
@@ -304,16 +318,16 @@ class _Run:
         )
 
     def _plan_due(self, plans: Sequence[PartitionPlan]) -> list[PartitionPlan]:
-        """Plan again what was due, once the mirror has copied it, or when it gets no further."""
+        """Plan due parts again, once the mirror has copied them or gets no further."""
         first = sum(len(plan.ranges) for plan in plans)
         until, before = time.monotonic() + DUE_S, -1
         while True:
             rest: list[PartitionPlan] = []
             for flow in self._flows.values():
                 due = {
-                    (one.source.topic, one.partition): Due(*one.due, one.target.end)
-                    for one in plans
-                    if one.is_due and one.flow == flow.name
+                    (plan.source.topic, plan.partition): Due(*plan.due, plan.target.end)
+                    for plan in plans
+                    if plan.is_due and plan.flow == flow.name
                 }
                 if due:
                     with FlowSurvey(flow, dataclasses.replace(self._options.scope(), due=due)) as survey:
@@ -325,7 +339,10 @@ class _Run:
             time.sleep(DUE_PAUSE_S)
 
     def _counted(self, rest: Sequence[PartitionPlan]) -> list[int]:
-        """How many records of each partition are not there yet; where the target topic is gone, they are missing."""
+        """Return the number of records of each partition that are not at the target yet.
+
+        If the target topic is gone, they count as missing.
+        """
         counts = [0] * len(rest)
         due = [index for index, plan in enumerate(rest) if plan.is_due]
         orders = [self._count_order(rest[index]) for index in due]
@@ -346,7 +363,7 @@ class _Run:
         ).model_dump_json(context=REVEAL)
 
     def _why(self, plan: PartitionPlan) -> tuple[str, tuple[str, ...]]:
-        """Why records of a partition are not there yet: in a few words, and what more is known."""
+        """Return the reason for records not at the target yet, in a few words, and notes."""
         if plan.flow not in self._parked:
             self._parked[plan.flow] = parked(self._flows[plan.flow])
         reason = self._parked[plan.flow].get((plan.source.topic, plan.partition))
@@ -375,13 +392,16 @@ class _Run:
                 seen[index],
                 timestamps=plan.timestamps,
             )
-            where = plan.flow, plan.source.topic, plan.target.topic, plan.partition
-            found = sorted(judgement.differences, key=lambda one: (one.upstream is None, one.upstream, one.downstream))
-            differences += [Difference(*where, *one) for one in found[: self._options.limit]]
+            place = plan.flow, plan.source.topic, plan.target.topic, plan.partition
+            judged = sorted(
+                judgement.differences,
+                key=lambda difference: (difference.upstream is None, difference.upstream, difference.downstream),
+            )
+            differences += [Difference(*place, *difference) for difference in judged[: self._options.limit]]
             counts: dict[Kind, int] = defaultdict(int)
             counts.update({kind: count for kind, count in _by_plan(plan) if count})
-            for one in found:
-                counts[one.kind] += 1
+            for difference in judged:
+                counts[difference.kind] += 1
             reports = by_plan[index]
             results.append(
                 PartitionResult(
@@ -403,18 +423,19 @@ class _Run:
 
     def _look_for(
         self, plans: Sequence[PartitionPlan], placed: Sequence[Sequence[Placed]]
-    ) -> tuple[list[dict[Side, Seen]], dict[int, list[str]]]:
-        """What both logs of each partition hold of its unmatched records, and why those of some could not be told.
+    ) -> tuple[list[dict[Side, KeysSeen]], dict[int, list[str]]]:
+        """Return the keys and contents of unmatched records that both logs hold.
 
-        Keys are looked for in what was written since the plan, too: it is why a cleaner may have taken a record.
+        Also return the reasons for partitions whose logs could not be searched. Keys are also looked for in records
+        written after the plan: such a record is a reason why a cleaner may have taken an earlier record.
         """
         wanted: list[Wanted] = []
         orders: list[tuple[int, Side, str]] = []
         cleaned: dict[int, PartitionPlan] = {}
         for index, (plan, unmatched) in enumerate(zip(plans, placed, strict=True)):
             compacted = plan.source.compacted or plan.target.compacted
-            keys = {one.record.key for one in unmatched if compacted and one.record.key >= 0}
-            contents = {one.record.content for one in unmatched if one.record.side == TARGET}
+            keys = {entry.record.key for entry in unmatched if compacted and entry.record.key >= 0}
+            contents = {entry.record.content for entry in unmatched if entry.record.side == TARGET}
             wanted.append(Wanted(keys=frozenset(keys), contents=frozenset(contents)))
             if keys or contents:
                 orders += self._look_orders(plan, index, SOURCE, plan.source.start, plan.source.end)
@@ -424,7 +445,7 @@ class _Run:
         for (index, side), end in self._ends_now(cleaned).items():
             planned = (plans[index].source if side == SOURCE else plans[index].target).end
             orders += self._look_orders(plans[index], index, side, planned, end, keys_only=True)
-        seen: list[dict[Side, Seen]] = [{SOURCE: Seen(), TARGET: Seen()} for _ in plans]
+        seen: list[dict[Side, KeysSeen]] = [{SOURCE: KeysSeen(), TARGET: KeysSeen()} for _ in plans]
         changed: dict[int, list[str]] = defaultdict(list)
         self._began = time.monotonic()
         size = self._slots * _TASKS_A_SLOT
@@ -461,15 +482,17 @@ class _Run:
             yield index, side, order.model_dump_json(context=REVEAL)
 
     def _ends_now(self, plans: Mapping[int, PartitionPlan]) -> dict[tuple[int, Side], int]:
-        """Where both logs of these partitions end by now, but for those that are no more."""
-        found: dict[tuple[int, Side], int] = {}
+        """Return the present ends of both logs; missing partitions are left out."""
+        ends: dict[tuple[int, Side], int] = {}
         for flow in self._flows.values():
             isolation = int(flow.fetch.isolation_level == "read_committed")
             ours = {(p.source.topic, p.partition): index for index, p in plans.items() if p.flow == flow.name}
             theirs = {(p.target.topic, p.partition): index for index, p in plans.items() if p.flow == flow.name}
-            found |= {(ours[where], SOURCE): end for where, end in ends_now(flow.source, ours, isolation).items()}
-            found |= {(theirs[where], TARGET): end for where, end in ends_now(flow.target, theirs).items()}
-        return found
+            ends |= {
+                (ours[partition], SOURCE): end for partition, end in ends_now(flow.source, ours, isolation).items()
+            }
+            ends |= {(theirs[partition], TARGET): end for partition, end in ends_now(flow.target, theirs).items()}
+        return ends
 
 
 def _behind(records: int, because: str) -> dict[str, object]:
@@ -477,7 +500,7 @@ def _behind(records: int, because: str) -> dict[str, object]:
 
 
 def _by_plan(plan: PartitionPlan) -> tuple[tuple[Kind, int], ...]:
-    """Differences that the claims tell, without a look at the records."""
+    """Return the differences known from claims, without a look at the records."""
     return ("missing", plan.gone), ("duplicate", plan.twice)
 
 

@@ -1,7 +1,7 @@
-"""The mistakes that users make, found before they cost anything."""
+"""Rules that find users' mistakes in files and clusters before a run."""
 
 from sparkmirror.lint.check import RULES, check, check_clusters, ranked
-from sparkmirror.lint.findings import Finding, Severity
+from sparkmirror.lint.findings import LintFinding, LintSeverity
 from sparkmirror.lint.folding import Folded, folded
 
-__all__ = ["RULES", "Finding", "Folded", "Severity", "check", "check_clusters", "folded", "ranked"]
+__all__ = ["RULES", "Folded", "LintFinding", "LintSeverity", "check", "check_clusters", "folded", "ranked"]

@@ -1,4 +1,4 @@
-"""All rules over one file, and over its clusters."""
+"""Application of all rules to the files, and to their clusters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparkmirror.formats import Reading
 from sparkmirror.lint.client_rules import CLIENT_RULES
 from sparkmirror.lint.cluster_rules import CLUSTER_RULES
 from sparkmirror.lint.file_rules import FILE_RULES
-from sparkmirror.lint.findings import Finding, Rule, Severity
+from sparkmirror.lint.findings import LintFinding, LintRule, LintSeverity
 from sparkmirror.lint.flow_rules import FLOW_RULES
 from sparkmirror.lint.format_rules import FORMAT_RULES
 from sparkmirror.lint.probe import FlowProbe, probe
@@ -32,52 +32,75 @@ _FIRST_WARNINGS = (
     "misplaced",
     "broker-key",
 )
-"""By what they cost: access, copies, groups, then what stays at its default. The others follow as they stand."""
+"""Names of the most costly warnings, in order.
 
-_SEVERITIES = [severity.value for severity in Severity]
+The order is access, copies, groups, then settings that stay at their defaults by mistake.
+All other warnings follow in the order of their definition.
+"""
+
+_SEVERITIES = [severity.value for severity in LintSeverity]
 
 
-def _rank(rule: Rule[Subject]) -> tuple[int, int]:
+def _rank(rule: LintRule[Subject]) -> tuple[int, int]:
     first = _FIRST_WARNINGS.index(rule.name) if rule.name in _FIRST_WARNINGS else len(_FIRST_WARNINGS)
     return _SEVERITIES.index(rule.severity.value), first
 
 
 RULES = tuple(sorted((*FORMAT_RULES, *FILE_RULES, *CLIENT_RULES, *FLOW_RULES, *SCHEMA_FILE_RULES), key=_rank))
-"""Those about files, the most important first."""
+"""Rules about files, the most important first."""
 CONNECTED_RULES = (*CLUSTER_RULES, *SCHEMA_CLUSTER_RULES)
-"""Those about clusters."""
+"""Rules about clusters."""
 _RANKS = [*(rule.name for rule in RULES), *(rule.name for rule in CONNECTED_RULES)]
 
 
-def check(reading: Reading) -> list[Finding]:
-    """What is wrong in the files, the worst first."""
+def check(reading: Reading) -> list[LintFinding]:
+    """Return the findings in the files, the worst first."""
     subject = Subject.of(reading)
     findings = (finding for rule in RULES for finding in rule.findings(subject))
     return ranked(replace(finding, key=subject.own_key(finding.key)) for finding in findings)
 
 
-def check_clusters(reading: Reading, timeout_s: float) -> list[Finding]:
-    """What is wrong between the files and the clusters, which are as before when it ends."""
+def check_clusters(reading: Reading, timeout_s: float) -> list[LintFinding]:
+    """Return the findings about the files' clusters, the worst first.
+
+    The clusters are left as they were.
+    """
     subject = Subject.of(reading)
     probes = [probe(flow, timeout_s) for flow in subject.flows]
     compare(probes)
-    return ranked(finding for one in probes for rule in CONNECTED_RULES for finding in rule.findings(one))
+    return ranked(finding for flow_probe in probes for rule in CONNECTED_RULES for finding in rule.findings(flow_probe))
 
 
 def compare(probes: Sequence[FlowProbe]) -> None:
-    """Tell each flow which of its copies another one of the file has, or would have first."""
-    first = {(one.flow.target.alias, remote): owner for one in probes for remote, owner in one.copiers.items()}
-    for one in probes:
-        for remote in one.names.values() if one.flow.copies else ():
-            owner = first.setdefault((one.flow.target.alias, remote), one.flow.name)
-            if owner != one.flow.name:
-                one.copiers.setdefault(remote, owner)
+    """Note in each probe the target topics into which another flow of the file copies.
+
+    Of several flows that would copy into a new topic, the first in the file has the topic.
+    """
+    first = {
+        (flow_probe.flow.target.alias, remote): owner
+        for flow_probe in probes
+        for remote, owner in flow_probe.copiers.items()
+    }
+    for flow_probe in probes:
+        for remote in flow_probe.names.values() if flow_probe.flow.copies else ():
+            owner = first.setdefault((flow_probe.flow.target.alias, remote), flow_probe.flow.name)
+            if owner != flow_probe.flow.name:
+                flow_probe.copiers.setdefault(remote, owner)
 
 
-def ranked(findings: Iterable[Finding]) -> list[Finding]:
-    """Each once: errors, warnings, what is worth knowing; among those as the rules rank, then by place."""
+def ranked(findings: Iterable[LintFinding]) -> list[LintFinding]:
+    """Return each finding once, sorted by severity, then by rule, then by place.
+
+    Severities sort as errors, warnings, infos; rules sort by their rank.
+    """
     once = dict.fromkeys(findings)
     return sorted(
         once,
-        key=lambda one: (_SEVERITIES.index(one.severity), _RANKS.index(one.rule), one.file, one.line, one.key),
+        key=lambda finding: (
+            _SEVERITIES.index(finding.severity),
+            _RANKS.index(finding.rule),
+            finding.file,
+            finding.line,
+            finding.key,
+        ),
     )

@@ -1,4 +1,7 @@
-"""Rules about clients' settings: which client a key reaches, and what its value costs. One small function each."""
+"""Rules about clients' settings: the client that a key reaches, and its cost.
+
+Each rule is one small function.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,16 @@ from typing import NamedTuple
 
 from sparkmirror.config import Entry
 from sparkmirror.config.advice import counting_prefixes
-from sparkmirror.formats.connect import Connector, Role
+from sparkmirror.formats.connect import Connector, ConnectorRole
 from sparkmirror.formats.merge import SECURITY, role_of
-from sparkmirror.lint.findings import Rule, Severity, Spot, at
+from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject
 
 _SIZES = ("batch.size", "max.request.size", "buffer.memory", "receive.buffer.bytes", "send.buffer.bytes")
 _NOT_COPYING = ("source.cluster.", "target.cluster.", "producer.", "source.producer.", "target.producer.")
-"""Roles in a connector that its data's clients are not given."""
+"""Prefixes of a connector's keys that do not reach the clients that copy records."""
 _OF_BOTH = frozenset({"receive.buffer.bytes"})
-"""Consumers' settings that producers know, too."""
+"""Settings of consumers that producers have, too."""
 _WORKERS_OTHERS = ("producer.", "consumer.", "admin.")
 _STORES = {
     "brokers that ask for a certificate refuse the workers": (
@@ -29,27 +32,27 @@ _STORES = {
         "ssl.truststore.certificates",
     ),
 }
-"""What a client is without a store, and the settings that give it one."""
+"""Settings that give a client a store, by the consequence of a missing store."""
 _CODECS = frozenset({"gzip", "snappy", "lz4", "zstd"})
 
 
 class Astray(NamedTuple):
-    """A client's setting that doesn't reach the client that it is meant for."""
+    """Setting that doesn't reach its client because of a wrong prefix."""
 
     entry: Entry
     name: str
     right: tuple[str, ...]
-    """Keys that would count."""
+    """Keys that would reach the client."""
     stated: str
-    """The one of them that is there already; empty: none is."""
+    """Right key that the file has already; empty if it has none."""
 
 
 def wrong_prefix(subject: Subject) -> Iterator[Spot]:
-    """Settings that would count elsewhere, and are not said there."""
-    for one in astray(subject):
-        if not one.stated:
-            places = " or ".join(key.removesuffix(one.name) for key in one.right)
-            yield at(one.entry, fix=f"write {places} before the name, instead of what is there")
+    """Yield settings with a wrong prefix, unless the file has the right key as well."""
+    for setting in astray(subject):
+        if not setting.stated:
+            places = " or ".join(key.removesuffix(setting.name) for key in setting.right)
+            yield at(setting.entry, fix=f"write {places} before the name, instead of what is there")
 
 
 def consumer_key(subject: Subject) -> Iterator[Spot]:
@@ -80,7 +83,7 @@ def digit_lost(subject: Subject) -> Iterator[Spot]:
 
 
 def _round(size: int) -> bool:
-    """A power of two from 16 KiB on."""
+    """Tell whether a size is a power of two from 16 KiB on."""
     return size >= 1 << 14 and size & (size - 1) == 0
 
 
@@ -99,7 +102,10 @@ def _codec_entry(subject: Subject, source: str, target: str) -> Entry | None:
 
 
 def worker_without_stores(subject: Subject) -> Iterator[Spot]:
-    """Of the worker's own clients: those of its producers and of connectors are none of theirs."""
+    """Yield TLS protocols of workers whose own clients have no store.
+
+    Stores of the worker's producers or of its connectors don't reach the worker's own clients.
+    """
     for cluster in subject.reading.connect:
         worker = cluster.worker.settings if cluster.worker is not None else {}
         protocol = worker.get("security.protocol")
@@ -108,13 +114,18 @@ def worker_without_stores(subject: Subject) -> Iterator[Spot]:
         for store, settings in _STORES.items():
             own = any(name in worker for name in settings)
             others = [f"{role}{name}" for role in _WORKERS_OTHERS for name in settings if f"{role}{name}" in worker]
-            others += [key for one in cluster.connectors for key in _stores_at_target(one, worker, settings)]
+            others += [
+                key for connector in cluster.connectors for key in _stores_at_target(connector, worker, settings)
+            ]
             if others and not own:
                 yield at(protocol, f"{others[0]} has one", key=settings[0], fix=f"write {settings[0]} as well: {store}")
 
 
 def _stores_at_target(connector: Connector, worker: Mapping[str, Entry], settings: tuple[str, ...]) -> list[str]:
-    """What a connector says of the cluster that the workers stand at, if it is that of its target."""
+    """Return the connector's keys of stores for the workers' own cluster.
+
+    Empty if the connector's target is a different cluster.
+    """
     brokers = worker.get("bootstrap.servers")
     if brokers is None or connector.text("target.cluster.bootstrap.servers") != brokers.value.strip():
         return []
@@ -123,12 +134,12 @@ def _stores_at_target(connector: Connector, worker: Mapping[str, Entry], setting
 
 
 def astray(subject: Subject) -> Iterator[Astray]:
-    """Settings of clients, with names that count, where no client takes them from."""
+    """Yield known settings of clients with a prefix from which no client reads."""
     if not subject.reading.connect:
         yield from _astray_in_properties(subject)
     for _, connectors in subject.connectors():
-        if Role.SOURCE in connectors:
-            yield from _astray_in_connector(connectors[Role.SOURCE])
+        if ConnectorRole.SOURCE in connectors:
+            yield from _astray_in_connector(connectors[ConnectorRole.SOURCE])
 
 
 def _astray_in_connector(connector: Connector) -> Iterator[Astray]:
@@ -140,12 +151,15 @@ def _astray_in_connector(connector: Connector) -> Iterator[Astray]:
         right = tuple(prefix + name for prefix in counting_prefixes(name))
         if not right or ("producer." in role and right == (f"consumer.{name}",)):
             continue
-        stated = (one for one in (*right, f"source.consumer.{name}") if one in connector.settings)
+        stated = (known for known in (*right, f"source.consumer.{name}") if known in connector.settings)
         yield Astray(entry, name, right, next(stated, ""))
 
 
 def _astray_in_properties(subject: Subject) -> Iterator[Astray]:
-    """Of flows, `producer.` is the producer of offset syncs."""
+    """Yield settings with a flow's prefix `producer.` that are meant for copies.
+
+    The prefix reaches the producer of offset syncs only.
+    """
     keys = {entry.key for entry in subject.reading.entries}
     for entry in subject.reading.entries:
         flow, arrow, rest = entry.key.partition("->")
@@ -158,10 +172,10 @@ def _astray_in_properties(subject: Subject) -> Iterator[Astray]:
             yield Astray(entry, name, right, next((key for key in right if key in keys), ""))
 
 
-_WARNING = Severity.WARNING
+_WARNING = LintSeverity.WARNING
 
-CLIENT_RULES: tuple[Rule[Subject], ...] = (
-    Rule(
+CLIENT_RULES: tuple[LintRule[Subject], ...] = (
+    LintRule(
         "worker-without-stores",
         _WARNING,
         "Connect's workers speak TLS, and have no store of their own for it",
@@ -169,7 +183,7 @@ CLIENT_RULES: tuple[Rule[Subject], ...] = (
         "write the worker's ssl. settings without producer. before them as well",
         worker_without_stores,
     ),
-    Rule(
+    LintRule(
         "wrong-prefix",
         _WARNING,
         "does not reach the client that it is meant for",
@@ -178,7 +192,7 @@ CLIENT_RULES: tuple[Rule[Subject], ...] = (
         " <target>.producer. and <source>.consumer.)",
         wrong_prefix,
     ),
-    Rule(
+    LintRule(
         "broker-key",
         _WARNING,
         "is a broker's setting; clients don't know it",
@@ -186,7 +200,7 @@ CLIENT_RULES: tuple[Rule[Subject], ...] = (
         "take it out; the topic's max.message.bytes is what counts, and producer.override.max.request.size",
         broker_key,
     ),
-    Rule(
+    LintRule(
         "consumer-key",
         _WARNING,
         "is a consumer's setting, said to a producer",
@@ -194,7 +208,7 @@ CLIENT_RULES: tuple[Rule[Subject], ...] = (
         "write consumer. before the name (in mm2.properties <source>.consumer.)",
         consumer_key,
     ),
-    Rule(
+    LintRule(
         "recompresses",
         _WARNING,
         "every batch of another codec is unpacked and packed again",
@@ -202,7 +216,7 @@ CLIENT_RULES: tuple[Rule[Subject], ...] = (
         "take it out: then batches travel as they are",
         recompresses,
     ),
-    Rule(
+    LintRule(
         "digit-lost",
         _WARNING,
         "looks as if its last digit was lost",

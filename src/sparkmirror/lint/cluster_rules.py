@@ -1,4 +1,7 @@
-"""Rules about the clusters themselves, for `lint --connect`. One small function each."""
+"""Rules about the clusters themselves, for `lint --connect`.
+
+Each rule is one small function.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,26 @@ from collections.abc import Iterable, Iterator, Set
 
 from sparkmirror.cluster.admin import INVALID_REPLICATION_FACTOR, TOPIC_ALREADY_EXISTS, refusal
 from sparkmirror.cluster.scratch_topic import PREFIX
-from sparkmirror.lint.findings import Rule, Severity, Spot
-from sparkmirror.lint.probe import FlowProbe, Side, lease_group, missing, named_groups
+from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
+from sparkmirror.lint.probe import FlowProbe, ProbedCluster, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed, principal
-from sparkmirror.offsets.identity import transactional_ids
 from sparkmirror.sync.other_flows import refusal_of_second
 from sparkmirror.sync.refused_properties import exclusion, property_refusal
 from sparkmirror.sync.unknown_properties import lacking
 
 MOST_SKEW_S = 5.0
-"""Seconds; latencies and heartbeats are wrong by as much, and the rules for old records look at hours."""
+"""Largest skew of a clock, in seconds, without a finding.
+
+Latencies and heartbeats are wrong by as much; the rules for old records look at hours.
+"""
 
 MANY_BYTES = 1_048_588
-"""Kafka's default of message.max.bytes."""
+"""Kafka's default of `message.max.bytes`."""
 
 _MOST_NAMED = 3
 _REFUSED = (29, 31)
 _OWN_NEED = frozenset({"READ", "WRITE", "DESCRIBE"})
-"""Topics of our own."""
+"""Operations that sparkmirror needs on its own topics."""
 
 
 def unreachable(probe: FlowProbe) -> Iterator[Spot]:
@@ -41,7 +46,8 @@ def one_cluster(probe: FlowProbe) -> Iterator[Spot]:
 def too_old_brokers(probe: FlowProbe) -> Iterator[Spot]:
     for side in (probe.source, probe.target):
         for what in side.too_old:
-            yield _spot(probe, side.cluster.alias, f"cluster {side.cluster.alias}: {what}")  # as the run says it
+            # The words are those of the run's own error.
+            yield _spot(probe, side.cluster.alias, f"cluster {side.cluster.alias}: {what}")
 
 
 def weaker_source(probe: FlowProbe) -> Iterator[Spot]:
@@ -76,13 +82,13 @@ def forbidden_at_target(probe: FlowProbe) -> Iterator[Spot]:
         yield from _cluster_lacks(probe, side, {"ALTER_CONFIGS"}, "to set client quotas")
     yield from _groups_lack(probe, side, "READ", [lease_group(flow), *named_groups(flow)])
     yield from _internal_forbidden(probe, side)
-    if not side.may_fence:
-        ids = transactional_ids(flow.source.alias)
-        yield _spot(probe, side.cluster.alias, f"WRITE on transactional ids that begin with {ids}")
 
 
 def rights_unknown(probe: FlowProbe) -> Iterator[Spot]:
-    """Brokers answer for topics that are there. Of others they tell CREATE, and whether they could be seen."""
+    """Yield rights on missing topics that are unknown.
+
+    Brokers tell all rights on existing topics, but CREATE and DESCRIBE only on missing topics. ACLs may tell the rest.
+    """
     for side in (probe.source, probe.target):
         unknown: dict[tuple[str, ...], list[str]] = {}
         who = principal(side.cluster)
@@ -105,16 +111,16 @@ def _copies_need(probe: FlowProbe) -> frozenset[str]:
     return needed | {"ALTER_CONFIGS"} if probe.flow.topic_sync.sync_topic_configs_enabled else needed
 
 
-def _internal_forbidden(probe: FlowProbe, side: Side) -> Iterator[Spot]:
-    """Of the topics of our own, and of those that are to be created."""
-    own = [name for name, where in probe.internal.items() if where is side]
+def _internal_forbidden(probe: FlowProbe, side: ProbedCluster) -> Iterator[Spot]:
+    """Yield missing rights on sparkmirror's own topics, and on topics to be created."""
+    own = [name for name, owner in probe.internal.items() if owner is side]
     yield from _topics_lack(probe, side, _OWN_NEED, own)
     refused = [name for name, (code, _) in side.refusals.items() if code in _REFUSED]
     if refused:
         yield _spot(probe, side.cluster.alias, f"CREATE on topic {_some(refused)}")
 
 
-def _groups_lack(probe: FlowProbe, side: Side, operation: str, groups: Iterable[str]) -> Iterator[Spot]:
+def _groups_lack(probe: FlowProbe, side: ProbedCluster, operation: str, groups: Iterable[str]) -> Iterator[Spot]:
     lacking = [group for group in groups if operation not in side.group_operations.get(group, {operation})]
     if lacking:
         yield _spot(probe, side.cluster.alias, f"{operation} on group {_some(lacking)}")
@@ -127,7 +133,7 @@ def groups_unseen(probe: FlowProbe) -> Iterator[Spot]:
             yield _spot(probe, side.cluster.alias, f"{operation} on groups like {_some(lacking)}")
 
 
-def _topics_lack(probe: FlowProbe, side: Side, needed: Set[str], names: Iterable[str]) -> Iterator[Spot]:
+def _topics_lack(probe: FlowProbe, side: ProbedCluster, needed: Set[str], names: Iterable[str]) -> Iterator[Spot]:
     lacking: dict[str, list[str]] = {}
     for name in names:
         for operation in sorted(needed - side.topic_operations.get(name, needed)):
@@ -136,7 +142,7 @@ def _topics_lack(probe: FlowProbe, side: Side, needed: Set[str], names: Iterable
         yield _spot(probe, side.cluster.alias, f"{operation} on topic {_some(topics)}")
 
 
-def _cluster_lacks(probe: FlowProbe, side: Side, needed: set[str], why: str) -> Iterator[Spot]:
+def _cluster_lacks(probe: FlowProbe, side: ProbedCluster, needed: set[str], why: str) -> Iterator[Spot]:
     for operation in sorted(needed - side.operations if side.operations is not None else ()):
         yield _spot(probe, side.cluster.alias, f"{operation} on the cluster, {why}")
 
@@ -179,7 +185,7 @@ def no_quorum_of_replicas(probe: FlowProbe) -> Iterator[Spot]:
         topic = probe.target.topics.get(remote)
         if topic is None or least is None or least.value is None:
             continue
-        replicas = min(len(one.replicas) for one in topic.partitions)
+        replicas = min(len(partition.replicas) for partition in topic.partitions)
         if int(least.value) > replicas:
             yield _spot(probe, remote, f"{least.value} wanted, {replicas} there")
 
@@ -191,7 +197,7 @@ def message_too_large(probe: FlowProbe) -> Iterator[Spot]:
         here = _largest(probe.source, name)
         there = _largest(probe.target, remote) if remote in probe.target.topics else None
         if there is None:
-            # A property that is set at the source is copied when the topic is created.
+            # A property that is set on the source's topic is copied to the new topic.
             own = probe.source.configs.get(name, {}).get("max.message.bytes")
             copied = own is not None and own.source == "DYNAMIC_TOPIC_CONFIG"
             there = here if copied else probe.target.limits.get("message.max.bytes", MANY_BYTES)
@@ -199,7 +205,7 @@ def message_too_large(probe: FlowProbe) -> Iterator[Spot]:
             yield _spot(probe, name, f"up to {here:,} bytes at {probe.source.cluster.alias}, {there:,} at the target")
 
 
-def _largest(side: Side, topic: str) -> int | None:
+def _largest(side: ProbedCluster, topic: str) -> int | None:
     entry = side.configs.get(topic, {}).get("max.message.bytes")
     return int(entry.value) if entry is not None and entry.value is not None else None
 
@@ -223,7 +229,7 @@ def clock_unknown(probe: FlowProbe) -> Iterator[Spot]:
 
 
 def limits_unknown(probe: FlowProbe) -> Iterator[Spot]:
-    # Every broker has this one.
+    # Every broker has message.max.bytes: its absence means that settings can't be read.
     if "message.max.bytes" not in probe.target.limits and not probe.target.error:
         yield _spot(probe, probe.target.cluster.alias)
 
@@ -269,10 +275,10 @@ def _some(names: list[str]) -> str:
     return ", ".join(sorted(names)[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+_ERROR, _WARNING, _INFO = LintSeverity.ERROR, LintSeverity.WARNING, LintSeverity.INFO
 
-CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
-    Rule(
+CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
+    LintRule(
         "unreachable",
         _ERROR,
         "a cluster can't be asked",
@@ -280,7 +286,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "as the reason says: brokers, firewall, security.protocol, certificates, credentials, versions",
         unreachable,
     ),
-    Rule(
+    LintRule(
         "one-cluster",
         _ERROR,
         "two aliases are one cluster",
@@ -288,7 +294,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "correct the brokers of one of them",
         one_cluster,
     ),
-    Rule(
+    LintRule(
         "too-old-brokers",
         _ERROR,
         "a broker is too old",
@@ -296,15 +302,15 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "upgrade it: Kafka 1.0 at least at the source, 2.8 at the target, and inter.broker.protocol.version 2.8 there",
         too_old_brokers,
     ),
-    Rule(
+    LintRule(
         "weaker-source",
         _INFO,
         "the source is so old that something can't be noticed",
-        "it is copied exactly as long as that does not happen",
+        "the source is copied exactly as long as this does not happen",
         "upgrade the source, or see that it does not happen (docs/versions.md)",
         weaker_source,
     ),
-    Rule(
+    LintRule(
         "forbidden-at-source",
         _ERROR,
         "our principal lacks a permission at the source",
@@ -312,7 +318,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "grant it, by kafka-acls.sh or the provider's own policies",
         forbidden_at_source,
     ),
-    Rule(
+    LintRule(
         "forbidden-at-target",
         _ERROR,
         "our principal lacks a permission at the target",
@@ -320,17 +326,17 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "grant it, by kafka-acls.sh or the provider's own policies",
         forbidden_at_target,
     ),
-    Rule(
+    LintRule(
         "rights-unknown",
         _INFO,
-        "it can't be told whether our principal has all rights on topics that are not there yet",
-        "they would be created; without READ and WRITE nothing comes into them, without the others they are not kept"
-        " like the source's",
+        "the rights of our principal on topics that don't exist yet are unknown",
+        "the topics would be created; without READ and WRITE they stay empty, without the other rights they are not"
+        " kept like the source's",
         "grant them, for copies by prefix (kafka-acls.sh --resource-pattern-type prefixed); with DESCRIBE on the"
         " cluster ACLs are read and say more; or look again when the topics are there",
         rights_unknown,
     ),
-    Rule(
+    LintRule(
         "groups-unseen",
         _WARNING,
         "our principal may lack a permission for groups that a pattern matches",
@@ -340,7 +346,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         " or leave it, if each group has such an ACL",
         groups_unseen,
     ),
-    Rule(
+    LintRule(
         "factor-too-high",
         _ERROR,
         "the replication factor is more than there are brokers",
@@ -348,15 +354,15 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "lower it, or write -1 for the target's default",
         factor_too_high,
     ),
-    Rule(
+    LintRule(
         "not-created",
         _ERROR,
         "this topic would not be created",
-        "its source is not copied; without one of our own nothing is",
+        "its source is not copied; if it is one of sparkmirror's own topics, nothing is copied at all",
         "as the reason says",
         not_created,
     ),
-    Rule(
+    LintRule(
         "copied-by-another",
         _ERROR,
         "two flows would copy into one topic",
@@ -364,7 +370,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "as the reason says; don't delete the topic while the other flow copies into it",
         copied_by_another,
     ),
-    Rule(
+    LintRule(
         "unknown-properties",
         _WARNING,
         "the target's brokers don't know this property of topics",
@@ -372,7 +378,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "upgrade the target; or write config.properties.exclude = +NAME, if the copies can do without it",
         unknown_properties,
     ),
-    Rule(
+    LintRule(
         "too-few-replicas",
         _ERROR,
         "min.insync.replicas is more than the copy has replicas",
@@ -380,7 +386,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "lower it, or add replicas",
         no_quorum_of_replicas,
     ),
-    Rule(
+    LintRule(
         "message-too-large",
         _WARNING,
         "the source takes larger batches than the target",
@@ -388,7 +394,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "raise max.message.bytes of the copy, or message.max.bytes of the target's brokers",
         message_too_large,
     ),
-    Rule(
+    LintRule(
         "too-old",
         _ERROR,
         "the source has records older than the target takes",
@@ -397,7 +403,7 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         " (before Kafka 3.6 difference.max.ms instead of before.max.ms)",
         too_old,
     ),
-    Rule(
+    LintRule(
         "append-check",
         _ERROR,
         "the target does not check what is appended as Apache Kafka does",
@@ -405,23 +411,23 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "mirror to another cluster, or to another version of its brokers",
         append_check,
     ),
-    Rule(
+    LintRule(
         "append-check-unproven",
         _INFO,
         "append check not proven",
-        "whether the target takes only what belongs where it is sent is not known; the run says so, and goes on",
+        "it is not known whether the target checks what is appended; the run says so, and goes on",
         f"grant CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}, or ask the maker of the brokers",
         append_check_unproven,
     ),
-    Rule(
+    LintRule(
         "append-check-proven",
         _INFO,
         "append check proven",
-        "none: tried on a topic of our own, which is deleted again",
+        "none: tried on a topic of sparkmirror's own, which is deleted again",
         "nothing",
         append_check_proven,
     ),
-    Rule(
+    LintRule(
         "clock-skew",
         _WARNING,
         f"a cluster's clock is more than {MOST_SKEW_S:.0f} s off",
@@ -429,15 +435,15 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "set the clocks, by NTP",
         clock_skew,
     ),
-    Rule(
+    LintRule(
         "clock-unknown",
         _INFO,
         "a cluster's clock can't be read",
-        "whether it is right is not known: that needs KRaft (Kafka 3.3) and DESCRIBE on the cluster",
+        "a wrong clock stays unnoticed: reading it needs KRaft (Kafka 3.3) and DESCRIBE on the cluster",
         "compare `date` on the brokers",
         clock_unknown,
     ),
-    Rule(
+    LintRule(
         "limits-unknown",
         _INFO,
         "the brokers' settings at the target can't be read",
@@ -445,15 +451,15 @@ CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
         "grant DESCRIBE_CONFIGS on the cluster, or compare message.max.bytes and log.message.timestamp.* yourself",
         limits_unknown,
     ),
-    Rule(
+    LintRule(
         "nothing-to-copy",
         _WARNING,
         "no topic at the source matches",
         "nothing is copied",
-        "correct topics, or grant READ on topic names like these: what we may not see is not listed",
+        "correct topics, or grant READ on topic names like these: brokers list only topics that sparkmirror may see",
         nothing_to_copy,
     ),
-    Rule(
+    LintRule(
         "more-partitions",
         _INFO,
         "a copy has more partitions than its source",

@@ -1,4 +1,7 @@
-"""Rules about what stands in the files: names, prefixes and values. One small function each."""
+"""Rules about the content of files: names, prefixes and values.
+
+Each rule is one small function.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.settings import FLOW_SETTINGS
 from sparkmirror.formats import Note
-from sparkmirror.formats.connect import Role, readers
+from sparkmirror.formats.connect import ConnectorRole, readers
 from sparkmirror.formats.placeholders import is_placeholder
 from sparkmirror.formats.secrets import is_unknown
 from sparkmirror.formats.strimzi import WORKERS_OWN
 from sparkmirror.lint.client_rules import astray, broker_key, consumer_key
-from sparkmirror.lint.findings import Rule, Severity, Spot, at
+from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject, bare
 
 KNOWN_FACTORS = {
@@ -23,7 +26,10 @@ KNOWN_FACTORS = {
 } | {f"{kind}.storage.replication.factor" for kind in ("config", "offset", "status")}
 
 SHORT_S = 20
-"""Seconds; below it polling loads the source (the AWS kit's own advice, `seeds.md` S1-34)."""
+"""Interval in seconds below which polling loads the source.
+
+The figure is the advice of AWS's kit, `aws-samples/mirrormaker2-msk-migration`.
+"""
 
 POLLING = (
     "refresh.topics.interval.seconds",
@@ -36,11 +42,11 @@ POLLING = (
 
 
 def unusable(subject: Subject) -> Iterator[Spot]:
-    """Each mistake that stops the reading."""
+    """Yield each mistake that stops the reading of the files."""
     for error in subject.error.mistakes if subject.error else ():
-        where, _, line = error.where.rpartition(", line ")
-        number = int(line) if where and line.isdigit() else _line_of(subject, error.key)
-        yield Spot(where or error.where, number, error.key or "", error.reason)
+        path, _, line = error.origin.rpartition(", line ")
+        number = int(line) if path and line.isdigit() else _line_of(subject, error.key)
+        yield Spot(path or error.origin, number, error.key or "", error.reason)
 
 
 def _line_of(subject: Subject, key: str | None) -> int:
@@ -49,7 +55,7 @@ def _line_of(subject: Subject, key: str | None) -> int:
 
 def placeholder(subject: Subject) -> Iterator[Spot]:
     for entry in subject.entries():
-        # Of a resource the Secret is named that is not there.
+        # In a Strimzi resource rule `missing-secret` names the missing Secret.
         missing = subject.reading.format == "strimzi" and is_unknown(entry.value)
         if is_placeholder(entry.key, entry.value) and not missing:
             yield at(entry)
@@ -58,16 +64,19 @@ def placeholder(subject: Subject) -> Iterator[Spot]:
 def misspelt_factor(subject: Subject) -> Iterator[Spot]:
     for entry in subject.entries():
         name = bare(entry.key)
-        # Behind an alias a known one may stand.
+        # A known factor may follow an alias, so that the end of the name is compared.
         if name.endswith("replication.factor") and not name.endswith(tuple(KNOWN_FACTORS - {"replication.factor"})):
             kind = name.removesuffix("replication.factor").rstrip(".")
-            meant = next((one for one in sorted(KNOWN_FACTORS) if _alike(one, name)), None)
+            meant = next((factor for factor in sorted(KNOWN_FACTORS) if _alike(factor, name)), None)
             if meant or "topic" in kind or "storage" in kind:
                 yield at(entry, f"did you mean {meant}?" if meant else "")
 
 
 def _alike(known: str, name: str) -> bool:
-    """Whether only an `s` or a dash parts them: `heartbeat.topic…`, `offset-sync.topic…`, `offset.syncs.topic…`."""
+    """Tell whether two names differ by an `s`, or by a dash for a dot, only.
+
+    Examples are `heartbeat.topic…`, `offset-sync.topic…`, `offset.syncs.topic…`.
+    """
     plain = [re.sub(r"s?[-.]", "", text) for text in (known, name)]
     return plain[0] == plain[1] and known != name
 
@@ -85,7 +94,7 @@ def replicator_key(subject: Subject) -> Iterator[Spot]:
 
 
 def unprefixed_security(subject: Subject) -> Iterator[Spot]:
-    # A resource has fields for it, which the reading's own warning names.
+    # A Strimzi resource has fields for security; the reading's own warning names these.
     for _, connectors in subject.connectors() if subject.reading.format == "connectors" else ():
         for connector in connectors.values():
             for key, entry in connector.settings.items():
@@ -97,7 +106,7 @@ def literal_secret(subject: Subject) -> Iterator[Spot]:
     seen = set()
     for entry in subject.entries():
         name = bare(entry.key)
-        # A class's name is none, and a JAAS line without a password neither.
+        # The name of a class is no secret, nor is a JAAS line without a password.
         shown = "class" in name or ("jaas" in name and not re.search("password|secret", entry.value, re.IGNORECASE))
         elsewhere = "${" in entry.value or is_unknown(entry.value)
         if is_secret(name) and entry.value.strip() and not elsewhere and not shown:
@@ -120,12 +129,19 @@ def misplaced(subject: Subject) -> Iterator[Spot]:
 
 
 def _said_by_reader(subject: Subject, note: Note) -> bool:
-    """Whether the connector that reads a key, of the same flow, says the same."""
+    """Tell whether the flow's connector that reads the key has the same value."""
     for _, connectors in subject.connectors():
-        holders = [one for one in connectors.values() if one.path == note.path and note.key in one.settings]
-        readers_there = [one for role, one in connectors.items() if role in readers(note.key)]
+        holders = [
+            connector
+            for connector in connectors.values()
+            if connector.path == note.path and note.key in connector.settings
+        ]
+        readers_there = [connector for role, connector in connectors.items() if role in readers(note.key)]
         for holder in holders:
-            if any(one.text(note.key) == holder.text(note.key) and note.key in one.settings for one in readers_there):
+            if any(
+                connector.text(note.key) == holder.text(note.key) and note.key in connector.settings
+                for connector in readers_there
+            ):
                 return True
     return False
 
@@ -139,8 +155,8 @@ def no_target_alias(subject: Subject) -> Iterator[Spot]:
 
 def no_checkpoint_connector(subject: Subject) -> Iterator[Spot]:
     for flow, connectors in subject.connectors():
-        if Role.SOURCE in connectors and Role.CHECKPOINT not in connectors:
-            yield at(connectors[Role.SOURCE].settings["connector.class"], "->".join(flow))
+        if ConnectorRole.SOURCE in connectors and ConnectorRole.CHECKPOINT not in connectors:
+            yield at(connectors[ConnectorRole.SOURCE].settings["connector.class"], "->".join(flow))
 
 
 def shared_workers(subject: Subject) -> Iterator[Spot]:
@@ -172,39 +188,39 @@ def no_effect(subject: Subject) -> Iterator[Spot]:
     for note in subject.reading.notes:
         if note.kind == "misplaced" and _said_by_reader(subject, note):
             yield Spot(note.path, note.line, note.key, "the connector that reads it says the same")
-    for one in astray(subject):
-        if one.stated:
-            yield at(one.entry, f"{one.stated} counts")
+    for setting in astray(subject):
+        if setting.stated:
+            yield at(setting.entry, f"{setting.stated} counts")
 
 
 def _warnings(subject: Subject, *, idle: bool) -> Iterator[Spot]:
-    """What the reading itself warned about, unless a rule of its own says it better."""
+    """Yield the reading's own warnings, except those that another rule words better."""
     told = {str(note) for note in subject.reading.notes if note.kind in ("mismatch", "misplaced", "secret")}
     spots = {(entry.where, entry.key): entry for entry in subject.reading.entries}
     better = {(spot.path, spot.line, spot.key) for rule in _SAY_IT_BETTER for spot in rule(subject)}
-    better |= {at(one.entry)[:3] for one in astray(subject)}
+    better |= {at(setting.entry)[:3] for setting in astray(subject)}
     for text in subject.config.warnings if subject.config else ():
-        # Idle is what Kafka knows and has a place for in MirrorMaker 2; anything else was probably meant otherwise.
+        # Idle keys are known to Kafka, with a place in MirrorMaker 2; other keys were probably meant otherwise.
         if text in told or (_IDLE.search(text) is not None) is not idle:
             continue
-        where, key, reason = [*text.split(": ", 2), "", ""][:3]
-        entry = spots.get((where, key))
-        path, _, line = where.rpartition(", line ")
+        place, key, reason = [*text.split(": ", 2), "", ""][:3]
+        entry = spots.get((place, key))
+        path, _, line = place.rpartition(", line ")
         number = entry.line if entry else int(line) if line.isdigit() else 0
         own = subject.own_key(key)
-        if (path or where, number, own) not in better:
+        if (path or place, number, own) not in better:
             yield Spot(
-                path or where, number, own, reason.removeprefix("has no effect: ").replace(f": {TAKE_OUT}", ": ")
+                path or place, number, own, reason.removeprefix("has no effect: ").replace(f": {TAKE_OUT}", ": ")
             )
 
 
 _IDLE = re.compile(rf": has no effect: |: {TAKE_OUT}")
 _SAY_IT_BETTER = (misspelt_factor, replicator_key, broker_key, consumer_key, unprefixed_security)
 
-_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+_ERROR, _WARNING, _INFO = LintSeverity.ERROR, LintSeverity.WARNING, LintSeverity.INFO
 
-FILE_RULES: tuple[Rule[Subject], ...] = (
-    Rule(
+FILE_RULES: tuple[LintRule[Subject], ...] = (
+    LintRule(
         "unusable",
         _ERROR,
         "this can't be run",
@@ -212,23 +228,23 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "as the reason says",
         unusable,
     ),
-    Rule(
+    LintRule(
         "placeholder",
         _ERROR,
         "is still a template's placeholder",
-        "the cluster can't be reached, or nobody signed in to",
+        "the cluster can't be reached, or sign-in fails",
         "write the real value",
         placeholder,
     ),
-    Rule(
+    LintRule(
         "misspelt-factor",
         _ERROR,
-        "is no replication factor that anything reads",
+        "is no known replication factor",
         "the topic meant is made with the default, 3 for internal topics: on fewer brokers that fails for ever",
         "spell the key as docs/configuration.md does",
         misspelt_factor,
     ),
-    Rule(
+    LintRule(
         "policy-mismatch",
         _ERROR,
         "source and checkpoint connector say different things",
@@ -236,7 +252,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "write the same into both",
         policy_mismatch,
     ),
-    Rule(
+    LintRule(
         "misplaced",
         _WARNING,
         "stands in a connector that does not read it",
@@ -244,7 +260,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "move it into the connector that does",
         misplaced,
     ),
-    Rule(
+    LintRule(
         "replicator-key",
         _WARNING,
         "is a key of Confluent Replicator's",
@@ -252,15 +268,15 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "write source.cluster. or target.cluster. before the name, of security.protocol as well",
         replicator_key,
     ),
-    Rule(
+    LintRule(
         "unprefixed-security",
         _WARNING,
         "is for neither cluster",
-        "it has no effect: the clusters are spoken with in clear, and nobody signs in",
+        "it has no effect: connections are in clear text and without sign-in",
         "write source.cluster. or target.cluster. before the name, of security.protocol as well",
         unprefixed_security,
     ),
-    Rule(
+    LintRule(
         "short-interval",
         _WARNING,
         f"polls the clusters more often than every {SHORT_S} s",
@@ -268,7 +284,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         f"write {SHORT_S} or more; new topics and groups are rare, and a move can wait as long",
         short_interval,
     ),
-    Rule(
+    LintRule(
         "no-target-alias",
         _WARNING,
         "is missing, and so is `target`",
@@ -276,7 +292,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "write target.cluster.alias, the same in all connectors",
         no_target_alias,
     ),
-    Rule(
+    LintRule(
         "shared-workers",
         _ERROR,
         "is the same in two resources at one target",
@@ -284,7 +300,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "give each resource a group and topics of its own, and a file of its own here",
         shared_workers,
     ),
-    Rule(
+    LintRule(
         "said-otherwise",
         _WARNING,
         "was probably meant otherwise",
@@ -292,7 +308,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "as the reason says",
         said_otherwise,
     ),
-    Rule(
+    LintRule(
         "no-checkpoint-connector",
         _INFO,
         "this flow has no checkpoint connector",
@@ -300,15 +316,15 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "add one with the same policy, if consumers are to move",
         no_checkpoint_connector,
     ),
-    Rule(
+    LintRule(
         "literal-secret",
         _INFO,
         "is a secret in clear",
-        "who reads the file has it, and on a Spark cluster it travels",
+        "every reader of the file knows it, and on a Spark cluster it travels",
         "write a reference to a config provider, such as ${file:/path:key}",
         literal_secret,
     ),
-    Rule(
+    LintRule(
         "old-api",
         _INFO,
         "is v1beta2",
@@ -316,7 +332,7 @@ FILE_RULES: tuple[Rule[Subject], ...] = (
         "sparkmirror convert --to strimzi writes v1",
         old_api,
     ),
-    Rule(
+    LintRule(
         "no-effect",
         _INFO,
         "has no effect",

@@ -1,4 +1,4 @@
-"""What a rule is, and what it finds."""
+"""Types of the rules and their findings."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sparkmirror.formats.written import as_written
 _Looked = TypeVar("_Looked")
 
 
-class Severity(Enum):
-    """`error` and `warning` are things that are wrong; `info` is worth knowing."""
+class LintSeverity(Enum):
+    """Severity of a finding: `error` and `warning` are mistakes, `info` is a hint."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -22,19 +22,22 @@ class Severity(Enum):
 
 
 class Spot(NamedTuple):
-    """Where a rule has found something: a file, its line (0: none) and key; `detail` goes behind the rule's words."""
+    """Place of a finding: a file, a line (0 if unknown) and a key.
+
+    `detail` is printed after the rule's own words.
+    """
 
     path: str
     line: int
     key: str
     detail: str = ""
     fix: str = ""
-    """What to do here; empty: what the rule says."""
+    """Advice for this place; empty for the rule's own advice."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was found."""
+class LintFinding:
+    """Finding of one rule in one place."""
 
     rule: str
     severity: str
@@ -45,30 +48,30 @@ class Finding:
     effect: str
     fix: str
     words: str
-    """What `what` begins with: the rule's own words."""
+    """Rule's own words, with which `what` begins."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(Generic[_Looked]):
-    """A check, and the words for what it finds."""
+class LintRule(Generic[_Looked]):
+    """Check, with the words for its findings."""
 
     name: str
-    severity: Severity
+    severity: LintSeverity
     what: str
     effect: str
     fix: str
     look: Callable[[_Looked], Iterator[Spot]]
 
-    def findings(self, looked: _Looked) -> Iterator[Finding]:
-        """What it finds, in the order of the file."""
+    def findings(self, looked: _Looked) -> Iterator[LintFinding]:
+        """Yield the rule's findings in the order of the file."""
         for spot in self.look(looked):
             what = f"{self.what}: {spot.detail}" if spot.detail else self.what
             fix = spot.fix or self.fix
             severity = self.severity.value
-            yield Finding(self.name, severity, spot.path, spot.line, spot.key, what, self.effect, fix, self.what)
+            yield LintFinding(self.name, severity, spot.path, spot.line, spot.key, what, self.effect, fix, self.what)
 
 
 def at(entry: Entry, detail: str = "", key: str | None = None, fix: str = "") -> Spot:
-    """Where an entry stands."""
+    """Return the place of an entry, with detail and advice."""
     path = entry.where.removesuffix(f", line {entry.line}")
     return Spot(path, entry.line, key or as_written(entry), detail, fix)

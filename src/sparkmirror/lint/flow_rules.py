@@ -1,4 +1,7 @@
-"""Rules about what a flow comes to. One small function each."""
+"""Rules about the flows that result from the files.
+
+Each rule is one small function.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ from sparkmirror.config.credentials import Kerberos, LoginError
 from sparkmirror.config.login import GSSAPI, read_login
 from sparkmirror.config.providers import with_secrets
 from sparkmirror.errors import SparkMirrorError
-from sparkmirror.lint.findings import Rule, Severity, Spot, at
+from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.sync.flow_troubles import EFFECTS, Kind, flow_troubles
+from sparkmirror.sync.flow_troubles import EFFECTS, TroubleKind, flow_troubles
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.wire.sasl import SaslError
 
@@ -30,7 +33,7 @@ def wrong_pattern(subject: Subject) -> Iterator[Spot]:
 
 
 def kerberos_here(subject: Subject) -> Iterator[Spot]:
-    """What signing in by Kerberos needs of a machine, looked for on this one."""
+    """Yield clusters to which this machine can't sign in by Kerberos."""
     for flow in subject.flows:
         for cluster in (flow.source, flow.source.for_copying, flow.target, flow.target.for_copying):
             if lacking := _lacks(cluster):
@@ -41,7 +44,7 @@ def kerberos_here(subject: Subject) -> Iterator[Spot]:
 
 
 def _lacks(cluster: ClusterConfig) -> str:
-    """What is missing here; empty if nothing, or if Kerberos isn't spoken."""
+    """Return the missing condition; empty without one, or without Kerberos."""
     if not cluster.signs_in or cluster.sasl.mechanism != GSSAPI:
         return ""
     try:
@@ -55,8 +58,8 @@ def _lacks(cluster: ClusterConfig) -> str:
     return ""
 
 
-def _troubles(kind: Kind) -> Callable[[Subject], Iterator[Spot]]:
-    """A rule for what a run looks for at its start, too."""
+def _troubles(kind: TroubleKind) -> Callable[[Subject], Iterator[Spot]]:
+    """Return a rule for a kind of trouble; a run looks for the same at its start."""
 
     def look(subject: Subject) -> Iterator[Spot]:
         for trouble in flow_troubles(subject.flows):
@@ -127,7 +130,7 @@ def acls_and_operator(subject: Subject) -> Iterator[Spot]:
 
 
 def names_with_aliases(subject: Subject) -> Iterator[Spot]:
-    """Groups' consumers at the target read other topics than at the source."""
+    """Yield flows whose consumers must read other topic names at the target."""
     for flow in subject.flows:
         if flow.group.sync_group_offsets_enabled and _is_default(flow) and len(subject.flows) == 1:
             yield at(subject.stated("sync.group.offsets.enabled", flow) or subject.flow_spot(flow), flow.name)
@@ -140,15 +143,15 @@ def _is_default(flow: FlowConfig) -> bool:
         return False
 
 
-_ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+_ERROR, _WARNING, _INFO = LintSeverity.ERROR, LintSeverity.WARNING, LintSeverity.INFO
 
 
-def _shared(name: str, severity: Severity, kind: Kind, fix: str) -> Rule[Subject]:
-    return Rule(name, severity, kind.value, EFFECTS[kind], fix, _troubles(kind))
+def _shared(name: str, severity: LintSeverity, kind: TroubleKind, fix: str) -> LintRule[Subject]:
+    return LintRule(name, severity, kind.value, EFFECTS[kind], fix, _troubles(kind))
 
 
-FLOW_RULES: tuple[Rule[Subject], ...] = (
-    Rule(
+FLOW_RULES: tuple[LintRule[Subject], ...] = (
+    LintRule(
         "wrong-pattern",
         _ERROR,
         "a pattern or class can't be used",
@@ -156,7 +159,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "as the reason says; patterns are Java's regular expressions",
         wrong_pattern,
     ),
-    Rule(
+    LintRule(
         "kerberos-here",
         _WARNING,
         "this machine can't sign in by Kerberos",
@@ -167,22 +170,22 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
     _shared(
         "echo-loop",
         _ERROR,
-        Kind.ECHO_LOOP,
+        TroubleKind.ECHO_LOOP,
         "mirror one way only, or use DefaultReplicationPolicy in all of these flows, or give each topics of its own;"
         " where an alias holds the separator, write another separator",
     ),
     _shared(
         "fan-in",
         _ERROR,
-        Kind.FAN_IN,
+        TroubleKind.FAN_IN,
         "list the topic in one flow only, or use DefaultReplicationPolicy in both, or mirror one of them to another"
         " cluster; what is copied already stays",
     ),
-    _shared("nothing-listed", _ERROR, Kind.NOTHING_LISTED, "list topics that can be copied"),
-    _shared("comes-back", _WARNING, Kind.COMES_BACK, "as for echo-loop"),
-    _shared("never-copied", _WARNING, Kind.NEVER_COPIED, "take it out of topics, or out of topics.exclude"),
-    _shared("may-fan-in", _INFO, Kind.MAY_FAN_IN, "ask the clusters: lint --connect; or as for fan-in"),
-    Rule(
+    _shared("nothing-listed", _ERROR, TroubleKind.NOTHING_LISTED, "list topics that can be copied"),
+    _shared("comes-back", _WARNING, TroubleKind.COMES_BACK, "as for echo-loop"),
+    _shared("never-copied", _WARNING, TroubleKind.NEVER_COPIED, "take it out of topics, or out of topics.exclude"),
+    _shared("may-fan-in", _INFO, TroubleKind.MAY_FAN_IN, "ask the clusters: lint --connect; or as for fan-in"),
+    LintRule(
         "same-brokers",
         _ERROR,
         "source and target name a common broker",
@@ -190,7 +193,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "correct the brokers of one of them",
         same_brokers,
     ),
-    Rule(
+    LintRule(
         "no-separator",
         _WARNING,
         "there is nothing between alias and topic",
@@ -198,15 +201,15 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "write a separator, or use IdentityReplicationPolicy to keep names",
         no_separator,
     ),
-    Rule(
+    LintRule(
         "group-sync-unsaid",
         _WARNING,
-        "it is not said whether groups' offsets are set at the target, and by default they are not",
+        "is not set, and by default groups' offsets are not set at the target",
         "checkpoints are written, but consumers that move begin at auto.offset.reset",
         "write sync.group.offsets.enabled = true, or false if applications ask for their offsets themselves",
         group_sync_unsaid,
     ),
-    Rule(
+    LintRule(
         "one-replica",
         _INFO,
         "copies have one replica",
@@ -214,7 +217,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "write -1 for the target's default, or 3",
         one_replica,
     ),
-    Rule(
+    LintRule(
         "one-task",
         _INFO,
         "a flow has one task",
@@ -222,7 +225,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "raise tasks.max towards one for each 5 to 10 partitions",
         one_task,
     ),
-    Rule(
+    LintRule(
         "amazons-policy",
         _INFO,
         "is Amazon's policy",
@@ -230,7 +233,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         f"{IDENTITY_POLICY} does the same and more",
         amazons_policy,
     ),
-    Rule(
+    LintRule(
         "acls-and-operator",
         _INFO,
         "ACLs are copied",
@@ -238,7 +241,7 @@ FLOW_RULES: tuple[Rule[Subject], ...] = (
         "write sync.topic.acls.enabled: false there",
         acls_and_operator,
     ),
-    Rule(
+    LintRule(
         "names-with-aliases",
         _INFO,
         "groups' offsets are set for topics with the source's alias before their names",

@@ -1,27 +1,27 @@
-"""Equal findings as one: what several places have in common is said once, and no place is left out."""
+"""Folding of equal findings: the common words once, and a list of all places."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sparkmirror.lint.findings import Finding
+from sparkmirror.lint.findings import LintFinding
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One of the places of a folded finding."""
+class FoldedPlace:
+    """Single place of a folded finding."""
 
     file: str
     line: int
     key: str
     what: str
-    """What is wrong in this place."""
+    """Words about the mistake in this place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A finding with all of its places; `file`, `line` and `key` are the first one's."""
+    """Finding with all its places; `file`, `line` and `key` are the first place's."""
 
     rule: str
     severity: str
@@ -31,36 +31,39 @@ class Folded:
     what: str
     effect: str
     fix: str
-    places: tuple[Place, ...]
+    places: tuple[FoldedPlace, ...]
 
     def lines(self) -> Iterator[str]:
-        """As a reader sees it, without the severity and the rule, which go before the first line."""
+        """Yield the finding's lines of output.
+
+        Severity and rule, which are printed before the first line, are not part of the lines.
+        """
         if len(self.places) == 1:
             yield f"{_at(self.file, self.line)}:{f' {self.key}:' if self.key else ''} {self.what}"
         else:
             yield self.what
             for (file, detail), places in self._by_detail().items():
-                keys = ", ".join(f"{one.key} (line {one.line})" if one.line else one.key for one in places)
+                keys = ", ".join(f"{place.key} (line {place.line})" if place.line else place.key for place in places)
                 yield f"    {file}: {keys}{f': {detail}' if detail else ''}"
         yield f"    causes: {self.effect}"
         yield f"    do: {self.fix}"
 
-    def _by_detail(self) -> dict[tuple[str, str], list[Place]]:
-        groups: dict[tuple[str, str], list[Place]] = {}
+    def _by_detail(self) -> dict[tuple[str, str], list[FoldedPlace]]:
+        groups: dict[tuple[str, str], list[FoldedPlace]] = {}
         for place in self.places:
             groups.setdefault((place.file, place.what.removeprefix(self.what).removeprefix(": ")), []).append(place)
         return groups
 
 
-def folded(findings: Iterable[Finding]) -> list[Folded]:
-    """In the order of the first of each."""
-    groups: dict[tuple[str, str, str], list[Finding]] = {}
+def folded(findings: Iterable[LintFinding]) -> list[Folded]:
+    """Fold findings of equal rule, severity and advice, in the order of the first."""
+    groups: dict[tuple[str, str, str], list[LintFinding]] = {}
     for finding in findings:
         groups.setdefault((finding.rule, finding.severity, finding.fix), []).append(finding)
     return [_fold(group) for group in groups.values()]
 
 
-def _fold(group: list[Finding]) -> Folded:
+def _fold(group: list[LintFinding]) -> Folded:
     first = group[0]
     return Folded(
         first.rule,
@@ -71,7 +74,7 @@ def _fold(group: list[Finding]) -> Folded:
         first.what if len(group) == 1 else first.words,
         first.effect,
         first.fix,
-        tuple(Place(one.file, one.line, one.key, one.what) for one in group),
+        tuple(FoldedPlace(finding.file, finding.line, finding.key, finding.what) for finding in group),
     )
 
 

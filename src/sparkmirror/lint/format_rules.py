@@ -1,17 +1,20 @@
-"""Rules about files as such: what could not be read, and what is not there. One small function each."""
+"""Rules about unreadable files and missing Secrets.
+
+Each rule is one small function.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sparkmirror.lint.findings import Rule, Severity, Spot
+from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
 from sparkmirror.lint.subject import Subject
 
 
 def wrong_file(subject: Subject) -> Iterator[Spot]:
     for error in subject.reading.wrong:
-        path, _, line = error.where.rpartition(", line ")
-        yield Spot(path or error.where, int(line) if path else 0, error.key or "", error.reason)
+        path, _, line = error.origin.rpartition(", line ")
+        yield Spot(path or error.origin, int(line) if path else 0, error.key or "", error.reason)
 
 
 def missing_secret(subject: Subject) -> Iterator[Spot]:
@@ -20,18 +23,18 @@ def missing_secret(subject: Subject) -> Iterator[Spot]:
             yield Spot(note.path, note.line, note.key, note.reason)
 
 
-FORMAT_RULES: tuple[Rule[Subject], ...] = (
-    Rule(
+FORMAT_RULES: tuple[LintRule[Subject], ...] = (
+    LintRule(
         "wrong-file",
-        Severity.ERROR,
+        LintSeverity.ERROR,
         "this file is left out here",
         "sparkmirror run and config stop at it; the other files are looked at without it",
         "as the reason says, or move the file elsewhere",
         wrong_file,
     ),
-    Rule(
+    LintRule(
         "missing-secret",
-        Severity.WARNING,
+        LintSeverity.WARNING,
         "can't be looked at",
         "sparkmirror run stops; sparkmirror convert writes that it is not known",
         "as the reason says",

@@ -1,4 +1,7 @@
-"""`docs/lint.md`, made of the rules: `python -m sparkmirror.lint.page > docs/lint.md` writes it anew."""
+"""Generator of `docs/lint.md` from the rules.
+
+`python -m sparkmirror.lint.page > docs/lint.md` writes the page.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sparkmirror.lint.check import CONNECTED_RULES, RULES
-from sparkmirror.lint.findings import Rule
+from sparkmirror.lint.findings import LintRule
 
 _HEAD = """\
 # Lint
@@ -17,25 +20,25 @@ sparkmirror lint mirror.yaml --secrets /mnt/secrets --connect
 sparkmirror lint source.json checkpoint.json heartbeat.json worker.properties -o json
 ```
 
-looks for the mistakes that users of MirrorMaker 2 report, in files of all three formats: each with its line, what
-it would cause, and what to do. Exit code 0: nothing is wrong (there may be `info`), 1: something is, 2: the file
-can't be read. In a pipe, or with `-o json`, nothing is coloured.
+looks for the mistakes that users of MirrorMaker 2 report, in files of all three formats, and prints for each its line,
+its consequences, and the remedy. Exit code 0: no mistake (there may be `info`), 1: a mistake, 2: the file can't be
+read. In a pipe, or with `-o json`, the output has no colours.
 
-With `--connect` both clusters of each flow are asked, too. Nothing of theirs is changed: permissions are asked for,
-and topics are created with `validate_only`. What may be done with topics that are not there yet brokers don't
-tell: ACLs do, where we may read them. A cluster's clock is the active controller's, as DescribeQuorum tells it.
+With `--connect` lint asks both clusters of each flow, too, and leaves them as they are: it asks for permissions, and
+creates topics with `validate_only`. Brokers don't tell the rights on topics that don't exist yet; ACLs do, if our
+principal may read them. A cluster's clock is the active controller's, as DescribeQuorum tells it.
 
-**One topic of our own is made at the target, and deleted again within a second**: on it the brokers must show that
-they check what is appended as Apache Kafka does, for all exactness rests on that
+**Lint makes one topic of sparkmirror's own at the target, and deletes it within a second**: on it the brokers must show
+that they check what is appended as Apache Kafka does, for all exactness rests on that
 ([design.md](design.md#exactly-once-the-leader-as-compare-and-append)). Its name is
-`mm2-sparkmirror-append-check.<time>-<random>.internal`. Where we may not make it, or not delete it, none is made, and
-`info` says that nothing was proven. What a killed process left behind is deleted by the first that tries it at least
-five minutes later.
+`mm2-sparkmirror-append-check.<time>-<random>.internal`. If our principal may not make it, or not delete it, no topic is
+made, and `info` says that nothing was proven. A topic left behind by a killed process is deleted by the first check at
+least five minutes later.
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [
         _HEAD,
         "## In the files\n",
@@ -49,7 +52,7 @@ def page() -> str:
     )
 
 
-def _rows(rules: Iterable[Rule[Any]]) -> Iterator[str]:
+def _rows(rules: Iterable[LintRule[Any]]) -> Iterator[str]:
     yield "| rule | severity | what is wrong | what it causes | what to do |"
     yield "|---|---|---|---|---|"
     for rule in rules:

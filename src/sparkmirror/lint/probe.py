@@ -1,6 +1,7 @@
-"""Both clusters of a flow, asked what the rules want to know.
+"""Survey of both clusters of a flow, for the rules of `lint --connect`.
 
-Nothing is written to either, but for one topic of our own at the target, made and deleted at once (`append_check`).
+The survey writes to the clusters only for the append check (`append_check`): one topic of sparkmirror at the target,
+which is created and deleted at once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from sparkmirror.cluster.acls import Acl, Resource, SecurityDisabled, read_acls
+from sparkmirror.cluster.acls import Acl, AclResource, SecurityDisabled, read_acls
 from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, NewTopicSpec, TopicDescription
 from sparkmirror.cluster.append_check import AppendCheck
 from sparkmirror.cluster.append_proof import proof, software
@@ -22,18 +23,16 @@ from sparkmirror.cluster.dry_creation import try_creation
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.cluster.permissions import cluster_operations, group_operations, topic_operations
 from sparkmirror.cluster.quorum_clock import clock_skew_s
-from sparkmirror.cluster.transactions import TransactionalId
 from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.lint.rights import EVERYTHING
-from sparkmirror.offsets.connect_offsets import offsets_topics
-from sparkmirror.offsets.identity import transactional_ids
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.segments import segments_topic
+from sparkmirror.messages.control import control_topic
+from sparkmirror.messages.receipts import receipts_topic
+from sparkmirror.messages.status_topic import status_topic
+from sparkmirror.mm2.connect_offsets import offsets_topics
 from sparkmirror.policy.sample_names import names_like
-from sparkmirror.pump.control import control_topic
-from sparkmirror.pump.receipts import receipts_topic
-from sparkmirror.pump.status_topic import status_topic
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.refused_properties import refused_properties
 from sparkmirror.sync.topic_properties import config_change, creation_configs
@@ -45,98 +44,121 @@ _Answer = TypeVar("_Answer")
 _GROUP = re.compile(r"[\w.-]+")
 
 _BEFORE, _DIFFERENCE = "message.timestamp.before.max.ms", "message.timestamp.difference.max.ms"
-"""Topics' limits of age: since Kafka 3.6, and before 4.0; brokers' have `log.` before them."""
+"""Topic properties that limit the age of records: since Kafka 3.6, and before 4.0.
+
+The brokers' settings have the prefix `log.`.
+"""
 _UNLIMITED = 2**63 - 1
 
 BROKERS_OWN = "__consumer_offsets"
-"""Who may do something with this one may do it with all topics: nobody grants that by its name."""
+"""Topic on which a right implies the same right on all topics.
+
+No operator grants rights on this topic by its name.
+"""
 
 LIMITS = ("message.max.bytes", f"log.{_BEFORE}", f"log.{_DIFFERENCE}")
 
 
 @dataclass(slots=True)
-class Side:
-    """What one cluster says."""
+class ProbedCluster:
+    """Answers of one cluster."""
 
     cluster: ClusterConfig
     error: str = ""
-    """Why it can't be asked; then all else is empty."""
+    """Reason if the cluster can't be asked; other answers are missing then."""
     cluster_id: str = ""
     brokers: int = 0
     operations: frozenset[str] | None = None
-    """What we may do with the cluster itself; None: it can't say."""
+    """Operations that sparkmirror may do on the cluster itself; None if unknown."""
     topics: dict[str, TopicDescription] = field(default_factory=dict)
     configs: dict[str, dict[str, ConfigEntry]] = field(default_factory=dict)
-    """Of the topics that the flow is about."""
+    """Properties of the flow's topics, by topic."""
     topic_operations: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Of topics that are there, and nothing for those that we could not see if they were."""
+    """Permitted operations by topic.
+
+    A topic that sparkmirror may not see has an empty entry; a visible missing topic has none.
+    """
     everywhere: frozenset[str] = frozenset()
-    """What we may do with any topic."""
+    """Operations that sparkmirror may do on every topic."""
     acls: frozenset[Acl] | None = None
-    """Of topics; None: they were not read, because we may not, or there are none, or nothing is missing."""
+    """ACLs of topics; None if unread.
+
+    ACLs are unread if sparkmirror may not read ACLs, if the cluster has no authorizer, or if no topic is missing.
+    """
     group_operations: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Of the groups that the flow names, and at the target of the one that its processes agree through."""
+    """Permitted operations on the groups that the flow names.
+
+    At the target the flow's lease group is among these.
+    """
     pattern_operations: dict[str, frozenset[str]] = field(default_factory=dict)
-    """What we may do with groups that a pattern of the flow's matches: tried with a name that is like it."""
-    may_fence: bool = True
-    """Asked where the flow has its predecessors fenced."""
+    """Permitted operations on groups, by pattern of the flow.
+
+    A made-up group name that matches the pattern is asked for.
+    """
     too_old: tuple[str, ...] = ()
-    """Brokers that can't be used, and why."""
+    """Reasons against brokers that are too old for use."""
     weaker: tuple[str, ...] = ()
-    """What can't be told of the source, since its brokers are old."""
+    """Facts about the source that its old brokers can't tell."""
     limits: dict[str, int] = field(default_factory=dict)
-    """Brokers' settings, by name."""
+    """Brokers' settings of `LIMITS`, by name."""
     skew_s: float | None = None
     refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """What creating a topic would be answered: Kafka's code and words, by name."""
+    """Answer to a dry creation, Kafka's code and words, by topic."""
     appends: AppendCheck | None = None
-    """Of a target that is copied to: whether it takes only what belongs where it is sent."""
+    """Result of the append check, at the target of a flow that copies.
+
+    The check tells whether the brokers check appended batches as Apache Kafka does.
+    """
 
 
 @dataclass(slots=True)
 class FlowProbe:
-    """A flow between two clusters as they are now."""
+    """Flow with the present answers of its two clusters."""
 
     flow: FlowConfig
-    source: Side
-    target: Side
+    source: ProbedCluster
+    target: ProbedCluster
     names: dict[str, str] = field(default_factory=dict)
-    """Source topics that are copied, with their names at the target."""
-    internal: dict[str, Side] = field(default_factory=dict)
-    """Topics of our own, and where they are."""
+    """Names at the target of the source topics to copy, by source topic."""
+    internal: dict[str, ProbedCluster] = field(default_factory=dict)
+    """Cluster of each of sparkmirror's own topics, by topic."""
     specs: dict[str, NewTopicSpec] = field(default_factory=dict)
-    """Topics that would be created, and the key that says how many replicas."""
+    """Topics that the flow would create if missing, by name."""
     factor_keys: dict[str, str] = field(default_factory=dict)
+    """Setting of the replication factor, by topic of `specs`."""
     unknown_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of copies: what their sources have, and the target's brokers don't know."""
+    """Properties of source topics that the target's brokers don't know, by copy."""
     copiers: dict[str, str] = field(default_factory=dict)
-    """Topics at the target that another flow of ours copies into, or is to by the same file, and which."""
+    """Name of a further flow that copies into the same target topic, by topic.
+
+    The flow is another mirror's, found at the target, or one of the same file.
+    """
     refused_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of copies that would be refused: the properties without which they would be created."""
+    """Properties without which a refused copy would be created, by copy."""
     too_old: dict[str, int] = field(default_factory=dict)
-    """Source topics with records older than the target takes, and the limit in ms."""
+    """Target's limit of age in ms, by source topic with older records."""
 
 
 def probe(flow: FlowConfig, timeout_s: float) -> FlowProbe:
-    """Ask both; what can't be asked is in the sides' `error`."""
-    found = FlowProbe(flow, Side(flow.source), Side(flow.target))
+    """Ask both clusters; an unreachable cluster has the reason in its `error`."""
+    probed = FlowProbe(flow, ProbedCluster(flow.source), ProbedCluster(flow.target))
     rules = topic_rules(flow, flow.originals)
     with contextlib.ExitStack() as stack:
-        source = _tried(found.source, lambda: _open(stack, found.source, flow, timeout_s))
-        target = _tried(found.target, lambda: _open(stack, found.target, flow, timeout_s))
-        _name_internal(found, rules)
+        source = _tried(probed.source, lambda: _open(stack, probed.source, flow, timeout_s))
+        target = _tried(probed.target, lambda: _open(stack, probed.target, flow, timeout_s))
+        _name_internal(probed, rules)
         if source is not None:
-            found.names = {name: rules.remote_name(name) for name in found.source.topics if rules.wanted(name)}
-            _tried(found.source, lambda: _about_source(*source, found))
+            probed.names = {name: rules.remote_name(name) for name in probed.source.topics if rules.wanted(name)}
+            _tried(probed.source, lambda: _about_source(*source, probed))
         if target is not None:
-            _tried(found.target, lambda: _about_target(*target, found, rules))
+            _tried(probed.target, lambda: _about_target(*target, probed, rules))
         if source is not None and target is not None:
-            found.too_old = _tried(found.source, lambda: dict(_too_old(source[1], found))) or {}
-    return found
+            probed.too_old = _tried(probed.source, lambda: dict(_too_old(source[1], probed))) or {}
+    return probed
 
 
-def _tried(side: Side, ask: Callable[[], _Answer]) -> _Answer | None:
-    """What is answered; None, and the side's first error, if nothing is."""
+def _tried(side: ProbedCluster, ask: Callable[[], _Answer]) -> _Answer | None:
+    """Return the answer; on failure return None, and keep the side's first error."""
     try:
         return ask()
     except (SparkMirrorError, ConnectionError) as error:
@@ -145,7 +167,7 @@ def _tried(side: Side, ask: Callable[[], _Answer]) -> _Answer | None:
 
 
 def _open(
-    stack: contextlib.ExitStack, side: Side, flow: FlowConfig, timeout_s: float
+    stack: contextlib.ExitStack, side: ProbedCluster, flow: FlowConfig, timeout_s: float
 ) -> tuple[ClusterAdmin, ClusterClient]:
     admin = stack.enter_context(ClusterAdmin.connect(side.cluster, f"{flow.name}|sparkmirror-lint", timeout_s))
     client = ClusterClient(side.cluster, f"{flow.name}|sparkmirror-lint")
@@ -162,60 +184,58 @@ def _open(
     return admin, client
 
 
-def _about_source(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe) -> None:
-    side, flow = found.source, found.flow
+def _about_source(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe) -> None:
+    side, flow = probed.source, probed.flow
     side.too_old = tuple(too_old_as_source(client))
-    side.weaker = tuple(weaker_guarantees(client, sorted(found.names)))
-    _about_topics(admin, client, side, [*found.names, *_own(found, side)])
-    side.refusals = try_creation(client, missing(found, side))
+    side.weaker = tuple(weaker_guarantees(client, sorted(probed.names)))
+    _about_topics(admin, client, side, [*probed.names, *_own(probed, side)])
+    side.refusals = try_creation(client, missing(probed, side))
     if flow.group.emit_checkpoints_enabled or flow.group.sync_group_offsets_enabled:
         side.group_operations = group_operations(client, named_groups(flow))
     if flow.group.emit_checkpoints_enabled:
         side.pattern_operations = _pattern_operations(client, flow)
-    _about_missing(client, found, side)
+    _about_missing(client, probed, side)
 
 
-def _about_target(admin: ClusterAdmin, client: ClusterClient, found: FlowProbe, rules: TopicRules) -> None:
-    side, flow = found.target, found.flow
+def _about_target(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe, rules: TopicRules) -> None:
+    side, flow = probed.target, probed.flow
     side.too_old = tuple(too_old_as_target(client))
     if side.too_old:
-        return  # much of what follows can't be asked there
-    for source, remote in found.names.items():
+        return  # such brokers can't answer many of the next questions
+    for source, remote in probed.names.items():
         if remote not in side.topics:
-            partitions = len(found.source.topics[source].partitions)
-            configs = creation_configs(found.source.configs.get(source, {}).values(), rules)
-            found.specs[remote] = NewTopicSpec(remote, partitions, flow.replication_factor, configs)
-            found.factor_keys[remote] = "replication.factor"
-    copies = {remote: side.topics[remote] for remote in found.names.values() if remote in side.topics}
+            partitions = len(probed.source.topics[source].partitions)
+            configs = creation_configs(probed.source.configs.get(source, {}).values(), rules)
+            probed.specs[remote] = NewTopicSpec(remote, partitions, flow.replication_factor, configs)
+            probed.factor_keys[remote] = "replication.factor"
+    copies = {remote: side.topics[remote] for remote in probed.names.values() if remote in side.topics}
     if flow.copies:
-        found.copiers = OtherFlows(client, flow).copiers(copies, side.topics)
+        probed.copiers = OtherFlows(client, flow).copiers(copies, side.topics)
         side.appends = proof(client, software(client))
-    _about_topics(admin, client, side, [*found.names.values(), *_own(found, side)])
+    _about_topics(admin, client, side, [*probed.names.values(), *_own(probed, side)])
 
     def dry(specs: list[NewTopicSpec]) -> tuple[dict[str, tuple[int, str]], dict[str, tuple[str, ...]]]:
         first_ours = sorted(side.topics, key=lambda name: (name not in side.configs, name))
         return create_as_known(
-            specs, lambda some: try_creation(client, some), lambda: known_properties(admin, first_ours)
+            specs, lambda part: try_creation(client, part), lambda: known_properties(admin, first_ours)
         )
 
-    due = missing(found, side)
-    side.refusals, found.unknown_properties = dry(due)
-    found.refused_properties = refused_properties(due, side.refusals, lambda specs: dry(specs)[0])
+    due = missing(probed, side)
+    side.refusals, probed.unknown_properties = dry(due)
+    probed.refused_properties = refused_properties(due, side.refusals, lambda specs: dry(specs)[0])
     if flow.topic_sync.sync_topic_configs_enabled:
-        found.unknown_properties |= dict(_not_synced(found, rules))
+        probed.unknown_properties |= dict(_not_synced(probed, rules))
     groups = named_groups(flow) if flow.group.sync_group_offsets_enabled else []
     side.group_operations = group_operations(client, [lease_group(flow), *groups])
     if flow.group.emit_checkpoints_enabled and flow.group.sync_group_offsets_enabled:
         side.pattern_operations = _pattern_operations(client, flow)
-    if flow.takeover_fence == "marker":
-        side.may_fence = TransactionalId(client, transactional_ids(flow.source.alias)).may_be_written()
-    _about_missing(client, found, side)
+    _about_missing(client, probed, side)
 
 
-def _not_synced(found: FlowProbe, rules: TopicRules) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Copies that are there, with the properties that they can't be given."""
-    here, there = found.source.configs, found.target.configs
-    for source, remote in found.names.items():
+def _not_synced(probed: FlowProbe, rules: TopicRules) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield existing copies, with the properties of the source that can't be set."""
+    here, there = probed.source.configs, probed.target.configs
+    for source, remote in probed.names.items():
         if source in here and remote in there:
             _, unknown = config_change(remote, here[source].values(), there[remote].values(), rules)
             if unknown:
@@ -223,12 +243,12 @@ def _not_synced(found: FlowProbe, rules: TopicRules) -> Iterator[tuple[str, tupl
 
 
 def lease_group(flow: FlowConfig) -> str:
-    """The group that a flow's processes agree through."""
+    """Return the consumer group through which a flow's processes agree on the lease."""
     return f"{flow.source.alias}-mm2"
 
 
 def named_groups(flow: FlowConfig) -> list[str]:
-    """The groups that are named, and not matched by a pattern."""
+    """Return the groups that the flow names literally, without patterns."""
     return [group for group in flow.group.groups if _GROUP.fullmatch(group)]
 
 
@@ -239,35 +259,37 @@ def _pattern_operations(client: ClusterClient, flow: FlowConfig) -> dict[str, fr
     return {pattern: operations[name] for pattern, name in samples.items() if name in operations}
 
 
-def _own(found: FlowProbe, side: Side) -> list[str]:
-    return [name for name, where in found.internal.items() if where is side]
+def _own(probed: FlowProbe, side: ProbedCluster) -> list[str]:
+    return [name for name, owner in probed.internal.items() if owner is side]
 
 
-def missing(found: FlowProbe, side: Side) -> list[NewTopicSpec]:
-    """What would be created there."""
-    other = found.source if side is found.target else found.target
+def missing(probed: FlowProbe, side: ProbedCluster) -> list[NewTopicSpec]:
+    """Return the topics that the flow would create in one of its clusters."""
+    other = probed.source if side is probed.target else probed.target
     return [
         spec
-        for name, spec in found.specs.items()
-        if name not in side.topics and found.internal.get(name, found.target) is not other
+        for name, spec in probed.specs.items()
+        if name not in side.topics and probed.internal.get(name, probed.target) is not other
     ]
 
 
-def _about_missing(client: ClusterClient, found: FlowProbe, side: Side) -> None:
-    """What tells rights on topics that are not there. After groups: with the first that is asked for the brokers make
-    their own topic."""
-    if not missing(found, side):
+def _about_missing(client: ClusterClient, probed: FlowProbe, side: ProbedCluster) -> None:
+    """Ask for the facts that tell rights on missing topics.
+
+    This runs after the questions about groups: the first of these makes the brokers create `BROKERS_OWN`.
+    """
+    if not missing(probed, side):
         return
     side.everywhere = topic_operations(client, [BROKERS_OWN]).get(BROKERS_OWN, frozenset())
     try:
-        side.acls = frozenset(read_acls(client, Resource.TOPIC))
+        side.acls = frozenset(read_acls(client, AclResource.TOPIC))
     except SecurityDisabled:
         side.everywhere = EVERYTHING
     except (SparkMirrorError, ConnectionError):
-        """We may not read them: they are DESCRIBE on the cluster."""
+        """ACLs stay unread: reading them needs DESCRIBE on the cluster."""
 
 
-def _about_topics(admin: ClusterAdmin, client: ClusterClient, side: Side, names: Iterable[str]) -> None:
+def _about_topics(admin: ClusterAdmin, client: ClusterClient, side: ProbedCluster, names: Iterable[str]) -> None:
     asked = list(names)
     there = [name for name in asked if name in side.topics]
     side.topic_operations = topic_operations(client, asked)
@@ -276,58 +298,59 @@ def _about_topics(admin: ClusterAdmin, client: ClusterClient, side: Side, names:
     }
 
 
-def _name_internal(found: FlowProbe, rules: TopicRules) -> None:
-    """The topics of our own that the flow needs."""
-    flow, target, alias = found.flow, found.target, found.flow.source.alias
+def _name_internal(probed: FlowProbe, rules: TopicRules) -> None:
+    """Note sparkmirror's own topics that the flow needs."""
+    flow, target, alias = probed.flow, probed.target, probed.flow.source.alias
     for topic_of in (segments_topic, control_topic, losses_topic, receipts_topic, status_topic):
         name = topic_of(alias)
-        found.internal[name] = target
-        found.specs[name] = NewTopicSpec(name, 1, -1)
+        probed.internal[name] = target
+        probed.specs[name] = NewTopicSpec(name, 1, -1)
     if flow.group.emit_checkpoints_enabled:
         factor = flow.group.checkpoints_topic_replication_factor
-        _internal(found, rules.policy.checkpoints_topic(flow.mm2_source), target, "checkpoints", factor)
+        _internal(probed, rules.policy.checkpoints_topic(flow.mm2_source), target, "checkpoints", factor)
     if flow.heartbeat.emit_heartbeats_enabled:
         factor = flow.heartbeat.heartbeats_topic_replication_factor
-        _internal(found, rules.policy.heartbeats_topic(), target, "heartbeats", factor)
+        _internal(probed, rules.policy.heartbeats_topic(), target, "heartbeats", factor)
     syncs = flow.offset_sync
     if syncs.emit_offset_syncs_enabled:
         at_target = syncs.offset_syncs_topic_location == "target"
         name = rules.policy.offset_syncs_topic(flow.mm2_source if at_target else flow.mm2_target)
-        side = target if at_target else found.source
-        _internal(found, name, side, "offset-syncs", syncs.offset_syncs_topic_replication_factor)
+        side = target if at_target else probed.source
+        _internal(probed, name, side, "offset-syncs", syncs.offset_syncs_topic_replication_factor)
     if flow.copies and flow.legacy is None:
         storage = flow.connect
         name = offsets_topics(alias, storage.offset_storage_topic)[0]
         partitions, factor = storage.offset_storage_partitions, storage.offset_storage_replication_factor
-        found.internal[name] = target
-        found.specs[name] = NewTopicSpec(name, partitions, factor, {"cleanup.policy": "compact"})
-        found.factor_keys[name] = "offset.storage.replication.factor"
+        probed.internal[name] = target
+        probed.specs[name] = NewTopicSpec(name, partitions, factor, {"cleanup.policy": "compact"})
+        probed.factor_keys[name] = "offset.storage.replication.factor"
 
 
-def _internal(found: FlowProbe, name: str, side: Side, kind: str, factor: int) -> None:
-    found.internal[name] = side
-    found.specs[name] = NewTopicSpec(name, 1, factor)
-    found.factor_keys[name] = f"{kind}.topic.replication.factor"
+def _internal(probed: FlowProbe, name: str, side: ProbedCluster, kind: str, factor: int) -> None:
+    probed.internal[name] = side
+    probed.specs[name] = NewTopicSpec(name, 1, factor)
+    probed.factor_keys[name] = f"{kind}.topic.replication.factor"
 
 
-def _too_old(client: ClusterClient, found: FlowProbe) -> Iterator[tuple[str, int]]:
-    """Topics whose first records are older than the target takes.
+def _too_old(client: ClusterClient, probed: FlowProbe) -> Iterator[tuple[str, int]]:
+    """Yield source topics whose first records are older than the target's limit.
 
-    The first offset at or after a time is asked for: if it isn't the first of the log, something before it is older.
+    The source is asked for the first offset at or after the limit's time. If this is not the first offset of the log,
+    the records before are older.
     """
     now_ms = int(time.time() * 1000)
-    leaders = client.metadata(found.names)
-    for name, remote in found.names.items():
-        limit = timestamp_limit(found, remote)
+    leaders = client.metadata(probed.names)
+    for name, remote in probed.names.items():
+        limit = timestamp_limit(probed, remote)
         if limit is None or limit >= now_ms or name not in leaders:
             continue
         for partition, leader in leaders[name].partitions.items():
             if leader.leader < 0:
                 continue
-            where = {name: [partition]}
-            start = list_offsets(client, leader.leader, where, EARLIEST)[name, partition]
-            young = list_offsets(client, leader.leader, where, now_ms - limit)[name, partition]
-            end = list_offsets(client, leader.leader, where, -1)[name, partition]
+            wanted = {name: [partition]}
+            start = list_offsets(client, leader.leader, wanted, EARLIEST)[name, partition]
+            young = list_offsets(client, leader.leader, wanted, now_ms - limit)[name, partition]
+            end = list_offsets(client, leader.leader, wanted, -1)[name, partition]
             if not (start.error or young.error or end.error) and start.offset != (
                 young.offset if young.offset >= 0 else end.offset
             ):
@@ -335,16 +358,19 @@ def _too_old(client: ClusterClient, found: FlowProbe) -> Iterator[tuple[str, int
                 break
 
 
-def timestamp_limit(found: FlowProbe, remote: str) -> int | None:
-    """How old a record may be at the target, in ms: the topic's own limit, or the brokers'; None: there is none."""
-    configs = found.target.configs.get(remote, {})
+def timestamp_limit(probed: FlowProbe, remote: str) -> int | None:
+    """Return the largest age of a record at the target in ms; None without a limit.
+
+    The topic's own limit counts before the brokers'.
+    """
+    configs = probed.target.configs.get(remote, {})
     own = {
         name: int(entry.value)
         for name, entry in configs.items()
         if name in (_BEFORE, _DIFFERENCE) and entry.value is not None
     }
-    limits = own or {name.removeprefix("log."): limit for name, limit in found.target.limits.items()}
+    limits = own or {name.removeprefix("log."): limit for name, limit in probed.target.limits.items()}
     before = limits.get(_BEFORE, _UNLIMITED)
-    # As brokers do that know both: the old name counts where the new one is not set.
+    # Brokers that know both names do the same: the old name counts if the new one is not set.
     limit = before if before < _UNLIMITED else limits.get(_DIFFERENCE, _UNLIMITED)
     return limit if limit < _UNLIMITED else None

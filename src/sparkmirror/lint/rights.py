@@ -1,4 +1,7 @@
-"""What ACLs say of topics that are not there yet: brokers tell what we may do with those that are."""
+"""Rights on missing topics, derived from ACLs.
+
+Brokers tell the client's rights on existing topics only.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +16,28 @@ from sparkmirror.config.login import SCRAM
 EVERYTHING = frozenset(OPERATIONS.values())
 
 _NAMED = ("PLAIN", *SCRAM)
-"""What signs in by a name that ACLs have, too; certificates and tokens may be mapped to any."""
+"""Mechanisms whose sign-in name is the name in ACLs.
+
+Brokers may map certificates and tokens to any name.
+"""
 _DESCRIBING = frozenset({"READ", "WRITE", "ALTER"})
-"""Each brings DESCRIBE with it, as ALTER_CONFIGS brings DESCRIBE_CONFIGS."""
+"""Operations that imply DESCRIBE, as ALTER_CONFIGS implies DESCRIBE_CONFIGS."""
 
 
 def principal(cluster: ClusterConfig) -> str:
-    """Who we are in a cluster's ACLs; empty if it can't be told."""
-    how = sign_in(cluster)
-    if how is None:
+    """Return sparkmirror's principal in a cluster's ACLs; empty if unknown."""
+    login = sign_in(cluster)
+    if login is None:
         return "" if cluster.encrypted else "User:ANONYMOUS"
-    name = how.principal if how.mechanism in _NAMED else ""
+    name = login.principal if login.mechanism in _NAMED else ""
     return f"User:{name}" if name else ""
 
 
 def allowed(acls: Iterable[Acl], who: str, topic: str, otherwise: frozenset[str] = frozenset()) -> frozenset[str]:
-    """What `who` may surely do with a topic: by ACLs, or `otherwise`; what is denied is taken from both.
+    """Return the operations that principal `who` may surely do on a topic.
 
-    Where it can't be told who we are, only what everybody may do counts, and whatever is denied to anybody.
+    These are the operations of ACLs and of `otherwise`, without denied ones. For an unknown principal (empty `who`)
+    only the rights of all principals count, and every denial to any principal.
     """
     ours = (who, EVERYBODY)
     given, denied = set(otherwise), set[str]()

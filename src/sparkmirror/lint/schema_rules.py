@@ -1,4 +1,7 @@
-"""Rules about the topic of a schema registry, `_schemas`: in files that name it, and at clusters that have it."""
+"""Rules about the topic of a schema registry, `_schemas`.
+
+The rules apply to files that name the topic, and to clusters that have the topic.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterator
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import SparkMirrorError
-from sparkmirror.lint.findings import Rule, Severity, Spot, at
+from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.probe import FlowProbe
 from sparkmirror.lint.subject import Subject
 from sparkmirror.policy import DefaultTopicFilter
@@ -14,7 +17,10 @@ from sparkmirror.policy.sample_names import named
 from sparkmirror.sync.topic_rules import TopicRules, topic_rules
 
 SCHEMAS_TOPIC = "_schemas"
-"""Where Confluent's, Karapace's and Redpanda's registries keep all that they know, unless they are told otherwise."""
+"""Default topic of a registry's whole state.
+
+Confluent's, Karapace's and Redpanda's registries use this name.
+"""
 
 
 def schemas_renamed(subject: Subject) -> Iterator[Spot]:
@@ -30,7 +36,10 @@ def schemas_copied(subject: Subject) -> Iterator[Spot]:
 
 
 def schemas_left_out(subject: Subject) -> Iterator[Spot]:
-    """By a pattern of the user's; where `topics` lists it by name `never-copied` tells."""
+    """Yield flows in which a pattern of the user's excludes the topic.
+
+    Rule `never-copied` covers flows whose `topics` lists the topic by name.
+    """
     for flow, rules in _flows(subject):
         excluded = type(rules.topics) is DefaultTopicFilter and not rules.wanted(SCHEMAS_TOPIC)
         listed = excluded and DefaultTopicFilter(flow.topics).should_replicate_topic(SCHEMAS_TOPIC)
@@ -54,7 +63,10 @@ def registry_left_out(probe: FlowProbe) -> Iterator[Spot]:
 
 
 def _naming_it(subject: Subject) -> Iterator[tuple[FlowConfig, TopicRules]]:
-    """Flows whose `topics` lists it by name. Those of `.*` are most, and most of their clusters have no registry."""
+    """Return flows whose `topics` lists the topic by name.
+
+    Most flows have `.*`, and most of their clusters have no registry.
+    """
     return ((flow, rules) for flow, rules in _flows(subject) if _names_it(flow))
 
 
@@ -69,7 +81,7 @@ def _flows(subject: Subject) -> Iterator[tuple[FlowConfig, TopicRules]]:
             rules.wanted(SCHEMAS_TOPIC)
             rules.remote_name(SCHEMAS_TOPIC)
         except SparkMirrorError:
-            continue  # its own rule tells
+            continue  # rule `wrong-pattern` reports the error
         if flow.copies:
             yield flow, rules
 
@@ -95,18 +107,18 @@ _COPIED = (
 )
 _LEFT_OUT = (
     "a schema registry's topic is left out",
-    "that is right where one registry serves both clusters, or schemas are exported; one that is to read the copy has"
-    " nothing to read",
+    "this is right if one registry serves both clusters, or schemas are exported; a registry that is to read the copy"
+    " has nothing to read",
     "leave it, or take what matches _schemas out of topics.exclude; sparkmirror schemas check tells whether ids hold",
 )
 
-SCHEMA_FILE_RULES: tuple[Rule[Subject], ...] = (
-    Rule("schemas-renamed", Severity.WARNING, *_RENAMED, schemas_renamed),
-    Rule("schemas-copied", Severity.INFO, *_COPIED, schemas_copied),
-    Rule("schemas-left-out", Severity.INFO, *_LEFT_OUT, schemas_left_out),
+SCHEMA_FILE_RULES: tuple[LintRule[Subject], ...] = (
+    LintRule("schemas-renamed", LintSeverity.WARNING, *_RENAMED, schemas_renamed),
+    LintRule("schemas-copied", LintSeverity.INFO, *_COPIED, schemas_copied),
+    LintRule("schemas-left-out", LintSeverity.INFO, *_LEFT_OUT, schemas_left_out),
 )
-SCHEMA_CLUSTER_RULES: tuple[Rule[FlowProbe], ...] = (
-    Rule("registry-renamed", Severity.WARNING, *_RENAMED, registry_renamed),
-    Rule("registry-copied", Severity.INFO, *_COPIED, registry_copied),
-    Rule("registry-left-out", Severity.INFO, *_LEFT_OUT, registry_left_out),
+SCHEMA_CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
+    LintRule("registry-renamed", LintSeverity.WARNING, *_RENAMED, registry_renamed),
+    LintRule("registry-copied", LintSeverity.INFO, *_COPIED, registry_copied),
+    LintRule("registry-left-out", LintSeverity.INFO, *_LEFT_OUT, registry_left_out),
 )

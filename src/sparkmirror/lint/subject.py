@@ -1,4 +1,4 @@
-"""Files as the rules look at them."""
+"""Input of the rules: the read files and their resulting configuration."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from sparkmirror.config import Entry, FlowConfig, MirrorConfig
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats import Reading, explain
-from sparkmirror.formats.connect import Connector, Role, by_flow
+from sparkmirror.formats.connect import Connector, ConnectorRole, by_flow
 from sparkmirror.formats.merge import role_of
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What was read, and what it comes to; `error` is why it comes to nothing."""
+    """Read files, with the resulting configuration or the error that prevents one."""
 
     reading: Reading
     config: MirrorConfig | None
@@ -22,7 +22,7 @@ class Subject:
 
     @classmethod
     def of(cls, reading: Reading) -> Subject:
-        """Look at what was read."""
+        """Return the subject of a reading."""
         if reading.idle:
             return cls(reading, None, None)
         try:
@@ -32,11 +32,11 @@ class Subject:
 
     @property
     def flows(self) -> tuple[FlowConfig, ...]:
-        """Of the file, if it can be run."""
+        """Flows of the file; empty if the file can't be run."""
         return self.config.flows if self.config else ()
 
     def entries(self) -> Iterator[Entry]:
-        """Every key as it stands in the files, those without effect among them."""
+        """Yield every entry as written in the files, including keys without effect."""
         if not self.reading.connect:
             yield from self.reading.entries
         for cluster in self.reading.connect:
@@ -46,35 +46,35 @@ class Subject:
                 yield from cluster.worker.settings.values()
 
     def named(self, *names: str) -> Iterator[Entry]:
-        """Entries whose keys end with one of these names, whatever is before them."""
+        """Yield entries with these names as keys, with or without a prefix."""
         for entry in self.entries():
             if any(entry.key == name or entry.key.endswith(f".{name}") for name in names):
                 yield entry
 
     def stated(self, name: str, flow: FlowConfig) -> Entry | None:
-        """What the file says for this flow under this name."""
+        """Return the entry of a name for a flow, or None."""
         entries = {entry.key: entry for entry in self.reading.entries}
         return entries.get(f"{flow.name}.{name}") or entries.get(name)
 
     def own_key(self, key: str) -> str:
-        """A key as the user's file has it: connectors' have no flow before their names."""
+        """Return a key as in the user's file: connectors' keys have no flow as prefix."""
         flows = ("->".join(flow) + "." for flow, _ in self.connectors())
         return key.removeprefix(next((flow for flow in flows if key.startswith(flow)), ""))
 
     def flow_spot(self, flow: FlowConfig) -> Entry:
-        """The entry that makes the flow, for findings about what is not there."""
+        """Return the entry that enables the flow, for findings about missing keys."""
         for entry in self.reading.entries:
             if entry.key == f"{flow.name}.enabled":
                 return entry
         return Entry(flow.name, "", self.reading.path)
 
-    def connectors(self) -> Iterator[tuple[tuple[str, str], dict[Role, Connector]]]:
-        """Each flow's connectors, if the files are of that kind."""
+    def connectors(self) -> Iterator[tuple[tuple[str, str], dict[ConnectorRole, Connector]]]:
+        """Yield each flow with its connectors; nothing for an mm2.properties file."""
         yield from by_flow(self.reading.connect).items()
 
 
 def bare(key: str) -> str:
-    """A key's name, without flow, cluster or client before it."""
+    """Return a key's name, without flow, cluster or client as prefix."""
     if "->" in key:
         key = key.partition("->")[2].partition(".")[2]
     return key.removeprefix(role_of(key))

@@ -1,1 +1,4 @@
-"""Prometheus metrics, under our names and those that MirrorMaker 2 dashboards ask for."""
+"""Prometheus metrics, under sparkmirror's own names and MirrorMaker 2's.
+
+MirrorMaker 2's names are the names that its dashboards ask for.
+"""

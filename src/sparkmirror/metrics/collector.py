@@ -1,4 +1,4 @@
-"""A mirror's metrics as a prometheus-client collector, and as text for large mirrors."""
+"""A mirror's metrics for prometheus-client, and as text for large mirrors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sparkmirror.metrics.series import exposition
 
 
 class MirrorCollector(Collector):
-    """What a snapshot tells, under our names and those of the profiles.
+    """Metrics of a snapshot, under sparkmirror's own and the profiles' names.
 
-    `text` is what `/metrics` answers: it writes 10,000 partitions without an object a sample.
+    `text` is the answer of `/metrics`: a text of 10,000 partitions without an object for each sample.
     """
 
     def __init__(self, snapshots: Callable[[], Snapshot], profiles: Collection[Profile] = ()) -> None:
@@ -27,12 +27,12 @@ class MirrorCollector(Collector):
         self._high_water = HighWater()
 
     def text(self) -> bytes:
-        """A scrape, in Prometheus' text format 0.0.4."""
+        """Return a scrape, in Prometheus' text format 0.0.4."""
         snapshot = self._snapshots()
         families = own_families(snapshot, self._high_water)
         add_profiles(families, snapshot, self._profiles)
         return exposition(families.values())
 
     def collect(self) -> Iterable[Metric]:
-        """The same for a prometheus-client registry."""
+        """Return the same metrics for a prometheus-client registry."""
         return text_string_to_metric_families(self.text().decode())

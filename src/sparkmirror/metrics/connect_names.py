@@ -1,4 +1,4 @@
-"""Kafka Connect's own metrics, and its clients', in the profiles' names."""
+"""Metrics of Kafka Connect and its clients, in the profiles' names."""
 
 from __future__ import annotations
 
@@ -6,42 +6,49 @@ from collections import Counter
 from collections.abc import Collection
 
 from sparkmirror.engine.snapshot import Flow, Process, Role, Snapshot
-from sparkmirror.metrics.connectors import PACKAGE, SOURCE, Connector, connectors
+from sparkmirror.metrics.connectors import PACKAGE, SOURCE, ConnectorMetrics, connectors
 from sparkmirror.metrics.profile import JMX, Profile, clients, connector_name
 from sparkmirror.metrics.series import Families, labels
 
 NAN = float("nan")
 
 BUFFER_BYTES = 33_554_432
-"""Kafka's default of `buffer.memory`, which dashboards compare a producer's free buffer with."""
+"""Kafka's default of `buffer.memory`.
+
+Dashboards compare a producer's free buffer with this value.
+"""
 
 _COMMITS = "Connect's offsets"
 _STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
 
 
 def add_connect(families: Families, snapshot: Snapshot, profiles: Collection[Profile]) -> None:
-    """Workers, connectors, tasks, clients and the process."""
+    """Add workers, connectors, tasks, clients and the process."""
     known = [(flow, connectors(flow)) for flow in snapshot.flows]
-    for flow, some in known:
-        for one in some:
-            _connector(families, flow, one, snapshot.process, profiles)
+    for flow, flow_connectors in known:
+        for connector in flow_connectors:
+            _connector(families, flow, connector, snapshot.process, profiles)
         if flow.role is Role.LEADER:
             _clients(families, flow, profiles)
     _worker(families, snapshot, known, profiles)
     _process(families, snapshot.process)
 
 
-def _connector(families: Families, flow: Flow, one: Connector, process: Process, profiles: Collection[Profile]) -> None:
-    of = labels(connector=connector_name(flow, one.kind, profiles))
+def _connector(
+    families: Families, flow: Flow, connector: ConnectorMetrics, process: Process, profiles: Collection[Profile]
+) -> None:
+    of = labels(connector=connector_name(flow, connector.kind, profiles))
     text = "1; the label tells it."
     if Profile.STRIMZI in profiles:
-        for name, word in (("class", PACKAGE + one.kind), ("type", "source"), ("version", process.version)):
+        for name, word in (("class", PACKAGE + connector.kind), ("type", "source"), ("version", process.version)):
             told = labels(**{f"connector_{name}": word})
             families.declare(f"kafka_connect_connector_connector_{name}", "gauge", text).add(f"{of},{told}", 1)
-        families.declare("kafka_connect_connector_status", "gauge", text).add(f"{of},{labels(status=one.status)}", 1)
-    pumps = {pump.task: pump for pump in flow.pumps} if one.kind == SOURCE else {}
+        families.declare("kafka_connect_connector_status", "gauge", text).add(
+            f"{of},{labels(status=connector.status)}", 1
+        )
+    pumps = {pump.task: pump for pump in flow.pumps} if connector.kind == SOURCE else {}
     commit = next((duty.took_s for duty in flow.duties if duty.duty == _COMMITS), None)
-    for task, status in one.tasks.items():
+    for task, status in connector.tasks.items():
         task_of = f"{of},{labels(task=task)}"
         told = f"{task_of},{labels(status=status)}"
         if Profile.AWS in profiles:
@@ -49,15 +56,19 @@ def _connector(families: Families, flow: Flow, one: Connector, process: Process,
         if Profile.STRIMZI in profiles:
             families.declare("kafka_connect_connector_task_status", "gauge", text).add(told, 1)
         values = [
-            ("kafka_connect_task_error_total_record_failures", one.stuck.get(task, 0), "Partitions at a bad record."),
+            (
+                "kafka_connect_task_error_total_record_failures",
+                connector.stuck.get(task, 0),
+                "Partitions at a bad record.",
+            ),
         ]
-        if one.kind == SOURCE:
-            # The reporter's dashboard asks for this under its JMX name, too
+        if connector.kind == SOURCE:
+            # The reporter's dashboard asks for this metric under its JMX name, too
             active = pumps[task].in_flight if task in pumps else 0
             values.append(("kafka_connect_source_task_source_record_active_count", active, "Records not acknowledged."))
         for name, value, help_text in values:
             families.declare(name, "gauge", help_text).add(task_of, value)
-        if one.kind == SOURCE:
+        if connector.kind == SOURCE:
             _commits(families, task_of, NAN if commit is None else commit * 1000, profiles)
 
 
@@ -85,6 +96,9 @@ def _clients(families: Families, flow: Flow, profiles: Collection[Profile]) -> N
         _connections(families, prefix, of, sum(pump.connections[1] for pump in flow.pumps))
         text = "32 MiB, Kafka's default, without what was fetched and is not acknowledged; by records' mean size."
         families.declare(f"{prefix}_buffer_available_bytes", "gauge", text).add(of, _free(flow))
+    asked = flow.source.admin_connections + flow.target.admin_connections
+    for prefix, _, of in clients(flow, profiles, "admin_client"):
+        families.declare(f"{prefix}_connection_count", "gauge", "Open connections of the duties.").add(of, asked)
 
 
 def _connections(families: Families, prefix: str, of: str, count: int) -> None:
@@ -92,7 +106,10 @@ def _connections(families: Families, prefix: str, of: str, count: int) -> None:
 
 
 def _count(families: Families, name: str, total: str, of: str, value: int, text: str) -> None:
-    """The reporter's counters have no `_total`, without which the format has none."""
+    """Add a counter; the reporter's counters lack `_total`, and become gauges.
+
+    The text format has no counters without `_total`.
+    """
     families.declare(name + total, "counter" if total else "gauge", text).add(of, value)
 
 
@@ -105,12 +122,12 @@ def _free(flow: Flow) -> float:
 def _worker(
     families: Families,
     snapshot: Snapshot,
-    known: list[tuple[Flow, tuple[Connector, ...]]],
+    known: list[tuple[Flow, tuple[ConnectorMetrics, ...]]],
     profiles: Collection[Profile],
 ) -> None:
     joining = int(any(flow.role is Role.JOINING for flow in snapshot.flows))
-    every = [(flow, one) for flow, some in known for one in some]
-    tasks = sum(len(one.tasks) for _, one in every)
+    every = [(flow, connector) for flow, flow_connectors in known for connector in flow_connectors]
+    tasks = sum(len(connector.tasks) for _, connector in every)
     prefixes = []
     if not JMX.isdisjoint(profiles):
         prefixes.append(("kafka_connect_worker", "kafka_connect_worker_rebalance", "kafka_connect_coordinator"))
@@ -126,11 +143,11 @@ def _worker(
             (f"{coordinator}_assigned_tasks", tasks, "Tasks of this process."),
         ):
             families.declare(name, "gauge", text).add("", value)
-        for flow, one in every:
-            of = labels(connector=connector_name(flow, one.kind, profiles))
-            counts = Counter(one.tasks.values())
+        for flow, connector in every:
+            of = labels(connector=connector_name(flow, connector.kind, profiles))
+            counts = Counter(connector.tasks.values())
             for state in ("total", *_STATES):
-                count = len(one.tasks) if state == "total" else counts[state]
+                count = len(connector.tasks) if state == "total" else counts[state]
                 name = f"{worker}_connector_{state}_task_count"
                 families.declare(name, "gauge", "Tasks of a connector, by state.").add(of, count)
 

@@ -1,4 +1,7 @@
-"""What Kafka Connect would say of the three connectors that MirrorMaker 2 runs for a flow, and of their tasks."""
+"""States of a flow's three connectors and their tasks, as Connect would report.
+
+MirrorMaker 2 runs these three connectors for each flow.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role
-from sparkmirror.offsets.cause import Cause
+from sparkmirror.position.cause import Cause
 
 SOURCE = "MirrorSourceConnector"
 CHECKPOINT = "MirrorCheckpointConnector"
@@ -14,27 +17,33 @@ HEARTBEAT = "MirrorHeartbeatConnector"
 PACKAGE = "org.apache.kafka.connect.mirror."
 
 JOINING_MS = 60_000
-"""A flow that could not begin for so long, and says why, has failed: Connect's tasks fail at once."""
+"""Age at which a flow that gives a reason for not beginning counts as failed.
+
+Connect's tasks fail at once.
+"""
 
 _DUTIES = {CHECKPOINT: ("checkpoints", "group offsets", "share groups"), HEARTBEAT: ("heartbeats",)}
 _OF_RECORDS = (Cause.TOO_LARGE, Cause.TIMESTAMP, Cause.UNREADABLE, Cause.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
-class Connector:
-    """One connector and its tasks."""
+class ConnectorMetrics:
+    """A connector and its tasks."""
 
     kind: str
-    """The class's name without its package."""
+    """Name of the class without its package."""
     status: str
-    """`running`, `paused` or `failed`, as the tasks' are."""
+    """`running`, `paused` or `failed`, after the states of the tasks."""
     tasks: dict[int, str]
     stuck: dict[int, int]
-    """By task the partitions that stand at a record which can't be copied."""
+    """Task -> number of its partitions that stand at a record which can't be copied."""
 
 
-def connectors(flow: Flow) -> tuple[Connector, ...]:
-    """Those of one flow; none while it is another process's, or begins."""
+def connectors(flow: Flow) -> tuple[ConnectorMetrics, ...]:
+    """Return the connectors of a flow.
+
+    Returns none for a flow that another process drives, and for a flow that begins, unless the flow has failed.
+    """
     failed = _has_failed(flow)
     if flow.role is not Role.LEADER and not failed:
         return ()
@@ -48,23 +57,30 @@ def _has_failed(flow: Flow) -> bool:
     return flow.state is FlowState.JOINING and late and bool(flow.reason or flow.waiting)
 
 
-def _source(flow: Flow, *, failed: bool) -> Connector:
-    """A task fails with one of its partitions, as in MirrorMaker 2; a topic that is refused is the first task's."""
-    partitions = [one for topic in flow.topics for one in topic.partitions]
-    paused = bool(partitions) and all(one.state is PartitionState.PAUSED for one in partitions)
+def _source(flow: Flow, *, failed: bool) -> ConnectorMetrics:
+    """Return the source connector.
+
+    A task fails with any of its partitions, as in MirrorMaker 2; a refused topic fails the first task.
+    """
+    partitions = [partition for topic in flow.topics for partition in topic.partitions]
+    paused = bool(partitions) and all(partition.state is PartitionState.PAUSED for partition in partitions)
     tasks = dict.fromkeys([pump.task for pump in flow.pumps] or [0], "paused" if paused else "running")
     first = min(tasks)
-    parked = [one for one in partitions if one.state is PartitionState.PARKED]
-    broken = {one.task if one.task is not None else first for one in parked}
+    parked = [partition for partition in partitions if partition.state is PartitionState.PARKED]
+    broken = {partition.task if partition.task is not None else first for partition in parked}
     if any(topic.refused for topic in flow.topics):
         broken.add(first)
     tasks |= dict.fromkeys(tasks if failed else broken, "failed")
-    stuck = Counter(one.task if one.task is not None else first for one in parked if one.cause in _OF_RECORDS)
+    stuck = Counter(
+        partition.task if partition.task is not None else first
+        for partition in parked
+        if partition.cause in _OF_RECORDS
+    )
     status = "failed" if failed else "paused" if paused else "running"
-    return Connector(SOURCE, status, dict(sorted(tasks.items())), {task: stuck[task] for task in sorted(tasks)})
+    return ConnectorMetrics(SOURCE, status, dict(sorted(tasks.items())), {task: stuck[task] for task in sorted(tasks)})
 
 
-def _other(flow: Flow, kind: str, *, failed: bool) -> Connector:
+def _other(flow: Flow, kind: str, *, failed: bool) -> ConnectorMetrics:
     failing = any(duty.failing for duty in flow.duties if duty.duty in _DUTIES[kind])
     tasks = {0: "failed" if failed or failing else "running"}
-    return Connector(kind, "failed" if failed else "running", tasks, {0: 0})
+    return ConnectorMetrics(kind, "failed" if failed else "running", tasks, {0: 0})

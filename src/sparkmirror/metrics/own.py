@@ -1,4 +1,7 @@
-"""Metrics under our own names: base units, counters that end in `_total`, states as one 0/1 series a state."""
+"""Metrics under sparkmirror's own names.
+
+The names follow Prometheus: base units, counters that end in `_total`, and a 0/1 series for each state.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,26 @@ from sparkmirror.metrics.series import Families, labels
 from sparkmirror.sync.group_standing import GroupState
 
 MOST_PARTITIONS = 10_000
-"""Of one process: above, partitions have no series of their own but for the worst."""
+"""Most partitions of a process that all have series of their own.
+
+Above, only the worst partitions have.
+"""
 WORST_PARTITIONS = 50
-"""Partitions that keep their series above `MOST_PARTITIONS`: those with the largest lag."""
+"""Partitions with series above `MOST_PARTITIONS`: the largest lags."""
 MOST_TOPICS = 2_000
-"""Of one process: above, topics have no series of their own but for the worst; the flow's are their totals."""
+"""Most topics of a process that all have series of their own.
+
+Above, only the worst topics have; the flow's series hold the totals.
+"""
 WORST_TOPICS = 200
-"""Topics that keep their series above `MOST_TOPICS`: those with the largest lag."""
+"""Topics with series above `MOST_TOPICS`: the largest lags."""
 MOST_GROUPS = 500
-"""Of one process: above, or above `MOST_PARTITIONS`, only groups that would read something again have series."""
+"""Most groups of a process that all have series of their own.
+
+Above this number, or above `MOST_PARTITIONS` partitions, only groups that would read records again have series.
+"""
 WORST_GROUPS = 200
-"""So many of them: those that would read most again."""
+"""Groups with series above `MOST_GROUPS`: the most records to read again."""
 
 _FLOW = (
     ("records_total", "counter", "Records copied."),
@@ -53,9 +65,9 @@ _FLOW = (
 
 
 class HighWater:
-    """What was highest so far of a count that its source may tell less of later; for any thread.
+    """Highest values so far of counts that may fall; for any thread.
 
-    The loss ledger is read anew when a flow begins anew: until then it looks empty.
+    The count of the loss ledger may fall: the ledger is read anew when a flow begins anew, and looks empty until then.
     """
 
     def __init__(self) -> None:
@@ -63,7 +75,10 @@ class HighWater:
         self._highest: dict[tuple[str, str, bool], int] = {}
 
     def raised(self, flow: Flow) -> dict[tuple[str, bool], int]:
-        """The flow's lost offsets by kind and whether they are a loss, after this look."""
+        """Return the highest lost offsets of the flow, with this snapshot included.
+
+        The keys are (kind, is a loss).
+        """
         with self._lock:
             for loss in flow.ledger:
                 key = flow.flow, loss.kind, loss.is_loss
@@ -72,7 +87,7 @@ class HighWater:
 
 
 def own_families(snapshot: Snapshot, high_water: HighWater) -> Families:
-    """All of them, of one snapshot."""
+    """Return all families of a snapshot."""
     families = Families()
     _process(families, snapshot.process, snapshot.at_ms)
     for flow in snapshot.flows:
@@ -159,10 +174,10 @@ def _figures(families: Families, flow: Flow) -> None:
     families.declare("sparkmirror_topics", "gauge", "Topics that are copied.").add(
         of, sum(bool(topic.partitions) for topic in flow.topics)
     )
-    families.declare("sparkmirror_topics_refused", "gauge", "Topics of which nothing can be copied.").add(
+    families.declare("sparkmirror_topics_refused", "gauge", "Topics that can't be copied, or not whole.").add(
         of, sum(bool(topic.refused) for topic in flow.topics)
     )
-    counts = Counter((one.state, one.cause) for topic in flow.topics for one in topic.partitions)
+    counts = Counter((partition.state, partition.cause) for topic in flow.topics for partition in topic.partitions)
     partitions = families.declare("sparkmirror_partitions", "gauge", "Partitions, by state and its cause.")
     for (state, cause), count in sorted(counts.items()):
         partitions.add(f"{of},{labels(state=state.value, cause=cause.value)}", count)
@@ -213,7 +228,7 @@ def _side(families: Families, of: str, figures: ClusterFigures) -> None:
 
 
 def _all_groups(families: Families, flow: Flow) -> None:
-    """What is told of a flow's groups together, however many they are."""
+    """Add the figures of all groups of a flow together, whatever their number."""
     of = labels(flow=flow.flow)
     states = Counter(group.state for group in flow.groups)
     groups = families.declare("sparkmirror_groups", "gauge", "Consumer groups, by the state of their offsets.")
@@ -233,7 +248,10 @@ def _all_groups(families: Families, flow: Flow) -> None:
 
 
 def shown_groups(flows: Iterable[Flow]) -> list[tuple[Flow, Group]]:
-    """Groups that have series of their own: all, or the worst above `MOST_GROUPS`, or above `MOST_PARTITIONS`."""
+    """Return the groups that have series of their own.
+
+    Returns all groups, or the worst above `MOST_GROUPS` groups or `MOST_PARTITIONS` partitions.
+    """
     flows = list(flows)
     every = [(flow, group) for flow in flows for group in flow.groups]
     partitions = sum(len(topic.partitions) for flow in flows for topic in flow.topics)
@@ -264,8 +282,8 @@ def _groups(families: Families, flows: list[Flow]) -> None:
 
 def _group_lags(group: Group) -> Iterable[tuple[str, int | None]]:
     for side, lags in (
-        ("source", [one.source_lag for one in group.partitions]),
-        ("target", [one.target_lag for one in group.partitions]),
+        ("source", [partition.source_lag for partition in group.partitions]),
+        ("target", [partition.target_lag for partition in group.partitions]),
     ):
         known = [lag for lag in lags if lag is not None]
         yield side, sum(known) if group.looked_at and len(known) == len(lags) else None
@@ -293,19 +311,24 @@ def _topics(families: Families, flows: list[Flow]) -> None:
     for flow, topic in shown_topics(flows):
         of = labels(flow=flow.flow, topic=topic.topic)
         lag.add(of, _lag(topic))
-        seconds.add(of, max((one.lag_s for one in topic.partitions if one.lag_s is not None), default=None))
-        records.add(of, sum(one.records for one in topic.partitions))
-        sizes.add(of, sum(one.bytes for one in topic.partitions))
+        seconds.add(
+            of, max((partition.lag_s for partition in topic.partitions if partition.lag_s is not None), default=None)
+        )
+        records.add(of, sum(partition.records for partition in topic.partitions))
+        sizes.add(of, sum(partition.bytes for partition in topic.partitions))
     _partitions(families, flows)
 
 
 def _lag(topic: Topic) -> int | None:
-    lags = [one.lag for one in topic.partitions if one.lag is not None]
+    lags = [partition.lag for partition in topic.partitions if partition.lag is not None]
     return sum(lags) if len(lags) == len(topic.partitions) else None
 
 
 def shown_topics(flows: Iterable[Flow]) -> list[tuple[Flow, Topic]]:
-    """Topics that have series of their own: all, or the `WORST_TOPICS` above `MOST_TOPICS`."""
+    """Return the topics that have series of their own.
+
+    Returns all topics, or the `WORST_TOPICS` above `MOST_TOPICS`.
+    """
     every = [(flow, topic) for flow in flows for topic in flow.topics if topic.partitions]
     if len(every) <= MOST_TOPICS:
         return every
@@ -313,8 +336,11 @@ def shown_topics(flows: Iterable[Flow]) -> list[tuple[Flow, Topic]]:
 
 
 def shown_partitions(flows: Iterable[Flow]) -> list[tuple[Flow, Topic, Partition]]:
-    """Partitions that have series of their own: all, or the `WORST_PARTITIONS` above `MOST_PARTITIONS`."""
-    every = [(flow, topic, one) for flow in flows for topic in flow.topics for one in topic.partitions]
+    """Return the partitions that have series of their own.
+
+    Returns all partitions, or the `WORST_PARTITIONS` above `MOST_PARTITIONS`.
+    """
+    every = [(flow, topic, partition) for flow in flows for topic in flow.topics for partition in topic.partitions]
     if len(every) <= MOST_PARTITIONS:
         return every
     return nlargest(WORST_PARTITIONS, every, key=lambda entry: entry[2].lag or 0)
@@ -327,8 +353,8 @@ def _partitions(families: Families, flows: list[Flow]) -> None:
     names = {
         (flow.flow, topic.topic): labels(flow=flow.flow, topic=topic.topic) for flow in flows for topic in flow.topics
     }
-    for flow, topic, one in shown_partitions(flows):
-        of = f'{names[flow.flow, topic.topic]},partition="{one.partition}"'
-        lag.add(of, one.lag)
-        seconds.add(of, one.lag_s)
-        records.add(of, one.records)
+    for flow, topic, partition in shown_partitions(flows):
+        of = f'{names[flow.flow, topic.topic]},partition="{partition.partition}"'
+        lag.add(of, partition.lag)
+        seconds.add(of, partition.lag_s)
+        records.add(of, partition.records)

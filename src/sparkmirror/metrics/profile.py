@@ -1,4 +1,4 @@
-"""The three ways in which exporters write MirrorMaker 2's metrics, and what their names and labels are made of."""
+"""Profiles: three ways of exporters to name and label MirrorMaker 2's metrics."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ class Profile(StrEnum):
 
 
 JMX = frozenset({Profile.AWS, Profile.STRIMZI})
-"""The profiles of JMX exporters."""
+"""Profiles of JMX exporters."""
 OF_STRIMZI = frozenset({Profile.STRIMZI, Profile.STRIMZI_REPORTER})
 
 
 def clients(flow: Flow, profiles: Collection[Profile], client: str, group: str = "") -> list[tuple[str, str, str]]:
-    """Metrics' prefix, the suffix of counters, and the client's labels: one for both JMX profiles, one for the other.
+    """Return each client's metric prefix, counter suffix and labels.
 
-    `client`: `consumer` or `producer`; `group`: of metrics, as `fetch_manager`.
+    Both JMX profiles share an entry; the reporter's profile has an entry of its own. `client` is `consumer`, `producer`
+    or `admin_client`; `group` is a group of metrics, such as `fetch_manager`.
     """
     kafka_id = f"{flow.flow}|{flow.flow}.{SOURCE}-0|replication-consumer"
     aws_id = "consumer-mm2-msc-cons-0"
     if client == "producer":
         kafka_id, aws_id = f"connector-producer-{flow.flow}.{SOURCE}-0", "producer-mm2-msc-0"
+    elif client == "admin_client":
+        kafka_id = aws_id = f"{flow.flow}|{flow.flow}.{SOURCE}|replication-source-admin"
     ids = {}
     if Profile.AWS in profiles:
         ids["clientId"] = aws_id
@@ -47,6 +50,9 @@ def clients(flow: Flow, profiles: Collection[Profile], client: str, group: str =
 
 
 def connector_name(flow: Flow, kind: str, profiles: Collection[Profile]) -> str:
-    """The label's value; Strimzi's exporter keeps the quotes of JMX around a name with `->`."""
+    """Return the value of the label `connector`.
+
+    Strimzi's exporter keeps JMX's quotes around a name with `->`.
+    """
     name = f"{flow.flow}.{kind}"
     return f'"{name}"' if Profile.STRIMZI in profiles else name

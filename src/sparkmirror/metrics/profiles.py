@@ -1,8 +1,8 @@
-"""The names that MirrorMaker 2's dashboards ask for, in the three ways that exporters write them.
+"""MirrorMaker 2's metric names for dashboards, in three ways of exporters.
 
-`aws`: the JMX exporter rules of aws-samples/mirrormaker2-msk-migration. `strimzi`: those of Strimzi's examples.
-`strimzi-reporter`: Strimzi's metrics reporter. Where two profiles share a name and not its labels, one series has the
-labels of both, so that no sum counts twice.
+`aws`: the JMX exporter rules of aws-samples/mirrormaker2-msk-migration. `strimzi`: the rules of Strimzi's examples.
+`strimzi-reporter`: Strimzi's metrics reporter. If two profiles share a name but not its labels, one series has the
+labels of both profiles, so that no sum counts twice.
 """
 
 from __future__ import annotations
@@ -15,19 +15,23 @@ from sparkmirror.metrics.profile import OF_STRIMZI, Profile, clients
 from sparkmirror.metrics.series import Families, labels
 
 MOST_PARTITIONS = 500
-"""Of one process: above, each topic has one row for all its partitions; above as many topics, each flow has one.
+"""Most partitions of a process with a row each.
 
-With three profiles a partition takes 3.3 kB of the 5 MB that a scrape may have.
+Above, each topic has one row for all its partitions; above as many topics, each flow has one row. With three profiles a
+partition takes 3.3 kB of the 5 MB that a scrape may have.
 """
 MOST_CHECKPOINTS = 250
-"""The same of groups' partitions: above, each group has one row; above as many groups, each flow has one."""
+"""Most groups' partitions of a process with a row each.
+
+Above, each group has one row; above as many groups, each flow has one row.
+"""
 
 _TOGETHER = "all"
 _SPREADS = (("", "last"), ("_min", "least"), ("_max", "most"), ("_avg", "mean"))
 
 
 def add_profiles(families: Families, snapshot: Snapshot, profiles: Collection[Profile]) -> None:
-    """Add what the profiles name to the families of the same scrape."""
+    """Add the profiles' metrics to the families of the same scrape."""
     if not profiles:
         return
     flows = [flow for flow in snapshot.flows if flow.role is Role.LEADER]
@@ -37,11 +41,11 @@ def add_profiles(families: Families, snapshot: Snapshot, profiles: Collection[Pr
 
 
 def _partitions(families: Families, flows: list[Flow], profiles: Collection[Profile]) -> None:
-    for flow, topic, one, number in _rows(flows):
-        values = _mirror_values(one)
+    for flow, topic, partition, number in _rows(flows):
+        values = _mirror_values(partition)
         source, target, name = flow.source.alias, flow.target.alias, topic.target_topic
         if Profile.AWS in profiles:
-            # Two sources may have a topic of one name, and it is one at the target: so the source is named here, too
+            # Topics of one name at two sources are one topic at the target, so the source is named here, too
             of = labels(source=source, destination=target, topic=name, partition=number)
             _mirror(families, "kafka_connect_mirror_source_connector", of, values)
         if not OF_STRIMZI.isdisjoint(profiles):
@@ -49,32 +53,41 @@ def _partitions(families: Families, flows: list[Flow], profiles: Collection[Prof
             _mirror(families, "kafka_connect_mirror_mirrorsourceconnector", of, values)
         for prefix, _, client in clients(flow, profiles, "consumer", "fetch_manager"):
             lag = families.declare(f"{prefix}_records_lag", "gauge", "Lag of a partition, in records.")
-            lag.add(f"{client},{labels(topic=topic.topic, partition=number)}", one.lag)
+            lag.add(f"{client},{labels(topic=topic.topic, partition=number)}", partition.lag)
 
 
 def _rows(flows: list[Flow]) -> list[tuple[Flow, Topic, Partition, str]]:
-    """What has series, with its partition's label. Sums over all rows are the same with rows of whole topics."""
+    """Return the rows of the scrape, each with its partition's label.
+
+    Sums over all rows stay the same if a row stands for a whole topic.
+    """
     topics = [(flow, topic) for flow in flows for topic in flow.topics if topic.partitions]
     if len(topics) > MOST_PARTITIONS:
-        every = [(flow, tuple(one for topic in flow.topics for one in topic.partitions)) for flow in flows]
-        return [(flow, Topic(_TOGETHER, _TOGETHER), _together(ones), _TOGETHER) for flow, ones in every if ones]
+        every = [(flow, tuple(partition for topic in flow.topics for partition in topic.partitions)) for flow in flows]
+        return [
+            (flow, Topic(_TOGETHER, _TOGETHER), _together(partitions), _TOGETHER)
+            for flow, partitions in every
+            if partitions
+        ]
     if sum(len(topic.partitions) for _, topic in topics) > MOST_PARTITIONS:
         return [(flow, topic, _together(topic.partitions), _TOGETHER) for flow, topic in topics]
-    return [(flow, topic, one, str(one.partition)) for flow, topic in topics for one in topic.partitions]
+    return [
+        (flow, topic, partition, str(partition.partition)) for flow, topic in topics for partition in topic.partitions
+    ]
 
 
 def _together(partitions: tuple[Partition, ...]) -> Partition:
-    lags = [one.lag for one in partitions if one.lag is not None]
+    lags = [partition.lag for partition in partitions if partition.lag is not None]
     return Partition(
         partition=-1,
         state=PartitionState.UNKNOWN,
         lag=sum(lags) if len(lags) == len(partitions) else None,
-        records=sum(one.records for one in partitions),
-        bytes=sum(one.bytes for one in partitions),
-        records_per_s=sum(one.records_per_s for one in partitions),
-        bytes_per_s=sum(one.bytes_per_s for one in partitions),
-        latency_ms=_worst([one.latency_ms for one in partitions if one.latency_ms]),
-        age_ms=_worst([one.age_ms for one in partitions if one.age_ms]),
+        records=sum(partition.records for partition in partitions),
+        bytes=sum(partition.bytes for partition in partitions),
+        records_per_s=sum(partition.records_per_s for partition in partitions),
+        bytes_per_s=sum(partition.bytes_per_s for partition in partitions),
+        latency_ms=_worst([partition.latency_ms for partition in partitions if partition.latency_ms]),
+        age_ms=_worst([partition.age_ms for partition in partitions if partition.age_ms]),
     )
 
 
@@ -82,25 +95,28 @@ def _worst(spreads: list[Spread]) -> Spread | None:
     if not spreads:
         return None
     return Spread(
-        max(one.last for one in spreads),
-        min(one.least for one in spreads),
-        max(one.most for one in spreads),
-        max(one.mean for one in spreads),
+        max(spread.last for spread in spreads),
+        min(spread.least for spread in spreads),
+        max(spread.most for spread in spreads),
+        max(spread.mean for spread in spreads),
     )
 
 
-def _mirror_values(one: Partition) -> list[tuple[str, float]]:
+def _mirror_values(partition: Partition) -> list[tuple[str, float]]:
     values: list[tuple[str, float]] = [
-        ("record_count", one.records),
-        ("record_rate", one.records_per_s),
-        ("byte_count", one.bytes),
-        ("byte_rate", one.bytes_per_s),
+        ("record_count", partition.records),
+        ("record_rate", partition.records_per_s),
+        ("byte_count", partition.bytes),
+        ("byte_rate", partition.bytes_per_s),
     ]
-    return values + _spread("record_age_ms", one.age_ms) + _spread("replication_latency_ms", one.latency_ms)
+    return values + _spread("record_age_ms", partition.age_ms) + _spread("replication_latency_ms", partition.latency_ms)
 
 
 def _spread(name: str, spread: Spread | None) -> list[tuple[str, float]]:
-    """As MirrorMaker 2 without a record: 0 for the last value, NaN for the rest."""
+    """Return the values of a spread.
+
+    Without any record, as MirrorMaker 2: 0 for the last value, NaN for the rest.
+    """
     if spread is None:
         return [(name + suffix, NAN if suffix else 0.0) for suffix, _ in _SPREADS]
     return [(name + suffix, getattr(spread, attribute)) for suffix, attribute in _SPREADS]
@@ -127,16 +143,18 @@ def _checkpoints(families: Families, flows: list[Flow], profiles: Collection[Pro
 
 
 def _checkpoint_rows(flows: Iterable[Flow]) -> list[tuple[Flow, str, str, str, float]]:
-    """Flow, group, topic, partition, and how long it took."""
-    groups = [(flow, one, took) for flow in flows for one in flow.groups if (took := one.checkpoint_ms) is not None]
+    """Return rows of flow, group, topic, partition, and duration in ms."""
+    groups = [
+        (flow, group, took) for flow in flows for group in flow.groups if (took := group.checkpoint_ms) is not None
+    ]
     if len(groups) > MOST_CHECKPOINTS:
         longest: dict[str, tuple[Flow, float]] = {}
         for flow, _, took in groups:
             longest[flow.flow] = flow, max(took, longest.get(flow.flow, (flow, 0.0))[1])
         return [(flow, _TOGETHER, _TOGETHER, _TOGETHER, took) for flow, took in longest.values()]
-    if sum(len(one.partitions) for _, one, _ in groups) > MOST_CHECKPOINTS:
-        return [(flow, one.group, _TOGETHER, _TOGETHER, took) for flow, one, took in groups if one.partitions]
-    return [row for flow, one, took in groups for row in _partition_rows(flow, one, took)]
+    if sum(len(group.partitions) for _, group, _ in groups) > MOST_CHECKPOINTS:
+        return [(flow, group.group, _TOGETHER, _TOGETHER, took) for flow, group, took in groups if group.partitions]
+    return [row for flow, group, took in groups for row in _partition_rows(flow, group, took)]
 
 
 def _partition_rows(flow: Flow, group: Group, took_ms: float) -> list[tuple[Flow, str, str, str, float]]:

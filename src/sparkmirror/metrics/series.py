@@ -12,29 +12,29 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def labels(**pairs: str | int) -> str:
-    """Labels as the text has them, without braces."""
+    """Return labels as in the exposition format, without braces."""
     return ",".join(f'{name}="{str(value).translate(_ESCAPES)}"' for name, value in pairs.items())
 
 
 @dataclass(slots=True)
 class Family:
-    """One metric with its series. A histogram's samples carry their suffix."""
+    """A metric with its series; a histogram's samples carry their suffix."""
 
     name: str
     kind: str
     """`counter`, `gauge`, `histogram` or `summary`."""
     help: str
     samples: list[tuple[str, str, float]] = field(default_factory=list)
-    """Suffix of the name, labels as text, value."""
+    """Samples: suffix of the name, labels as text, value."""
 
     def add(self, label_text: str, value: float | None, suffix: str = "") -> None:
-        """Add a sample; `None` is "not known", and no sample."""
+        """Add a sample; add none for `None`, which means "not known"."""
         if value is not None:
             self.samples.append((suffix, label_text, value))
 
 
 class Families(Mapping[str, Family]):
-    """The families of one scrape, by name, in the order in which they were declared."""
+    """Families of a scrape, by name, in order of declaration."""
 
     def __init__(self) -> None:
         self._families: dict[str, Family] = {}
@@ -49,12 +49,15 @@ class Families(Mapping[str, Family]):
         return len(self._families)
 
     def declare(self, name: str, kind: str, help_text: str) -> Family:
-        """The family of this name. A name that two profiles share is declared once."""
+        """Return the family of this name; declare the family if it is new.
+
+        A name that two profiles share is declared once.
+        """
         return self._families.setdefault(name, Family(name, kind, help_text))
 
 
 def exposition(families: Iterable[Family]) -> bytes:
-    """The text of a scrape. Families without samples are left out."""
+    """Return the text of a scrape; families without samples are left out."""
     lines: list[str] = []
     for family in families:
         if not family.samples:

@@ -1,1 +1,4 @@
-"""An operator for Strimzi's `KafkaMirrorMaker2`: pods of `sparkmirror serve`, one deployment for each resource."""
+"""Kubernetes operator for Strimzi's `KafkaMirrorMaker2`.
+
+Runs pods of `sparkmirror serve`, one Deployment for each resource.
+"""

@@ -1,4 +1,7 @@
-"""What annotations ask for once: restarts, and connectors' offsets listed, altered or reset."""
+"""One-time commands given by annotations: restarts, and changes of offsets.
+
+Offsets of connectors are listed, altered or reset.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from sparkmirror.operator.connectors import Call, connector_path
 from sparkmirror.operator.names import OFFSETS, OFFSETS_OF, RESTART, RESTART_TASK, annotations_of
 
 
-class Reason(StrEnum):
-    """Of the `Warning` condition while a command can't be done; Strimzi's words."""
+class WarningReason(StrEnum):
+    """Reason of the `Warning` condition for a failed command, in Strimzi's words."""
 
     RESTART = "RestartConnector"
     RESTART_TASK = "RestartConnectorTask"
@@ -24,51 +27,60 @@ class Reason(StrEnum):
 
 
 class CommandRefused(Exception):
-    """An annotation asks for what can't be done; the message says why."""
+    """Error for an annotation's impossible command; the message has the reason."""
 
-    def __init__(self, reason: Reason, message: str) -> None:
+    def __init__(self, reason: WarningReason, message: str) -> None:
         super().__init__(message)
         self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Of a connector or one of its tasks, by one request."""
+    """Restart of a connector or of one of its tasks, by one request."""
 
-    reason: Reason
+    reason: WarningReason
     call: Call
     annotations: tuple[str, ...]
-    """To be removed when it is done."""
+    """Annotations to remove once the restart is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """Of one connector, from or into a ConfigMap."""
+    """Command about one connector's offsets: list, alter or reset.
 
-    reason: Reason
+    The ConfigMap receives listed offsets, and holds the offsets to set.
+    """
+
+    reason: WarningReason
     connector: str
     config_map: str
-    """Empty where none is needed."""
+    """Name of the ConfigMap; empty for a reset, which needs none."""
     annotations: tuple[str, ...] = (OFFSETS, OFFSETS_OF)
 
     @property
     def entry(self) -> str:
-        """The key in the ConfigMap; an arrow may not be in one."""
+        """Key in the ConfigMap: the connector's name without the arrow.
+
+        Keys of a ConfigMap can't hold an arrow.
+        """
         return self.connector.replace("->", "--") + ".json"
 
     @property
     def path(self) -> str:
-        """Of the REST interface."""
+        """Path of the connector's offsets in the REST interface."""
         return connector_path(self.connector, "offsets")
 
 
 Command = Restart | Offsets
-_KINDS = {"list": Reason.LIST, "alter": Reason.ALTER, "reset": Reason.RESET}
+_KINDS = {"list": WarningReason.LIST, "alter": WarningReason.ALTER, "reset": WarningReason.RESET}
 _FLAGS = ("includeTasks", "onlyFailed")
 
 
 def commands(resource: Mapping[str, Any], connectors: Collection[str]) -> Iterator[Command | CommandRefused]:
-    """All that the resource's annotations ask for. `connectors`: those of the plan."""
+    """Yield the commands of a resource's annotations.
+
+    An impossible command is yielded as `CommandRefused`. `connectors` are the names of the plan's connectors.
+    """
     annotations = annotations_of(resource)
     for annotation, read in ((RESTART, _restart), (RESTART_TASK, _restart_task), (OFFSETS, _offsets)):
         if annotation in annotations:
@@ -83,45 +95,45 @@ def _restart(_: Mapping[str, Any], annotations: Mapping[str, str], connectors: C
     asked = [flag.strip() for flag in flags.split(",") if flag.strip()]
     unknown = [flag for flag in asked if flag not in _FLAGS]
     if unknown:
-        raise CommandRefused(Reason.RESTART, f"{RESTART}: {unknown[0]} is neither of {', '.join(_FLAGS)}")
-    _known(Reason.RESTART, RESTART, name, connectors)
+        raise CommandRefused(WarningReason.RESTART, f"{RESTART}: {unknown[0]} is neither of {', '.join(_FLAGS)}")
+    _known(WarningReason.RESTART, RESTART, name, connectors)
     query = "&".join(f"{flag}={str(flag in asked).lower()}" for flag in _FLAGS)
     why = f"connector {name} is restarted, as {RESTART} asks"
     call = Call("POST", f"{connector_path(name, 'restart')}?{query}", why=why)
-    return Restart(Reason.RESTART, call, (RESTART,))
+    return Restart(WarningReason.RESTART, call, (RESTART,))
 
 
 def _restart_task(_: Mapping[str, Any], annotations: Mapping[str, str], connectors: Collection[str]) -> Command:
     name, _colon, number = annotations[RESTART_TASK].rpartition(":")
     if not number.isdigit():
         text = f"{RESTART_TASK}: write CONNECTOR:NUMBER, and not {annotations[RESTART_TASK]}"
-        raise CommandRefused(Reason.RESTART_TASK, text)
-    _known(Reason.RESTART_TASK, RESTART_TASK, name, connectors)
+        raise CommandRefused(WarningReason.RESTART_TASK, text)
+    _known(WarningReason.RESTART_TASK, RESTART_TASK, name, connectors)
     why = f"task {number} of connector {name} is restarted, as {RESTART_TASK} asks"
     call = Call("POST", connector_path(name, "tasks", number, "restart"), why=why)
-    return Restart(Reason.RESTART_TASK, call, (RESTART_TASK,))
+    return Restart(WarningReason.RESTART_TASK, call, (RESTART_TASK,))
 
 
 def _offsets(resource: Mapping[str, Any], annotations: Mapping[str, str], connectors: Collection[str]) -> Command:
     asked = annotations[OFFSETS]
     if asked not in _KINDS:
-        raise CommandRefused(Reason.OFFSETS, f"{OFFSETS}: {asked} is none of {', '.join(_KINDS)}")
+        raise CommandRefused(WarningReason.OFFSETS, f"{OFFSETS}: {asked} is none of {', '.join(_KINDS)}")
     name, reason = annotations.get(OFFSETS_OF, ""), _KINDS[asked]
     if not name:
         text = f"{OFFSETS} is there without {OFFSETS_OF}: write there which connector's offsets are meant"
         raise CommandRefused(reason, text)
     _known(reason, OFFSETS_OF, name, connectors)
-    if reason is Reason.RESET:
+    if reason is WarningReason.RESET:
         return Offsets(reason, name, "")
-    field, way = ("listOffsets", "toConfigMap") if reason is Reason.LIST else ("alterOffsets", "fromConfigMap")
-    spec = _connector_spec(resource["spec"], name)
+    field, way = ("listOffsets", "toConfigMap") if reason is WarningReason.LIST else ("alterOffsets", "fromConfigMap")
+    spec = connector_spec(resource["spec"], name)
     config_map = ((spec.get(field) or {}).get(way) or {}).get("name") or ""
     if not config_map:
         raise CommandRefused(reason, f"{name}: there is no {field}.{way}.name, which says in which ConfigMap")
     return Offsets(reason, name, str(config_map))
 
 
-def _connector_spec(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def connector_spec(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The connector's own fields in the resource."""
     flow, _, kind = name.rpartition(".")
     field = kind.removeprefix("Mirror")
@@ -134,19 +146,22 @@ def _connector_spec(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return {}
 
 
-def _known(reason: Reason, annotation: str, name: str, connectors: Collection[str]) -> None:
+def _known(reason: WarningReason, annotation: str, name: str, connectors: Collection[str]) -> None:
     if name not in connectors:
         there = ", ".join(connectors) or "none"
         raise CommandRefused(reason, f"{annotation}: there is no connector {name}; there is {there}")
 
 
 def listed_text(answer: Mapping[str, Any]) -> str:
-    """What is written into the ConfigMap: what the REST interface answered, for people to read and change."""
+    """Format the REST interface's answer for the ConfigMap, easy to read and edit."""
     return json.dumps({"offsets": answer.get("offsets", [])}, indent=2, ensure_ascii=False)
 
 
 def asked_offsets(command: Offsets, data: Mapping[str, str] | None) -> dict[str, Any]:
-    """The request that a ConfigMap's entry stands for. Raises `CommandRefused`; numbers stay what they are."""
+    """Return the request to alter offsets, from a ConfigMap's entry.
+
+    Raises `CommandRefused` if the entry is missing or malformed. Numbers are passed on unchanged.
+    """
     if data is None:
         raise CommandRefused(command.reason, f"ConfigMap {command.config_map} is not there")
     if command.entry not in data:

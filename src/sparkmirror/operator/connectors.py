@@ -1,4 +1,4 @@
-"""What is to be said to the REST interface so that there are the connectors of a plan, each in its state."""
+"""Requests to the REST interface that bring connectors to the state of a plan."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from urllib.parse import quote
 from sparkmirror.operator.plan import WantedConnector
 
 _HIDDEN = "[hidden]"
-"""What the REST interface shows for a secret that was written out."""
+"""Value in the REST interface's answers for a secret in plain text."""
 _VERBS = {"running": "resume", "paused": "pause", "stopped": "stop"}
 _OTHER = frozenset(("RUNNING", "PAUSED", "STOPPED"))
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request; `why` is what a log line says."""
+    """One request; `why` is the log line about it."""
 
     method: str
     path: str
@@ -28,21 +28,22 @@ class Call:
 
 
 def connector_path(name: str, *more: str) -> str:
-    """A connector's path."""
+    """Return the path of a connector, with further segments."""
     return "/".join(("/connectors", quote(name, safe=""), *more))
 
 
 def config_digest(connector: WantedConnector) -> str:
-    """Changes with the configuration, hidden values too; tells nothing of them."""
+    """Return a digest of the configuration, secrets included, that reveals no value."""
     return hashlib.sha256(json.dumps(connector.config, sort_keys=True).encode()).hexdigest()
 
 
 def changes(
     wanted: Sequence[WantedConnector], there: Mapping[str, Mapping[str, Any]], put: Mapping[str, str]
 ) -> Iterator[Call]:
-    """The requests, in order. `there` is what `/connectors?expand=info&expand=status` answers.
+    """Yield the requests, in order, that turn the present connectors into the wanted.
 
-    `put`: by connector the digest of what this operator put last; without one, hidden values are put once more.
+    `there` is the answer of `/connectors?expand=info&expand=status`. `put` holds the digest of the configuration that
+    this operator put last, by connector; without a digest, a configuration with hidden values is put once more.
     """
     names = {connector.name for connector in wanted}
     for name in there:
@@ -74,7 +75,11 @@ def _differs(connector: WantedConnector, config: Mapping[str, str], put: str | N
 
 
 def _must_move(state: str, wanted: str) -> bool:
-    """A failed one, or one on its way, runs as far as Connect's target state goes: only rest is asked of it."""
+    """Tell whether a connector's state must be changed.
+
+    A failed connector, or one in transition, is running as far as Connect's target state goes: only a pause or a stop
+    is requested.
+    """
     if state in _OTHER:
         return state != {"running": "RUNNING", "paused": "PAUSED", "stopped": "STOPPED"}[wanted]
     return wanted != "running"

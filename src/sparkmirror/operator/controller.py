@@ -1,4 +1,4 @@
-"""Turns of all resources: one after the other for each, by the side of one another's."""
+"""Turns of all resources: in sequence for each resource, in parallel across them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sparkmirror.operator.names import Key
 from sparkmirror.operator.turn import Memory
 
 CALM_S = 30.0
-"""Between two turns of a resource that is as it should be and of which nothing is heard."""
+"""Pause between two turns of a resource in its wanted state, without events."""
 BUSY_S = 3.0
-"""The same of one that is not."""
+"""Pause between two turns of a resource that is not yet in its wanted state."""
 LONGEST_S = 60.0
-"""After failures in a row the pause doubles up to this."""
+"""Longest pause: after consecutive failures the pause doubles up to it."""
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,10 @@ Take = Callable[[Key, Memory], bool]
 
 
 class Controller:
-    """`due` has a turn taken soon, `forget` ends a resource's; for any thread. `take` is `Turns.take`."""
+    """Scheduler of turns, with one thread for each resource; thread-safe.
+
+    `due` schedules a turn soon, `forget` ends a resource's turns. `take` is `Turns.take`.
+    """
 
     def __init__(self, take: Take, calm_s: float = CALM_S, busy_s: float = BUSY_S) -> None:
         self._take = take
@@ -34,7 +37,7 @@ class Controller:
         self._loops: dict[Key, _Loop] = {}
 
     def due(self, key: Key) -> None:
-        """Something has changed about it."""
+        """Schedule a turn soon: something about the resource has changed."""
         with self._lock:
             loop = self._loops.get(key)
             if loop is None:
@@ -44,21 +47,24 @@ class Controller:
                 loop.wake()
 
     def due_in(self, namespace: str) -> None:
-        """Something has changed there that any resource of the namespace may read."""
+        """Schedule a turn for each resource of a namespace.
+
+        An object has changed that any resource of the namespace may read.
+        """
         with self._lock:
             keys = [key for key in self._loops if key.namespace == namespace]
         for key in keys:
             self.due(key)
 
     def forget(self, key: Key) -> None:
-        """It is gone."""
+        """End the turns of a deleted resource."""
         with self._lock:
             loop = self._loops.pop(key, None)
         if loop is not None:
             loop.end()
 
     def close(self) -> None:
-        """End all."""
+        """End the turns of all resources."""
         with self._lock:
             loops, self._loops = list(self._loops.values()), {}
         for loop in loops:
@@ -90,7 +96,10 @@ class _Loop(threading.Thread):
             self._woken.wait(pause_s)
 
     def _turn(self) -> float:
-        """Take one; how long to wait for the next. What happens from now on takes another."""
+        """Take one turn; return the pause before the next, in seconds.
+
+        Any event from the start of the turn on causes another turn at once.
+        """
         self._woken.clear()
         try:
             calm = self._take_turn(self._key, self._memory)

@@ -1,4 +1,7 @@
-"""The few requests that the operator makes of Kubernetes' API itself; what is watched, kopf watches."""
+"""Client for the operator's few requests to Kubernetes' API.
+
+kopf watches the resources.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +35,16 @@ _VERSIONS = {
 
 
 class KubeRefused(Exception):
-    """The API refuses a request, or can't be reached; the message is one line."""
+    """Error for a request that the API refuses or does not answer; one line."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
-        """0 if it can't be reached."""
+        """HTTP status; 0 if the API can't be reached."""
 
 
-class Access(Protocol):
-    """How the API is reached: kopf's `ConnectionInfo`."""
+class ApiAccess(Protocol):
+    """Access to the API, as by kopf's `ConnectionInfo`."""
 
     @property
     def server(self) -> str: ...
@@ -50,22 +53,28 @@ class Access(Protocol):
 
 
 def object_path(kind: str, namespace: str, name: str = "") -> str:
-    """The path of an object of a kind that is known here, or of all of them in a namespace."""
+    """Return the path of an object, or of all objects of a kind in a namespace.
+
+    The kind must be one of `_PLURALS`.
+    """
     version = _VERSIONS.get(kind, "v1")
     return resource_path(version, _PLURALS[kind], namespace, name)
 
 
 def resource_path(version: str, plural: str, namespace: str, name: str = "") -> str:
-    """The same of any kind; `version` with its group."""
+    """Return the path of a resource of any kind; `version` includes the group."""
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     path = f"{root}/namespaces/{quote(namespace)}/{plural}"
     return f"{path}/{quote(name)}" if name else path
 
 
 class KubeApi:
-    """Requests over `access`, which is asked for anew when the API no longer knows us. For any thread."""
+    """Client of the API; thread-safe.
 
-    def __init__(self, access: Callable[[], Access]) -> None:
+    Gets new credentials by `access` when the API rejects the present ones.
+    """
+
+    def __init__(self, access: Callable[[], ApiAccess]) -> None:
         self._access = access
         self._renew()
 
@@ -78,7 +87,7 @@ class KubeApi:
         self._opener = urllib.request.build_opener(*handlers)
 
     def get(self, path: str) -> dict[str, Any] | None:
-        """What is there; None if it is not. Raises `KubeRefused`."""
+        """Read an object; None if it is missing. Raises `KubeRefused`."""
         try:
             return self._ask("GET", path)
         except KubeRefused as refused:
@@ -87,22 +96,28 @@ class KubeApi:
             raise
 
     def apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Have it there as it stands; fields that others own and it doesn't name stay (server-side apply)."""
+        """Create or change an object to match the manifest, by server-side apply.
+
+        Fields of other managers stay if the manifest does not name them.
+        """
         metadata = manifest["metadata"]
         path = object_path(manifest["kind"], metadata["namespace"], metadata["name"])
         query = f"?fieldManager={MANAGER}&force=true"
         return self._ask("PATCH", path + query, manifest, "application/apply-patch+yaml")
 
     def merge(self, path: str, patch: Mapping[str, Any]) -> dict[str, Any]:
-        """Change what the patch names; null removes."""
+        """Change the fields in the patch; null removes a field."""
         return self._ask("PATCH", path, patch, "application/merge-patch+json")
 
     def create(self, path: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Make what is not there yet."""
+        """Create an object."""
         return self._ask("POST", path, manifest)
 
     def delete(self, path: str) -> None:
-        """Remove it, and in the background what it owns; well, too, if it is not there."""
+        """Remove an object, and in the background its dependents.
+
+        A missing object is no error.
+        """
         try:
             self._ask("DELETE", f"{path}?propagationPolicy=Background")
         except KubeRefused as refused:

@@ -1,4 +1,4 @@
-"""`logging` of a resource, as levels for the REST interface's `/admin/loggers`."""
+"""Levels for the REST interface's `/admin/loggers`, from a resource's `logging`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _OURS = re.compile(r"sparkmirror(\.\w+)*")
 
 
 def wanted_levels(loggers: Mapping[str, Any]) -> dict[str, str]:
-    """By logger; the root's is `sparkmirror`'s. Keys of log4j2 and of log4j; others' loggers are left out.
+    """Return the level of each of sparkmirror's loggers.
 
-    A logger of log4j2 has its name and its level in two keys, `logger.ID.name` and `logger.ID.level`.
+    Reads keys of log4j2 and of log4j; the root logger stands for `sparkmirror`, and loggers of other programs are left
+    out. A logger of log4j2 has its name and its level in two keys, `logger.ID.name` and `logger.ID.level`.
     """
     levels: dict[str, str] = {}
     for key, value in loggers.items():

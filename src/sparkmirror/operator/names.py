@@ -1,4 +1,4 @@
-"""What things are called: the annotations that are read, and what is made for a resource."""
+"""Names of annotations, and of the objects made for a resource."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from sparkmirror.formats.files import KIND
 GROUP = "kafka.strimzi.io"
 PLURAL = "kafkamirrormaker2s"
 VERSIONS = ("v1beta2", "v1")
-"""The first that is served is read: where both are, what was stored in the older layout shows in the older only."""
+"""API versions of the resources; the operator reads the first one served.
+
+If the cluster serves both, a resource stored in the older layout shows its fields only in the older version.
+"""
 
 CLASS = "sparkmirror.io/class"
-"""The annotation that hands a resource to the operator of this class."""
+"""Annotation that assigns a resource to the operator of this class."""
 PAUSED = "strimzi.io/pause-reconciliation"
 RESTART = "strimzi.io/restart-connector"
 RESTART_TASK = "strimzi.io/restart-connector-task"
@@ -23,9 +26,9 @@ OFFSETS_OF = "strimzi.io/mirrormaker-connector"
 ROLL = "strimzi.io/manual-rolling-update"
 
 MANAGER = "sparkmirror-operator"
-"""Of fields that are applied, and the value of `app.kubernetes.io/managed-by`."""
+"""Manager of applied fields, and the value of `app.kubernetes.io/managed-by`."""
 SETTINGS_HASH = "sparkmirror.io/settings-hash"
-"""On pods: what they were started with."""
+"""Annotation of pods with a digest of the settings that they were started with."""
 ROLLED_AT = "sparkmirror.io/rolled-at"
 
 REST_PORT = 8083
@@ -35,7 +38,7 @@ METRICS_PORT_NAME = "tcp-prometheus"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Which resource."""
+    """Namespace and name of a resource."""
 
     namespace: str
     name: str
@@ -45,27 +48,30 @@ class Key:
 
 
 def component(name: str) -> str:
-    """What is made for a resource of this name, as Strimzi calls it."""
+    """Return Strimzi's name of the objects made for a resource."""
     return f"{name}-mirrormaker2"
 
 
 def api_service(name: str) -> str:
-    """The service of the REST interface and the metrics."""
+    """Return the name of the Service for the REST interface and the metrics."""
     return f"{component(name)}-api"
 
 
 def rest_url(key: Key) -> str:
-    """Where the REST interface answers inside of the cluster; also `status.url`."""
+    """Return the REST interface's address inside the cluster; also `status.url`."""
     return f"http://{api_service(key.name)}.{key.namespace}.svc:{REST_PORT}"
 
 
 def selector(name: str) -> dict[str, str]:
-    """The labels by which pods of a resource are found; dashboards for Strimzi's ask for them, too."""
+    """Return the labels that select a resource's pods.
+
+    Dashboards for Strimzi's pods use them, too.
+    """
     return {"strimzi.io/cluster": name, "strimzi.io/name": component(name), "strimzi.io/kind": KIND}
 
 
 def labels(name: str) -> dict[str, str]:
-    """Of all that is made for a resource."""
+    """Return the labels of all objects made for a resource."""
     return {
         **selector(name),
         "app.kubernetes.io/name": "sparkmirror",
@@ -76,15 +82,15 @@ def labels(name: str) -> dict[str, str]:
 
 
 def annotations_of(resource: Mapping[str, Any]) -> dict[str, str]:
-    """A resource's annotations."""
+    """Return a resource's annotations."""
     return dict((resource.get("metadata") or {}).get("annotations") or {})
 
 
 def is_ours(resource: Mapping[str, Any], class_name: str) -> bool:
-    """Whether its annotation hands it to the operator of this class."""
+    """True if the resource's annotation assigns it to the operator of this class."""
     return annotations_of(resource).get(CLASS) == class_name
 
 
 def is_paused(resource: Mapping[str, Any]) -> bool:
-    """Whether it is to be left as it is."""
+    """True if the resource's reconciliation is paused by its annotation."""
     return annotations_of(resource).get(PAUSED, "").lower() == "true"

@@ -1,4 +1,4 @@
-"""What there shall be in the cluster for a resource: a pure function of the resource and its plan."""
+"""Desired Kubernetes objects of a resource: a pure function of resource and plan."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ KINDS = (
     ("policy/v1", "PodDisruptionBudget"),
     ("apps/v1", "Deployment"),
 )
-"""In the order in which they are made; the owner's removal removes all of them."""
+"""Versions and kinds of the objects, in the order of creation.
+
+Kubernetes removes the objects together with their owner, the resource.
+"""
 _STRATEGIES = {
     "RollingUpdate": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
     "Recreate": {"type": "Recreate"},
@@ -38,19 +41,22 @@ _STRATEGIES = {
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What of the desired objects neither the resource nor its plan says."""
+    """Further inputs of the desired objects, besides the resource and its plan."""
 
     image: str
     operator_labels: Mapping[str, str]
-    """Of the operator's own pods, which may ask the REST interface."""
+    """Labels of the operator's own pods, which may use the REST interface."""
     rolled_at: str = ""
-    """When new pods were last asked for."""
+    """Time of the last request for new pods; empty without one."""
 
 
 def desired_objects(
     resource: Mapping[str, Any], key: Key, plan: Plan, contents: Contents, around: Circumstances
 ) -> list[dict[str, Any]]:
-    """All of them, in the order of `KINDS`. `contents`: what is mounted, and what else takes new pods if it changes."""
+    """Return all objects, in the order of `KINDS`.
+
+    `contents` holds the mounted Secrets and ConfigMaps, and others whose change needs new pods.
+    """
     spec = resource["spec"]
     return [
         _object(resource, key, kind, body, spec)
@@ -70,18 +76,21 @@ def desired_objects(
 
 
 def object_name(kind: str, name: str) -> str:
-    """What the object of this kind is called."""
+    """Return the name of the resource's object of this kind."""
     return {"ConfigMap": f"{component(name)}-config", "Service": api_service(name)}.get(kind, component(name))
 
 
 def offsets_map(resource: Mapping[str, Any], key: Key, name: str, entry: str, text: str) -> dict[str, Any]:
-    """The ConfigMap that a connector's offsets are listed in; other entries of it stay."""
+    """Return a new ConfigMap with a connector's listed offsets."""
     metadata = {"name": name, "namespace": key.namespace, "ownerReferences": [owner_of(resource)]}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {entry: text}}
 
 
 def owner_of(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """The reference by which the cluster removes what belonged to a resource that is gone."""
+    """Return the owner reference to a resource.
+
+    By this reference Kubernetes removes the objects of a deleted resource.
+    """
     metadata = resource["metadata"]
     return {
         "apiVersion": resource["apiVersion"],
@@ -120,7 +129,10 @@ def _asked_metadata(spec: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def _service(name: str) -> dict[str, Any]:
-    """Pods that are not ready are asked, too: what holds them up may be a connector that wants to be changed."""
+    """Return the Service's spec, which includes pods that are not ready.
+
+    The reason may be a connector, and a changed configuration must still reach the pods.
+    """
     return {
         "type": "ClusterIP",
         "publishNotReadyAddresses": True,
@@ -133,7 +145,10 @@ def _service(name: str) -> dict[str, Any]:
 
 
 def _network_policy(name: str, operator_labels: Mapping[str, str]) -> dict[str, Any]:
-    """The REST interface has no passwords: it is for the other pods and the operator, wherever that runs."""
+    """Return the NetworkPolicy's spec.
+
+    The REST interface has no passwords, so it is open only to the other pods and the operator, in any namespace.
+    """
     return {
         "podSelector": {"matchLabels": selector(name)},
         "policyTypes": ["Ingress"],
@@ -172,13 +187,16 @@ def _deployment(
 
 
 def strangers(result: Mapping[str, Any], name: str) -> str:
-    """Why an object of a name of ours is not ours; nothing if it is. Strimzi's own is never touched."""
+    """Return the reason why an object is foreign; empty if this operator manages it.
+
+    The object has a name that this operator would use. Strimzi's own objects are never touched.
+    """
     managed = ((result.get("metadata") or {}).get("labels") or {}).get("app.kubernetes.io/managed-by", "")
     if managed == MANAGER:
         return ""
     kind = result.get("kind", "object")
-    return f"{kind} {name} is there and is not ours" + (f": {managed} manages it" if managed else "")
+    return f"{kind} {name} exists, and this operator does not manage it" + (f": {managed} does" if managed else "")
 
 
 STRIMZI_PODS = ("core.strimzi.io", "strimzipodsets")
-"""Group and plural of what Strimzi's operator runs a resource as."""
+"""Group and plural of StrimziPodSet, the object in which Strimzi runs a resource."""

@@ -1,4 +1,7 @@
-"""What a resource asks for: the worker's file, and connectors with their states. Read as `sparkmirror run` reads it."""
+"""Plan of a resource: the worker's file, and connectors with their states.
+
+The resource is read in the same way as by `sparkmirror run`.
+"""
 
 from __future__ import annotations
 
@@ -22,46 +25,52 @@ from sparkmirror.operator.names import METRICS_PORT, REST_PORT, Key
 from sparkmirror.operator.references import Contents
 
 SECRETS = "/opt/sparkmirror/secrets"
-"""Where pods have the Secrets and ConfigMaps of the resource, as DIR/<name>/<key>."""
+"""Directory of the resource's Secrets and ConfigMaps in pods, as DIR/<name>/<key>."""
 ADDRESS_VARIABLE = "SPARKMIRROR_POD_IP"
-"""The variable that holds a pod's address, under which the other pods find it."""
+"""Environment variable with a pod's address, for the other pods."""
 
 _PROVIDERS = "config.providers"
 _PACKAGE = "org.apache.kafka.common.config.provider."
 _ENVIRONMENT, _DIRECTORY = "strimzienv", "strimzidir"
 _STORAGE = re.compile(r"\.config\.(config|status)\.storage\.")
-"""What pods need of a worker, and `sparkmirror run` does not."""
+"""Pattern of settings needed by a worker in a pod, but not by `sparkmirror run`."""
 _JVM_MEMORY = {"-Xmx": "spark.driver.memory"}
 
 
 @dataclass(frozen=True, slots=True)
 class WantedConnector:
-    """One connector as it shall be; `config` names secrets and does not hold them, unless the resource itself does."""
+    """One connector of the plan.
+
+    `config` has references to secrets; it holds a secret only if the resource itself does.
+    """
 
     name: str
     config: Mapping[str, str]
     state: str
-    """`running`, `paused` or `stopped`."""
+    """State of the connector: `running`, `paused` or `stopped`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a resource comes to."""
+    """Plan of one resource."""
 
     worker: Mapping[str, str]
     connectors: tuple[WantedConnector, ...]
     replicas: int
     warnings: tuple[str, ...]
-    """What has no effect, a line each."""
+    """One line for each field without effect."""
 
     @property
     def worker_file(self) -> str:
-        """`connect-distributed.properties`."""
+        """Text of `connect-distributed.properties`."""
         return "".join(join_key_value(key, value) + "\n" for key, value in sorted(self.worker.items()))
 
 
 def make_plan(resource: Mapping[str, Any], key: Key, contents: Contents) -> Plan:
-    """Read a resource with what its Secrets and ConfigMaps hold. Raises `ConfigError`, whose words name no file."""
+    """Make the plan of a resource, given the contents of its Secrets and ConfigMaps.
+
+    Raises `ConfigError`, whose words name no file.
+    """
     metadata = {"name": key.name, "namespace": key.namespace}
     tree = {name: resource.get(name) for name in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
     with TemporaryDirectory() as directory:
@@ -76,14 +85,14 @@ def make_plan(resource: Mapping[str, Any], key: Key, contents: Contents) -> Plan
             return _read(file, tree, str(secrets))
         except ConfigError as error:
             words = "; ".join(f"{item.key}: {item.reason}" if item.key else item.reason for item in error.mistakes)
-            raise ConfigError(_without_paths(words, str(secrets)), where=str(key)) from None
+            raise ConfigError(_without_paths(words, str(secrets)), origin=str(key)) from None
 
 
 def _read(file: Path, tree: dict[str, Any], secrets: str) -> Plan:
     file.write_text(json.dumps(tree, indent=1))
     reading = read([str(file)], secrets)
     file.write_text(json.dumps(_awake(tree), indent=1))
-    config = explain(read([str(file)], secrets))[0]  # what rests is looked at, too
+    config = explain(read([str(file)], secrets))[0]  # checks paused and stopped connectors, too
     clusters, _ = as_connect(reading, None)
     operated = {_without_file(str(note), file) for note in reading.notes if _is_operated(note)}
     told = [_without_file(line, file) for line in config.warnings]
@@ -106,7 +115,7 @@ def _read(file: Path, tree: dict[str, Any], secrets: str) -> Plan:
 
 
 def _awake(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """The resource as if nothing in it were paused or stopped."""
+    """Return the resource as if every connector in it were running."""
     if not isinstance(tree["spec"], dict):
         return dict(tree)
     spec = dict(tree["spec"])
@@ -129,7 +138,7 @@ def _awake_mirror(mirror: Any) -> Any:
 
 
 def _worker(cluster: ConnectCluster, reading: Reading, secrets: str) -> dict[str, str]:
-    """The worker's file of all flows: they have one target."""
+    """Return the settings of the worker for all flows; all flows have the same target."""
     read_settings = cluster.worker.settings if cluster.worker else {}
     settings = {key: entry.value.replace(secrets, SECRETS) for key, entry in read_settings.items()}
     names = [name.strip() for name in settings.get(_PROVIDERS, "").split(",") if name.strip()]
@@ -146,13 +155,13 @@ def _worker(cluster: ConnectCluster, reading: Reading, secrets: str) -> dict[str
 
 
 def metrics_profiles(spec: Mapping[str, Any]) -> list[str]:
-    """The profiles of metrics that `metricsConfig` asks for."""
+    """Return the metrics profiles for `metricsConfig`."""
     kinds = {"jmxPrometheusExporter": ["strimzi"], "strimziMetricsReporter": ["strimzi-reporter"]}
     return kinds.get((spec.get("metricsConfig") or {}).get("type", ""), [])
 
 
 def worker_arguments(spec: Mapping[str, Any], file: str) -> list[str]:
-    """What pods are started with."""
+    """Return the command line of the pods."""
     more = [word for profile in metrics_profiles(spec) for word in ("--metrics-profile", profile)]
     return ["serve", file, "--metrics-port", str(METRICS_PORT), *more]
 
@@ -163,7 +172,7 @@ def _is_operated(note: Note) -> bool:
 
 
 def _without_paths(text: str, secrets: str) -> str:
-    """What is said of a missing Secret, without the place where it was looked for."""
+    """Remove the directory of Secrets from messages about missing Secrets."""
     text = re.sub(rf": neither {re.escape(secrets)}\S* nor a manifest of it", "", text)
     text = re.sub(rf": there is no file {re.escape(secrets)}\S*", "", text)
     return text.replace(secrets, SECRETS)

@@ -1,4 +1,7 @@
-"""The pods of a resource: what `template`, `resources`, probes and `externalConfiguration` say, over what is needed."""
+"""Pods of a resource.
+
+The needed fields, overridden by the resource's `template`, `resources`, probes and `externalConfiguration`.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ from sparkmirror.operator.names import (
     selector,
 )
 from sparkmirror.operator.plan import ADDRESS_VARIABLE, SECRETS, worker_arguments
-from sparkmirror.operator.references import Reference
+from sparkmirror.operator.references import ObjectReference
 
 CONFIG = "/opt/sparkmirror/config"
 WORKER_FILE = "connect-distributed.properties"
 EXTERNAL = "/opt/kafka/external-configuration"
-"""Where Strimzi mounts the volumes of `externalConfiguration`."""
+"""Directory in which Strimzi mounts the volumes of `externalConfiguration`."""
 
 _STATE = "/var/lib/sparkmirror"
 _POD_FIELDS = (
@@ -37,10 +40,13 @@ _POD_FIELDS = (
     "dnsConfig",
     "hostUsers",
 )
-"""Fields of `template.pod` that a pod has under the same name."""
+"""Fields of `template.pod` that are copied to the pod's spec under the same name."""
 _PROBE_FIELDS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _GRACE_S = 60
-"""How long a pod may take to end: the flows are closed in order, so that another goes on at once."""
+"""Longest time for a pod to end.
+
+The pod closes its flows in order, so that another pod takes them over at once.
+"""
 _CONTAINER_SECURITY = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -50,9 +56,12 @@ _POD_SECURITY = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefaul
 
 
 def pod_template(
-    spec: Mapping[str, Any], key: Key, image: str, references: tuple[Reference, ...], digest: str, rolled_at: str
+    spec: Mapping[str, Any], key: Key, image: str, references: tuple[ObjectReference, ...], digest: str, rolled_at: str
 ) -> dict[str, Any]:
-    """The `template` of the deployment; `rolled_at`: when new pods were last asked for, if they were."""
+    """Return the `template` of the Deployment.
+
+    `rolled_at` is the time of the last request for new pods; empty without one.
+    """
     asked = dict((spec.get("template") or {}).get("pod") or {})
     metadata = asked.get("metadata") or {}
     stamps = {SETTINGS_HASH: digest} | ({ROLLED_AT: rolled_at} if rolled_at else {})
@@ -84,7 +93,9 @@ def _spread(name: str) -> dict[str, Any]:
     }
 
 
-def _container(spec: Mapping[str, Any], name: str, image: str, references: tuple[Reference, ...]) -> dict[str, Any]:
+def _container(
+    spec: Mapping[str, Any], name: str, image: str, references: tuple[ObjectReference, ...]
+) -> dict[str, Any]:
     asked = (spec.get("template") or {}).get("connectContainer") or {}
     container: dict[str, Any] = {
         "name": component(name),
@@ -128,15 +139,18 @@ def _probe(path: str, times: Mapping[str, Any]) -> dict[str, Any]:
     return {"httpGet": {"path": path, "port": METRICS_PORT_NAME, "scheme": "HTTP"}, **defaults, **told}
 
 
-def _directories(references: tuple[Reference, ...]) -> dict[str, list[Reference]]:
-    """What is mounted as one directory: a Secret and a ConfigMap may have the same name."""
-    result: dict[str, list[Reference]] = {}
+def _directories(references: tuple[ObjectReference, ...]) -> dict[str, list[ObjectReference]]:
+    """Return the objects of each mounted directory, by name.
+
+    A Secret and a ConfigMap of the same name share a directory.
+    """
+    result: dict[str, list[ObjectReference]] = {}
     for reference in references:
         result.setdefault(reference.name, []).append(reference)
     return result
 
 
-def _volumes(name: str, references: tuple[Reference, ...], asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _volumes(name: str, references: tuple[ObjectReference, ...], asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"name": "config", "configMap": {"name": f"{component(name)}-config"}}
     kinds = {"Secret": "secret", "ConfigMap": "configMap"}
     for number, objects in enumerate(_directories(references).values()):

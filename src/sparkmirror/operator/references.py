@@ -1,4 +1,4 @@
-"""The Secrets and ConfigMaps that a resource names, and what tells that one of them has changed."""
+"""Secrets and ConfigMaps of a resource, and a digest to notice their changes."""
 
 from __future__ import annotations
 
@@ -11,33 +11,39 @@ from typing import Any, NamedTuple
 from sparkmirror.errors import ConfigError
 
 _MOUNTED = ("target", "clusters", "mirrors")
-"""Fields of `spec` whose Secrets the mirror reads; those in `template` and `externalConfiguration` the pod mounts."""
+"""Fields of `spec` whose Secrets and ConfigMaps the mirror reads.
+
+The pod itself mounts the ones in `template` and `externalConfiguration`.
+"""
 _PROVIDERS = {"strimzisecrets": "Secret", "strimziconfigmaps": "ConfigMap"}
 _CLASSES = {"KubernetesSecretConfigProvider": "Secret", "KubernetesConfigMapConfigProvider": "ConfigMap"}
 _DECLARED = re.compile(r"config\.providers\.([^.]+)\.class")
 _REFERENCE = re.compile(r"\$\{([^}:]*):([^}:]*):[^}:]*\}")
 
 
-class Reference(NamedTuple):
+class ObjectReference(NamedTuple):
     """A Secret or a ConfigMap in the resource's namespace."""
 
     kind: str
     name: str
 
 
-Contents = Mapping[Reference, Mapping[str, bytes]]
-"""What was found: the values by their keys."""
+Contents = Mapping[ObjectReference, Mapping[str, bytes]]
+"""Values by key of each Secret and ConfigMap."""
 
 
-def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[Reference, ...]:
-    """Those that the mirror reads, in order. Raises `ConfigError` for one of another namespace: no pod can mount it."""
-    result: dict[Reference, None] = {}
+def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[ObjectReference, ...]:
+    """Return the Secrets and ConfigMaps that the mirror reads, in order.
+
+    Raises `ConfigError` for a reference to another namespace: a pod can't mount it.
+    """
+    result: dict[ObjectReference, None] = {}
     providers = dict(_PROVIDERS)
     texts: list[tuple[str, str]] = []
     for field in _MOUNTED:
         for path, key, value in _walk(spec.get(field), f"spec.{field}"):
             if key == "secretName":
-                result[Reference("Secret", value)] = None
+                result[ObjectReference("Secret", value)] = None
             elif (declared := _DECLARED.fullmatch(key)) and value.rpartition(".")[2] in _CLASSES:
                 providers[declared[1]] = _CLASSES[value.rpartition(".")[2]]
             texts.append((path, value))
@@ -49,31 +55,36 @@ def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[Referen
             if other not in ("", namespace):
                 kind = providers[provider]
                 reason = f"{kind} {name} is in namespace {other}, and pods can mount their own namespace's only"
-                raise ConfigError(reason, where=namespace, key=path)
-            result[Reference(providers[provider], name)] = None
+                raise ConfigError(reason, origin=namespace, key=path)
+            result[ObjectReference(providers[provider], name)] = None
     return tuple(result)
 
 
-def logging_reference(spec: Mapping[str, Any]) -> tuple[Reference, str] | None:
-    """The ConfigMap of `logging` of type external, and its key."""
+def logging_reference(spec: Mapping[str, Any]) -> tuple[ObjectReference, str] | None:
+    """Return ConfigMap and key of a `logging` of type external; None for other types."""
     named = ((spec.get("logging") or {}).get("valueFrom") or {}).get("configMapKeyRef") or {}
-    return (Reference("ConfigMap", named["name"]), named["key"]) if named.get("name") and named.get("key") else None
+    return (
+        (ObjectReference("ConfigMap", named["name"]), named["key"]) if named.get("name") and named.get("key") else None
+    )
 
 
-def pod_references(spec: Mapping[str, Any]) -> tuple[Reference, ...]:
-    """Those that pods are given by `externalConfiguration` and `template`; a change of theirs takes new pods, too."""
-    result: dict[Reference, None] = {}
+def pod_references(spec: Mapping[str, Any]) -> tuple[ObjectReference, ...]:
+    """Return the Secrets and ConfigMaps in `externalConfiguration` and `template`.
+
+    A change of one of them needs new pods, too.
+    """
+    result: dict[ObjectReference, None] = {}
     for field in ("externalConfiguration", "template"):
         for path, key, value in _walk(spec.get(field), ""):
             if key == "secretName" or (key == "name" and path.endswith((".secretKeyRef", ".secretRef"))):
-                result[Reference("Secret", value)] = None
+                result[ObjectReference("Secret", value)] = None
             elif key == "name" and path.endswith((".configMapKeyRef", ".configMapRef", ".configMap")):
-                result[Reference("ConfigMap", value)] = None
+                result[ObjectReference("ConfigMap", value)] = None
     return tuple(result)
 
 
-def decoded(reference: Reference, manifest: Mapping[str, Any]) -> dict[str, bytes]:
-    """The values of a Secret or ConfigMap as the API has it."""
+def decoded(reference: ObjectReference, manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    """Decode the values of a Secret or ConfigMap, as returned by the API."""
     data = {key: str(value) for key, value in (manifest.get("data") or {}).items()}
     if reference.kind == "Secret":
         return {key: base64.b64decode(value) for key, value in data.items()}
@@ -82,7 +93,7 @@ def decoded(reference: Reference, manifest: Mapping[str, Any]) -> dict[str, byte
 
 
 def digest(contents: Contents, *more: str) -> str:
-    """Changes when a value does; tells nothing of what the values are."""
+    """Return a digest that changes with any value, and reveals none."""
     hashed = hashlib.sha256()
     for part in _parts(contents, more):
         hashed.update(len(part).to_bytes(8, "big") + part)
@@ -99,7 +110,7 @@ def _parts(contents: Contents, more: Iterable[str]) -> Iterator[bytes]:
 
 
 def _walk(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
-    """Each text below: the path of what it is in, its key, itself."""
+    """Yield each text below `value`: the path of its container, its key, the text."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             if isinstance(below, str):

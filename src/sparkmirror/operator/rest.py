@@ -11,31 +11,34 @@ from typing import Any
 from sparkmirror.operator.connectors import Call
 
 _TIMEOUT_S = 95.0
-"""A little more than pods wait for one another (`connect.forwarding`)."""
+"""Timeout of a request: a little more than pods wait for each other.
+
+See `connect.forwarding`.
+"""
 _QUICK_S = 10.0
 
 
 class RestAway(Exception):
-    """Nobody answers."""
+    """Error for a request that no pod answers."""
 
 
 class RestRefused(Exception):
-    """It is answered that it can't be done; the message is Connect's."""
+    """Error for a request that the REST interface refuses; the message is Connect's."""
 
 
 class ConnectRest:
-    """Of one resource; blocking."""
+    """Blocking client of one resource's REST interface."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def get(self, path: str) -> Any:
-        """What is answered, from JSON. Raises `RestAway` and `RestRefused`."""
+        """Return the answer, decoded from JSON. Raises `RestAway` and `RestRefused`."""
         return self.do(Call("GET", path), _QUICK_S)
 
     def do(self, call: Call, timeout_s: float = _TIMEOUT_S) -> Any:
-        """One request; None where nothing is answered."""
+        """Send a request; return its answer, or None for an empty one."""
         data = None if call.body is None else json.dumps(call.body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         request = urllib.request.Request(self._url + call.path, data, headers, method=call.method)  # noqa: S310 - http

@@ -1,4 +1,7 @@
-"""The `status` of a resource, as Strimzi's operator writes it: a pure function of what was seen."""
+"""The `status` of a resource, in the format of Strimzi's operator.
+
+A pure function of the observations of a turn.
+"""
 
 from __future__ import annotations
 
@@ -8,38 +11,46 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sparkmirror import __version__
-from sparkmirror.formats.connect import PACKAGE, Role
+from sparkmirror.formats.connect import PACKAGE, ConnectorRole
 from sparkmirror.formats.strimzi_status import FAILED_MESSAGE
 from sparkmirror.operator.names import Key, rest_url, selector
 
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+"""Format of times in a status."""
 
-class Trouble(NamedTuple):
-    """A condition's reason and message."""
+
+class ResourceTrouble(NamedTuple):
+    """Reason and message of a condition."""
 
     reason: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What one turn saw of a resource."""
+class SeenResource:
+    """Observations of a resource in one turn."""
 
     key: Key
     generation: int
     replicas: int = 0
-    """Pods that there are."""
+    """Number of existing pods."""
     wanted: int = 0
     connectors: Sequence[Mapping[str, Any]] | None = None
-    """As the REST interface tells them; None where it was not asked."""
-    trouble: Trouble | None = None
-    """Why it is not ready."""
-    warnings: Sequence[Trouble] = field(default=())
+    """Connectors in the REST interface's answer; None if it was not asked."""
+    trouble: ResourceTrouble | None = None
+    """Reason why the resource is not ready; None if it is."""
+    warnings: Sequence[ResourceTrouble] = field(default=())
+    restarts: Sequence[Mapping[str, Any]] | None = None
+    """Restarts by `autoRestart`; None if the connectors' states are unknown."""
     paused: bool = False
 
 
-def status_of(seen: Seen, before: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
-    """The new status; a condition that says what it said keeps its time. `before`: the status that was there."""
-    at = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+def status_of(seen: SeenResource, before: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
+    """Return the new status; `before` is the previous status.
+
+    An unchanged condition keeps its time.
+    """
+    at = (now or datetime.now(UTC)).strftime(TIME)
     old = {_said(item): item.get("lastTransitionTime", at) for item in before.get("conditions") or ()}
     conditions = [{**item, "lastTransitionTime": old.get(_said(item), at)} for item in _conditions(seen)]
     if seen.paused:
@@ -48,45 +59,47 @@ def status_of(seen: Seen, before: Mapping[str, Any], now: datetime | None = None
         "conditions": conditions,
         "observedGeneration": seen.generation,
         "connectorPlugins": [
-            {"class": PACKAGE + role.value, "type": "source", "version": __version__} for role in Role
+            {"class": PACKAGE + role.value, "type": "source", "version": __version__} for role in ConnectorRole
         ],
         "labelSelector": ",".join(f"{name}={value}" for name, value in selector(seen.key.name).items()),
         "replicas": seen.replicas,
     }
     connectors = seen.connectors if seen.connectors is not None else before.get("connectors") or []
+    restarts = seen.restarts if seen.restarts is not None else before.get("autoRestartStatuses") or []
     if seen.wanted:
+        status |= {"autoRestartStatuses": [dict(item) for item in restarts]} if restarts else {}
         return status | {"url": rest_url(seen.key), "connectors": [dict(item) for item in connectors]}
     return status | {"connectors": []}
 
 
 def merge_patch(status: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What makes the old status the new one, as a JSON merge patch; None where it is the same already."""
+    """Return the JSON merge patch from old to new status; None without a difference."""
     gone = dict.fromkeys((name for name in before if name not in status), None)
     changed = {name: value for name, value in status.items() if before.get(name) != value}
     return {"status": {**changed, **gone}} if changed or gone else None
 
 
 def has_failed(connectors: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a connector, or one of its tasks, has failed."""
+    """True if a connector, or one of its tasks, has failed."""
     states = [
         part.get("state") for item in connectors for part in (item.get("connector") or {}, *(item.get("tasks") or ()))
     ]
     return "FAILED" in states
 
 
-def _conditions(seen: Seen) -> list[dict[str, Any]]:
+def _conditions(seen: SeenResource) -> list[dict[str, Any]]:
     if seen.paused:
         return [_condition("ReconciliationPaused")]
     if seen.trouble is not None:
         ready = _condition("NotReady", seen.trouble)
     elif has_failed(seen.connectors or ()):
-        ready = _condition("NotReady", Trouble("ConnectorsFailed", FAILED_MESSAGE))
+        ready = _condition("NotReady", ResourceTrouble("ConnectorsFailed", FAILED_MESSAGE))
     else:
         ready = _condition("Ready")
     return [ready, *(_condition("Warning", item) for item in dict.fromkeys(seen.warnings))]
 
 
-def _condition(kind: str, trouble: Trouble | None = None) -> dict[str, Any]:
+def _condition(kind: str, trouble: ResourceTrouble | None = None) -> dict[str, Any]:
     told = {"reason": trouble.reason, "message": trouble.message} if trouble else {}
     return {"type": kind, "status": "True", **told}
 

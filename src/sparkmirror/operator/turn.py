@@ -1,4 +1,4 @@
-"""One turn for one resource: see what is there, have what shall be there, and write the status."""
+"""Turns: each brings one resource to its wanted state once, and writes its status."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import javaproperties
 
 from sparkmirror.errors import ConfigError
 from sparkmirror.events import Event
+from sparkmirror.operator.auto_restarts import AutoRestart, auto_restarts
 from sparkmirror.operator.commands import (
     CommandRefused,
     Offsets,
-    Reason,
     Restart,
+    WarningReason,
     asked_offsets,
     commands,
+    connector_spec,
     listed_text,
 )
 from sparkmirror.operator.connectors import Call, changes, config_digest
@@ -47,25 +49,25 @@ from sparkmirror.operator.objects import (
 from sparkmirror.operator.plan import Plan, make_plan
 from sparkmirror.operator.references import (
     Contents,
-    Reference,
+    ObjectReference,
     decoded,
     logging_reference,
     mounted_references,
     pod_references,
 )
 from sparkmirror.operator.rest import RestAway, RestRefused
-from sparkmirror.operator.status import Seen, Trouble, merge_patch, status_of
+from sparkmirror.operator.status import ResourceTrouble, SeenResource, merge_patch, status_of
 
 log = logging.getLogger(__name__)
 
 NO_EFFECT = "NoEffect"
-"""The reason of a warning about a field that means nothing here."""
+"""Reason of a warning about a field that has no effect here."""
 
 _WAITING = ("PodInitializing", "ContainerCreating")
 
 
 class Api(Protocol):
-    """Kubernetes' API, as `KubeApi` has it."""
+    """Kubernetes' API, implemented by `KubeApi`."""
 
     def get(self, path: str) -> dict[str, Any] | None: ...
     def apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]: ...
@@ -75,7 +77,7 @@ class Api(Protocol):
 
 
 class Rest(Protocol):
-    """A resource's REST interface, as `ConnectRest` has it."""
+    """A resource's REST interface, implemented by `ConnectRest`."""
 
     def get(self, path: str) -> Any: ...
     def do(self, call: Call) -> Any: ...
@@ -83,27 +85,27 @@ class Rest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Of the operator."""
+    """Settings of the operator."""
 
     class_name: str
     image: str
     version: str
-    """Of the resources that are read, such as `v1`."""
+    """API version of the resources that are read, such as `v1`."""
     operator_labels: Mapping[str, str]
 
 
 @dataclass(slots=True)
 class Memory:
-    """What is remembered of a resource from turn to turn; without it some requests are made once more."""
+    """Memory of a resource between turns; without it some requests are repeated."""
 
     put: dict[str, str] = field(default_factory=dict)
-    """By connector the digest of what was put last."""
+    """Digest of each connector's configuration as put last."""
     said: str = ""
-    """The trouble that was logged last."""
+    """Last logged trouble."""
 
 
 class Turns:
-    """Takes turns for any resource. `rest_of` gives the REST interface of one."""
+    """Turns for any resource; `rest_of` returns a resource's REST interface."""
 
     def __init__(self, api: Api, rest_of: Callable[[Key], Rest], settings: Settings) -> None:
         self._api = api
@@ -111,7 +113,10 @@ class Turns:
         self._settings = settings
 
     def take(self, key: Key, memory: Memory) -> bool:
-        """One turn; whether the next may come at leisure. Raises `KubeRefused` where the API can't be asked."""
+        """Take one turn; return True if the next turn may come after the long pause.
+
+        Raises `KubeRefused` if the API can't be asked.
+        """
         path = resource_path(f"{GROUP}/{self._settings.version}", PLURAL, key.namespace, key.name)
         resource = self._api.get(path)
         if resource is None or resource["metadata"].get("deletionTimestamp"):
@@ -133,7 +138,10 @@ class Turns:
         return seen.trouble is None and all(warning.reason == NO_EFFECT for warning in seen.warnings)
 
     def _leave(self, resource: Mapping[str, Any], key: Key) -> None:
-        """Remove what was made for a resource that is no longer ours: another operator may take it."""
+        """Remove the objects made for a resource that is no longer this operator's.
+
+        Another operator may take the resource over.
+        """
         uid = resource["metadata"].get("uid")
         for _, kind in reversed(KINDS):
             path = object_path(kind, key.namespace, object_name(kind, key.name))
@@ -144,11 +152,17 @@ class Turns:
             if any(owner.get("uid") == uid for owner in owners):
                 self._api.delete(path)
                 log.info(
-                    "%s: %s is removed: the resource is no longer ours", key, kind, extra=Event.OBJECT_REMOVED.extra
+                    "%s: %s is removed: the resource is no longer this operator's",
+                    key,
+                    kind,
+                    extra=Event.OBJECT_REMOVED.extra,
                 )
 
     def _rival(self, key: Key) -> str:
-        """Why the resource must be left alone though it is ours: somebody else runs it."""
+        """Return the reason to leave the resource alone: another manager runs it.
+
+        Empty without one. The resource is assigned to this operator.
+        """
         group, plural = STRIMZI_PODS
         for version in ("v1", "v1beta2"):
             path = resource_path(f"{group}/{version}", plural, key.namespace, component(key.name))
@@ -164,7 +178,7 @@ class Turns:
         return ""
 
     def _warn(self, resource: Mapping[str, Any], key: Key, memory: Memory, reason: str) -> None:
-        """By an event, and not in the status, which is the other one's."""
+        """Warn by an event and a log line: the status belongs to the other manager."""
         if reason == memory.said:
             return
         memory.said = reason
@@ -194,7 +208,7 @@ class Turns:
 
 
 class _One:
-    """One resource, in one turn."""
+    """One turn of one resource."""
 
     def __init__(
         self,
@@ -211,9 +225,9 @@ class _One:
         spec = resource.get("spec")
         self._spec: Mapping[str, Any] = spec if isinstance(spec, dict) else {}
 
-    def turn(self) -> Seen:
-        """What was seen, after what could be done was done."""
-        seen = Seen(self._key, int(self._resource["metadata"].get("generation") or 0))
+    def turn(self) -> SeenResource:
+        """Take the turn as far as possible; return the observations."""
+        seen = SeenResource(self._key, int(self._resource["metadata"].get("generation") or 0))
         if is_paused(self._resource):
             return replace(seen, paused=True)
         deployed = self._api.get(object_path("Deployment", self._key.namespace, component(self._key.name))) or {}
@@ -223,25 +237,27 @@ class _One:
             plan = make_plan(self._resource, self._key, contents)
         except ConfigError as error:
             wanted = int((deployed.get("spec") or {}).get("replicas") or 0)
-            trouble = Trouble("InvalidResourceException", error.reason + self._about_users(error.reason))
+            trouble = ResourceTrouble("InvalidResourceException", error.reason + self._about_users(error.reason))
             return replace(seen, trouble=trouble, wanted=wanted)
-        seen = replace(seen, wanted=plan.replicas, warnings=[Trouble(NO_EFFECT, line) for line in plan.warnings])
+        seen = replace(
+            seen, wanted=plan.replicas, warnings=[ResourceTrouble(NO_EFFECT, line) for line in plan.warnings]
+        )
         try:
             self._have(plan, contents, deployed)
         except KubeRefused as refused:
             if refused.status in (0, 401, 403, 409) or refused.status >= 500:
                 raise
-            return replace(seen, trouble=Trouble("ObjectRefused", str(refused)))
+            return replace(seen, trouble=ResourceTrouble("ObjectRefused", str(refused)))
         if plan.replicas == 0:
             return seen
         return self._run(plan, seen)
 
-    # --- what is in Kubernetes ------------------------------------------------------------------
+    # --- objects in Kubernetes ------------------------------------------------------------------
 
     def _contents(self) -> Contents:
-        """What the Secrets and ConfigMaps hold that pods are given; one that is not there is left out."""
+        """Read the pods' Secrets and ConfigMaps; leave out missing ones."""
         mounted = mounted_references(self._spec, self._key.namespace)
-        result: dict[Reference, Mapping[str, bytes]] = {}
+        result: dict[ObjectReference, Mapping[str, bytes]] = {}
         for reference in dict.fromkeys((*mounted, *pod_references(self._spec))):
             manifest = self._api.get(object_path(reference.kind, self._key.namespace, reference.name))
             if manifest is not None:
@@ -249,7 +265,10 @@ class _One:
         return result
 
     def _about_users(self, reason: str) -> str:
-        """Of a Secret that is not there: whether a KafkaUser is to make it, and how that is."""
+        """Return a note on the KafkaUser whose Secret is missing.
+
+        The note tells if the KafkaUser is Ready. Empty if no Secret is missing, or no KafkaUser has the Secret's name.
+        """
         for reference in mounted_references(self._spec, self._key.namespace) if "is not there" in reason else ():
             if reference.kind != "Secret" or f"Secret {reference.name} is not there" not in reason:
                 continue
@@ -275,26 +294,45 @@ class _One:
             self._done((ROLL,))
 
     def _done(self, annotations: Sequence[str]) -> None:
-        """An annotation that was obeyed goes, as with Strimzi."""
+        """Remove the annotations of a done command, as Strimzi does."""
         self._api.merge(self._path, {"metadata": {"annotations": dict.fromkeys(annotations, None)}})
 
-    # --- what runs ------------------------------------------------------------------------------
+    # --- connectors in the pods -----------------------------------------------------------------
 
-    def _run(self, plan: Plan, seen: Seen) -> Seen:
-        """Have the connectors in the pods."""
+    def _run(self, plan: Plan, seen: SeenResource) -> SeenResource:
+        """Bring the connectors in the pods to the plan's state."""
         try:
             there = self._rest.get("/connectors?expand=info&expand=status")
             self._change(plan, there)
             warnings = [*seen.warnings, *self._levels(), *self._obey(plan)]
             shown = self._rest.get("/connectors?expand=status")
         except RestAway as away:
-            return replace(seen, trouble=self._not_up() or Trouble("ConnectUnreachable", str(away)))
+            return replace(seen, trouble=self._not_up() or ResourceTrouble("ConnectUnreachable", str(away)))
         except RestRefused as refused:
-            return replace(seen, trouble=Trouble("ConnectRestException", str(refused)))
+            return replace(seen, trouble=ResourceTrouble("ConnectRestException", str(refused)))
         statuses = [shown[name]["status"] for name in sorted(shown)]
+        restarts: list[AutoRestart] = []
+        for restart, call in self._auto_restarts(plan, statuses):
+            restarts.append(restart)
+            if call is not None:
+                warnings += self._restart(call)
         missing = [item.name for item in plan.connectors if item.name not in shown]
-        trouble = Trouble("ConnectorsMissing", f"not there yet: {', '.join(missing)}") if missing else None
-        return replace(seen, connectors=statuses, warnings=warnings, trouble=trouble)
+        trouble = ResourceTrouble("ConnectorsMissing", f"not there yet: {', '.join(missing)}") if missing else None
+        told = [restart.shown for restart in restarts]
+        return replace(seen, connectors=statuses, warnings=warnings, trouble=trouble, restarts=told)
+
+    def _auto_restarts(
+        self, plan: Plan, statuses: Sequence[Mapping[str, Any]]
+    ) -> Iterator[tuple[AutoRestart, Call | None]]:
+        asked = {item.name: connector_spec(self._spec, item.name).get("autoRestart") or {} for item in plan.connectors}
+        return auto_restarts(asked, statuses, self._resource.get("status") or {}, datetime.now(UTC))
+
+    def _restart(self, call: Call) -> Iterator[ResourceTrouble]:
+        try:
+            self._rest.do(call)
+            log.info("%s: %s", self._key, call.why, extra=Event.CONNECTOR_CHANGED.extra)
+        except (RestAway, RestRefused) as error:
+            yield ResourceTrouble(WarningReason.RESTART, str(error))
 
     def _change(self, plan: Plan, there: Mapping[str, Mapping[str, Any]]) -> None:
         for call in changes(plan.connectors, there, self._memory.put):
@@ -302,14 +340,16 @@ class _One:
             log.info("%s: %s", self._key, call.why, extra=Event.CONNECTOR_CHANGED.extra)
         self._memory.put = {item.name: config_digest(item) for item in plan.connectors}
 
-    def _levels(self) -> Iterator[Trouble]:
+    def _levels(self) -> Iterator[ResourceTrouble]:
         asked = self._spec.get("logging") or {}
         loggers: Mapping[str, Any] = asked.get("loggers") or {}
         if external := logging_reference(self._spec):
             reference, name = external
             manifest = self._api.get(object_path("ConfigMap", self._key.namespace, reference.name)) or {}
             if name not in (manifest.get("data") or {}):
-                yield Trouble("LoggingNotFound", f"ConfigMap {reference.name} has no key {name}, which logging names")
+                yield ResourceTrouble(
+                    "LoggingNotFound", f"ConfigMap {reference.name} has no key {name}, which logging names"
+                )
                 return
             loggers = javaproperties.loads(manifest["data"][name])
         levels = wanted_levels(loggers)
@@ -318,11 +358,14 @@ class _One:
             if (now.get(name) or {}).get("level") != level:
                 self._rest.do(Call("PUT", f"/admin/loggers/{name}?scope=cluster", {"level": level}))
 
-    def _obey(self, plan: Plan) -> Iterator[Trouble]:
-        """Do what annotations ask for once; what can't be done stays, and is tried again with the next turn."""
+    def _obey(self, plan: Plan) -> Iterator[ResourceTrouble]:
+        """Do the annotations' commands; yield a trouble for each failed one.
+
+        The annotation of a failed command stays, and the next turn tries again.
+        """
         for command in commands(self._resource, [item.name for item in plan.connectors]):
             if isinstance(command, CommandRefused):
-                yield Trouble(command.reason, str(command))
+                yield ResourceTrouble(command.reason, str(command))
                 continue
             try:
                 if isinstance(command, Restart):
@@ -332,16 +375,16 @@ class _One:
                     self._offsets(command)
                 self._done(command.annotations)
             except CommandRefused as refused:
-                yield Trouble(refused.reason, str(refused))
+                yield ResourceTrouble(refused.reason, str(refused))
             except RestRefused as refused:
-                yield Trouble(command.reason, str(refused))
+                yield ResourceTrouble(command.reason, str(refused))
 
     def _offsets(self, command: Offsets) -> None:
-        if command.reason is Reason.LIST:
+        if command.reason is WarningReason.LIST:
             text = listed_text(self._rest.get(command.path))
             self._write_map(command, text)
             said = f"listed in ConfigMap {command.config_map}"
-        elif command.reason is Reason.ALTER:
+        elif command.reason is WarningReason.ALTER:
             path = object_path("ConfigMap", self._key.namespace, command.config_map)
             manifest = self._api.get(path)
             body = asked_offsets(command, None if manifest is None else manifest.get("data") or {})
@@ -351,7 +394,10 @@ class _One:
         log.info("%s: offsets of %s: %s", self._key, command.connector, said, extra=Event.CONNECTOR_OFFSETS.extra)
 
     def _write_map(self, command: Offsets, text: str) -> None:
-        """Into the map that is there, whose other keys and owners stay, or into a new one."""
+        """Write listed offsets into the ConfigMap, creating it if it is missing.
+
+        Other keys and the owners of an existing ConfigMap stay.
+        """
         namespace = self._key.namespace
         path = object_path("ConfigMap", namespace, command.config_map)
         if self._api.get(path) is not None:
@@ -360,8 +406,11 @@ class _One:
             made = offsets_map(self._resource, self._key, command.config_map, command.entry, text)
             self._api.create(object_path("ConfigMap", namespace), made)
 
-    def _not_up(self) -> Trouble | None:
-        """Why no pod answers, in the words of the pods or their deployment."""
+    def _not_up(self) -> ResourceTrouble | None:
+        """Return why no pod answers, in the words of the pods or of their Deployment.
+
+        None if a pod is ready.
+        """
         key = self._key
         path = object_path("Deployment", key.namespace, component(key.name))
         status = (self._api.get(path) or {}).get("status") or {}
@@ -374,8 +423,8 @@ class _One:
                 waiting = (container.get("state") or {}).get("waiting") or {}
                 if waiting.get("reason") and waiting["reason"] not in _WAITING:
                     words = f"pod {pod['metadata']['name']}: {waiting['reason']}: {waiting.get('message', '')}"
-                    return Trouble("PodsNotReady", words.rstrip(": "))
+                    return ResourceTrouble("PodsNotReady", words.rstrip(": "))
         for condition in status.get("conditions") or ():
             if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
-                return Trouble("PodsNotReady", str(condition.get("message")))
-        return Trouble("PodsNotReady", "no pod is ready yet")
+                return ResourceTrouble("PodsNotReady", str(condition.get("message")))
+        return ResourceTrouble("PodsNotReady", "no pod is ready yet")

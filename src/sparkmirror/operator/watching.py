@@ -1,4 +1,4 @@
-"""What is watched, by kopf: each event only says for whom a turn is due."""
+"""Watches by kopf: each event only tells which resources are due for a turn."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ import kopf
 
 from sparkmirror.errors import SetupError
 from sparkmirror.operator.controller import Controller
-from sparkmirror.operator.kube import Access, KubeApi, KubeRefused
+from sparkmirror.operator.kube import ApiAccess, KubeApi, KubeRefused
 from sparkmirror.operator.names import GROUP, MANAGER, PLURAL, VERSIONS, Key
 
 
-def cluster_access() -> Access:
-    """The API of the cluster that this pod runs in, else of the current context of KUBECONFIG. Raises `SetupError`."""
+def cluster_access() -> ApiAccess:
+    """Return access to the API of Kubernetes.
+
+    The cluster of this pod, or else the current context of KUBECONFIG. Raises `SetupError` without either.
+    """
     settings = kopf.OperatorSettings()
     for login in (kopf.login_with_service_account, kopf.login_with_kubeconfig):
         access = login(settings=settings, logger=logging.getLogger(__name__))
@@ -27,7 +30,7 @@ def cluster_access() -> Access:
 
 
 def served_version(api: KubeApi) -> str:
-    """The version of the resources that is read. Raises `SetupError` if there are none."""
+    """Return the version of the resources to read. Raises `SetupError` without any."""
     try:
         served = {item for item in VERSIONS if _serves(api, item)}
     except KubeRefused as refused:
@@ -44,7 +47,7 @@ def _serves(api: KubeApi, version: str) -> bool:
 
 
 def registry(controller: Controller, version: str) -> kopf.OperatorRegistry:
-    """The handlers. They keep nothing in the resources: no finalizer, no annotation."""
+    """Return the handlers; they store no finalizer and no annotation in resources."""
     handlers = kopf.OperatorRegistry()
 
     @kopf.on.event(GROUP, version, PLURAL, registry=handlers)
@@ -70,12 +73,15 @@ def registry(controller: Controller, version: str) -> kopf.OperatorRegistry:
 
 def watch(
     handlers: kopf.OperatorRegistry,
-    access: Callable[[], Access],
+    access: Callable[[], ApiAccess],
     namespaces: Sequence[str],
     stop: threading.Event,
     health_port: int | None = None,
 ) -> None:
-    """Watch until stopped. Without namespaces all of them. `/healthz` is answered on the port, if there is one."""
+    """Watch these namespaces, or all without any, until `stop` is set.
+
+    Serves `/healthz` on `health_port`, if given.
+    """
 
     @kopf.on.login(registry=handlers)
     def login(**_: Any) -> Any:

@@ -1,1 +1,1 @@
-"""The live page: what is going on, in a browser."""
+"""Live page of a running mirror, for browsers."""

@@ -1,8 +1,9 @@
-"""Who may act by the page: people on this machine, and only from the page itself.
+"""Access to the page's actions: only from this machine, and from the page itself.
 
-A browser sends requests to any address for whatever page it shows. So an action must come from our own page: by the
-header that only a page of the same origin can set, and by what browsers say of where a request comes from. And a name
-that somebody else's DNS leads to 127.0.0.1 makes their page one of the same origin: on loopback `Host` must name it.
+A browser sends requests to any address on behalf of any page. So an action must come from the live page: the request
+must have the header that only a page of the same origin can set, and the browser's own headers about the origin must
+agree. Moreover a foreign DNS name that resolves to 127.0.0.1 would give a foreign page the same origin. So on loopback
+the header `Host` must name this machine.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from urllib.parse import urlsplit
 from fastapi import Request
 
 HEADER = "x-sparkmirror-page"
-"""No form can set it, and no script of another origin without asking us first."""
+"""Header that no form can set, nor a foreign origin's script without a preflight."""
 
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
 
 def on_loopback(request: Request) -> bool:
-    """Whether it comes from this machine, straight, by a name of this machine."""
+    """Tell whether a request comes directly from this machine, to a name of it."""
     if request.client is None or any(header in request.headers for header in _FORWARDED):
         return False
     host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
@@ -27,7 +28,7 @@ def on_loopback(request: Request) -> bool:
 
 
 def from_our_page(request: Request) -> bool:
-    """Whether our own page sent it, by all that the browser tells."""
+    """Tell whether the live page sent the request, by the browser's headers."""
     origin = request.headers.get("origin")
     return (
         request.headers.get(HEADER) == "1"

@@ -1,8 +1,8 @@
-"""Rows of a table as they change: what viewers are sent each second instead of the table.
+"""Changed rows of a table, sent to viewers each second instead of the whole table.
 
-A table of 10,000 rows that all move is not sent each second: at most `MOST` rows are, first those whose state is
-another one, then those that wait longest. Nobody's state is late for it; figures are, by seconds, and the page asks for
-the rows that it shows (`Changes.newest`).
+If all rows of a table of 10,000 change, at most `MOST` are sent each second: first the rows with a new state, which are
+all sent even if more than `MOST`, then the rows that wait longest. So a new state is never late. Figures are late by
+seconds, and the page asks for the rows on its screen (`Changes.newest`).
 """
 
 from __future__ import annotations
@@ -11,24 +11,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 Row = tuple[object, ...]
-"""What a row shows. The first is its state."""
+"""Cells of a row; the first cell is the row's state."""
 
 MOST = 800
-"""About 80 KB."""
+"""Most rows of a message: about 80 KB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What changed: rows with their number before them, numbers of rows that are no more."""
+    """Changes of a table.
+
+    `rows` are changed rows, each after its number; `gone` are numbers of removed rows.
+    """
 
     rows: list[list[object]]
     gone: list[int]
     waiting: int = 0
-    """Rows that have changed, and are sent later."""
+    """Number of changed rows that are sent later."""
 
 
 class Changes:
-    """One table, from second to second."""
+    """Rows of one table as viewers know them, updated each second."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -38,11 +41,14 @@ class Changes:
         self._newest: Mapping[str, Row] = {}
         self._sent_at: dict[str, int] = {}
         self._anew: set[str] = set()
-        """Rows that some viewer has from elsewhere: they are sent to all, though they may be as they were sent."""
+        """Keys of rows that a viewer has fetched by `newest`.
+
+        The next `look` sends these rows to all viewers, even if equal to the rows sent last.
+        """
         self._turn = 0
 
     def look(self, rows: Mapping[str, Row]) -> Delta:
-        """What viewers are to be sent, so that they know these rows."""
+        """Return the changes to send so that viewers know these rows."""
         first = not self._sent
         self._turn += 1
         self._newest = rows
@@ -63,11 +69,11 @@ class Changes:
         return Delta([self._numbered(key, rows[key]) for key in changed], gone, waiting)
 
     def all(self) -> Delta:
-        """All rows as they were sent last, for a viewer that knows none."""
+        """Return all rows as sent last, for a viewer without any rows."""
         return Delta([self._numbered(key, row) for key, row in self._sent.items()], [])
 
     def newest(self, numbers: Iterable[int]) -> list[list[object]]:
-        """Rows as they are now, for one viewer that shows them."""
+        """Return the present state of the rows that one viewer shows."""
         keys = {number: key for key, number in self._numbers.items()}
         asked = [keys[number] for number in numbers if number in keys]
         self._anew.update(asked)

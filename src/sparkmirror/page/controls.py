@@ -1,4 +1,7 @@
-"""What people can do by the page: pause, resume and throttle flows, by words in their control topics."""
+"""Actions of the page: pause, resume and throttle flows.
+
+The actions write records to the flows' control topics.
+"""
 
 from __future__ import annotations
 
@@ -11,62 +14,69 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.pump.control import Control, ControlState, control_topic
+from sparkmirror.messages.control import Control, ControlState, control_topic
 
 
 class Controls(Protocol):
-    """Acting on flows, named as `A->B`. Each returns what was said, as one line.
+    """Actions on flows, which are named as `A->B`.
 
-    They raise `ConfigError` where what is asked for makes no sense, `ClusterUnreachable` where it can't be said.
+    Each action returns one line about what was written. Actions raise `ConfigError` for a senseless request, and
+    `ClusterUnreachable` if the control topic can't be written.
     """
 
     def pause(self, flow: str, topics: Sequence[str]) -> str:
-        """Leave these source topics alone too (regular expressions, full match)."""
+        """Pause further source topics (regular expressions, full match)."""
 
     def resume(self, flow: str, topics: Sequence[str]) -> str:
-        """Go on with what these expressions paused, as they were written; with all if there are none."""
+        """Resume the topics of these expressions, given as in `pause`; none resumes all."""
 
     def throttle(self, flow: str, bytes_per_s: float | None, backfill: float | None) -> str:
-        """Cap the bandwidth, and that of partitions that are far behind; None takes a cap away."""
+        """Cap the bandwidth of the flow, and of its backfill; None removes a cap.
+
+        Backfill is the copy of partitions that are far behind.
+        """
 
 
 class FlowControls:
-    """`Controls` over the control topics of flows. It reads what is paused before it says what is paused from now on,
-    so two people who pause at the same moment may undo each other's word; the page shows what came of it."""
+    """`Controls` over the control topics of flows.
+
+    An action reads the paused topics before it writes the new set. So two people who pause at the same moment may undo
+    each other's action; the page shows the result.
+    """
 
     def __init__(self, flows: Callable[[], Sequence[FlowConfig]]) -> None:
-        """`flows`: those that can be acted on now."""
+        """`flows` returns the flows that accept actions now."""
         self._flows = flows
 
     def pause(self, flow: str, topics: Sequence[str]) -> str:
-        """As `Controls.pause`."""
+        """Implement `Controls.pause`."""
         if not topics:
-            raise ConfigError("name the topics to pause", where="pause")
+            raise ConfigError("name the topics to pause", origin="pause")
         for pattern in topics:
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ConfigError(f"not a regular expression: {error}", where="pause", key=pattern) from error
+                raise ConfigError(f"not a regular expression: {error}", origin="pause", key=pattern) from error
         with self._log(flow) as log:
             paused = _paused(log)
             Control(log).pause([*paused, *(pattern for pattern in dict.fromkeys(topics) if pattern not in paused)])
         return f"{flow}: paused {', '.join(topics)}"
 
     def resume(self, flow: str, topics: Sequence[str]) -> str:
-        """As `Controls.resume`."""
+        """Implement `Controls.resume`."""
         with self._log(flow) as log:
             paused = _paused(log)
             if unknown := [pattern for pattern in topics if pattern not in paused]:
                 raise ConfigError(
                     f"is not paused; paused {'is ' + ', '.join(paused) if paused else 'is nothing'}",
-                    where="resume",
+                    origin="resume",
                     key=unknown[0],
                 )
             Control(log).pause([pattern for pattern in paused if topics and pattern not in topics])
         return f"{flow}: resumed {', '.join(topics) or 'all'}"
 
     def throttle(self, flow: str, bytes_per_s: float | None, backfill: float | None) -> str:
-        """As `Controls.throttle`."""
+        """Implement `Controls.throttle`."""
         with self._log(flow) as log:
             Control(log).throttle(bytes_per_s, backfill)
         said = "no throttle" if bytes_per_s is None else f"at most {bytes_per_s:,.0f} bytes/s"
@@ -76,7 +86,9 @@ class FlowControls:
     def _log(self, name: str) -> Iterator[TopicLog]:
         flows = {flow.name: flow for flow in self._flows()}
         if name not in flows:
-            raise ConfigError(f"no such flow works here; there is {', '.join(flows) or 'none'}", where="flow", key=name)
+            raise ConfigError(
+                f"no such flow works here; there is {', '.join(flows) or 'none'}", origin="flow", key=name
+            )
         flow = flows[name]
         client = ClusterClient(flow.target, f"{name}|sparkmirror-page")
         try:

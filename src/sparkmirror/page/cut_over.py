@@ -1,4 +1,4 @@
-"""What happens if consumers move to the target now: of a flow, and of each of its groups."""
+"""Forecast of a cut-over now: for a flow, and for each of its consumer groups."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from enum import StrEnum
 
 from sparkmirror.engine.snapshot import Flow, Group, PartitionState, Role
 from sparkmirror.page.sentences import OLD_S, is_old, short, unknown_partitions
-from sparkmirror.page.words import count, duration
+from sparkmirror.page.words import cannot, count, duration
 from sparkmirror.sync.group_standing import GroupState
 
 WRITERS = "Whether its writers have stopped can't be seen from here: stop them, then look again."
 
 
-class Verdict(StrEnum):
-    """Whether to cut over now."""
+class CutOverVerdict(StrEnum):
+    """Answer to the question of a cut-over now."""
 
     READY = "ready"
     NOT_YET = "not yet"
@@ -24,25 +24,25 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CutOver:
-    """The answer, and what stands against it or is not known."""
+    """Verdict on a cut-over now, with the obstacles and the missing figures."""
 
-    verdict: Verdict
+    verdict: CutOverVerdict
     words: str
     reasons: tuple[str, ...] = ()
 
 
 def cut_over(flow: Flow, now_ms: int) -> CutOver:
-    """The flow's answer. It is `ready` only where every figure that it needs is there."""
+    """Return a flow's verdict; `ready` needs every figure to be known."""
     against, unknown = list(_against(flow)), list(_unknown(flow, now_ms))
     if against:
-        return CutOver(Verdict.NOT_YET, f"Not yet: {against[0]}.", (*against, *unknown))
+        return CutOver(CutOverVerdict.NOT_YET, f"Not yet: {against[0]}.", (*against, *unknown))
     if unknown:
-        return CutOver(Verdict.UNKNOWN, f"Not known: {unknown[0]}.", tuple(unknown))
-    return CutOver(Verdict.READY, f"Ready: everything is copied. {_rereads(flow)} {WRITERS}")
+        return CutOver(CutOverVerdict.UNKNOWN, f"Not known: {unknown[0]}.", tuple(unknown))
+    return CutOver(CutOverVerdict.READY, f"Ready: everything is copied. {_rereads(flow)} {WRITERS}")
 
 
 def if_moved(group: Group) -> str:
-    """What a group would meet, had its consumers to go on at the target now."""
+    """Return, in words, how a group's consumers would go on at the target now."""
     match group.state:
         case GroupState.NOT_SYNCED:
             return f"can't move: {short(group.reason) or 'why is not known'}"
@@ -73,10 +73,12 @@ def _against(flow: Flow) -> Iterator[str]:
         yield f"{count(flow.lag, 'record')} {'is' if flow.lag == 1 else 'are'} not copied{until}"
     if parked := len(flow.parked):
         yield f"{count(parked, 'partition')} {'is' if parked == 1 else 'are'} parked"
-    if paused := sum(one.state is PartitionState.PAUSED for topic in flow.topics for one in topic.partitions):
+    if paused := sum(
+        partition.state is PartitionState.PAUSED for topic in flow.topics for partition in topic.partitions
+    ):
         yield f"{count(paused, 'partition')} {'is' if paused == 1 else 'are'} paused"
-    if refused := sum(bool(topic.refused) for topic in flow.topics):
-        yield f"{count(refused, 'topic')} can't be copied at all"
+    if refused := [topic for topic in flow.topics if topic.refused]:
+        yield f"{count(len(refused), 'topic')} {cannot(refused)}"
     if late := sum(topic.late for topic in flow.topics):
         yield f"writers that were said to have moved wrote {count(late, 'record')} at the source"
     if any(loss.is_loss and loss.entries for loss in flow.losses):
@@ -93,8 +95,8 @@ def _unknown(flow: Flow, now_ms: int) -> Iterator[str]:
         return
     if is_old(flow, now_ms):
         yield f"the figures are older than {duration(OLD_S)}"
-    if some := unknown_partitions(flow):
-        yield f"the lag of {count(some, 'partition')} isn't known"
+    if unknown := unknown_partitions(flow):
+        yield f"the lag of {count(unknown, 'partition')} isn't known"
     elif flow.lag is None:
         yield "the lag isn't known"
     if not any(topic.partitions or topic.released for topic in flow.topics):

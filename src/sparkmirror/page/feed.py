@@ -1,4 +1,7 @@
-"""The stream of events to browsers: made once a second for all of them, and not at all while nobody watches."""
+"""Stream of events to browsers: made once a second for all viewers together.
+
+No events are made without viewers.
+"""
 
 from __future__ import annotations
 
@@ -12,43 +15,48 @@ from typing import Any
 from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.events import Event
 from sparkmirror.page.changes import Changes, Delta
-from sparkmirror.page.rows import Rows, Wanted
+from sparkmirror.page.rows import Rows, WantedRows
 from sparkmirror.page.summary import summary
 
 PERIOD_S = 1.0
 
 MOST_VIEWERS = 64
-"""A quarter of the connections that the listener serves: metrics are answered however many people watch."""
+"""Most viewers: a quarter of the connections that the listener serves.
+
+So the listener always answers requests for metrics.
+"""
 
 HISTORY_STEP_S = 15.0
 HISTORY_LENGTH = 6
-"""Snapshots that rules over time are given: more than a minute, which shows everything to them. No more of them, as one
-of 10,000 partitions takes megabytes."""
+"""Number of earlier snapshots for the doctor's rules over time: over a minute.
+
+A minute suffices for all rules. A snapshot of 10,000 partitions takes megabytes, so that the number is small.
+"""
 
 log = logging.getLogger(__name__)
 
 
 class TooManyViewers(Exception):
-    """As many browsers as are served watch already."""
+    """Refused viewer: `MOST_VIEWERS` browsers watch already."""
 
 
 class _Viewer:
-    def __init__(self, wanted: Wanted | None) -> None:
+    def __init__(self, wanted: WantedRows | None) -> None:
         self.wanted = wanted
         self.knows = False
-        """Whether it has the table as it was sent to all."""
+        """True if the viewer has the table as sent to all viewers."""
         self._next: asyncio.Queue[str | None] = asyncio.Queue(maxsize=1)
 
     @property
     def is_slow(self) -> bool:
-        """Whether it has not taken the last message yet."""
+        """True if the viewer has not taken the last message yet."""
         return self._next.full()
 
     def give(self, text: str) -> None:
         self._next.put_nowait(text)
 
     def end(self) -> None:
-        """Have it connect anew."""
+        """End the stream, so that the browser connects again."""
         if self._next.full():
             self._next.get_nowait()
         self._next.put_nowait(None)
@@ -58,9 +66,9 @@ class _Viewer:
 
 
 class _Table:
-    """What somebody looks at."""
+    """Table that at least one viewer looks at."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: WantedRows) -> None:
         self._rows = Rows(wanted)
         self.changes = Changes()
 
@@ -69,13 +77,13 @@ class _Table:
 
 
 class Feed:
-    """All browsers that watch one mirror; for one event loop."""
+    """Stream of one mirror's events to all viewers; for one event loop."""
 
     def __init__(self, snapshots: Callable[[], Snapshot], period_s: float = PERIOD_S) -> None:
         self._snapshots = snapshots
         self._period_s = period_s
         self._viewers: set[_Viewer] = set()
-        self._tables: dict[Wanted, _Table] = {}
+        self._tables: dict[WantedRows, _Table] = {}
         self._history: list[Snapshot] = []
         self._snapshot: Snapshot | None = None
         self._said = ""
@@ -83,17 +91,17 @@ class Feed:
         self._came = asyncio.Event()
         self._tables_in_use = asyncio.Lock()
         self.made = 0
-        """Snapshots that were taken for browsers."""
+        """Number of snapshots taken for viewers."""
         self.skipped = 0
-        """Messages that were left out, as their viewer had not taken the one before."""
+        """Number of messages skipped because the viewer had not taken the one before."""
 
     def check_room(self) -> None:
-        """Raise `TooManyViewers` if nobody more is served."""
+        """Raise `TooManyViewers` if no further viewer is served."""
         if len(self._viewers) >= MOST_VIEWERS:
             raise TooManyViewers
 
-    async def watch(self, wanted: Wanted | None, hello: dict[str, Any]) -> AsyncIterator[str]:
-        """The events for one browser: `hello`, then `now` and `rows` each second until it leaves."""
+    async def watch(self, wanted: WantedRows | None, hello: dict[str, Any]) -> AsyncIterator[str]:
+        """Yield the events for one viewer: `hello`, then `now` and `rows` each second."""
         viewer = _Viewer(wanted)
         self._viewers.add(viewer)
         try:
@@ -107,8 +115,8 @@ class Feed:
         finally:
             self._viewers.discard(viewer)
 
-    async def rows(self, wanted: Wanted, numbers: Iterable[int]) -> list[list[object]]:
-        """Rows of a table that is watched, as they are now; none of one that nobody watches."""
+    async def rows(self, wanted: WantedRows, numbers: Iterable[int]) -> list[list[object]]:
+        """Return the present rows of a watched table; empty for an unwatched table."""
         async with self._tables_in_use:
             table = self._tables.get(wanted)
             return table.changes.newest(numbers) if table is not None else []
@@ -129,7 +137,7 @@ class Feed:
             self._history.clear()
 
     async def _welcome(self, until: float) -> None:
-        """Until the next second, give those that come what is there already."""
+        """Send the present state to new viewers until the next second begins."""
         while (left := until - time.monotonic()) > 0 and self._viewers:
             try:
                 await asyncio.wait_for(self._came.wait(), left)
@@ -140,11 +148,14 @@ class Feed:
                 await asyncio.to_thread(self._open_tables)
                 self._send(None)
 
-    def _make(self) -> dict[Wanted, Delta]:
-        """Off the event loop: a new snapshot, its summary, and how the tables differ."""
+    def _make(self) -> dict[WantedRows, Delta]:
+        """Take a snapshot, make its summary, and return the changes of each table.
+
+        Runs in a thread, outside of the event loop.
+        """
         now = self._snapshot = self._snapshots()
         self.made += 1
-        old_enough = [one for one in self._history if now.at_ms - one.at_ms >= HISTORY_STEP_S * 1000]
+        old_enough = [snapshot for snapshot in self._history if now.at_ms - snapshot.at_ms >= HISTORY_STEP_S * 1000]
         self._said = _event("now", summary(now, old_enough))
         if not self._history or now.at_ms - self._history[-1].at_ms >= HISTORY_STEP_S * 1000:
             self._history = [*self._history, now][-HISTORY_LENGTH:]
@@ -156,17 +167,17 @@ class Feed:
         return {table: self._tables[table].look(now) for table in wanted}
 
     def _open_tables(self) -> None:
-        assert self._snapshot is not None  # noqa: S101 - it was made before anybody is welcomed
+        assert self._snapshot is not None  # noqa: S101 - `_make` runs before `_welcome`
         for wanted in self._wanted() - self._tables.keys():
             self._tables[wanted] = _Table(wanted)
             self._tables[wanted].look(self._snapshot)
 
-    def _wanted(self) -> set[Wanted]:
+    def _wanted(self) -> set[WantedRows]:
         return {viewer.wanted for viewer in list(self._viewers) if viewer.wanted is not None}
 
-    def _send(self, deltas: dict[Wanted, Delta] | None) -> None:
-        """To all; without deltas to those that know nothing yet."""
-        texts: dict[tuple[Wanted, bool], str] = {}
+    def _send(self, deltas: dict[WantedRows, Delta] | None) -> None:
+        """Send to all viewers; without deltas only to viewers without a table."""
+        texts: dict[tuple[WantedRows, bool], str] = {}
         for viewer in self._viewers:
             if deltas is None and viewer.knows:
                 continue
@@ -176,7 +187,7 @@ class Feed:
                 continue
             text = self._said
             if viewer.wanted is not None:
-                if viewer.wanted not in self._tables:  # it came this moment
+                if viewer.wanted not in self._tables:  # the viewer came after the tables were made
                     continue
                 key = viewer.wanted, viewer.knows
                 if key not in texts:
@@ -188,7 +199,7 @@ class Feed:
             viewer.knows = True
 
 
-def _rows_event(wanted: Wanted, delta: Delta, *, reset: bool) -> str:
+def _rows_event(wanted: WantedRows, delta: Delta, *, reset: bool) -> str:
     return _event(
         "rows",
         {

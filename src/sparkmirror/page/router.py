@@ -1,4 +1,4 @@
-"""The page's paths: the page itself, its events, the snapshot, and the actions."""
+"""Paths of the live page: the page itself, its events, the snapshot, the actions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.page.access import from_our_page, on_loopback
 from sparkmirror.page.controls import Controls
 from sparkmirror.page.feed import MOST_VIEWERS, PERIOD_S, Feed, TooManyViewers
-from sparkmirror.page.rows import Kind, Wanted
+from sparkmirror.page.rows import RowKind, WantedRows
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy: nothing but our own files, nothing inline, in nobody's frame."""
+"""Content-Security-Policy: only the page's own files, no inline code, no frames."""
 
 _HEADERS = {
     "content-security-policy": POLICY,
@@ -61,14 +61,15 @@ def page_router(
     may_act: Callable[[Request], bool] = on_loopback,
     period_s: float = PERIOD_S,
 ) -> APIRouter:
-    """`/`, `/assets/…`, `/events`, `/rows`, `/snapshot`, and with `controls` the actions under `/actions/`.
+    """Return the routes of the live page.
 
-    All addresses in the page are relative, so the router may be included under a prefix. `may_act` is asked for each
-    request: whoever authenticates requests tells here who may do more than look.
+    Paths are `/`, `/assets/…`, `/events`, `/rows`, `/snapshot`, and with `controls` the actions under `/actions/`. All
+    addresses in the page are relative, so the router may be included under a prefix. `may_act` is asked for each
+    request, and decides whether the client may act; a server with authentication passes its own function.
     """
     router = APIRouter(include_in_schema=False)
     feed = Feed(snapshots, period_s)
-    assets = {one.name: one.read_bytes() for one in files("sparkmirror.page").joinpath("assets").iterdir()}
+    assets = {file.name: file.read_bytes() for file in files("sparkmirror.page").joinpath("assets").iterdir()}
 
     def asset(name: str) -> Response:
         if name not in assets:
@@ -83,22 +84,22 @@ def page_router(
         return Response(snapshots().to_json(), media_type="application/json", headers=_HEADERS)
 
     @router.get("/events")
-    async def events(request: Request, kind: Kind | None = None, flow: str = "", of: str = "") -> Response:
+    async def events(request: Request, kind: RowKind | None = None, flow: str = "", of: str = "") -> Response:
         try:
             feed.check_room()
         except TooManyViewers:
             raise HTTPException(503, f"{MOST_VIEWERS} browsers watch already; close one") from None
         hello = {"may_act": controls is not None and may_act(request), "can_act": controls is not None}
-        stream = feed.watch(Wanted(kind, flow, of) if kind is not None else None, hello)
+        stream = feed.watch(WantedRows(kind, flow, of) if kind is not None else None, hello)
         return StreamingResponse(
             stream, media_type="text/event-stream", headers={**_HEADERS, "x-accel-buffering": "no"}
         )
 
     @router.get("/rows")
     async def rows(
-        kind: Kind, flow: str, numbers: Annotated[list[int], Query(max_length=_MOST_ROWS)], of: str = ""
+        kind: RowKind, flow: str, numbers: Annotated[list[int], Query(max_length=_MOST_ROWS)], of: str = ""
     ) -> Response:
-        return JSONResponse(await feed.rows(Wanted(kind, flow, of), numbers), headers=_HEADERS)
+        return JSONResponse(await feed.rows(WantedRows(kind, flow, of), numbers), headers=_HEADERS)
 
     if controls is not None:
         _add_actions(router, controls, may_act)

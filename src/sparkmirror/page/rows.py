@@ -1,4 +1,7 @@
-"""Rows of the page's tables, made from a snapshot; `assets/columns.js` names their columns, in the same order."""
+"""Rows of the page's tables, made from a snapshot.
+
+`assets/columns.js` names the columns, in the same order.
+"""
 
 from __future__ import annotations
 
@@ -13,46 +16,52 @@ from sparkmirror.page.changes import Row
 from sparkmirror.page.cut_over import if_moved
 
 
-class Kind(StrEnum):
-    """Which table."""
+class RowKind(StrEnum):
+    """Kind of a table."""
 
     TOPICS = "topics"
     PARTITIONS = "partitions"
     GROUPS = "groups"
     POSITIONS = "positions"
-    """Of a group, by partition."""
+    """Positions of one group, by partition."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a viewer looks at: a table of one flow, of one topic's partitions or one group's positions if `of`."""
+class WantedRows:
+    """Table that a viewer looks at, of one flow.
 
-    kind: Kind
+    `of` limits the table to the partitions of one topic, or names the group whose positions are shown.
+    """
+
+    kind: RowKind
     flow: str
     of: str = ""
 
 
 class Rows:
-    """Those of one table, from snapshot to snapshot; a topic that is the same object as before has the same rows."""
+    """Rows of one table, updated from snapshot to snapshot.
 
-    def __init__(self, wanted: Wanted) -> None:
+    The rows of a topic are reused while the topic is the same object.
+    """
+
+    def __init__(self, wanted: WantedRows) -> None:
         self._wanted = wanted
         self._made: dict[str, tuple[Topic, dict[str, Row]]] = {}
 
     def of(self, snapshot: Snapshot) -> dict[str, Row]:
-        """By key; none where the flow, topic or group is not there."""
+        """Return the rows by key; none if the flow, topic or group is missing."""
         wanted = self._wanted
         flow = next((flow for flow in snapshot.flows if flow.flow == wanted.flow), None)
         if flow is None:
             return {}
         match wanted.kind:
-            case Kind.TOPICS:
+            case RowKind.TOPICS:
                 return {topic.topic: _topic(topic) for topic in flow.topics}
-            case Kind.PARTITIONS:
+            case RowKind.PARTITIONS:
                 return self._partitions(flow)
-            case Kind.GROUPS:
+            case RowKind.GROUPS:
                 return {group.group: _group(group, snapshot.at_ms) for group in flow.groups}
-            case Kind.POSITIONS:
+            case RowKind.POSITIONS:
                 return _positions(flow, wanted.of)
 
     def _partitions(self, flow: Flow) -> dict[str, Row]:
@@ -63,7 +72,7 @@ class Rows:
                 continue
             before = self._made.get(topic.topic)
             if before is None or before[0] is not topic:
-                before = topic, {f"{topic.topic}-{one.partition}": _partition(topic, one) for one in topic.partitions}
+                before = topic, {f"{topic.topic}-{row.partition}": _partition(topic, row) for row in topic.partitions}
             made[topic.topic] = before
             rows |= before[1]
         self._made = made
@@ -71,7 +80,10 @@ class Rows:
 
 
 def topic_state(topic: Topic) -> str:
-    """What a topic is at, as a word; that of its partitions which needs people most."""
+    """Return a topic's state as a word: the most urgent state of its partitions.
+
+    A topic that is refused, has late writers, is deleted or has moved has a word of its own.
+    """
     if topic.refused:
         return "refused"
     if topic.late:
@@ -80,22 +92,25 @@ def topic_state(topic: Topic) -> str:
         return "deleted"
     if topic.released:
         return "moved"
-    states = {partition_state(one) for one in topic.partitions}
+    states = {partition_state(partition) for partition in topic.partitions}
     return next((state for state in _NEEDS_PEOPLE if state in states), "unknown")
 
 
-def partition_state(one: Partition) -> str:
-    """What a partition is at, as a word; of those that run, whether something is left to copy."""
-    if one.state is not PartitionState.RUNNING:
-        return one.state.value
-    return "unknown" if one.lag is None else "copying" if one.lag else "caught up"
+def partition_state(partition: Partition) -> str:
+    """Return a partition's state as a word.
+
+    The words for a running partition tell whether records are left to copy.
+    """
+    if partition.state is not PartitionState.RUNNING:
+        return partition.state.value
+    return "unknown" if partition.lag is None else "copying" if partition.lag else "caught up"
 
 
 _NEEDS_PEOPLE = ("parked", "unknown", "waiting", "paused", "copying", "caught up", "done")
 
 
 def rounded(value: float | None) -> float | int | None:
-    """Three digits that count: what is sent again only where people would see a difference."""
+    """Round to three significant digits, so that invisible changes are not sent again."""
     if not value or not math.isfinite(value):
         return 0 if value == 0 else None
     short = float(f"{value:.3g}")
@@ -108,11 +123,11 @@ def _sum(values: Sequence[int | None]) -> int | None:
 
 def _topic(topic: Topic) -> Row:
     rows = topic.partitions
-    lags = [one.lag for one in rows]
+    lags = [partition.lag for partition in rows]
     lag = _sum(lags)
-    ages = [one.lag_s for one in rows]
-    per_s = sum(one.records_per_s for one in rows)
-    parked = [one for one in rows if one.state is PartitionState.PARKED]
+    ages = [partition.lag_s for partition in rows]
+    per_s = sum(partition.records_per_s for partition in rows)
+    parked = [partition for partition in rows if partition.state is PartitionState.PARKED]
     return (
         topic_state(topic),
         topic.topic,
@@ -122,29 +137,29 @@ def _topic(topic: Topic) -> Row:
         lag if rows else None,
         None if None in ages or not rows else rounded(max((age or 0.0 for age in ages), default=0.0)),
         rounded(per_s) if rows else None,
-        rounded(sum(one.bytes_per_s for one in rows)) if rows else None,
+        rounded(sum(partition.bytes_per_s for partition in rows)) if rows else None,
         rounded(lag / per_s) if lag and per_s > 0 else None,
         topic.refused or (parked[0].reason if parked else "") or (f"{topic.late:,} late" if topic.late else ""),
     )
 
 
-def _partition(topic: Topic, one: Partition) -> Row:
+def _partition(topic: Topic, partition: Partition) -> Row:
     return (
-        partition_state(one),
+        partition_state(partition),
         topic.topic,
-        one.partition,
-        one.position,
-        one.end,
-        one.lag,
-        rounded(one.lag_s),
-        rounded(one.records_per_s),
-        rounded(one.bytes_per_s),
-        rounded(one.eta_s),
-        one.downstream,
-        rounded(one.latency_ms.mean) if one.latency_ms is not None else None,
-        one.task,
-        one.leader,
-        one.reason or ("" if one.cause.value == "none" else one.cause.value),
+        partition.partition,
+        partition.position,
+        partition.end,
+        partition.lag,
+        rounded(partition.lag_s),
+        rounded(partition.records_per_s),
+        rounded(partition.bytes_per_s),
+        rounded(partition.eta_s),
+        partition.downstream,
+        rounded(partition.latency_ms.mean) if partition.latency_ms is not None else None,
+        partition.task,
+        partition.leader,
+        partition.reason or ("" if partition.cause.value == "none" else partition.cause.value),
     )
 
 
@@ -153,8 +168,8 @@ def _group(group: Group, now_ms: int) -> Row:
         group.state.value,
         group.group,
         len(group.partitions),
-        _sum([one.source_lag for one in group.partitions]) if group.partitions else None,
-        _sum([one.target_lag for one in group.partitions]) if group.partitions else None,
+        _sum([position.source_lag for position in group.partitions]) if group.partitions else None,
+        _sum([position.target_lag for position in group.partitions]) if group.partitions else None,
         group.reread if group.partitions else None,
         rounded((now_ms - group.synced_ms) / 1000) if group.synced_ms is not None else None,
         if_moved(group),
@@ -166,15 +181,15 @@ def _positions(flow: Flow, name: str) -> dict[str, Row]:
     if group is None:
         return {}
     return {
-        json.dumps([one.topic, one.partition]): (
+        json.dumps([position.topic, position.partition]): (
             group.state.value,
-            one.topic,
-            one.partition,
-            one.source_offset,
-            one.source_lag,
-            one.target_offset,
-            one.target_lag,
-            one.reread,
+            position.topic,
+            position.partition,
+            position.source_offset,
+            position.source_lag,
+            position.target_offset,
+            position.target_lag,
+            position.reread,
         )
-        for one in group.partitions
+        for position in group.partitions
     }

@@ -1,6 +1,6 @@
-"""One sentence a flow that says the truth: what it is at, how far behind, until when, and every "but".
+"""Sentence about each flow: its state, its lag, the time left, and every "but".
 
-Nothing is called well where something is not known: a figure that is missing is said to be missing.
+A sentence names missing figures, and calls a flow well only if all figures are known.
 """
 
 from __future__ import annotations
@@ -10,20 +10,29 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role
-from sparkmirror.page.words import count, duration, listed, rate, size
+from sparkmirror.page.words import cannot, count, duration, listed, rate, size
 from sparkmirror.sync.group_standing import GroupState
 
 OLD_S = 5.0
-"""Figures that are older are called old: twice what a snapshot may take, and what a change may take to show."""
+"""Age above which figures are called old.
+
+This is twice the time that a snapshot may take, or that a change may take to show.
+"""
 
 KEEPS_UP_S = 10.0
-"""A lag that is less is the way of records that keep coming, where no objective was promised."""
+"""Lag up to which a flow keeps up, if its settings promise no objective.
+
+Records that keep coming cause such a lag.
+"""
 
 ON_THE_WAY_S = 3.0
-"""A flow that has caught up copies what comes within so long, or something holds it up; `FlowState` waits for 5 s."""
+"""Time within which a flow that has caught up copies new records.
+
+A longer lag means that the flow is held up; `FlowState` waits for 5 s.
+"""
 
 JUST_NOW_S = 1.0
-"""What has waited for less may not have been reported yet, though it is copied."""
+"""Lag up to which records may be copied already, and not yet reported."""
 
 _REASON_LENGTH = 160
 
@@ -31,17 +40,17 @@ _STUCK = (PartitionState.PARKED, PartitionState.PAUSED)
 
 
 class Tone(StrEnum):
-    """How a sentence is to be taken; the first is the worst."""
+    """Tone of a sentence, the worst first."""
 
     BAD = "bad"
     """Data is lost or stuck."""
     WARNING = "warning"
     UNKNOWN = "unknown"
-    """Not enough is known to call it well."""
+    """Too few figures are known to call the flow well."""
     WORKING = "working"
     GOOD = "good"
     STANDBY = "standby"
-    """Another process knows."""
+    """Figures are known to another process, which works on the flow."""
 
 
 _WORST_FIRST = list(Tone)
@@ -49,7 +58,7 @@ _WORST_FIRST = list(Tone)
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What is said of a flow, and how it is to be taken."""
+    """Words about a flow, and their tone."""
 
     tone: Tone
     words: str
@@ -57,33 +66,36 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class _But:
-    """Something that the headline leaves out."""
+    """Fact that the headline leaves out."""
 
     tone: Tone
     words: str
 
 
 def sentence(flow: Flow, now_ms: int) -> Sentence:
-    """The flow in one sentence; `now_ms`: the time at which it is read."""
+    """Describe the flow in one sentence; `now_ms` is the time of reading."""
     head = _headline(flow)
     if flow.role is not Role.LEADER and flow.state in (FlowState.STANDING_BY, FlowState.JOINING):
         return Sentence(head.tone, head.words + _old(flow, now_ms) + ".")
     buts = [*_stuck(flow), *_left_out(flow), *_beside(flow)]
-    worst = min((head.tone, *(one.tone for one in buts)), key=_WORST_FIRST.index)
-    words = head.words + (", but " + listed([one.words for one in buts]) if buts else "") + _old(flow, now_ms)
+    worst = min((head.tone, *(but.tone for but in buts)), key=_WORST_FIRST.index)
+    words = head.words + (", but " + listed([but.words for but in buts]) if buts else "") + _old(flow, now_ms)
     if is_old(flow, now_ms):
         worst = min(worst, Tone.UNKNOWN, key=_WORST_FIRST.index)
     return Sentence(worst, words + ".")
 
 
 def is_old(flow: Flow, now_ms: int) -> bool:
-    """Whether the flow's figures are too old to be called the present."""
+    """Tell whether the flow's figures are older than `OLD_S`."""
     return now_ms - flow.at_ms > OLD_S * 1000
 
 
 def unknown_partitions(flow: Flow) -> int:
-    """How many partitions' lag is not known, by the flow's own count and by its rows."""
-    return max(flow.unknown, sum(one.lag is None for topic in flow.topics for one in topic.partitions))
+    """Return the number of partitions with unknown lag.
+
+    This is the larger of the flow's own count and the count of its partitions.
+    """
+    return max(flow.unknown, sum(partition.lag is None for topic in flow.topics for partition in topic.partitions))
 
 
 def _old(flow: Flow, now_ms: int) -> str:
@@ -91,7 +103,7 @@ def _old(flow: Flow, now_ms: int) -> str:
     return f" (as of {duration(age_s)} ago)" if age_s > OLD_S else ""
 
 
-# --- what it is at ------------------------------------------------------------------------------
+# --- the headline -------------------------------------------------------------------------------
 
 
 def _headline(flow: Flow) -> Sentence:
@@ -138,7 +150,7 @@ def _copying(flow: Flow) -> Sentence:
         return Sentence(Tone.GOOD, f"Keeps up at {rate(flow.records_per_s, 'records')}: {_on_the_way(flow)}")
     if not moves:
         return Sentence(Tone.WARNING, f"{_behind(flow).capitalize()}, and nothing moves just now")
-    stuck = any(one.state in _STUCK for topic in flow.topics for one in topic.partitions)
+    stuck = any(partition.state in _STUCK for topic in flow.topics for partition in topic.partitions)
     until = "when it will have caught up isn't known"
     if flow.eta_s is not None:
         until = f"{'what can be copied is ' if stuck else ''}caught up in about {duration(flow.eta_s)}"
@@ -152,7 +164,9 @@ def _is_on_the_way(flow: Flow) -> bool:
 
 
 def _moves(flow: Flow) -> bool:
-    return flow.records_per_s > 0 and any(one.records_per_s > 0 for topic in flow.topics for one in topic.partitions)
+    return flow.records_per_s > 0 and any(
+        partition.records_per_s > 0 for topic in flow.topics for partition in topic.partitions
+    )
 
 
 def _enough(flow: Flow) -> float:
@@ -177,29 +191,29 @@ def _partitions(flow: Flow) -> str:
 
 
 def _reported(flow: Flow) -> str:
-    rows = [one for topic in flow.topics for one in topic.partitions]
+    rows = [partition for topic in flow.topics for partition in topic.partitions]
     if not rows:
         return "no partition to copy is known yet"
-    known = sum(one.state is not PartitionState.UNKNOWN for one in rows)
+    known = sum(partition.state is not PartitionState.UNKNOWN for partition in rows)
     return f"{known:,} of {count(len(rows), 'partition')} have reported"
 
 
 def _not_known(flow: Flow) -> str:
-    some = unknown_partitions(flow)
-    return f"the lag of {count(some, 'partition')} isn't known" if some else "the lag isn't known"
+    unknown = unknown_partitions(flow)
+    return f"the lag of {count(unknown, 'partition')} isn't known" if unknown else "the lag isn't known"
 
 
-# --- what the headline leaves out ---------------------------------------------------------------
+# --- facts beside the headline ------------------------------------------------------------------
 
 
 def _stuck(flow: Flow) -> Iterator[_But]:
     if parked := flow.parked:
-        topic, one = parked[0]
-        why = short(one.reason or one.cause.value)
+        topic, partition = parked[0]
+        why = short(partition.reason or partition.cause.value)
         first = (
-            f"{topic.topic}-{one.partition}: {why}"
+            f"{topic.topic}-{partition.partition}: {why}"
             if len(parked) == 1
-            else f"first {topic.topic}-{one.partition}: {why}"
+            else f"first {topic.topic}-{partition.partition}: {why}"
         )
         are = "is" if len(parked) == 1 else "are"
         yield _But(Tone.BAD, f"{count(len(parked), 'partition')} {are} parked ({first})")
@@ -218,10 +232,16 @@ def _stuck(flow: Flow) -> Iterator[_But]:
 def _left_out(flow: Flow) -> Iterator[_But]:
     if refused := [topic for topic in flow.topics if topic.refused]:
         first = f"{refused[0].topic}: {short(refused[0].refused)}"
-        yield _But(Tone.WARNING, f"{count(len(refused), 'topic')} can't be copied at all ({first})")
-    stopped = [one for topic in flow.topics for one in topic.partitions if one.state is PartitionState.PAUSED]
+        yield _But(Tone.WARNING, f"{count(len(refused), 'topic')} {cannot(refused)} ({first})")
+    stopped = [
+        partition for topic in flow.topics for partition in topic.partitions if partition.state is PartitionState.PAUSED
+    ]
     if stopped:
-        lag = None if any(one.lag is None for one in stopped) else sum(one.lag or 0 for one in stopped)
+        lag = (
+            None
+            if any(partition.lag is None for partition in stopped)
+            else sum(partition.lag or 0 for partition in stopped)
+        )
         behind = "their lag isn't known" if lag is None else f"{count(lag, 'record')} behind"
         are = "is" if len(stopped) == 1 else "are"
         yield _But(Tone.WARNING, f"{count(len(stopped), 'partition')} {are} paused by an operator ({behind})")
@@ -232,11 +252,11 @@ def _left_out(flow: Flow) -> Iterator[_But]:
 
 
 def _beside(flow: Flow) -> Iterator[_But]:
-    if stuck := sum(one.state is GroupState.NOT_SYNCED for one in flow.groups):
+    if stuck := sum(group.state is GroupState.NOT_SYNCED for group in flow.groups):
         yield _But(Tone.WARNING, f"the offsets of {count(stuck, 'group')} can't be set at the target")
-    if failing := [one.duty for one in flow.duties if one.failing]:
+    if failing := [duty.duty for duty in flow.duties if duty.failing]:
         yield _But(Tone.WARNING, f"{listed(failing[:3])} {'fails' if len(failing) == 1 else 'fail'}")
-    told = {one.reason for topic in flow.topics for one in topic.partitions if one.state in _STUCK}
+    told = {partition.reason for topic in flow.topics for partition in topic.partitions if partition.state in _STUCK}
     if flow.waiting and flow.waiting not in told and flow.state is not FlowState.JOINING:
         yield _But(Tone.WARNING, f"pumps wait: {short(flow.waiting)}")
     if flow.bytes_per_s_cap is not None and flow.lag:
@@ -244,6 +264,6 @@ def _beside(flow: Flow) -> Iterator[_But]:
 
 
 def short(text: str) -> str:
-    """The start of a reason, without a full stop."""
+    """Return the beginning of a reason, without a full stop."""
     line = " ".join(text.split()).rstrip(".")
     return line if len(line) <= _REASON_LENGTH else line[: _REASON_LENGTH - 1] + "…"

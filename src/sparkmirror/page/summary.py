@@ -1,4 +1,4 @@
-"""What every viewer is sent each second: all but the rows of large tables."""
+"""Summary that every viewer is sent each second: all but the rows of tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_PUMPS = 200
 
 
 def summary(now: Snapshot, before: Sequence[Snapshot] = (), now_ms: int | None = None) -> dict[str, Any]:
-    """As JSON: process, flows with their sentences, findings with the worst first."""
+    """Return process, flows with sentences, and findings, the worst first, as JSON."""
     now_ms = int(time.time() * 1000) if now_ms is None else now_ms
     findings = diagnose(now, before)
     process = now.process
@@ -37,21 +37,21 @@ def summary(now: Snapshot, before: Sequence[Snapshot] = (), now_ms: int | None =
             "memory_bytes": process.memory_bytes,
         },
         "flows": [_flow(flow, now_ms) for flow in now.flows],
-        "findings": [_finding(one) for one in findings[:MOST_FINDINGS]],
+        "findings": [_finding(finding) for finding in findings[:MOST_FINDINGS]],
         "more_findings": max(len(findings) - MOST_FINDINGS, 0),
     }
 
 
-def _finding(one: Finding) -> dict[str, str]:
+def _finding(finding: Finding) -> dict[str, str]:
     return {
-        "rule": one.rule,
-        "severity": one.severity.value,
-        "flow": one.flow,
-        "subject": one.subject,
-        "title": one.title,
-        "evidence": one.evidence,
-        "cause": one.cause,
-        "action": one.action,
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "flow": finding.flow,
+        "subject": finding.subject,
+        "title": finding.title,
+        "evidence": finding.evidence,
+        "cause": finding.cause,
+        "action": finding.action,
     }
 
 
@@ -76,10 +76,10 @@ def _flow(flow: Flow, now_ms: int) -> dict[str, Any]:
         "eta_s": rounded(flow.eta_s),
         "records": flow.records,
         "bytes": flow.bytes,
-        "latency_ms": [rounded(one) for one in flow.recent_latency_ms] if flow.recent_latency_ms else None,
+        "latency_ms": [rounded(latency) for latency in flow.recent_latency_ms] if flow.recent_latency_ms else None,
         "heartbeat_p99_s": _finite(flow.heartbeat_latency),
         "topics": len(flow.topics),
-        "partitions": Counter(partition_state(one) for topic in flow.topics for one in topic.partitions),
+        "partitions": Counter(partition_state(row) for topic in flow.topics for row in topic.partitions),
         "groups": Counter(group.state.value for group in flow.groups),
         "reread": _reread(flow),
         "cut_over": {"verdict": board.verdict.value, "words": board.words, "reasons": board.reasons},
@@ -89,50 +89,50 @@ def _flow(flow: Flow, now_ms: int) -> dict[str, Any]:
         "objective_s": flow.objective_s,
         "sides": [
             {
-                "alias": one.alias,
-                "bytes": one.bytes,
-                "requests": one.requests,
-                "throttle_s": rounded(one.throttle_s),
-                "errors": one.errors,
+                "alias": side.alias,
+                "bytes": side.bytes,
+                "requests": side.requests,
+                "throttle_s": rounded(side.throttle_s),
+                "errors": side.errors,
             }
-            for one in (flow.source, flow.target)
+            for side in (flow.source, flow.target)
         ],
         "duties": [
             {
-                "duty": one.duty,
-                "interval_s": one.interval_s,
-                "ago_s": rounded((flow.at_ms - one.succeeded_ms) / 1000) if one.succeeded_ms is not None else None,
-                "took_s": rounded(one.took_s),
-                "failing": one.failing,
-                "failures": one.failures,
+                "duty": duty.duty,
+                "interval_s": duty.interval_s,
+                "ago_s": rounded((flow.at_ms - duty.succeeded_ms) / 1000) if duty.succeeded_ms is not None else None,
+                "took_s": rounded(duty.took_s),
+                "failing": duty.failing,
+                "failures": duty.failures,
             }
-            for one in flow.duties
+            for duty in flow.duties
         ],
         "losses": [
             {
-                "kind": one.kind,
-                "entries": one.entries,
-                "offsets": one.offsets,
-                "newest_ms": one.newest_ms,
-                "words": one.words,
-                "is_loss": one.is_loss,
+                "kind": loss.kind,
+                "entries": loss.entries,
+                "offsets": loss.offsets,
+                "newest_ms": loss.newest_ms,
+                "words": loss.words,
+                "is_loss": loss.is_loss,
             }
-            for one in flow.losses
+            for loss in flow.losses
         ],
         "pumps": [
             {
-                "task": one.task,
-                "host": one.host,
-                "partitions": one.partitions,
-                "records": one.records,
-                "bytes": one.bytes,
-                "memory_bytes": one.memory_bytes,
-                "cpu_s": rounded(one.cpu_s),
-                "in_flight": one.in_flight,
-                "fetch_ms": rounded(one.fetch_ms),
-                "ago_s": rounded((flow.at_ms - one.at_ms) / 1000) if one.at_ms else None,
+                "task": pump.task,
+                "host": pump.host,
+                "partitions": pump.partitions,
+                "records": pump.records,
+                "bytes": pump.bytes,
+                "memory_bytes": pump.memory_bytes,
+                "cpu_s": rounded(pump.cpu_s),
+                "in_flight": pump.in_flight,
+                "fetch_ms": rounded(pump.fetch_ms),
+                "ago_s": rounded((flow.at_ms - pump.at_ms) / 1000) if pump.at_ms else None,
             }
-            for one in flow.pumps[:MOST_PUMPS]
+            for pump in flow.pumps[:MOST_PUMPS]
         ],
         "more_pumps": max(len(flow.pumps) - MOST_PUMPS, 0),
         "settings": flow.settings,
@@ -145,5 +145,5 @@ def _finite(latency: Histogram) -> float | None:
 
 
 def _reread(flow: Flow) -> int | None:
-    some = [group.reread for group in flow.groups]
-    return None if None in some else sum(count or 0 for count in some)
+    counts = [group.reread for group in flow.groups]
+    return None if None in counts else sum(count or 0 for count in counts)

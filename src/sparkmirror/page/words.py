@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sparkmirror.engine.snapshot import Topic
+
 _MANY = 10_000_000
 
 
 def duration(seconds: float) -> str:
-    """A time in its two largest units, such as `0.4 s`, `45 s`, `3 min 20 s` or `4 d 3 h`."""
+    """Return a time in its two largest units.
+
+    Examples are `0.4 s`, `45 s`, `3 min 20 s` and `4 d 3 h`.
+    """
     if seconds < 9.95:
         return f"{max(seconds, 0.0):.1f} s".replace(".0 s", " s")
     whole = round(seconds)
@@ -20,18 +27,21 @@ def duration(seconds: float) -> str:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """A number with what it counts: `1 record`, `1,234 records`, `12.3 million records`."""
+    """Return a number with its noun.
+
+    Examples are `1 record`, `1,234 records` and `12.3 million records`.
+    """
     words = f"{number:,}" if number < _MANY else f"{number / 1e6:,.1f} million"
     return f"{words} {noun if number == 1 else plural or noun + 's'}"
 
 
 def rate(per_s: float, unit: str) -> str:
-    """A speed, such as `0.4 records/s` or `45,000 records/s`."""
+    """Return a speed, such as `0.4 records/s` or `45,000 records/s`."""
     return f"{per_s:.1f} {unit}/s" if 0 < per_s < 10 else f"{per_s:,.0f} {unit}/s"
 
 
 def size(number: float) -> str:
-    """Bytes in decimal units: `512 B`, `1.5 MB`."""
+    """Return bytes in decimal units: `512 B`, `1.5 MB`."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if number < 1000 or unit == "TB":
             return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"
@@ -40,5 +50,13 @@ def size(number: float) -> str:
 
 
 def listed(parts: list[str]) -> str:
-    """Phrases with commas, and `and` before the last."""
+    """Join phrases with commas, and with `and` before the last."""
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) if parts else ""
+
+
+def cannot(refused: Sequence[Topic]) -> str:
+    """Return the predicate of a sentence about refused topics, after their number.
+
+    `whole` stands for topics with copied partitions, of which only new partitions are refused.
+    """
+    return "can't be copied whole" if any(topic.partitions for topic in refused) else "can't be copied at all"

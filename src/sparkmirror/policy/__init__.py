@@ -1,4 +1,4 @@
-"""Which topics, groups and properties are copied, and what topics are called at the target."""
+"""Selection of topics, groups and properties, and topic names at the target."""
 
 from sparkmirror.policy.cluster_ids import shared_cluster
 from sparkmirror.policy.group_filter import DefaultGroupFilter, GroupFilter, group_filter_for

@@ -1,4 +1,4 @@
-"""Cycles that names don't show: two aliases that are one cluster."""
+"""Detection of cycles that topic names don't show: two aliases of one cluster."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 
 def shared_cluster(ids: Mapping[str, str]) -> str | None:
-    """One line that names two aliases of the same cluster, if there are any; `ids`: alias -> cluster id.
+    """Name two aliases of the same cluster in one line; None without such aliases.
 
-    A policy tells by aliases where a topic was copied from. With two names for one cluster, what has come from it
-    is taken for another cluster's: it goes back there, or is copied twice.
+    `ids` is alias -> cluster id. A policy derives a topic's source cluster from aliases. Under a second alias, a
+    cluster's own topics look like another cluster's: a flow copies them back to the cluster, or copies them twice.
     """
     owners: dict[str, str] = {}
     for alias, cluster_id in sorted(ids.items()):

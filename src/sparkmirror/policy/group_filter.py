@@ -1,4 +1,4 @@
-"""Which consumer groups are translated: MirrorMaker 2's `DefaultGroupFilter` (`mm2.md` 1.5)."""
+"""Filters of consumer groups: MirrorMaker 2's `DefaultGroupFilter` (`mm2.md` 1.5)."""
 
 from __future__ import annotations
 
@@ -12,31 +12,37 @@ DEFAULT = "org.apache.kafka.connect.mirror.DefaultGroupFilter"
 
 
 class GroupFilter(Protocol):
-    """What `group.filter.class` stands for."""
+    """Interface of the classes that `group.filter.class` may name."""
 
     def should_replicate_group(self, group: str) -> bool:
-        """Whether the positions of a consumer group of the source are translated."""
+        """True if the flow translates the positions of this consumer group of the source."""
 
 
 class DefaultGroupFilter:
-    """`groups` and not `groups.exclude`; raises `ValueError` for what is no regex, or can't be translated."""
+    """Accepts `groups` without `groups.exclude`.
+
+    Raises `ValueError` for an invalid regex, and for a regex that can't be translated to Python.
+    """
 
     def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
         self._patterns = NamePatterns(include, exclude)
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Take the regexes from a connector's settings, as a filter that inherits from this one gets them."""
+        """Take the regexes from a connector's settings, as subclasses get them."""
         self._patterns = NamePatterns(names_in(settings, "groups"), names_in(settings, "groups.exclude"))
 
     def should_replicate_group(self, group: str) -> bool:
-        """Whether `group` is included and not excluded."""
+        """True if `group` is included and not excluded."""
         return self._patterns.accepts(group)
 
 
 def group_filter_for(
     filter_class: str, include: Sequence[str], exclude: Sequence[str], originals: Mapping[str, str]
 ) -> GroupFilter:
-    """The filter that stands for a Java class, or one written in Python; raises `ValueError` if there is none."""
+    """Return the filter for a Java class, or a filter written in Python.
+
+    Raises `ValueError` if there is no such filter.
+    """
     if filter_class == DEFAULT:
         return DefaultGroupFilter(include, exclude)
     groups: GroupFilter = load(filter_class, GroupFilter, originals, instead=[DEFAULT])

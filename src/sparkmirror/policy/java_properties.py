@@ -1,7 +1,7 @@
-"""The classes that Java calls by names, `\\p{Alpha}` and its kin, in the syntax of the library `regex`.
+"""Java's named character classes, such as `\\p{Alpha}`, for the library `regex`.
 
-Names and meanings: `java.util.regex.Pattern` and its `CharPredicates`, of Java 17. Each is the inside of a class, or
-a property; both may stand between brackets.
+Names and meanings: `java.util.regex.Pattern` and its `CharPredicates`, of Java 17. Each value is the inside of a class,
+or a property; both kinds may stand between brackets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ASCII = {
     "XDigit": "0-9a-fA-F",
     "Space": r"\x20\t\n\x0b\f\r",
 }
-"""POSIX's, which hold ASCII only unless the flag `U` is set."""
+"""POSIX classes, which hold only ASCII unless the flag `U` is set."""
 
 HORIZONTAL = r"\x20\t\xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000"
 VERTICAL = r"\n\x0b\f\r\x85\u2028\u2029"
@@ -93,7 +93,7 @@ _UNICODE_POSIX = {
     "GRAPH": "GRAPH",
     "PRINT": "PRINT",
 }
-"""What POSIX's names mean with the flag `U`."""
+"""Unicode properties for POSIX names under the flag `U`."""
 
 _CASED = {
     "Lower": "Alpha",
@@ -102,13 +102,13 @@ _CASED = {
     "Ll": "LC",
     "Lt": "LC",
 }
-"""What a class of one case becomes where case doesn't count."""
+"""Class without case for each class of a single case, for caseless matching."""
 
 _CATEGORIES = re.compile(r"C[ncfos]?|L[ultmoC]?|M[nec]?|N[dlo]?|Z[slp]?|P[dsecoif]?|S[mcko]?")
 
 
 def property_class(name: str, *, caseless: bool, unicode: bool) -> str:
-    """What stands for `\\p{name}`; raises `ValueError` for a name that Java doesn't know either."""
+    """Translate `\\p{name}`; raise `ValueError` for a name unknown to Java."""
     kind, equals, value = name.partition("=")
     if equals:
         return _of_kind(kind.lower(), value, name, caseless=caseless)
@@ -122,10 +122,10 @@ def property_class(name: str, *, caseless: bool, unicode: bool) -> str:
         return _category(short, caseless=caseless) or _known(f"\\p{{Script={short}}}", name)
     if unicode and name.upper() in _UNICODE_POSIX:
         return property_class(f"Is{_UNICODE_POSIX[name.upper()]}", caseless=caseless, unicode=False)
-    found = _category(name, caseless=caseless)
-    if found is None:
+    category = _category(name, caseless=caseless)
+    if category is None:
         raise ValueError(f"there is no class {name}")
-    return found
+    return category
 
 
 def _category(name: str, *, caseless: bool) -> str | None:
@@ -143,14 +143,14 @@ def _of_kind(kind: str, value: str, name: str, *, caseless: bool) -> str:
         return _known(f"\\p{{Script={value}}}", name)
     if kind in ("blk", "block"):
         return _known(f"\\p{{Block={value}}}", name)
-    found = _category(value, caseless=caseless) if kind in ("gc", "general_category") else None
-    if found is None:
+    category = _category(value, caseless=caseless) if kind in ("gc", "general_category") else None
+    if category is None:
         raise ValueError(f"there is no class {name}")
-    return found
+    return category
 
 
 def _known(written: str, name: str) -> str:
-    # Whether there is such a script or block is seen when the whole expression is compiled.
+    # The compilation of the whole expression tells if the script or block exists.
     if not re.fullmatch(r"\\p\{\w+=[\w .-]+\}", written, re.ASCII):
         raise ValueError(f"there is no class {name}")
     return written

@@ -1,8 +1,9 @@
-"""Java's regular expressions, in the syntax of the library `regex`: all of `java.util.regex` but `\\b{g}` and flag `c`.
+"""Java's regular expressions, in the syntax of the library `regex`.
 
-Python's own `re` lacks look-behind of several lengths, `\\p{…}` and classes within classes, which `regex` has. What is
-written otherwise is translated here, as Java 17 understands it: flags hold to the end of their group, `\\w` and its kin
-are ASCII, `.` and `$` know six line ends.
+Covers all of `java.util.regex` but `\\b{g}` and the flag `c`. The library `regex` has the features that Python's own
+`re` lacks: look-behind of several lengths, `\\p{…}` and classes within classes. Other differences are translated here,
+as Java 17 understands them: flags hold to the end of their group, `\\w` and its kin are ASCII, `.` and `$` know six
+line ends.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ import regex
 from sparkmirror.policy.java_properties import HORIZONTAL, UNICODE_WORD, VERTICAL, WORD, property_class
 
 TOO_LONG_S = 2.0
-"""After this many seconds of trying one name an expression is given up: it would take for ever."""
+"""Seconds for matching a single name; an expression that takes longer is given up.
+
+Such an expression would take for ever.
+"""
 
 LARGEST = 40_000
-"""Characters that an expression may ask for: a group's id has 32,767 bytes at most, a topic's name 249."""
+"""Most characters that an expression may ask for.
+
+A group's id has 32,767 bytes at most, a topic's name 249.
+"""
 
 _LINE_END = r"\n\r\x85\u2028\u2029"
 _UNICODE_WORD_PART = r"[\p{L}\p{Nd}_]"
@@ -32,13 +39,16 @@ _WORDS = regex.compile(r"[A-Za-z0-9_-]++(?:\|[A-Za-z0-9_-]++)++", regex.VERSION1
 
 
 def to_python(pattern: str) -> str:
-    """The expression for `regex`, version 1, that matches what Java's `pattern` does; raises `ValueError` otherwise."""
+    """Translate Java's `pattern` to `regex`, version 1, with the same matches.
+
+    Raises `ValueError` if that is impossible.
+    """
     return _Translation(pattern).whole()
 
 
 def compile_java(pattern: str) -> regex.Pattern[str]:
-    """Java's `pattern`, compiled; raises `ValueError` that names it."""
-    if _WORDS.fullmatch(pattern):  # a list of names, which may be tens of thousands
+    """Compile Java's `pattern`; raise `ValueError` that names the pattern."""
+    if _WORDS.fullmatch(pattern):  # a list of names, perhaps tens of thousands
         return regex.compile(r"\L<words>", regex.VERSION1, words=pattern.split("|"))
     translated = to_python(pattern)
     try:
@@ -58,7 +68,7 @@ class _Translation:
         self._groups = 0
         self._names: dict[str, int] = {}
         self._size = 0
-        """Of what is compiled: `regex` writes counted repetitions out."""
+        """Size of the compiled expression, since `regex` writes counted repetitions out."""
 
     def whole(self) -> str:
         try:
@@ -72,7 +82,10 @@ class _Translation:
     # --- reading --------------------------------------------------------------------------------
 
     def _peek(self) -> str:
-        """What comes next; nothing at the end. With the flag `x` blanks and comments don't count."""
+        """Return the next character; empty at the end.
+
+        Skips blanks and comments under the flag `x`.
+        """
         if "x" in self._flags:
             while self._at < len(self._text) and (self._text[self._at] in " \t\n\x0b\f\r#"):
                 if self._text[self._at] == "#":
@@ -83,13 +96,13 @@ class _Translation:
         return self._text[self._at : self._at + 1]
 
     def _next(self) -> str:
-        """The same, taken."""
+        """Take the next character."""
         character = self._peek()
         self._at += 1
         return character
 
     def _take(self, text: str) -> bool:
-        """Take `text` if it comes next."""
+        """Take `text` if it comes next; tell whether it did."""
         self._peek()
         taken = self._text.startswith(text, self._at)
         self._at += len(text) if taken else 0
@@ -133,7 +146,7 @@ class _Translation:
         return "".join(out)
 
     def _atom(self) -> str | None:
-        """One thing that may be repeated; None for flags."""
+        """Read an element that may be repeated; return None for flags."""
         character = self._next()
         if character == "(":
             return self._group()
@@ -152,7 +165,10 @@ class _Translation:
         return self._literal(character)
 
     def _repeated(self, atom: str, before: int) -> str:
-        """The atom, which has made the size grow from `before`, with what says how often it comes."""
+        """Return the atom with its quantifier.
+
+        `before` is the size without the atom.
+        """
         character = self._peek()
         if character and character in "*+?":
             count = self._next()
@@ -170,7 +186,7 @@ class _Translation:
         return f"(?:{atom}){count}{kind}"
 
     def _count(self) -> tuple[int, str]:
-        """The least number of repetitions, and how it is written."""
+        """Read a counted repetition: its least number, and its text."""
         self._at += 1
         low = self._digits("0123456789", 10)
         high = low
@@ -230,7 +246,7 @@ class _Translation:
                 raise self._refused(f"there is no flag {character}")
 
     def _escape(self) -> str:
-        """What a backslash begins, outside of a class."""
+        """Translate an escape outside of a class; the backslash is read already."""
         character = self._text[self._at : self._at + 1]
         self._at += 1
         if character in "123456789" and character:
@@ -260,7 +276,7 @@ class _Translation:
                 break
             number = int(f"{number}{more}")
             self._at += 1
-        # A group that isn't there, or not yet, never matches.
+        # A reference to a missing or later group never matches.
         return self._same_again(number) if number <= self._groups else "(?!)"
 
     def _named_reference(self) -> str:
@@ -284,13 +300,13 @@ class _Translation:
         return f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))"
 
     def _line_start(self) -> str:
-        """Behind a line's end, but not at the very end of a text."""
+        """Translate `^` of multiline mode: after a line's end, but not at the text's end."""
         if "d" in self._flags:
             return r"(?:\A|(?<=\n)(?!\Z))"
         return r"(?:\A|(?:(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n))(?!\Z))"
 
     def _end(self, *, multiline: bool) -> str:
-        """Before the last line's end, or each, and at the very end."""
+        """Translate `$`: the text's end, and before the last line end or before each."""
         stop = "" if multiline else r"\Z"
         if "d" in self._flags:
             return rf"(?:(?=\n{stop})|\Z)"
@@ -304,7 +320,7 @@ class _Translation:
         return f"[{character.lower()}{character.upper()}]"
 
     def _cased(self, character: str) -> bool:
-        """Whether case doesn't count, and this character has one."""
+        """True if case doesn't count, and this character has a case."""
         if "i" not in self._flags:
             return False
         return "u" in self._flags or (character.isascii() and character.isalpha())
@@ -312,12 +328,12 @@ class _Translation:
     # --- classes --------------------------------------------------------------------------------
 
     def _class_item(self, inside: str) -> str:
-        """A class that stands outside of others."""
+        """Return a class that stands outside of other classes."""
         whole = f"[{inside}]"
         return f"(?i-f:{whole})" if {"i", "u"} <= self._flags else whole
 
     def _class(self) -> str:
-        """The inside of `[...]`, and its end."""
+        """Read the rest of `[...]`; return the inside of the class."""
         inverted = self._take("^")
         unions: list[list[str]] = [[]]
         first = True
@@ -343,7 +359,7 @@ class _Translation:
         return f"[^{inside}]" if inverted else inside
 
     def _range(self) -> str:
-        """One character of a class, several from one to another, or what a name stands for."""
+        """Read a class's next element: a character, a range, or a named set."""
         low = self._class_character()
         if len(low) != 1:
             return low
@@ -358,7 +374,7 @@ class _Translation:
         return self._both_cases(low, high)
 
     def _class_character(self) -> str:
-        """A character itself; or, longer than that, what stands for several."""
+        """Read a character of a class; longer texts stand for several characters."""
         character = self._next()
         if character != "\\":
             return character
@@ -374,7 +390,10 @@ class _Translation:
         return "".join(f"{_plain(a)}-{_plain(b)}" if a != b else _plain(a) for a, b in ranges)
 
     def _class_escape(self, *, alone: bool = False) -> str:
-        """What a backslash begins, as the inside of a class; `alone`: a single character comes as it is."""
+        """Translate an escape as the inside of a class.
+
+        With `alone` a single character comes unchanged.
+        """
         character = self._text[self._at : self._at + 1]
         self._at += 1
         if character and character in "hHvVdDsSwW":
@@ -397,7 +416,7 @@ class _Translation:
         return f"[^{inside}]" if inverted else f"[{inside}]"
 
     def _escaped(self, character: str) -> str:
-        """The one character that an escape stands for."""
+        """Return the single character of an escape."""
         if not character:
             raise self._refused("a backslash has nothing behind it")
         if character in _CONTROLS:
@@ -430,7 +449,7 @@ class _Translation:
             raise self._refused("after \\x stands no character's hexadecimal number") from None
 
     def _utf16(self) -> str:
-        """A UTF-16 unit; two that belong together are one character."""
+        """Read a UTF-16 unit; join two surrogates to one character."""
         unit = chr(int(self._hex(4), 16))
         if "\ud800" <= unit <= "\udbff" and self._text.startswith("\\u", self._at):
             before, self._at = self._at, self._at + 2
@@ -464,14 +483,14 @@ class _Translation:
 
 
 def _plain(character: str) -> str:
-    """A character as such, in a class and outside."""
+    """Return the character in a form that is literal inside and outside of classes."""
     if character == "_" or (character.isascii() and character.isalnum()):
         return character
     return f"\\U{ord(character):08x}"
 
 
 def _without_quotes(pattern: str) -> str:
-    """Write what stands between `\\Q` and `\\E` as escapes, as Java does it first of all."""
+    """Replace the text between `\\Q` and `\\E` by escapes; Java does this first."""
     out: list[str] = []
     at = 0
     while at < len(pattern):

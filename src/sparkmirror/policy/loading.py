@@ -1,8 +1,9 @@
-"""Policies and filters that users write in Python, named `module:Class` where MirrorMaker 2 takes a Java class.
+"""Loading of policies and filters that users write in Python.
 
-A class is built without arguments; if it has a method `configure`, that is called with the connector's
-settings, as in Java. Modules are looked for where Python looks (`PYTHONPATH`), then in the current directory.
-They run in the driver only: tasks get topics' names.
+The configuration names such a class `module:Class` in the place of a Java class of MirrorMaker 2. A class is built
+without arguments; a method `configure`, if present, is called with the connector's settings, as in Java. Modules are
+looked for on Python's path (`PYTHONPATH`), then in the current directory. Only the driver runs these classes: tasks get
+the names of topics.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ _SECRET = re.compile(r"password|secret|token|jaas|credential|user[._]info|keysto
 
 
 def load(named: str, protocol: type, originals: Mapping[str, str], *, instead: Iterable[str]) -> Any:
-    """An object of the class `named`, with all methods of `protocol`, configured with `originals`.
+    """Build an object of the class `named`, configured with `originals`.
 
-    `instead` are the Java classes that are known here. Raises `ValueError` with one line that says what is wrong.
+    The object must have all methods of `protocol`. `instead` are the known Java classes, for the error's text. Raises
+    `ValueError` with the reason in one line.
     """
     match = _NAMED.fullmatch(named)
     if match is None:
@@ -47,19 +49,19 @@ def load(named: str, protocol: type, originals: Mapping[str, str], *, instead: I
 def _class(module: str, name: str) -> Any:
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.append(here)  # for good, and last: it must hide no module of ours
+        sys.path.append(here)  # stays in the path; last, so that it hides no module of sparkmirror
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
             raise ValueError(f"there is no module {error.name} in {here} or on PYTHONPATH") from None
         raise ValueError(f"module {module} can't be imported: {_words(error)}") from error
-    where = getattr(found, "__file__", None) or module
+    file = getattr(target, "__file__", None) or module
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if not isinstance(found, type):
-        raise ValueError(f"{where} has no class {name}")
-    return found
+        target = getattr(target, part, None)
+    if not isinstance(target, type):
+        raise ValueError(f"{file} has no class {name}")
+    return target
 
 
 def _methods(protocol: type) -> list[str]:
@@ -75,7 +77,7 @@ def _words(error: Exception) -> str:
 
 
 def _masked(text: str, originals: Mapping[str, str]) -> str:
-    """What a user's own words may repeat of the settings must show no secret."""
+    """Mask secret settings in a text, since a user's error may quote settings."""
     for key, value in originals.items():
         if value and _SECRET.search(key):
             text = text.replace(value, "***")

@@ -1,4 +1,7 @@
-"""Java regexes to include and to exclude names by, as MirrorMaker 2's filters use them (`mm2.md` 1.5)."""
+"""Java regexes that include and exclude names, as in MirrorMaker 2's filters.
+
+Source: `mm2.md` 1.5.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,14 @@ from sparkmirror.errors import SparkMirrorError
 from sparkmirror.policy.java_regex import TOO_LONG_S, compile_java
 
 _BLANKS = " \t\n\x0b\f\r"
-"""What Java's `\\s` matches."""
+"""Characters that Java's `\\s` matches."""
 
 
 class NamePatterns:
-    """Accepts names that are included and not excluded; a regex matches whole names, none matches nothing.
+    """Accepts names that are included and not excluded.
 
-    Raises `ValueError` for what is no regex, or can't be translated.
+    A regex matches whole names; an empty list of regexes matches nothing. Raises `ValueError` for an invalid regex, and
+    for a regex that can't be translated to Python.
     """
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str] = ()) -> None:
@@ -24,12 +28,12 @@ class NamePatterns:
         self._exclude = _compiled(exclude)
 
     def accepts(self, name: str) -> bool:
-        """Whether `name` is included and not excluded."""
+        """True if `name` is included and not excluded."""
         return _matches(self._include, name) and not _matches(self._exclude, name)
 
 
 def names_in(settings: Mapping[str, str], key: str) -> tuple[str, ...]:
-    """The items of a list among a connector's settings, as Kafka takes them apart; empty if it isn't there."""
+    """Return the items of a list setting, split as Kafka does; empty if unset."""
     text = settings.get(key, "").strip()
     return tuple(item.strip(_BLANKS) for item in text.split(",")) if text else ()
 
@@ -47,5 +51,5 @@ def _matches(pattern: regex.Pattern[str] | None, name: str) -> bool:
 
 
 def _compiled(patterns: Sequence[str]) -> regex.Pattern[str] | None:
-    # Joined first, as Java does it: a regex with a comma arrives here in two halves.
+    # Joined first, as Java does: a regex with a comma arrives here in two halves.
     return compile_java("|".join(patterns)) if patterns else None

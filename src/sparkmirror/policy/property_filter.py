@@ -1,4 +1,7 @@
-"""Which properties of a topic are copied: MirrorMaker 2's `DefaultConfigPropertyFilter` (`mm2.md` 1.5, KIP-894)."""
+"""Filters of topic properties: MirrorMaker 2's `DefaultConfigPropertyFilter`.
+
+Source: `mm2.md` 1.5, KIP-894.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,23 @@ ANY = (".*",)
 
 
 class ConfigPropertyFilter(Protocol):
-    """What `config.property.filter.class` stands for."""
+    """Interface of the classes that `config.property.filter.class` may name."""
 
     def should_replicate_config_property(self, name: str) -> bool:
-        """Whether a property is kept as it is at the source."""
+        """True if the target topic gets the source's value of this property."""
 
     def should_replicate_source_default(self, name: str) -> bool:
-        """Whether a property that nobody set at the source gets the source's default, instead of the target's."""
+        """True if a property unset at the source gets the source's default.
+
+        Otherwise the target's default holds.
+        """
 
 
 class DefaultConfigPropertyFilter:
-    """All but `config.properties.exclude`; `use.defaults.from` is `source` or `target`.
+    """Accepts all properties but `config.properties.exclude`.
 
-    Raises `ValueError` for what is no regex, or can't be translated.
+    `use.defaults.from` is `source` or `target`. Raises `ValueError` for an invalid regex, and for a regex that can't be
+    translated to Python.
     """
 
     def __init__(self, exclude: Sequence[str] = (), use_defaults_from: str = "target") -> None:
@@ -33,23 +40,26 @@ class DefaultConfigPropertyFilter:
         self._source_defaults = use_defaults_from == "source"
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Take both from a connector's settings, as a filter that inherits from this one gets them."""
+        """Take regexes and defaults from a connector's settings, as subclasses get them."""
         self._patterns = NamePatterns(ANY, names_in(settings, "config.properties.exclude"))
         self._source_defaults = settings.get("use.defaults.from") == "source"
 
     def should_replicate_config_property(self, name: str) -> bool:
-        """Whether it isn't excluded."""
+        """True if `name` is not excluded."""
         return self._patterns.accepts(name)
 
     def should_replicate_source_default(self, name: str) -> bool:
-        """The same for all properties."""
+        """True for all properties if `use.defaults.from` is `source`."""
         return self._source_defaults
 
 
 def property_filter_for(
     filter_class: str, exclude: Sequence[str], use_defaults_from: str, originals: Mapping[str, str]
 ) -> ConfigPropertyFilter:
-    """The filter that stands for a Java class, or one written in Python; raises `ValueError` if there is none."""
+    """Return the filter for a Java class, or a filter written in Python.
+
+    Raises `ValueError` if there is no such filter.
+    """
     if filter_class == DEFAULT:
         return DefaultConfigPropertyFilter(exclude, use_defaults_from)
     properties: ConfigPropertyFilter = load(filter_class, ConfigPropertyFilter, originals, instead=[DEFAULT])

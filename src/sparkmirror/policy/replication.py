@@ -1,6 +1,7 @@
-"""How topics are named at the target: MirrorMaker 2's two replication policies (`mm2.md` section 2.4), and two more.
+"""Policies for topic names at the target.
 
-Strimzi's `IdentityReplicationPolicy` is the Apache one under another name; the AWS lab's same-name policy differs.
+These are MirrorMaker 2's two replication policies (`mm2.md` section 2.4), Strimzi's `IdentityReplicationPolicy`, which
+is the Apache one under another name, and the AWS lab's same-name policy, which differs.
 """
 
 from __future__ import annotations
@@ -22,50 +23,53 @@ SOURCE_ALIAS_KEY = "source.cluster.alias"
 
 
 class ReplicationPolicy(Protocol):
-    """What MirrorMaker 2 asks of a policy; None stands for Java's null."""
+    """Interface of MirrorMaker 2's policies; None stands for Java's null."""
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        """The name at the target of the source's `topic`."""
+        """Return the target's name of the source's `topic`."""
 
     def topic_source(self, topic: str) -> str | None:
-        """The alias of the cluster that `topic` was copied from; None if it is no copy."""
+        """Return the alias of the cluster that `topic` was copied from; None if no copy."""
 
     def upstream_topic(self, topic: str) -> str | None:
-        """The name of `topic` at the cluster that it was copied from; None if it is no copy."""
+        """Return the name of `topic` at the cluster of its source; None if no copy."""
 
     def original_topic(self, topic: str) -> str:
-        """The name of `topic` where it was first written to."""
+        """Return the name of `topic` at the cluster where records were first written."""
 
     def heartbeats_topic(self) -> str:
-        """The topic that heartbeats are sent to."""
+        """Return the topic for heartbeats."""
 
     def offset_syncs_topic(self, alias: str) -> str:
-        """The topic of offset syncs, `alias` being the other cluster than the one it is on."""
+        """Return the topic of offset syncs.
+
+        `alias` is the cluster at the flow's other end, not the cluster that holds the topic.
+        """
 
     def checkpoints_topic(self, alias: str) -> str:
-        """The topic of checkpoints of the source `alias`."""
+        """Return the topic of checkpoints of the source `alias`."""
 
     def is_heartbeats_topic(self, topic: str) -> bool:
-        """Whether `topic` holds heartbeats, copied or not."""
+        """True if `topic` holds heartbeats, copied or not."""
 
     def is_checkpoints_topic(self, topic: str) -> bool:
-        """Whether `topic` holds checkpoints."""
+        """True if `topic` holds checkpoints."""
 
     def is_mm2_internal_topic(self, topic: str) -> bool:
-        """Whether `topic` is MirrorMaker 2's own."""
+        """True if `topic` is MirrorMaker 2's own."""
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Whether `topic` is never copied, whatever the filters say."""
+        """True if `topic` is never copied, whatever the filters say."""
 
 
 class DefaultReplicationPolicy:
-    """`topic` of `us` becomes `us.topic`; `separator` stands between."""
+    """Names `topic` of the cluster `us` as `us.topic`, with `separator` between."""
 
     def __init__(self, separator: str = ".", internal_separator_enabled: bool = True) -> None:
         self._set_separator(separator, internal_separator_enabled)
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Take the separator from a connector's settings, as a policy that inherits from this one gets it."""
+        """Take the separator from a connector's settings, as subclasses get it."""
         if SEPARATOR_KEY in settings:
             enabled = settings.get(INTERNAL_SEPARATOR_KEY, "true").strip().lower() == "true"
             self._set_separator(settings[SEPARATOR_KEY], enabled)
@@ -79,62 +83,68 @@ class DefaultReplicationPolicy:
 
     @property
     def separator(self) -> str:
-        """What stands between alias and topic."""
+        """Text between alias and topic."""
         return self._separator
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        """The alias before the name."""
+        """Put the alias before the name."""
         return f"{source_alias}{self._separator}{topic}"
 
     def topic_source(self, topic: str) -> str | None:
-        """What stands before the first separator, if anything but separators follows it."""
+        """Return the text before the first separator.
+
+        None if only separators follow, or nothing.
+        """
         parts = _java_split(topic, self._separator)
         return parts[0] if len(parts) > 1 else None
 
     def upstream_topic(self, topic: str) -> str | None:
-        """What stands after the first separator."""
+        """Return the text after the first separator."""
         source = self.topic_source(topic)
         return None if source is None else topic[len(source) + len(self._separator) :]
 
     def original_topic(self, topic: str) -> str:
-        """The name without any alias."""
+        """Return the name without any alias."""
         upstream = self.upstream_topic(topic)
         while upstream is not None and upstream != topic:
             topic, upstream = upstream, self.upstream_topic(upstream)
         return topic
 
     def heartbeats_topic(self) -> str:
-        """Always `heartbeats`."""
+        """Return `heartbeats`."""
         return HEARTBEATS
 
     def offset_syncs_topic(self, alias: str) -> str:
-        """`mm2-offset-syncs.<alias>.internal`."""
+        """Return `mm2-offset-syncs.<alias>.internal`."""
         return f"{self._offset_syncs_start}{alias}{self._internal_end}"
 
     def checkpoints_topic(self, alias: str) -> str:
-        """`<alias>.checkpoints.internal`."""
+        """Return `<alias>.checkpoints.internal`."""
         return f"{alias}{self._checkpoints_end}"
 
     def is_heartbeats_topic(self, topic: str) -> bool:
-        """Whether its original is `heartbeats`."""
+        """True if the original topic is `heartbeats`."""
         return self.original_topic(topic) == HEARTBEATS
 
     def is_checkpoints_topic(self, topic: str) -> bool:
-        """Whether it ends as a topic of checkpoints does."""
+        """True if `topic` ends in `.checkpoints.internal`, or with another separator."""
         return topic.endswith(self._checkpoints_end)
 
     def is_mm2_internal_topic(self, topic: str) -> bool:
-        """Since Kafka 4.0 a user's own `*.internal` is not among them (KIP-1074)."""
+        """True for topics of MirrorMaker 2.
+
+        Since Kafka 4.0 a user's own `*.internal` is not among these topics (KIP-1074).
+        """
         own = topic.startswith("mm2") and topic.endswith(self._internal_end)
         return own or self.is_checkpoints_topic(topic)
 
     def is_internal_topic(self, topic: str) -> bool:
-        """MirrorMaker 2's own, the brokers' and hidden ones."""
+        """True for internal topics of MirrorMaker 2 and of brokers, and for hidden topics."""
         return self.is_mm2_internal_topic(topic) or topic.startswith(("__", "."))
 
 
 class IdentityReplicationPolicy(DefaultReplicationPolicy):
-    """Names stay as they are, but for heartbeats; so it can't be seen that a topic is a copy."""
+    """Keeps all names but those of heartbeats, so names don't show copies."""
 
     def __init__(
         self, source_alias: str | None = None, separator: str = ".", internal_separator_enabled: bool = True
@@ -143,27 +153,27 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
         self._source_alias = source_alias
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Take the source's alias, too."""
+        """Take the separator and the source's alias from a connector's settings."""
         super().configure(settings)
         self._source_alias = settings.get(SOURCE_ALIAS_KEY, self._source_alias)
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        """The name itself."""
+        """Return the name itself, except for heartbeats."""
         return super().format_remote_topic(source_alias, topic) if _like_heartbeats(topic) else topic
 
     def topic_source(self, topic: str) -> str | None:
-        """The source's alias, whatever the topic."""
+        """Return the source's alias for all topics but heartbeats."""
         return super().topic_source(topic) if _like_heartbeats(topic) else self._source_alias
 
     def upstream_topic(self, topic: str) -> str | None:
-        """The name itself."""
+        """Return the name itself, except for heartbeats."""
         return super().upstream_topic(topic) if _like_heartbeats(topic) else topic
 
 
 class SameNameReplicationPolicy(DefaultReplicationPolicy):
-    """The AWS lab's `CustomMM2ReplicationPolicy`: all names stay as they are, heartbeats' too.
+    """The AWS lab's `CustomMM2ReplicationPolicy`: keeps all names, also `heartbeats`.
 
-    So the source's `heartbeats` goes into the target's own, and a copy has no upstream topic that is known.
+    So the source's `heartbeats` goes into the target's own topic, and no copy has a known upstream topic.
     """
 
     def __init__(self, source_alias: str, separator: str = ".", internal_separator_enabled: bool = True) -> None:
@@ -171,15 +181,15 @@ class SameNameReplicationPolicy(DefaultReplicationPolicy):
         self._source_alias = source_alias
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        """The name itself."""
+        """Return the name itself."""
         return topic
 
     def topic_source(self, topic: str) -> str | None:
-        """The source's alias, whatever the topic."""
+        """Return the source's alias for all topics."""
         return self._source_alias
 
     def upstream_topic(self, topic: str) -> str | None:
-        """Never known."""
+        """Return None: the upstream topic is never known."""
         return None
 
 
@@ -191,9 +201,10 @@ def policy_for(
     internal_separator_enabled: bool = True,
     originals: Mapping[str, str] | None = None,
 ) -> ReplicationPolicy:
-    """The policy that stands for a Java class, or one written in Python (`module:Class`).
+    """Return the policy for a Java class, or a policy written in Python.
 
-    That is configured with `originals`, in which the other arguments count. Raises `ValueError` if there is none.
+    A Python policy is named `module:Class`, and configured with `originals`, in which the other arguments take
+    precedence. Raises `ValueError` if there is no such policy.
     """
     if policy_class == DEFAULT:
         return DefaultReplicationPolicy(separator, internal_separator_enabled)
@@ -213,12 +224,15 @@ def policy_for(
 
 
 def _like_heartbeats(topic: str) -> bool:
-    """As MirrorMaker 2 asks it: `my-heartbeats` counts, too."""
+    """True if MirrorMaker 2 takes the topic for heartbeats: also `my-heartbeats`."""
     return topic.endswith(HEARTBEATS)
 
 
 def _java_split(text: str, separator: str) -> list[str]:
-    """Java's `String.split` at a literal: empty parts at the end are dropped, at the start kept."""
+    """Split like Java's `String.split` at a literal.
+
+    Empty parts are dropped at the end, and kept at the start.
+    """
     parts = text.split(separator) if separator else list(text)
     while parts and not parts[-1]:
         parts.pop()

@@ -1,4 +1,7 @@
-"""Names that a regular expression could be meant for: good enough to try a flow with, and tried they must be."""
+"""Sample names for a regular expression, to try a flow with.
+
+The names are guesses: test each against the expression.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import re
 from itertools import islice, product
 
 MOST = 20
-"""Of one expression."""
+"""Most names of an expression."""
 _LONGEST = 249
-"""Of a topic's name."""
+"""Longest name of a topic."""
 
 _PART = re.compile(
     r"\\[pP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?<?[=!]|\(\?[a-z-]*:|\(\?<\w+>|\(\?[a-z-]+\)|[()|]"
@@ -16,15 +19,18 @@ _PART = re.compile(
     re.DOTALL,
 )
 _NAMES = re.compile(r"[\w.|()^$-]*")
-"""Expressions without anything but names and alternatives; a dot is meant as one."""
+"""Expressions of names and alternatives only; a dot means a literal dot."""
 _MOST_NAMED = 1000
 _CLASSES = {"d": "1", "w": "a", "s": " ", "D": "a", "W": "-", "S": "a"}
 _NOTHING = frozenset("bBAzZGQE")
-"""What matches a place, behind a backslash; and quotes."""
+"""Escapes that match a position instead of a character, and the quotes `\\Q`, `\\E`."""
 
 
 def named(pattern: str) -> list[str] | None:
-    """The names that an expression lists, as `orders` or `(bills|orders)`; None if it is meant for others, too."""
+    """Return the names that an expression lists, as `orders` or `(bills|orders)`.
+
+    None if the expression is meant for other names, too.
+    """
     plain = pattern.replace("(?:", "(").replace(r"\.", ".").replace("[.]", ".").replace(r"\-", "-")
     if not _NAMES.fullmatch(plain):
         return None
@@ -32,7 +38,7 @@ def named(pattern: str) -> list[str] | None:
 
 
 def names_like(pattern: str, most: int = MOST) -> list[str]:
-    """Some names, with each alternative if there are few."""
+    """Return some names for an expression; each alternative's, if there are few."""
     try:
         names, _ = _alternatives(_PART.findall(pattern), 0, most)
     except RecursionError:
@@ -41,14 +47,14 @@ def names_like(pattern: str, most: int = MOST) -> list[str]:
 
 
 def _alternatives(split: list[str], at: int, most: int) -> tuple[list[str], int]:
-    """What stands from `at` to the end of the group, and where that is."""
-    found: list[str] = []
+    """Return the names from `at` to the end of the group, and the end's index."""
+    names: list[str] = []
     parts: list[list[str]] = []
     while at < len(split) and split[at] != ")":
         part = split[at]
         at += 1
         if part == "|":
-            found += _joined(parts, most)
+            names += _joined(parts, most)
             parts = []
         elif part.startswith("(") and not part.endswith(")"):
             inner, end = _alternatives(split, at, most)
@@ -59,7 +65,7 @@ def _alternatives(split: list[str], at: int, most: int) -> tuple[list[str], int]
             parts[-1] = [(name * min(int(times), _LONGEST))[:_LONGEST] for name in parts[-1]]
         elif part[0] not in "*+?^$" and not part.startswith("(?"):
             parts.append([_one(part)])
-    return [*found, *_joined(parts, most)][:most], at
+    return [*names, *_joined(parts, most)][:most], at
 
 
 def _joined(parts: list[list[str]], most: int) -> list[str]:
@@ -67,7 +73,7 @@ def _joined(parts: list[list[str]], most: int) -> list[str]:
 
 
 def _one(part: str) -> str:
-    """A text for what stands for one character."""
+    """Return a text that matches a part that stands for one character."""
     if part[0] == "\\" and len(part) > 1:
         if part[1] in "pP":
             return "a"

@@ -1,4 +1,4 @@
-"""Which topics are copied: MirrorMaker 2's `DefaultTopicFilter` and what goes before it.
+"""Selection of topics: MirrorMaker 2's `DefaultTopicFilter`, after other checks.
 
 Source: `mm2.md` sections 1.5 and 3.2 (shouldReplicateTopic, isCycle).
 """
@@ -16,31 +16,37 @@ DEFAULT = "org.apache.kafka.connect.mirror.DefaultTopicFilter"
 
 
 class TopicFilter(Protocol):
-    """What `topic.filter.class` stands for."""
+    """Interface of the classes that `topic.filter.class` may name."""
 
     def should_replicate_topic(self, topic: str) -> bool:
-        """Whether the flow copies a topic of the source."""
+        """True if the flow copies this topic of the source."""
 
 
 class DefaultTopicFilter:
-    """`topics` and not `topics.exclude`; raises `ValueError` for what is no regex, or can't be translated."""
+    """Accepts `topics` without `topics.exclude`.
+
+    Raises `ValueError` for an invalid regex, and for a regex that can't be translated to Python.
+    """
 
     def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
         self._patterns = NamePatterns(include, exclude)
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Take the regexes from a connector's settings, as a filter that inherits from this one gets them."""
+        """Take the regexes from a connector's settings, as subclasses get them."""
         self._patterns = NamePatterns(names_in(settings, "topics"), names_in(settings, "topics.exclude"))
 
     def should_replicate_topic(self, topic: str) -> bool:
-        """Whether `topic` is included and not excluded."""
+        """True if `topic` is included and not excluded."""
         return self._patterns.accepts(topic)
 
 
 def topic_filter_for(
     filter_class: str, include: Sequence[str], exclude: Sequence[str], originals: Mapping[str, str]
 ) -> TopicFilter:
-    """The filter that stands for a Java class, or one written in Python; raises `ValueError` if there is none."""
+    """Return the filter for a Java class, or a filter written in Python.
+
+    Raises `ValueError` if there is no such filter.
+    """
     if filter_class == DEFAULT:
         return DefaultTopicFilter(include, exclude)
     topics: TopicFilter = load(filter_class, TopicFilter, originals, instead=[DEFAULT])
@@ -48,7 +54,7 @@ def topic_filter_for(
 
 
 def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
-    """Whether `topic` has come from the target, by whatever way."""
+    """True if `topic` has come from the target, directly or through other clusters."""
     source, upstream = policy.topic_source(topic), policy.upstream_topic(topic)
     while source is not None and source != target_alias:
         if upstream is None or upstream == topic:
@@ -66,7 +72,7 @@ def should_replicate(
     target_alias: str,
     heartbeats_replication_enabled: bool = True,
 ) -> bool:
-    """Whether a topic of the source is copied to the target."""
+    """True if a topic of the source is copied to the target."""
     heartbeats = heartbeats_replication_enabled and policy.is_heartbeats_topic(topic)
     wanted = heartbeats or topics.should_replicate_topic(topic)
     return wanted and not policy.is_internal_topic(topic) and not is_cycle(policy, topic, target_alias)

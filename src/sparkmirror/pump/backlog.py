@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum
 
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.position import Position
+from sparkmirror.durable.identity import Identity
+from sparkmirror.position.decision import Position
 from sparkmirror.pump.batch import Batch, Claim
 from sparkmirror.pump.claimer import Claimer
 from sparkmirror.pump.intake import Intake, Obstacle, Skipped

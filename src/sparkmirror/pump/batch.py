@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkmirror.offsets.segments import AnnouncedBatch, Segment
+from sparkmirror.durable.claims import AnnouncedBatch, Segment
 from sparkmirror.wire.batches import CODEC_MASK
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.splice import Run

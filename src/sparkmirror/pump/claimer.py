@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from itertools import chain
 
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.route import Bearings, Route
-from sparkmirror.offsets.segments import AnnouncedBatch, Segment, joined
+from sparkmirror.durable.claims import AnnouncedBatch, Segment, joined
+from sparkmirror.durable.identity import Identity
+from sparkmirror.position.route import Bearings, PartitionPair
 from sparkmirror.pump.batch import Batch, Claim
 from sparkmirror.wire.splice import Run
 
@@ -20,7 +20,7 @@ from sparkmirror.wire.splice import Run
 class Claimer:
     """One partition's claims, in the order of its batches."""
 
-    def __init__(self, route: Route, identity: Identity, incarnation: int) -> None:
+    def __init__(self, route: PartitionPair, identity: Identity, incarnation: int) -> None:
         self._route = route
         self._identity = identity
         self._incarnation = incarnation

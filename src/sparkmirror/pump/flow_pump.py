@@ -9,36 +9,36 @@ import random
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import chain
 
+from sparkmirror.clock import now_s, wall_ms
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.offsets.cause import Cause
-from sparkmirror.offsets.losses import LossLedger, losses_topic
-from sparkmirror.offsets.reading import PositionReader
-from sparkmirror.offsets.route import Bearings, Refusal, Remembered, Route
-from sparkmirror.offsets.segment_log import SegmentLog
-from sparkmirror.offsets.segments import Segment, segments_topic
-from sparkmirror.offsets.settling import Superseded
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import Segment, segments_topic
+from sparkmirror.durable.losses import LossLedger, losses_topic
+from sparkmirror.messages.control import ControlState
+from sparkmirror.messages.figures import PartitionFigures
+from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
+from sparkmirror.position.cause import Cause
+from sparkmirror.position.reader import PositionReader
+from sparkmirror.position.route import Bearings, PartitionPair, Refusal, Remembered
+from sparkmirror.position.settling import Superseded
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.batch import Claim
-from sparkmirror.pump.clock import now_s, wall_ms
-from sparkmirror.pump.control import ControlState
 from sparkmirror.pump.dialer import Dialer
-from sparkmirror.pump.figures import PartitionFigures
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Limits
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.pump.partition import PartitionCopy, Stage
 from sparkmirror.pump.receipt_of import STATES, receipt_of
 from sparkmirror.pump.refused import LIMITS, Refused
 from sparkmirror.pump.source_leg import SourceLeg
 from sparkmirror.pump.tally import Tally
 from sparkmirror.pump.target_leg import TargetLeg
-from sparkmirror.pump.verdicts import Verdict, explanation, verdict
+from sparkmirror.pump.verdicts import ErrorAction, explanation, verdict
 from sparkmirror.wire.batches import CODECS
 from sparkmirror.wire.buffers import Frame, FramePool
 from sparkmirror.wire.fetch import FetchedPartition
@@ -48,7 +48,7 @@ ANSWER_OVERHEAD_BYTES = 256 << 10
 """What an answer may hold beside its records; a buffer that were too small by that would never be used again."""
 
 MOST_IN_FLIGHT = 5
-"""Brokers recognise repeats among a producer's last five batches (`exactness.md` section 1)."""
+"""Brokers recognise repeats among a producer's last five batches (`exactness.md`, the append check)."""
 
 QUEUE_BYTES = 2 << 20
 """A partition is not fetched while this much of it waits to be sent."""
@@ -99,7 +99,7 @@ class FlowPump:
         self._reader = PositionReader(
             self._source, self._target, self._segments, ledger, flow.loss, order.identity, now_s
         )
-        self._refused: dict[Route, Refusal] = {}
+        self._refused: dict[PartitionPair, Refusal] = {}
         self._source_legs: dict[Lane, SourceLeg] = {}
         self._target_legs: dict[int, TargetLeg] = {}
         self._to_read: list[PartitionCopy] = []
@@ -146,7 +146,6 @@ class FlowPump:
                 until=route.until,
                 from_latest=flow.fetch.auto_offset_reset == "latest",
                 unclean=self.order.unclean,
-                fenced=route.fenced,
                 fresh_after_ms=wall_ms() - self.order.state_lifetime_ms // 2,
                 intake=Intake(
                     read_committed=flow.fetch.isolation_level == "read_committed",
@@ -195,7 +194,7 @@ class FlowPump:
         by_route = {copy.route: copy for copy in copies if copy not in refused}
         remembered = {route: copy.remembered for route, copy in by_route.items()}
 
-        def hand_out(results: Mapping[Route, Bearings | Refusal]) -> None:
+        def hand_out(results: Mapping[PartitionPair, Bearings | Refusal]) -> None:
             self._loop.post(lambda: self._on_read({by_route.pop(route): result for route, result in results.items()}))
 
         self._background.do(
@@ -410,7 +409,7 @@ class FlowPump:
         return number
 
     def _on_ack(self, copy: PartitionCopy, ack: Ack) -> None:
-        if verdict(ack.error) is Verdict.STOP:
+        if verdict(ack.error) is ErrorAction.STOP:
             self.fenced = f"{copy.route.target_topic}-{copy.route.partition}: {explanation(ack.error)}"
         batch = copy.acknowledge(ack, self._loop.now)
         if batch is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sparkmirror.pump.clock import now_s
+from sparkmirror.clock import now_s
 from sparkmirror.wire.buffers import FramePool
 
 FETCH_BYTES = 4 << 20

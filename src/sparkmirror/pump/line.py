@@ -16,10 +16,10 @@ from contextlib import suppress
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.pump.control import ControlState, control_topic
+from sparkmirror.messages.control import ControlState, control_topic
+from sparkmirror.messages.orders import FlowReport
+from sparkmirror.messages.receipts import publish, receipts_topic
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowReport
-from sparkmirror.pump.receipts import publish, receipts_topic
 
 _WAIT_MS = 300
 _RETRY_S = 0.5

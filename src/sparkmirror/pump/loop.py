@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from sparkmirror.pump.clock import now_s
+from sparkmirror.clock import now_s
 from sparkmirror.wire.channel import Channel
 
 SUSPENDED_S = 2.0

@@ -15,19 +15,19 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
-from sparkmirror.offsets.cause import Cause, cause_of_error
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.losses import LossKind
-from sparkmirror.offsets.route import NOTHING_KNOWN, Bearings, Refusal, Remembered, Route
-from sparkmirror.offsets.segments import Segment
-from sparkmirror.offsets.sentinel import TELL_US
+from sparkmirror.durable.claims import Segment
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.losses import LossKind
+from sparkmirror.position.cause import Cause, cause_of_error
+from sparkmirror.position.loss_detection import TELL_US
+from sparkmirror.position.route import NOTHING_KNOWN, Bearings, PartitionPair, Refusal, Remembered
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.claimer import Claimer
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.quiet import WAITS, QuietRule
 from sparkmirror.pump.refused import LIMITS, TOO_LARGE, Refused, refused
-from sparkmirror.pump.verdicts import Verdict, verdict
+from sparkmirror.pump.verdicts import ErrorAction, verdict
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.fetch import FetchPosition
 from sparkmirror.wire.produce import Ack
@@ -63,13 +63,13 @@ class Stage(Enum):
 class PartitionCopy:
     """The copy of one partition. `now` is always `clock.now_s()`.
 
-    `unclean`: a predecessor may still be alive; `fenced`: but it can't write here any more (R16).
+    `unclean`: a predecessor may still be alive (R5).
     `fresh_after_ms`: older records may take the leader's state with them, as of the first `now`.
     """
 
     def __init__(
         self,
-        route: Route,
+        route: PartitionPair,
         identity: Identity,
         incarnation: int,
         *,
@@ -81,7 +81,6 @@ class PartitionCopy:
         now: float,
         intake: Intake,
         remembered: Remembered = NOTHING_KNOWN,
-        fenced: bool = False,
         done_at: int | None = None,
     ) -> None:
         self.route = route
@@ -144,7 +143,7 @@ class PartitionCopy:
         self._failures = 0
         self._troubled_since: float | None = None
         self._unclean = unclean
-        self._quiet = QuietRule(unclean and not fenced, now)
+        self._quiet = QuietRule(unclean, now)
 
     @property
     def goal(self) -> int | None:
@@ -434,7 +433,7 @@ class PartitionCopy:
         """One, unless the leader's state is sure to outlive the answers.
 
         Old records take the state with them at the broker's next tick; then a batch would be accepted though its
-        predecessor was refused (`exactness.md` section 0, 3). And of a compacted log a rival may have seen other
+        predecessor was refused (`exactness.md`, R4). And of a compacted log a rival may have seen other
         records: if it appended as many of them, our batch is a duplicate to the broker, but the next would be appended.
         """
         head = self.queue[0]
@@ -486,7 +485,7 @@ class PartitionCopy:
         return None
 
     def _tells_nothing(self, batch: Batch) -> bool:
-        """Whether its acknowledgement can't tell a duplicate (`exactness.md` section 1)."""
+        """Whether its acknowledgement can't tell a duplicate (`exactness.md`, the append check)."""
         return self._stamped or batch.max_timestamp < 0
 
     def _note_appended(self, batch: Batch, now: float) -> None:
@@ -538,11 +537,11 @@ class PartitionCopy:
 
     def act_on(self, error: int, reason: str, now: float) -> None:
         """What the table of verdicts says."""
-        if verdict(error) in (Verdict.PARK, Verdict.STOP):
+        if verdict(error) in (ErrorAction.PARK, ErrorAction.STOP):
             self.park(reason, now, cause_of_error(error))
             return
         self.doubt(reason, now, cause_of_error(error))
-        if verdict(error) is Verdict.RETRY:
+        if verdict(error) is ErrorAction.RETRY:
             self.seek_at = max(self.seek_at, now + _SHORTEST_RETRY_S)
 
     def _finish_if_done(self) -> None:

@@ -11,15 +11,15 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from sparkmirror.clock import now_s, wall_ms
 from sparkmirror.events import Event
 from sparkmirror.log_levels import asked_levels
-from sparkmirror.pump.clock import now_s, wall_ms
-from sparkmirror.pump.control import SILENCE_S, ControlState
-from sparkmirror.pump.figures import PartitionFigures
+from sparkmirror.messages.control import SILENCE_S, ControlState
+from sparkmirror.messages.figures import PartitionFigures
+from sparkmirror.messages.orders import FlowOrder, FlowReport, PumpOrder, Receipt
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.line import Line
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.orders import FlowOrder, FlowReport, PumpOrder, Receipt
 from sparkmirror.task_lines import set_up_task_logging
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -39,7 +39,7 @@ _REPORT_S = 1.0
 log = logging.getLogger(__name__)
 
 
-class _Run:
+class _PumpRun:
     """One flow in this pump, with its line to the driver."""
 
     def __init__(self, order: PumpOrder, flow: FlowOrder, loop: Loop, pump: str, memory_bytes: int) -> None:
@@ -157,7 +157,7 @@ def pump(order: PumpOrder) -> list[Receipt]:
     set_up_task_logging()
     loop = Loop()
     name = f"{order.epoch}/{order.task}/{uuid.uuid4().hex[:8]}"
-    runs = [_Run(order, flow, loop, name, MEMORY_BYTES // len(order.flows)) for flow in order.flows]
+    runs = [_PumpRun(order, flow, loop, name, MEMORY_BYTES // len(order.flows)) for flow in order.flows]
     deadline = now_s() + order.seconds
     next_check = next_report = loop.now
     try:

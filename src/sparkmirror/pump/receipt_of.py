@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sparkmirror.offsets.cause import Cause
-from sparkmirror.pump.orders import PartitionState, Receipt
+from sparkmirror.messages.orders import PartitionState, Receipt
+from sparkmirror.position.cause import Cause
 from sparkmirror.pump.partition import PartitionCopy, Stage
 
 STATES: dict[Stage, PartitionState] = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 
+from sparkmirror.clock import wall_ms
+from sparkmirror.messages.figures import LATENCY_BOUNDS_S, Latencies, LegTotals, PartitionFigures, Totals
 from sparkmirror.policy.replication import HEARTBEATS
 from sparkmirror.pump.batch import Batch
-from sparkmirror.pump.clock import wall_ms
-from sparkmirror.pump.figures import LATENCY_BOUNDS_S, Latencies, LegTotals, PartitionFigures, Totals
 from sparkmirror.wire.topic_partition import TopicPartition
 
 SAMPLE_S = 30.0
@@ -71,7 +71,7 @@ class _Sample:
         self.count += count
 
 
-class Window:
+class FigureWindow:
     """Least, most, mean and last of a figure over the last minute or half of it."""
 
     __slots__ = ("_before", "_last", "_now")
@@ -129,7 +129,9 @@ class Tally:
         self.target = LegMeter()
         self._latencies: list[int] = []
         self._data, self._heartbeats = _Latencies(), _Latencies()
-        self._spreads: defaultdict[TopicPartition, tuple[Window, Window]] = defaultdict(lambda: (Window(), Window()))
+        self._spreads: defaultdict[TopicPartition, tuple[FigureWindow, FigureWindow]] = defaultdict(
+            lambda: (FigureWindow(), FigureWindow())
+        )
 
     def acknowledged(self, source: TopicPartition, batch: Batch, now: float) -> None:
         """A batch of a source partition was acknowledged now; `now` is the clock of `batch.sent_at`."""

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from sparkmirror.pump.clock import now_s
+from sparkmirror.clock import now_s
 from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.loop import SUSPENDED_S, Loop
 from sparkmirror.pump.partition import PartitionCopy

@@ -15,7 +15,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Verdict(Enum):
+class ErrorAction(Enum):
     """What an error code asks for."""
 
     SEEK = "our view is out of date: read leaders and position again, at once"
@@ -88,18 +88,18 @@ _STOP = {
     90: "another incarnation has fenced this one",
 }
 _TABLE = (
-    (Verdict.SEEK, _SEEK),
-    (Verdict.RETRY, _RETRY),
-    (Verdict.PARK, _PARK),
-    (Verdict.STOP, _STOP),
+    (ErrorAction.SEEK, _SEEK),
+    (ErrorAction.RETRY, _RETRY),
+    (ErrorAction.PARK, _PARK),
+    (ErrorAction.STOP, _STOP),
 )
 TABLE = {code: (verdict, words) for verdict, codes in _TABLE for code, words in codes.items()}
 """Kafka's error code -> the verdict, and a few words."""
 
 
-def verdict(code: int) -> Verdict:
+def verdict(code: int) -> ErrorAction:
     """The verdict on an error code; one that isn't listed may go away by itself."""
-    return TABLE[code][0] if code in TABLE else Verdict.RETRY
+    return TABLE[code][0] if code in TABLE else ErrorAction.RETRY
 
 
 def explanation(code: int) -> str:

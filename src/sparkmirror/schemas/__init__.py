@@ -1,7 +1,10 @@
-"""Schema ids in records, and whether they mean the same at a flow's target: what `sparkmirror schemas check` does."""
+"""Schema ids in records, and their meaning at a flow's target.
 
-from sparkmirror.schemas.check import Check, CheckedId, CheckedPart, check_flow
-from sparkmirror.schemas.compare import Verdict
+This is the work of `sparkmirror schemas check`.
+"""
+
+from sparkmirror.schemas.check import CheckedId, CheckedPart, SchemaCheck, check_flow
+from sparkmirror.schemas.compare import SchemaVerdict
 from sparkmirror.schemas.registry import Registry
 
-__all__ = ["Check", "CheckedId", "CheckedPart", "Registry", "Verdict", "check_flow"]
+__all__ = ["CheckedId", "CheckedPart", "Registry", "SchemaCheck", "SchemaVerdict", "check_flow"]

@@ -1,6 +1,7 @@
-"""Schemas in a form in which equal ones are equal: without blanks, comments and ways to write the same.
+"""Canonical form of schemas: equal schemas get equal forms.
 
-Documentation, defaults, aliases and logical types count: readers see them.
+The form drops blanks, comments and different spellings of the same schema. Documentation, defaults, aliases and logical
+types count, because readers see them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from sparkmirror.schemas.registry import Reference, Schema
+from sparkmirror.schemas.registry import Schema, SchemaReference
 
 AVRO, JSON = "AVRO", "JSON"
 
@@ -23,13 +24,13 @@ _TOKENS = re.compile(
     re.DOTALL,
 )
 _DEEPEST = 50
-"""References that lead to others."""
+"""Longest chain of references that is followed."""
 
-Resolve: TypeAlias = Callable[[Reference], Schema | None]
+Resolve: TypeAlias = Callable[[SchemaReference], Schema | None]
 
 
 class Unresolved(Exception):
-    """A schema that another one refers to is not in its registry."""
+    """A schema refers to another schema that its registry does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,13 @@ class Canonical:
     type: str
     form: Any
     references: Mapping[str, Canonical]
-    """By the names in the schema; subjects and versions may differ."""
+    """Referenced schemas by their names in the schema.
+
+    Subjects and versions may differ.
+    """
 
     def difference(self, other: Canonical) -> str:
-        """What is the first thing that differs, in words; nothing if they are equal."""
+        """Return the first difference in words; an empty text for equal schemas."""
         if self.type != other.type:
             return f"{self.type}, at the target {other.type}"
         if words := _difference(self.form, other.form, ""):
@@ -57,7 +61,7 @@ class Canonical:
 
 
 def canonical(schema: Schema, resolve: Resolve, depth: int = 0) -> Canonical:
-    """A schema with all that it refers to. Raises `Unresolved`."""
+    """Return a schema with all that it refers to. Raises `Unresolved`."""
     references = {}
     for reference in schema.references:
         needed = resolve(reference) if depth < _DEEPEST else None
@@ -75,17 +79,20 @@ def _form(schema: Schema) -> Any:
         except RecursionError:
             return schema.text
         except ValueError:
-            if schema.type == AVRO and schema.text.strip() in _PRIMITIVES:  # some registries give it without its quotes
+            if schema.type == AVRO and schema.text.strip() in _PRIMITIVES:  # some registries drop its quotes
                 return schema.text.strip()
     return [token for blank, token in _TOKENS.findall(schema.text) if not blank]
 
 
 def _avro(node: Any, space: str) -> Any:
-    """A type with full names in the place of short ones, and `"string"` in that of `{"type": "string"}`."""
+    """Return a type with full names, and the short spelling of simple types.
+
+    For example, `{"type": "string"}` becomes `"string"`.
+    """
     if isinstance(node, str):
         return _full(node, space)
     if isinstance(node, list):
-        return [_avro(one, space) for one in node]
+        return [_avro(branch, space) for branch in node]
     if not isinstance(node, dict) or "type" not in node:
         return node
     kind = node["type"]
@@ -116,7 +123,10 @@ def _full(name: str, space: str) -> str:
 
 
 def _difference(here: Any, there: Any, path: str) -> str:
-    """Where two of JSON's values differ first; nothing if they don't. Of numbers and truth values the kind counts."""
+    """Return the first difference of two JSON values; an empty text if there is none.
+
+    Numbers and truth values of different kinds differ.
+    """
     if isinstance(here, dict) and isinstance(there, dict):
         for key in (*here, *(key for key in there if key not in here)):
             at = f"{path}.{key}" if path else str(key)
@@ -128,8 +138,8 @@ def _difference(here: Any, there: Any, path: str) -> str:
                 return words
         return ""
     if isinstance(here, list) and isinstance(there, list):
-        for index, (one, other) in enumerate(zip(here, there, strict=False)):
-            if words := _difference(one, other, f"{path}[{_label(one, index)}]"):
+        for index, (item, target_item) in enumerate(zip(here, there, strict=False)):
+            if words := _difference(item, target_item, f"{path}[{_label(item, index)}]"):
                 return words
         if len(here) != len(there):
             return f"{path or 'the schema'} has {len(here)} items, at the target {len(there)}"
@@ -140,7 +150,7 @@ def _difference(here: Any, there: Any, path: str) -> str:
 
 
 def _label(item: Any, index: int) -> object:
-    """How an item is told from others: a field by its name."""
+    """Return the name of a field; for any other item its index."""
     return item["name"] if isinstance(item, dict) and isinstance(item.get("name"), str) else index
 
 

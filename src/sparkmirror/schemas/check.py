@@ -1,7 +1,9 @@
-"""A flow's schema ids, checked: which topics have them, and which mean something else at the target, or nothing.
+"""Check of a flow's schema ids against both registries.
 
-Bytes may look like a header and be none. A part's ids are taken for such where the source's registry knows one of them,
-or where every record begins so, few ids come often, and not all have the size of a long integer.
+The check tells which topics have schema ids, and which ids mean something else at the target, or nothing. Bytes may
+look like a schema id by chance. The ids of a topic's keys or values are taken for real if the source's registry knows
+one of them; or if every record begins with an id, the ids are few and each comes often, and not all fields have the
+size of a long integer.
 """
 
 from __future__ import annotations
@@ -13,17 +15,20 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.schema_settings import Side
-from sparkmirror.schemas.compare import Comparer, Comparison, Verdict
+from sparkmirror.schemas.compare import SchemaComparer, SchemaComparison, SchemaVerdict
 from sparkmirror.schemas.header import IdKind, SchemaId
 from sparkmirror.schemas.registry import Registry
-from sparkmirror.schemas.scan import FieldName, Part, Scan, Seen, scan_sample, scan_whole
+from sparkmirror.schemas.scan import FieldName, Scan, SeenField, TopicField, scan_sample, scan_whole
 from sparkmirror.sync.topic_rules import TopicRules, topic_rules
 
 ROLE = "sparkmirror-schemas"
 _ASKED_OF_A_DOUBTFUL_PART = 100
-"""Ids that the source's registry is asked for, to find one that it knows."""
+"""Most ids that the source's registry is asked for, to find a known one."""
 _MOST_OF_A_PART = 10
-"""Ids that one part has, none of which the source's registry knows; what has more of them is something else."""
+"""Most different ids of keys or values whose ids are all unknown at the source.
+
+Keys or values with more different ids hold something else.
+"""
 _EXAMPLES = 3
 
 Tell = Callable[[int, int], None]
@@ -31,63 +36,66 @@ Tell = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class CheckedId:
-    """One id in the keys or values of one topic."""
+    """An id in the keys or values of a topic."""
 
     id: SchemaId
     records: int
-    """That have it, of those looked at."""
+    """Number of examined records with this id."""
     partition: int
     offset: int
-    """Where it was seen first."""
-    comparison: Comparison
+    """First partition and offset at which the id was seen."""
+    comparison: SchemaComparison
 
     @property
     def resolves(self) -> bool:
-        """Whether it leads to an equal schema, as far as that can be asked."""
-        return self.comparison.verdict in (Verdict.EQUAL, Verdict.NOT_CHECKED)
+        """True if the id leads to an equal schema, as far as registries can tell."""
+        return self.comparison.verdict in (SchemaVerdict.EQUAL, SchemaVerdict.NOT_CHECKED)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedPart:
-    """The keys or the values of one topic."""
+    """The keys or the values of a topic."""
 
     topic: str
-    """At the source."""
+    """Name at the source."""
     target_topic: str
     field: FieldName
     records: int
-    """Looked at; without those that have none."""
+    """Records examined, without those whose key or value is null."""
     with_id: int
-    """That begin with a header, or have one beside them."""
+    """Records that begin with an id, or have an id in a record header."""
     ids: tuple[CheckedId, ...]
     doubt: str = ""
-    """Why these may be no schema ids at all."""
+    """Reason to doubt that these are schema ids at all; empty without doubt."""
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """What was found out about one flow."""
+class SchemaCheck:
+    """Result of the check of one flow."""
 
     flow: str
     topics: int
-    """That were looked at."""
+    """Number of topics that were examined."""
     parts: tuple[CheckedPart, ...]
-    """Those with records, by topic."""
+    """Keys and values with records, by topic."""
     unread: dict[str, str]
-    """Topics of which something could not be read, and what."""
+    """Topic -> reason why part of it could not be read."""
 
     @property
     def differs(self) -> bool:
-        """Whether an id does not resolve, a topic was not read, or the source's registry is that of somebody else."""
-        wrong = any(not one.resolves for part in self.parts if not part.doubt for one in part.ids)
+        """True if an id does not resolve, a topic was not read, or `strange` is true."""
+        wrong = any(not checked.resolves for part in self.parts if not part.doubt for checked in part.ids)
         return wrong or bool(self.unread) or self.strange
 
     @property
     def strange(self) -> bool:
-        """Whether the source's registry knows none of all the ids that it could know."""
-        asked = [part for part in self.parts if any(one.id.kind is IdKind.CONFLUENT for one in part.ids)]
-        verdicts = {one.comparison.verdict for part in asked for one in part.ids}
-        return bool(asked) and verdicts <= {Verdict.UNKNOWN, Verdict.NOT_CHECKED}
+        """True if the source's registry knows no id at all that it could know.
+
+        The registry is then probably the wrong one.
+        """
+        asked = [part for part in self.parts if any(checked.id.kind is IdKind.CONFLUENT for checked in part.ids)]
+        verdicts = {checked.comparison.verdict for part in asked for checked in part.ids}
+        return bool(asked) and verdicts <= {SchemaVerdict.UNKNOWN, SchemaVerdict.NOT_CHECKED}
 
 
 def check_flow(
@@ -99,12 +107,12 @@ def check_flow(
     at: Side,
     places: int,
     tell: Tell,
-) -> Check:
-    """Look at the records of the flow's topics, and ask both registries for each id.
+) -> SchemaCheck:
+    """Examine the records of the flow's topics, and ask both registries for each id.
 
-    `chosen`: whether a source topic is wanted; None: all of the flow's are. `at`: whose logs are read, the source's or
-    the copies'. `places`: how many of each partition's log; 0: whole logs. Raises `ClusterUnreachable`,
-    `RegistryUnreachable` and `ConfigError`.
+    `chosen` tells whether to examine a source topic; None: all topics of the flow. `at` is the side whose logs are
+    read: the source's topics, or the copies. `places` is the number of places in each partition's log; 0: whole logs.
+    Raises `ClusterUnreachable`, `RegistryUnreachable` and `ConfigError`.
     """
     rules = topic_rules(flow, flow.originals)
     names = _names(flow, rules, chosen)
@@ -119,49 +127,63 @@ def check_flow(
             scan = scan_whole(client, [*logs.values()], read_committed=read_committed, tell=tell)
     finally:
         client.hang_up()
-    return judged(flow.name, names, logs, scan, Comparer(source, target))
+    return judged(flow.name, names, logs, scan, SchemaComparer(source, target))
 
 
-def judged(flow: str, names: Mapping[str, str], logs: Mapping[str, str], scan: Scan, comparer: Comparer) -> Check:
-    """What was seen, compared; `names` are copies' names and `logs` those that were read, by source topic."""
+def judged(
+    flow: str, names: Mapping[str, str], logs: Mapping[str, str], scan: Scan, comparer: SchemaComparer
+) -> SchemaCheck:
+    """Compare all ids that the scan has seen.
+
+    By source topic, `names` are the names of copies, and `logs` the names of the logs that were read.
+    """
     parts = [
         _checked(topic, names[topic], part, scan.parts[part], comparer)
         for topic, log in sorted(logs.items())
-        for part in (Part(log, "key"), Part(log, "value"))
+        for part in (TopicField(log, "key"), TopicField(log, "value"))
         if part in scan.parts and scan.parts[part].records
     ]
     unread = {topic: scan.unread[log] for topic, log in logs.items() if log in scan.unread}
-    return Check(flow, len(names), tuple(parts), unread)
+    return SchemaCheck(flow, len(names), tuple(parts), unread)
 
 
 def _names(flow: FlowConfig, rules: TopicRules, chosen: Callable[[str], bool] | None) -> dict[str, str]:
-    """The topics that are copied and what their copies are called; not heartbeats, whose bytes look like headers."""
+    """Return source topic -> name of its copy, for all topics to examine.
+
+    Heartbeats are left out, because their bytes look like schema ids.
+    """
     with ClusterAdmin.connect(flow.source, ROLE) as admin:
-        there = sorted(admin.topics())
+        topics = sorted(admin.topics())
     return {
         name: rules.remote_name(name)
-        for name in there
+        for name in topics
         if (chosen is None or chosen(name)) and not rules.policy.is_heartbeats_topic(name) and rules.wanted(name)
     }
 
 
-def _checked(topic: str, target_topic: str, part: Part, seen: Seen, comparer: Comparer) -> CheckedPart:
+def _checked(topic: str, target_topic: str, part: TopicField, seen: SeenField, comparer: SchemaComparer) -> CheckedPart:
     doubt = _doubt(seen, comparer)
     shown = _first(seen, _EXAMPLES) if doubt else seen.ids
     ids = tuple(
-        CheckedId(one, seen.ids[one].records, seen.ids[one].partition, seen.ids[one].offset, comparer.compare(one))
-        for one in sorted(shown, key=lambda one: (one.kind, len(one.text), one.text))
+        CheckedId(
+            schema_id,
+            seen.ids[schema_id].records,
+            seen.ids[schema_id].partition,
+            seen.ids[schema_id].offset,
+            comparer.compare(schema_id),
+        )
+        for schema_id in sorted(shown, key=lambda schema_id: (schema_id.kind, len(schema_id.text), schema_id.text))
     )
     return CheckedPart(topic, target_topic, part.field, seen.records, seen.with_id, ids, doubt)
 
 
-def _doubt(seen: Seen, comparer: Comparer) -> str:
-    """Why what looks like ids may be none; nothing if they are, or there are none."""
-    kinds = {one.kind for one in seen.ids}
+def _doubt(seen: SeenField, comparer: SchemaComparer) -> str:
+    """Give the reasons why apparent ids may be none; empty for real ids, or none."""
+    kinds = {schema_id.kind for schema_id in seen.ids}
     if not seen.ids or IdKind.GUID in kinds:
         return ""
-    asked = [one for one in _first(seen, _ASKED_OF_A_DOUBTFUL_PART) if one.kind is IdKind.CONFLUENT]
-    if any(comparer.compare(one).verdict is not Verdict.UNKNOWN for one in asked):
+    asked = [schema_id for schema_id in _first(seen, _ASKED_OF_A_DOUBTFUL_PART) if schema_id.kind is IdKind.CONFLUENT]
+    if any(comparer.compare(schema_id).verdict is not SchemaVerdict.UNKNOWN for schema_id in asked):
         return ""
     few = len(seen.ids) <= min(_MOST_OF_A_PART, max(1, seen.with_id // 2))
     longs = seen.longs == seen.with_id
@@ -173,6 +195,6 @@ def _doubt(seen: Seen, comparer: Comparer) -> str:
     return "; ".join(words)
 
 
-def _first(seen: Seen, count: int) -> Iterable[SchemaId]:
-    """Those that most records have."""
-    return sorted(seen.ids, key=lambda one: -seen.ids[one].records)[:count]
+def _first(seen: SeenField, count: int) -> Iterable[SchemaId]:
+    """Return the ids that most records have."""
+    return sorted(seen.ids, key=lambda schema_id: -seen.ids[schema_id].records)[:count]

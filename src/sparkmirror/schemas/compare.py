@@ -1,4 +1,4 @@
-"""Whether an id means at the target's registry what it means at the source's."""
+"""Comparison of an id's meaning at the target's and at the source's registry."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sparkmirror.schemas.header import IdKind, SchemaId
 from sparkmirror.schemas.registry import Registry, Schema
 
 
-class Verdict(StrEnum):
-    """What became of one id."""
+class SchemaVerdict(StrEnum):
+    """Result of the comparison of an id."""
 
     EQUAL = "equal"
     MISSING = "missing"
@@ -22,17 +22,17 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
     """The source's registry has no such id."""
     NOT_CHECKED = "not checked"
-    """There is nobody to ask."""
+    """No registry can be asked."""
 
 
-class Comparison(NamedTuple):
-    """What was found out about an id."""
+class SchemaComparison(NamedTuple):
+    """Result of the comparison of an id, with details."""
 
-    verdict: Verdict
+    verdict: SchemaVerdict
     type: str = ""
-    """At the source."""
+    """Schema type at the source."""
     subjects: tuple[str, ...] = ()
-    """At the source."""
+    """Subjects at the source."""
     detail: str = ""
 
 
@@ -42,50 +42,59 @@ _NOBODY = {
 }
 
 
-class Comparer:
-    """Compares by two registries; each id is asked for once."""
+class SchemaComparer:
+    """Comparer of ids by two registries; asks for each id once."""
 
     def __init__(self, source: Registry, target: Registry) -> None:
         self._source, self._target = source, target
         self.compare = functools.cache(self._compare)
 
-    def _compare(self, schema_id: SchemaId) -> Comparison:
-        """Ask both. Raises `RegistryUnreachable`."""
+    def _compare(self, schema_id: SchemaId) -> SchemaComparison:
+        """Ask both registries. Raises `RegistryUnreachable`."""
         if schema_id.kind is not IdKind.CONFLUENT:
-            return Comparison(Verdict.NOT_CHECKED, detail=_NOBODY[schema_id.kind])
+            return SchemaComparison(SchemaVerdict.NOT_CHECKED, detail=_NOBODY[schema_id.kind])
         number = schema_id.text
         here, there = self._source.schema(number), self._target.schema(number)
         if here is None:
             words = "the source's registry does not know it"
-            return Comparison(Verdict.UNKNOWN, detail=words + ("" if there is None else ", the target's does"))
+            return SchemaComparison(
+                SchemaVerdict.UNKNOWN, detail=words + ("" if there is None else ", the target's does")
+            )
         subjects = self._source.subjects(number)
         if there is None:
-            return Comparison(Verdict.MISSING, here.type, subjects, self._elsewhere(here, subjects, number))
+            return SchemaComparison(SchemaVerdict.MISSING, here.type, subjects, self._elsewhere(here, subjects, number))
         try:
             verdict, detail = _compared(_whole(here, self._source), _whole(there, self._target))
         except Unresolved as missing:
-            verdict, detail = Verdict.ANOTHER_SCHEMA, f"it refers to what is not there: {missing}"
-        if verdict is not Verdict.EQUAL:
-            others = self._target.subjects(number)
-            theirs = f"at the target it is {', '.join(others)}" if others and others != subjects else ""
+            verdict, detail = SchemaVerdict.ANOTHER_SCHEMA, f"it refers to what is not there: {missing}"
+        if verdict is not SchemaVerdict.EQUAL:
+            target_subjects = self._target.subjects(number)
+            target_words = (
+                f"at the target it is {', '.join(target_subjects)}"
+                if target_subjects and target_subjects != subjects
+                else ""
+            )
             other_id = self._elsewhere(here, subjects, number)
-            detail = "; ".join(filter(None, (detail, theirs, other_id)))
-        return Comparison(verdict, here.type, subjects, detail)
+            detail = "; ".join(filter(None, (detail, target_words, other_id)))
+        return SchemaComparison(verdict, here.type, subjects, detail)
 
     def _elsewhere(self, schema: Schema, subjects: tuple[str, ...], number: str) -> str:
-        """Under which other id the target has this schema."""
+        """Return words about another id under which the target has this schema.
+
+        Returns an empty text if there is no such id.
+        """
         for subject in subjects:
-            found = self._target.id_of(subject.rpartition(" version ")[0], schema)
-            if found is not None and found != number:
-                return f"this schema has id {found} there"
+            target_id = self._target.id_of(subject.rpartition(" version ")[0], schema)
+            if target_id is not None and target_id != number:
+                return f"this schema has id {target_id} there"
         return ""
 
 
-def _compared(here: Canonical, there: Canonical) -> tuple[Verdict, str]:
+def _compared(here: Canonical, there: Canonical) -> tuple[SchemaVerdict, str]:
     words = here.difference(there)
     if not words:
-        return Verdict.EQUAL, ""
-    return Verdict.ANOTHER_TYPE if here.type != there.type else Verdict.ANOTHER_SCHEMA, words
+        return SchemaVerdict.EQUAL, ""
+    return SchemaVerdict.ANOTHER_TYPE if here.type != there.type else SchemaVerdict.ANOTHER_SCHEMA, words
 
 
 def _whole(schema: Schema, registry: Registry) -> Canonical:

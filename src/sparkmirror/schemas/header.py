@@ -1,8 +1,8 @@
-"""Schema ids as serializers put them before, or beside, what they write.
+"""Schema ids as serializers write them, before a field or in a record header.
 
 - Confluent's, which Karapace, Redpanda and Apicurio share: a byte 0 and four bytes, the id, big-endian.
-- AWS Glue's: a byte 3, a byte that says how the rest is compressed (0 not, 5 zlib), and 16 bytes, a UUID.
-- Confluent's newer ones can write a record header instead, with either id or, behind a byte 1, a GUID.
+- AWS Glue's: a byte 3, a byte for the compression of the rest (0 none, 5 zlib), and 16 bytes, a UUID.
+- Confluent's newer serializers can write a record header instead, with either id or, after a byte 1, a GUID.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CONFLUENT, _GUID, _GLUE = 0, 1, 3
 _CONFLUENT_SIZE, _GUID_SIZE, _GLUE_SIZE = 5, 17, 18
 _GLUE_COMPRESSIONS = (0, 5)
 _LONGEST = 18
-"""Bytes, of any of them."""
+"""Bytes of the longest id with its prefix."""
 _LARGE_HEAD = 1 << 20
-"""Bytes of a very large record that its ids are looked for in."""
+"""First bytes of a very large record that are searched for ids."""
 
 
 class IdKind(StrEnum):
-    """Whose id it is, and so who can be asked."""
+    """Kind of an id, which determines the registry to ask."""
 
     CONFLUENT = "confluent"
     GUID = "guid"
@@ -37,23 +37,23 @@ class IdKind(StrEnum):
 
 
 class SchemaId(NamedTuple):
-    """One schema's id: a number, or a UUID."""
+    """A schema's id: a number, or a UUID."""
 
     kind: IdKind
     text: str
 
 
 class Field(NamedTuple):
-    """A record's key or value: whether it is there, and the schema id that belongs to it."""
+    """A record's key or value: its presence, and its schema id."""
 
     there: bool
     schema: SchemaId | None
     size: int = 0
-    """In bytes, where there is an id."""
+    """Bytes of the key or value, if it has an id."""
 
 
 Fields: TypeAlias = tuple[Field, Field]
-"""Of key and value."""
+"""The fields of a record: key and value."""
 
 NULL = Field(False, None)
 PLAIN = Field(True, None)
@@ -61,7 +61,10 @@ PLAIN = Field(True, None)
 
 @functools.lru_cache(1 << 10)
 def schema_id(field: bytes) -> SchemaId | None:
-    """The id that a key or value begins with; ids that no registry gives (0, and below) are none."""
+    """Return the id that a key or value begins with.
+
+    Ids that no registry gives (0 and below) count as none.
+    """
     if len(field) >= _CONFLUENT_SIZE and field[0] == _CONFLUENT:
         number = int.from_bytes(field[1:_CONFLUENT_SIZE], "big", signed=True)
         return SchemaId(IdKind.CONFLUENT, str(number)) if number > 0 else None
@@ -71,7 +74,10 @@ def schema_id(field: bytes) -> SchemaId | None:
 
 
 def fields(body: bytes) -> Fields | None:
-    """Of a record's body, as `wire.records` has it; None if it only stands for one. ValueError if it is damaged."""
+    """Return the fields of a record's body, as `wire.records` delivers bodies.
+
+    Returns None for a digest in the place of a body. Raises ValueError for a damaged body.
+    """
     if body.startswith(STAND_IN):
         return None
     try:
@@ -86,7 +92,10 @@ def fields(body: bytes) -> Fields | None:
 
 
 def large_fields(body: Iterable[Buffer]) -> Fields | None:
-    """The same of a record that comes in parts; its headers are not looked at. None if its key alone is very large."""
+    """Return the fields of a record that comes in parts, without a look at headers.
+
+    Returns None if the key alone is very large.
+    """
     held = bytearray()
     for part in body:
         held += part
@@ -105,7 +114,7 @@ def large_fields(body: Iterable[Buffer]) -> Fields | None:
 
 
 def _head(body: bytes, at: int) -> tuple[Field, int]:
-    """What is at `at`, its length before it, and where it ends."""
+    """Return the field at `at`, which follows its length, and the field's end."""
     length = body[at]
     if length < 0x80:
         at += 1
@@ -119,15 +128,15 @@ def _head(body: bytes, at: int) -> tuple[Field, int]:
     end = at + (length >> 1)
     if end > len(body):
         raise ValueError(f"{length >> 1} bytes announced, {len(body) - at} there")
-    # Most fields of most topics begin otherwise, and most others have one of few ids.
+    # Most fields of most topics begin otherwise; most other fields have one of few ids.
     if end - at < _CONFLUENT_SIZE or (first := body[at]) not in (_CONFLUENT, _GLUE):
         return PLAIN, end
     return _field(body[at : min(end, at + (_CONFLUENT_SIZE if first == _CONFLUENT else _LONGEST))], end - at), end
 
 
 def _field(head: bytes, size: int) -> Field:
-    found = schema_id(head)
-    return PLAIN if found is None else Field(True, found, size)
+    schema = schema_id(head)
+    return PLAIN if schema is None else Field(True, schema, size)
 
 
 def _headers(body: bytes, at: int, count: int) -> Iterator[tuple[bytes, bytes | None]]:
@@ -144,19 +153,22 @@ def _text(body: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _with_headers(key: Field, value: Field, headers: Iterable[tuple[bytes, bytes | None]]) -> Fields:
-    """A header's id is the field's: then what that begins with is its content."""
+    """Put the ids of record headers into the fields.
+
+    With such an id, the first bytes of the field are content.
+    """
     for name, content in headers:
         if content is not None and name in (KEY_HEADER, VALUE_HEADER):
-            found = _in_header(content)
-            if found is not None and name == KEY_HEADER:
-                key = key._replace(schema=found)
-            elif found is not None:
-                value = value._replace(schema=found)
+            schema = _in_header(content)
+            if schema is not None and name == KEY_HEADER:
+                key = key._replace(schema=schema)
+            elif schema is not None:
+                value = value._replace(schema=schema)
     return key, value
 
 
 def _in_header(content: bytes) -> SchemaId | None:
     if len(content) >= _GUID_SIZE and content[0] == _GUID:
         return SchemaId(IdKind.GUID, str(UUID(bytes=content[1:_GUID_SIZE])))
-    found = schema_id(content)
-    return found if found is not None and found.kind is IdKind.CONFLUENT else None
+    schema = schema_id(content)
+    return schema if schema is not None and schema.kind is IdKind.CONFLUENT else None

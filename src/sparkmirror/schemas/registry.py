@@ -1,6 +1,7 @@
-"""A schema registry, asked through Confluent's API, which Apicurio, Karapace, Redpanda and others have as well.
+"""A client of a schema registry with Confluent's API.
 
-Blocking. What was answered once is not asked again, since an id's schema never changes.
+Apicurio, Karapace, Redpanda and others have this API as well. Calls block. Each answer is kept and not asked for again,
+since an id's schema never changes.
 """
 
 from __future__ import annotations
@@ -25,17 +26,20 @@ from sparkmirror.errors import ConfigError, RegistryUnreachable
 
 TIMEOUT_S = 10.0
 LARGEST_ANSWER = 16 << 20
-"""Bytes; what is larger is no schema."""
+"""Largest answer in bytes; no schema is larger."""
 _PAUSES_S = (0.5, 2.0)
-"""Before it is asked once more."""
+"""Pauses in seconds before the second and the third try."""
 _BUSY = (429, 502, 503, 504)
 _NOT_THERE = (40401, 40402, 40403)
-"""Confluent's codes for: no such subject, version, schema. Another 404 is of a server without this API."""
+"""Confluent's error codes for an unknown subject, version, or schema.
+
+Any other 404 comes from a server without this API.
+"""
 _JSON = "application/vnd.schemaregistry.v1+json"
 
 
-class Reference(NamedTuple):
-    """Another schema that one needs: the name that it has in there, and where it is."""
+class SchemaReference(NamedTuple):
+    """A schema that another schema refers to: its name there, subject and version."""
 
     name: str
     subject: str
@@ -43,16 +47,19 @@ class Reference(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """One schema as a registry has it."""
+    """A schema as a registry has it."""
 
     type: str
     """`AVRO`, `PROTOBUF` or `JSON`."""
     text: str
-    references: tuple[Reference, ...] = ()
+    references: tuple[SchemaReference, ...] = ()
 
 
 class Registry:
-    """One of a flow's two registries."""
+    """The registry of a flow's source or target.
+
+    All public methods raise `RegistryUnreachable`.
+    """
 
     def __init__(self, config: RegistryConfig, side: Side) -> None:
         self.url = config.url
@@ -63,23 +70,29 @@ class Registry:
         self._answers: dict[str, Any] = {}
 
     def schema(self, number: str) -> Schema | None:
-        """The schema of an id; None if there is none. Raises `RegistryUnreachable`, as all of these do."""
+        """Return the schema of an id; None for an unknown id."""
         return self._schema(self._get(f"/schemas/ids/{number}"))
 
     def version(self, subject: str, version: int) -> Schema | None:
-        """The schema of a subject's version, None if there is none; deleted ones are still there for references."""
+        """Return the schema of a subject's version; None for an unknown version.
+
+        Deleted versions count, because other schemas may refer to them.
+        """
         return self._schema(self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}?deleted=true"))
 
     def subjects(self, number: str) -> tuple[str, ...]:
-        """Where an id is registered, as `orders-value version 3`."""
+        """Return the places where an id is registered, such as `orders-value version 3`."""
         answer = self._get(f"/schemas/ids/{number}/versions")
         try:
-            return tuple(sorted(f"{one['subject']} version {one['version']}" for one in answer or ()))
+            return tuple(sorted(f"{entry['subject']} version {entry['version']}" for entry in answer or ()))
         except (TypeError, KeyError):
             raise self._no_registry("its answer is none of that API") from None
 
     def id_of(self, subject: str, schema: Schema) -> str | None:
-        """The id under which a subject has a schema with the same text; None if it hasn't."""
+        """Return the id under which a subject has this schema; None if it has not.
+
+        The subject's schema must have the same text.
+        """
         form: dict[str, object] = {"schema": schema.text, "schemaType": schema.type}
         if schema.references:
             form["references"] = [reference._asdict() for reference in schema.references]
@@ -91,8 +104,8 @@ class Registry:
             return None
         try:
             references = tuple(
-                Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
-                for one in answer.get("references") or ()
+                SchemaReference(str(entry["name"]), str(entry["subject"]), int(entry["version"]))
+                for entry in answer.get("references") or ()
             )
             return Schema(str(answer.get("schemaType") or "AVRO"), str(answer["schema"]), references)
         except (AttributeError, TypeError, KeyError, ValueError):
@@ -104,10 +117,13 @@ class Registry:
         return self._answers[path]
 
     def _asked(self, path: str, form: Mapping[str, object] | None = None, refused: tuple[int, ...] = ()) -> Any:
-        """The answer, None where it isn't there, or where the status is one of `refused`."""
+        """Ask the registry; return the answer.
+
+        Returns None for a missing item, and for the statuses in `refused`.
+        """
         data = None if form is None else json.dumps(form).encode()
         headers = self._headers if data is None else self._headers | {"Content-Type": _JSON}
-        request = Request(self.url + path, data=data, headers=headers)  # noqa: S310 - its scheme was looked at
+        request = Request(self.url + path, data=data, headers=headers)  # noqa: S310 - the scheme was checked
         pauses = iter(_PAUSES_S)
         while True:
             try:
@@ -129,7 +145,7 @@ class Registry:
             time.sleep(pause)
 
     def _missing(self, error: HTTPError) -> None:
-        """None for what is not there; else raise what the status means."""
+        """Return None for a missing item; raise the error that any other status means."""
         status = f"{error.code} {error.reason}"
         if error.code in (401, 403):
             keys = f"{self._prefix}basic.auth.user.info or {self._prefix}bearer.auth.token"
@@ -157,14 +173,14 @@ class Registry:
         user = _secret(config, side, "basic.auth.user.info", config.basic_auth_user_info.get_secret_value())
         token = _secret(config, side, "bearer.auth.token", config.bearer_auth_token.get_secret_value())
         if user and token:
-            raise ConfigError("write one of basic.auth.user.info and bearer.auth.token", where=f"registry {side}")
+            raise ConfigError("write one of basic.auth.user.info and bearer.auth.token", origin=f"registry {side}")
         if user and ":" not in user:
             reason = "is not written as user:password"
-            raise ConfigError(reason, where=f"registry {side}", key=f"{self._prefix}basic.auth.user.info")
+            raise ConfigError(reason, origin=f"registry {side}", key=f"{self._prefix}basic.auth.user.info")
         if user:
             return {"Authorization": "Basic " + base64.b64encode(user.encode()).decode()}
         if token and not (token.isascii() and token.isprintable()):
-            raise ConfigError("is no token", where=f"registry {side}", key=f"{self._prefix}bearer.auth.token")
+            raise ConfigError("is no token", origin=f"registry {side}", key=f"{self._prefix}bearer.auth.token")
         return {"Authorization": f"Bearer {token}"} if token else {}
 
 
@@ -172,11 +188,14 @@ def _secret(config: RegistryConfig, side: Side, name: str, text: str) -> str:
     try:
         return resolve(text, config.providers).strip()
     except ValueError as error:
-        raise ConfigError(str(error), where=f"registry {side}", key=f"{SCHEMAS}{side}.{name}") from None
+        raise ConfigError(str(error), origin=f"registry {side}", key=f"{SCHEMAS}{side}.{name}") from None
 
 
 def _tls(config: RegistryConfig, side: Side) -> ssl.SSLContext:
-    """As the settings say; without any the system's own certificates are trusted."""
+    """Return the TLS context of the settings.
+
+    Without settings, the system's own certificates are trusted.
+    """
     server = ClusterConfig(
         alias=f"{side}'s schema registry",
         bootstrap_servers=(),
@@ -185,5 +204,5 @@ def _tls(config: RegistryConfig, side: Side) -> ssl.SSLContext:
         providers=config.providers,
     )
     context = ssl_context(server)
-    assert context is not None  # noqa: S101 - it speaks TLS
+    assert context is not None  # noqa: S101 - security_protocol is SSL
     return context

@@ -1,4 +1,7 @@
-"""The schema ids in some topics of one cluster, and how many records have each: of a sample, or of whole logs."""
+"""Schema ids in topics of one cluster, and the number of records with each id.
+
+A scan reads a sample, or whole logs.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,16 @@ from sparkmirror.wire.topic_partition import TopicPartition
 FieldName: TypeAlias = Literal["key", "value"]
 
 LONG = 8
-"""Bytes of a long integer. A time in milliseconds begins with a byte 0, as an id does."""
+"""Bytes of a long integer.
+
+A time in milliseconds begins with a byte 0, as an id does.
+"""
 MOST_OF_A_BATCH = 200
-"""Records of one batch that a sample looks at."""
+"""Most records of a batch that a sample examines."""
 
 
-class Part(NamedTuple):
-    """The keys or the values of one topic."""
+class TopicField(NamedTuple):
+    """The keys or the values of a topic."""
 
     topic: str
     field: FieldName
@@ -33,7 +39,7 @@ class Part(NamedTuple):
 
 @dataclass(slots=True)
 class Sight:
-    """Where an id was seen first, and in how many records."""
+    """First position of an id, and the number of records with the id."""
 
     partition: int
     offset: int
@@ -41,20 +47,20 @@ class Sight:
 
 
 @dataclass(slots=True)
-class Seen:
-    """What is known of one part."""
+class SeenField:
+    """Facts about the keys or the values of a topic."""
 
     records: int = 0
-    """Those whose key or value is there."""
+    """Records whose key or value is not null."""
     ids: dict[SchemaId, Sight] = field(default_factory=dict)
     longs: int = 0
-    """Those of them that have an id and eight bytes, as a long integer has."""
+    """Records with an id and eight bytes in this field, as a long integer has."""
 
-    def add(self, found: Field, partition: int, offset: int) -> None:
-        """One record more, in which this part is there."""
+    def add(self, seen: Field, partition: int, offset: int) -> None:
+        """Count a record whose key or value is not null."""
         self.records += 1
-        if (schema := found.schema) is not None:
-            self.longs += found.size == LONG
+        if (schema := seen.schema) is not None:
+            self.longs += seen.size == LONG
             sight = self.ids.get(schema)
             if sight is None:
                 sight = self.ids[schema] = Sight(partition, offset)
@@ -62,27 +68,30 @@ class Seen:
 
     @property
     def with_id(self) -> int:
-        """Records that have an id."""
+        """Number of records that have an id."""
         return sum(sight.records for sight in self.ids.values())
 
 
 class Scan:
-    """Counts ids; one for all the topics of a flow. Parts that have no record are among `parts`, too."""
+    """Counter of ids, for all topics of a flow.
+
+    `parts` also lists keys and values that are null in every record.
+    """
 
     def __init__(self) -> None:
-        self.parts: dict[Part, Seen] = {}
+        self.parts: dict[TopicField, SeenField] = {}
         self.unread: dict[str, str] = {}
-        """Topics of which something could not be read, and what."""
+        """Topic -> reason why part of it could not be read."""
 
     def take(self, partition: TopicPartition, batch: LogBatch, most: int | None = None) -> None:
-        """Look at a batch's records, the first `most` of them."""
+        """Count the ids in a batch's records, in the first `most` of them."""
         topic, index = partition
-        keys = self.parts.setdefault(Part(topic, "key"), Seen())
-        values = self.parts.setdefault(Part(topic, "value"), Seen())
+        keys = self.parts.setdefault(TopicField(topic, "key"), SeenField())
+        values = self.parts.setdefault(TopicField(topic, "value"), SeenField())
         try:
-            for offset, found in islice(_records(batch), most):
-                if found is not None:
-                    key, value = found
+            for offset, record in islice(_records(batch), most):
+                if record is not None:
+                    key, value = record
                     if key.there:
                         keys.add(key, index, offset)
                     if value.there:
@@ -103,9 +112,9 @@ def _records(batch: LogBatch) -> Iterator[tuple[int, Fields | None]]:
 def scan_sample(
     client: ClusterClient, topics: Sequence[str], count: int, *, read_committed: bool, tell: Callable[[int, int], None]
 ) -> Scan:
-    """Look at a batch at each of at most `count` places of each partition's log.
+    """Examine a batch at each of at most `count` places of each partition's log.
 
-    `tell` is given how many places were looked at, and how many there are. Raises `ClusterUnreachable`.
+    `tell` gets the number of examined places, and the number of all. Raises `ClusterUnreachable`.
     """
     scan = Scan()
     leaders = _leaders(client, topics, scan)
@@ -116,7 +125,7 @@ def scan_sample(
         done, whole = 0, sum(map(len, wanted.values()))
         for step in range(count):
             here = {partition: offsets[step] for partition, offsets in wanted.items() if step < len(offsets)}
-            # A batch may hold several places.
+            # A batch may cover several places.
             asked = {partition: offset for partition, offset in here.items() if offset >= passed.get(partition, 0)}
             for partition, batch, following in batches_at(client, leaders, asked, read_committed=read_committed):
                 scan.take(partition, batch, MOST_OF_A_BATCH)
@@ -131,9 +140,9 @@ def scan_sample(
 def scan_whole(
     client: ClusterClient, topics: Sequence[str], *, read_committed: bool, tell: Callable[[int, int], None]
 ) -> Scan:
-    """Look at all records that there are now.
+    """Examine all records up to the logs' present ends.
 
-    `tell` is given how many offsets were passed, and how many there are. Raises `ClusterUnreachable`.
+    `tell` gets the number of passed offsets, and the number of all. Raises `ClusterUnreachable`.
     """
     scan = Scan()
     leaders = _leaders(client, topics, scan)
@@ -154,15 +163,15 @@ def scan_whole(
 
 
 def _leaders(client: ClusterClient, topics: Sequence[str], scan: Scan) -> dict[str, TopicLeaders]:
-    """Of those topics that are there and may be seen; the others are unread."""
+    """Return the leaders of all readable topics; note the other topics as unread."""
     if not topics:
         return {}
     try:
-        found = client.metadata(topics)
+        metadata = client.metadata(topics)
     except ConnectionError as error:
         raise _unreachable(client, error) from error
-    scan.unread |= {name: error_name(topic.error) for name, topic in found.items() if topic.error}
-    return {name: topic for name, topic in found.items() if not topic.error}
+    scan.unread |= {name: error_name(topic.error) for name, topic in metadata.items() if topic.error}
+    return {name: topic for name, topic in metadata.items() if not topic.error}
 
 
 def _unreachable(client: ClusterClient, error: ConnectionError) -> ClusterUnreachable:

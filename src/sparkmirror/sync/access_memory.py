@@ -1,6 +1,7 @@
-"""Which ACLs and quotas the mirror itself has added at the target: durable beside the losses.
+"""ACLs and quotas that the mirror added at the target, durable beside the losses.
 
-Only these are ever removed again. Nothing at the target tells who added an ACL, so it is written down before.
+The mirror removes only these ACLs and quotas again. Since no record at the target tells who added an ACL, the mirror
+writes each one down before adding it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sparkmirror.cluster.topic_log import TopicLog
 
 
 class Added(BaseModel):
-    """One thing that was added, and what at the source it was added for."""
+    """One added ACL or quota, with the entries of the source that are the reason."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     added: str
@@ -23,7 +24,7 @@ class Added(BaseModel):
 
     @property
     def key(self) -> bytes:
-        """In the topic."""
+        """Key of the record in the topic."""
         return json.dumps(["added", self.added]).encode()
 
 
@@ -31,7 +32,7 @@ Kind = Literal["acl", "quota"]
 
 
 class AccessMemory:
-    """What one flow knows of one kind; kept in memory once it was read."""
+    """ACLs or quotas that one flow added, read from the topic once and then kept."""
 
     def __init__(self, log: TopicLog, kind: Kind) -> None:
         self._log = log
@@ -40,7 +41,7 @@ class AccessMemory:
 
     @property
     def known(self) -> Mapping[str, frozenset[str]]:
-        """Origins, by what was added for them."""
+        """Origins at the source, by the name of the added entry."""
         if self._known is None:
             by_key: dict[bytes, Added] = {}
             for _, key, value in self._log.read(0, 0)[0]:
@@ -58,7 +59,7 @@ class AccessMemory:
         return self._known
 
     def learn(self, added: Mapping[str, Iterable[str]]) -> None:
-        """Remember these, before they are added."""
+        """Write down entries with their origins, before they are added at the target."""
         known = dict(self.known)
         news = {name: frozenset(origins) for name, origins in added.items()}
         news = {name: origins for name, origins in news.items() if known.get(name) != origins}
@@ -68,7 +69,7 @@ class AccessMemory:
             self._known = known | news
 
     def forget(self, names: Iterable[str]) -> None:
-        """They are gone, or were not added."""
+        """Retract entries that were removed at the target, or could not be added."""
         doomed = set(names) & self.known.keys()
         if doomed:
             self._log.append(
@@ -78,7 +79,7 @@ class AccessMemory:
 
 
 def _read(value: bytes | None) -> Added | None:
-    """None for what else lies in the same topic, and for what another version wrote."""
+    """Parse a record; return `None` for records of another kind or another version."""
     try:
         return None if value is None else Added.model_validate_json(value)
     except ValidationError:

@@ -1,4 +1,7 @@
-"""ACLs as people add them: lines for `kafka-acls.sh`, and Strimzi's `KafkaUser` resources."""
+"""ACLs in operators' formats: `kafka-acls.sh` lines and `KafkaUser` resources.
+
+`KafkaUser` is Strimzi's resource.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,30 @@ from typing import Any
 
 import yaml
 
-from sparkmirror.cluster.acls import ALLOW, ANYWHERE, LITERAL, Acl, Resource
+from sparkmirror.cluster.acls import ALLOW, ANYWHERE, LITERAL, Acl, AclResource
 from sparkmirror.config import ClusterConfig
 
 SIGN_IN_FILE = "admin.properties"
-"""Named in commands for clusters that are not spoken with in clear: how their administrator signs in."""
+"""Client properties file with an administrator's sign-in.
+
+Commands name the file for a cluster whose listeners are encrypted or need a sign-in.
+"""
 
 _WORDS = {
-    Resource.TOPIC: ("--topic", "topic"),
-    Resource.GROUP: ("--group", "group"),
-    Resource.CLUSTER: ("--cluster", "cluster"),
-    Resource.TRANSACTIONAL_ID: ("--transactional-id", "transactionalId"),
+    AclResource.TOPIC: ("--topic", "topic"),
+    AclResource.GROUP: ("--group", "group"),
+    AclResource.CLUSTER: ("--cluster", "cluster"),
+    AclResource.TRANSACTIONAL_ID: ("--transactional-id", "transactionalId"),
 }
-"""The tool's option, and Strimzi's type."""
+"""Option of `kafka-acls.sh`, and resource type of Strimzi."""
 _RESOURCE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
-"""What Kubernetes takes (RFC 1123)."""
+"""Names that Kubernetes allows for resources (RFC 1123)."""
 
-_Key = tuple[Resource, str, int, str, str, int]
+_Key = tuple[AclResource, str, int, str, str, int]
 
 
 def kafka_acls_lines(acls: Iterable[Acl], cluster: ClusterConfig) -> list[str]:
-    """Commands that add them, one for each principal, host and resource."""
+    """Return commands that add the ACLs, one for each principal, host and resource."""
     servers = ",".join(cluster.bootstrap_servers)
     signed_in = cluster.encrypted or cluster.signs_in
     lines = []
@@ -48,10 +54,10 @@ def kafka_acls_lines(acls: Iterable[Acl], cluster: ClusterConfig) -> list[str]:
 
 
 def kafka_users(acls: Sequence[Acl], there: Iterable[Acl]) -> tuple[str, list[str]]:
-    """Resources for the principals of `acls`, and the principals that none can be written for.
+    """Return `KafkaUser` resources, and the principals that can have no resource.
 
-    Strimzi's User Operator removes what its resource doesn't list, so each lists what the principal has already
-    (`there`), too.
+    A principal is left out if its name fits no `KafkaUser`. Strimzi's User Operator removes each ACL that a resource
+    doesn't list, so a resource also lists the ACLs that the principal already has (`there`).
     """
     resources, left_out = [], []
     present = list(there)
@@ -74,7 +80,10 @@ def kafka_users(acls: Sequence[Acl], there: Iterable[Acl]) -> tuple[str, list[st
 
 
 def _user(principal: str) -> tuple[str, dict[str, Any]] | None:
-    """Name and authentication of the user whom Strimzi calls so: by SCRAM `User:NAME`, by TLS `User:CN=NAME`."""
+    """Return name and authentication of the principal's `KafkaUser`, or `None`.
+
+    Strimzi's principal is `User:NAME` with SCRAM and `User:CN=NAME` with TLS.
+    """
     kind, _, name = principal.partition(":")
     by_tls = name.startswith("CN=")
     name = name.removeprefix("CN=")
@@ -95,15 +104,15 @@ def _rules(acls: Iterable[Acl]) -> list[dict[str, Any]]:
     ]
 
 
-def _resource(resource: Resource, name: str, pattern: int) -> dict[str, str]:
+def _resource(resource: AclResource, name: str, pattern: int) -> dict[str, str]:
     kind = _WORDS[resource][1]
-    if resource is Resource.CLUSTER:  # there is one
+    if resource is AclResource.CLUSTER:  # only one cluster resource exists, without a name
         return {"type": kind}
     return {"type": kind, "name": name, "patternType": "literal" if pattern == LITERAL else "prefix"}
 
 
 def _grouped(acls: Iterable[Acl]) -> dict[_Key, list[str]]:
-    """The operations' names, by all else."""
+    """Group the names of operations by all other fields of the ACLs."""
     grouped: dict[_Key, list[str]] = {}
     for acl in sorted(acls, key=_order):
         key = (acl.resource, acl.name, acl.pattern, acl.principal, acl.host, acl.permission)
@@ -116,5 +125,8 @@ def _order(acl: Acl) -> tuple[object, ...]:
 
 
 def _pascal(operation: str) -> str:
-    """As Kafka's tools and Strimzi write it: DESCRIBE_CONFIGS is DescribeConfigs."""
+    """Return an operation in the spelling of Kafka's tools and of Strimzi.
+
+    DESCRIBE_CONFIGS becomes DescribeConfigs.
+    """
     return "".join(word.capitalize() for word in operation.split("_"))

@@ -1,7 +1,7 @@
-"""Which ACLs count at the target, and for which names there.
+"""Rules that turn the source's ACLs into ACLs for the names at the target.
 
-MirrorMaker 2 carries the literal ACLs of topics (`mm2.md` 3.2, syncTopicAcls), and none that allows to write: a
-copy has one writer. What else is asked for here, patterns, groups and transactional ids, is ours.
+MirrorMaker 2 carries the literal ACLs of topics (`mm2.md` 3.2, syncTopicAcls), and never a permission to write: a copy
+has one writer. Patterns, groups and transactional ids are additions of sparkmirror, on request.
 """
 
 from __future__ import annotations
@@ -28,18 +28,25 @@ _LOOKING = frozenset({READ, DESCRIBE, DESCRIBE_CONFIGS})
 
 
 def of_one_copy(acl: Acl, rules: TopicRules) -> Acl | None:
-    """A literal ACL for the copy's name, word for word; None for a pattern, or where there is no copy."""
+    """Return a literal ACL for the name of the copy, all else word for word.
+
+    Return `None` for a pattern, and for a topic that is not replicated.
+    """
     if acl.pattern != LITERAL or not rules.wanted(acl.name):
         return None
     return dataclasses.replace(acl, name=rules.remote_name(acl.name))
 
 
 def of_copies(acl: Acl, rules: TopicRules, copies: Mapping[str, str]) -> Iterator[Acl]:
-    """What an ACL of topics becomes for the copies, word for word; `copies` are their names by their sources'.
+    """Yield the ACLs that an ACL of topics becomes for the copies, word for word.
 
-    A prefix stays one where only copies can begin with it, as the default policy names them: `or` becomes `us.or`,
-    and `*` the prefix `us.`. Elsewhere, where names are kept among them, it would count for others' topics too: each
-    copy that there is gets the ACL. So it is where `us.` is more than looked at, since checkpoints are there.
+    `copies` maps source topics to the names of their copies.
+
+    A prefix stays a prefix if only copies can begin with the renamed prefix, which the default policy ensures: `or`
+    becomes `us.or`, and `*` becomes the prefix `us.`. A policy that keeps names gives no such prefix: the prefix would
+    cover topics of other writers too, so each existing copy gets a literal ACL. Each existing copy also gets a literal
+    ACL where the renamed prefix covers the checkpoints topic (`us.`) and the ACL allows more than reading and
+    describing.
     """
     if not acl.is_pattern:
         alone = of_one_copy(acl, rules)
@@ -58,7 +65,10 @@ def of_copies(acl: Acl, rules: TopicRules, copies: Mapping[str, str]) -> Iterato
 
 
 def while_mirrored(acl: Acl) -> Acl | None:
-    """What of an ACL a copy has as long as the mirror writes it: allowing all becomes allowing to read."""
+    """Return an ACL as it is while the mirror writes the copy; `None` to grant WRITE.
+
+    Allowing all operations becomes allowing to read.
+    """
     allows = acl.permission == ALLOW
     if allows and acl.operation == WRITE:
         return None
@@ -66,7 +76,7 @@ def while_mirrored(acl: Acl) -> Acl | None:
 
 
 def of_groups(acl: Acl, groups: Iterable[str], wanted: Callable[[str], bool]) -> Iterator[Acl]:
-    """What an ACL of groups becomes: theirs that are wanted, by name; of a pattern's those that there are."""
+    """Yield an ACL for each wanted group; a pattern counts for existing groups."""
     named = [group for group in groups if acl.is_about(group)] if acl.is_pattern else [acl.name]
     for group in sorted(named):
         if wanted(group):
@@ -74,7 +84,10 @@ def of_groups(acl: Acl, groups: Iterable[str], wanted: Callable[[str], bool]) ->
 
 
 def _renamed_prefix(prefix: str, rules: TopicRules) -> str:
-    """What copies begin with whose sources begin with `prefix`, and nothing else does; empty if there is no such."""
+    """Return the prefix of exactly the copies whose sources begin with `prefix`.
+
+    Return an empty string if the policy gives no such prefix.
+    """
     if type(rules.policy) is not DefaultReplicationPolicy:
         return ""
     renamed = rules.remote_name(prefix)

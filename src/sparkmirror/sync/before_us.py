@@ -1,4 +1,7 @@
-"""Where groups stand in what MirrorMaker 2 copied before we took over, each time: by its own offset syncs."""
+"""Group offsets in the part that MirrorMaker 2 copied before the takeover.
+
+Each translation uses MirrorMaker 2's own offset syncs.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,18 @@ from collections import defaultdict
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.adopted import AdoptedMap, Translated
-from sparkmirror.offsets.mirror_records import OffsetSync
+from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.stored_syncs import read_syncs, syncs_place
+from sparkmirror.mm2.synced_map import AdoptedMap, SyncedOffset
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.sync.stored_syncs import read_syncs, syncs_place
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class BeforeUs:
-    """Reads the offset syncs once, when they are first asked for. For one thread; the clients are the caller's."""
+    """Translation by MirrorMaker 2's offset syncs, read at the first question.
+
+    For one thread. The caller closes the clients.
+    """
 
     def __init__(
         self, flow: FlowConfig, policy: ReplicationPolicy, source: ClusterClient, target: ClusterClient
@@ -24,19 +30,19 @@ class BeforeUs:
         self._syncs: dict[TopicPartition, list[OffsetSync]] | None = None
         self._maps: dict[tuple[TopicPartition, int], AdoptedMap] = {}
 
-    def downstream(self, where: TopicPartition, upstream: int, begins: int) -> Translated | None:
-        """Where a group of a source partition goes on, if we began at the target's offset `begins`; None: unknown.
+    def downstream(self, partition: TopicPartition, upstream: int, begins: int) -> SyncedOffset | None:
+        """Translate a group's offset of a source partition; `None` if unknown.
 
-        Raises `ConnectionError`.
+        `begins` is the target offset at which sparkmirror's own copy began. Raises `ConnectionError`.
         """
         if self._syncs is None:
             self._syncs = self._read()
-        if (where, begins) not in self._maps:
-            self._maps[where, begins] = AdoptedMap(self._syncs.get(where, ()), begins)
-        return self._maps[where, begins].downstream(upstream)
+        if (partition, begins) not in self._maps:
+            self._maps[partition, begins] = AdoptedMap(self._syncs.get(partition, ()), begins)
+        return self._maps[partition, begins].downstream(upstream)
 
     def _read(self) -> dict[TopicPartition, list[OffsetSync]]:
-        found: dict[TopicPartition, list[OffsetSync]] = defaultdict(list)
+        syncs: dict[TopicPartition, list[OffsetSync]] = defaultdict(list)
         for sync in read_syncs(self._client, self._topic):
-            found[sync.topic, sync.partition].append(sync)
-        return found
+            syncs[sync.topic, sync.partition].append(sync)
+        return syncs

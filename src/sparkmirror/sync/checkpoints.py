@@ -1,7 +1,8 @@
-"""The checkpoints duty: where every consumer group of the source stands at the target (`mm2.md` 3.7).
+"""The checkpoints duty: translated positions of the source's groups.
 
-What groups have committed at the source is translated by the exact map and written to the checkpoints topic. Offsets
-are read before the maps: so the copy has nearly always reached what a group has read (`sync/places.py`).
+The exact map translates the offsets that groups have committed at the source (`mm2.md` 3.7). The duty writes the
+results to the checkpoints topic. Committed offsets are read before the maps: so the copy has nearly always reached the
+position of a group (`sync/places.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from sparkmirror.cluster.groups import Groups, ListedGroup, Offsets
 from sparkmirror.cluster.share_groups import SHARE
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.checkpoint_store import CheckpointStore
-from sparkmirror.offsets.mirror_records import Checkpoint
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.mm2.checkpoint_store import CheckpointStore
+from sparkmirror.mm2.records import Checkpoint
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.orders import Receipt
 from sparkmirror.sync.group_places import place_groups
 from sparkmirror.sync.group_standing import GroupStanding, GroupState
 from sparkmirror.sync.internal_topic import InternalTopic
@@ -27,13 +28,16 @@ from sparkmirror.wire.topic_partition import TopicPartition
 
 TYPES = frozenset({"", "classic", "consumer"})
 PROTOCOLS = frozenset({"", "consumer"})
-"""Of groups that MirrorMaker 2 looks at; brokers before Kafka 4.0 name no type."""
+"""Types and protocols of the groups that MirrorMaker 2 mirrors.
+
+Brokers before Kafka 4.0 name no type.
+"""
 
 log = logging.getLogger(__name__)
 
 
 class Checkpoints:
-    """Translates the offsets of one flow's groups. `run` is one turn; one thread."""
+    """Translation of one flow's group offsets; `run` is one turn, for one thread."""
 
     def __init__(
         self,
@@ -43,14 +47,18 @@ class Checkpoints:
         wanted_topic: Callable[[str], bool],
         receipts: Callable[[], Iterable[Receipt]] = tuple,
     ) -> None:
-        """`wanted_topic`: the topic filter alone, of source topics. `receipts`: the newest of each partition."""
+        """Prepare the duty.
+
+        `wanted_topic` is the topic filter alone and takes source topics. `receipts` gives the newest receipt of each
+        partition.
+        """
         self._flow = flow
         self._wanted_group = wanted_group
         self._wanted_topic = wanted_topic
         self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-checkpoints")
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-checkpoints")
         self._groups = Groups(self._source)
-        # share groups have a duty of their own, if any: sync/share_group_offsets.py
+        # sync/share_group_offsets.py looks after share groups, if the setting is on
         self._looked_after = TYPES | {SHARE} if flow.group.sync_group_offsets_enabled else TYPES
         self._places = Places(flow, policy, self._source, self._target, receipts)
         topic = policy.checkpoints_topic(flow.mm2_source)
@@ -68,23 +76,29 @@ class Checkpoints:
         self._known: tuple[str, ...] = ()
         self._others: dict[str, GroupStanding] = {}
         self.standings: Mapping[str, GroupStanding] = {}
-        """Of every group that the filter wants, as of the last turn."""
+        """Standing of every group that the filter wants, as of the last turn."""
         self.current: Mapping[str, Mapping[TopicPartition, Checkpoint]] = {}
-        """The checkpoints of every known group that the last turn has looked at, by target partition."""
+        """Checkpoints of every known group that the last turn read, by target partition."""
 
     def run(self) -> None:
-        """One turn. Raises `ConnectionError` and `SparkMirrorError`: then nothing counts as written."""
+        """Do one turn.
+
+        Raises `ConnectionError` and `SparkMirrorError`; then no checkpoint counts as written.
+        """
         self._open()
         committed = self._committed()
         placed = place_groups(
             self._places,
-            {group: {where: one.offset for where, one in offsets.items()} for group, offsets in committed.items()},
+            {
+                group: {partition: commit.offset for partition, commit in offsets.items()}
+                for group, offsets in committed.items()
+            },
         )
         due: list[Checkpoint] = []
         for group, (places, _) in placed.items():
-            for where, place in places.items():
-                one = committed[group][where]
-                checkpoint = Checkpoint(group, *place.remote, one.offset, place.offset, one.metadata)
+            for partition, place in places.items():
+                commit = committed[group][partition]
+                checkpoint = Checkpoint(group, *place.remote, commit.offset, place.offset, commit.metadata)
                 if self._store.is_due(checkpoint, place.log_end):
                     due.append(checkpoint)
         self._store.write(due)
@@ -97,7 +111,7 @@ class Checkpoints:
         log.debug("flow %s: %d checkpoints of %d groups", self._flow.name, len(due), len(committed))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._places.close()
         self._source.close()
         self._target.close()
@@ -113,36 +127,39 @@ class Checkpoints:
     # --- groups ---------------------------------------------------------------------------------
 
     def _committed(self) -> dict[str, Offsets]:
-        """What every group has committed on topics that are copied."""
+        """Return the committed offsets of every group on topics that are copied."""
         settings, now = self._flow.group, time.monotonic()
         first = self._refreshed_at == float("-inf")
         refresh = first or (
             settings.refresh_groups_enabled and now - self._refreshed_at >= settings.refresh_groups_interval_seconds
         )
         candidates = self._listed() if refresh else self._known
-        found = self._groups.committed(candidates)
+        answer = self._groups.committed(candidates)
         offsets = {
-            group: {where: one for where, one in some.items() if self._wanted_topic(where[0])}
-            for group, some in found.offsets.items()
+            group: {partition: commit for partition, commit in commits.items() if self._wanted_topic(partition[0])}
+            for group, commits in answer.offsets.items()
         }
         if refresh:
             self._refreshed_at = now
-            self._known = tuple(group for group in candidates if offsets.get(group) or group in found.refused)
-        for group, reason in found.refused.items():
+            self._known = tuple(group for group in candidates if offsets.get(group) or group in answer.refused)
+        for group, reason in answer.refused.items():
             self._others[group] = GroupStanding(group, GroupState.NOT_SYNCED, f"{self._groups.alias}: {reason}")
-        return {group: some for group, some in offsets.items() if some}
+        return {group: commits for group, commits in offsets.items() if commits}
 
     def _listed(self) -> list[str]:
-        """Consumer groups that the filter wants. Others that it would have, and that nobody looks after, are named."""
-        listed = [one for one in self._groups.listed().values() if self._wanted_group(one.group)]
+        """Return the consumer groups that the filter wants.
+
+        Wanted groups of a type without any duty get a standing with the reason.
+        """
+        listed = [entry for entry in self._groups.listed().values() if self._wanted_group(entry.group)]
         self._others = {
-            one.group: GroupStanding(
-                one.group, GroupState.NOT_SYNCED, f"it is a {one.type} group at {self._groups.alias}"
+            entry.group: GroupStanding(
+                entry.group, GroupState.NOT_SYNCED, f"it is a {entry.type} group at {self._groups.alias}"
             )
-            for one in listed
-            if one.type not in self._looked_after
+            for entry in listed
+            if entry.type not in self._looked_after
         }
-        return [one.group for one in listed if _is_consumer(one)]
+        return [entry.group for entry in listed if _is_consumer(entry)]
 
 
 def _is_consumer(group: ListedGroup) -> bool:

@@ -1,7 +1,7 @@
-"""Client quotas: who is throttled at the source is throttled at the target.
+"""Client quotas: a client throttled at the source is throttled at the target.
 
-Setting: `sparkmirror.sync.client.quotas.enabled`, each `sync.topic.acls.interval.seconds`; MirrorMaker 2 has nothing
-of the kind. Quotas of IP addresses are left out: they are about the brokers' own network.
+Setting: `sparkmirror.sync.client.quotas.enabled`, each `sync.topic.acls.interval.seconds`; MirrorMaker 2 has no such
+feature. Quotas of IP addresses are left out: they concern the brokers' own network.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.client_quotas import Entity, change_quotas, read_quotas
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.events import Event
-from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.sync.access_memory import AccessMemory
 
 logger = logging.getLogger(__name__)
 
 
 class ClientQuotaSync:
-    """The duty of client quotas. The source's values win; what it has no quota for is left alone."""
+    """The duty of client quotas; the source's values win.
+
+    Target quotas without a counterpart at the source stay as they are.
+    """
 
     def __init__(self, flow: FlowConfig) -> None:
         self._removals = flow.topic_sync.acl_removals_enabled
@@ -31,9 +34,9 @@ class ClientQuotaSync:
         self._named: set[tuple[Entity, str]] = set()
 
     def run(self) -> None:
-        """Set what differs, and take away what may go. A refused quota is one line in the log.
+        """Set differing quotas, and remove revoked quotas if removals are enabled.
 
-        Raises `ConnectionError` or `SparkMirrorError`.
+        A refused quota is one line in the log. Raises `ConnectionError` or `SparkMirrorError`.
         """
         theirs = {entity: values for entity, values in read_quotas(self._source).items() if _is_clients(entity)}
         present = read_quotas(self._target)
@@ -62,12 +65,12 @@ class ClientQuotaSync:
             )
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._source.close()
         self._target.close()
 
     def _gone(self, theirs: dict[Entity, dict[str, float]]) -> list[tuple[Entity, str]]:
-        """What we set, and the source has no more."""
+        """Return the quotas set by this mirror that the source no longer has."""
         ours = [_read(name) for name in self._memory.known]
         return [(entity, key) for entity, key in ours if key not in theirs.get(entity, {})]
 

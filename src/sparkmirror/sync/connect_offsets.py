@@ -1,11 +1,12 @@
-"""Handing back: MirrorMaker 2's own offsets topic is kept up to date, so that it can go on where we stopped.
+"""The hand-back duty: MirrorMaker 2's own offsets topic, kept up to date.
 
-A real MirrorMaker 2 resumes right behind the offset that it finds there (`mm2.md` 3.4). After a clean stop that is
-exact. Otherwise it repeats what was copied since the last run of this duty, and skips nothing: an offset is written
-only when its record has been acknowledged.
+MirrorMaker 2 can then continue at the end of sparkmirror's copy: a real MirrorMaker 2 resumes right after the offset in
+its offsets topic (`mm2.md` 3.4). After a clean stop the hand-back is exact. Otherwise MirrorMaker 2 repeats the records
+copied since the last run of this duty, and skips none: the duty writes an offset only when the record has been
+acknowledged.
 
-Every partition is written under every name that the flow's connector has, or had: what MirrorMaker 2 was killed before
-it stored, or what is newer than our takeover, is not to be copied again by it.
+The duty writes every partition under every name that the flow's connector has or had. So MirrorMaker 2 copies none of
+these again: records whose offsets it was killed before storing, and records copied since the takeover.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.events import Event
-from sparkmirror.offsets.connect_offsets import SourcePartition, java_partition, offset_value, offsets_topics
-from sparkmirror.sync.connector_names import ConnectorNames, find_names
+from sparkmirror.mm2.connect_offsets import SourcePartition, java_partition, offset_value, offsets_topics
+from sparkmirror.mm2.connector_names import ConnectorNames, find_names
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _UNKNOWN_TOPIC, _NOT_AUTHORIZED = 3, 29
@@ -29,10 +30,11 @@ log = logging.getLogger(__name__)
 
 
 class ConnectOffsets:
-    """For one flow: `run` each `offset.flush.interval.ms`, and once more when the pumps have ended for good.
+    """The hand-back duty of one flow.
 
-    `copied` gives the upstream offset of the last record copied, by source topic and partition; offsets without a
-    record count as copied when they were passed over. The admin is the caller's, and is left open.
+    `run` is due each `offset.flush.interval.ms`, and once more when the pumps have ended for good. `copied` gives the
+    upstream offset of the last record copied, by source topic and partition; offsets without a record count as copied
+    when the pump has passed over them. The caller closes the admin.
     """
 
     def __init__(
@@ -45,24 +47,24 @@ class ConnectOffsets:
         self._topic = offsets_topics(flow.source.alias, flow.connect.offset_storage_topic)[0]
         self._logs: dict[str, TopicLog] = {}
         self._names: ConnectorNames | None = None
-        """The first run finds them."""
+        """Names of the connector, found by the first run."""
         self._written: dict[TopicPartition, int] = {}
 
     def run(self) -> None:
-        """Write the offsets of all partitions that have moved; the first run creates the topic.
+        """Write the offsets of moved partitions; the first run creates the topic.
 
-        Raises `SparkMirrorError`s and `ConnectionError`s; then the next run writes them.
+        Raises `SparkMirrorError`s and `ConnectionError`s; then the next run writes the offsets.
         """
         moved = {
-            where: upstream
-            for where, upstream in self._copied().items()
-            if upstream >= 0 and self._written.get(where) != upstream
+            partition: upstream
+            for partition, upstream in self._copied().items()
+            if upstream >= 0 and self._written.get(partition) != upstream
         }
         names = self._names = self._names or self._begin()
         records: dict[str, list[tuple[bytes, bytes | None]]] = defaultdict(list)
-        for where, upstream in moved.items():
-            for topic, connector in names.of(where):
-                key = SourcePartition(connector, self._flow.mm2_source, *where).key()
+        for partition, upstream in moved.items():
+            for topic, connector in names.of(partition):
+                key = SourcePartition(connector, self._flow.mm2_source, *partition).key()
                 records[topic].append((key, offset_value(upstream)))
         failed: list[LogUnavailable] = []
         for topic in sorted(records, key=self._order):
@@ -76,7 +78,7 @@ class ConnectOffsets:
         self._written |= moved
 
     def _order(self, topic: str) -> tuple[bool, str]:
-        """The flow's own first: nothing that is wrong with another one holds it up."""
+        """Sort key with the flow's own topic first: failures of other topics come later."""
         return topic != self._topic, topic
 
     def _write(self, topic: str, records: Sequence[tuple[bytes, bytes | None]]) -> None:
@@ -88,10 +90,10 @@ class ConnectOffsets:
             log_of.append(home, entries)
 
     def _is_given_up(self, topic: str, error: LogUnavailable) -> bool:
-        """Whether a topic that can't be written to is nobody's any more; else the next run tries again."""
+        """Tell whether to give up a topic that refuses writes, or to try again."""
         names, gone = self._names, error.code == _UNKNOWN_TOPIC
         if names is None or (gone and topic == self._topic):
-            self._names, self._written = None, {}  # the next run makes it again
+            self._names, self._written = None, {}  # the next run creates the topic
         elif gone or (error.code == _NOT_AUTHORIZED and topic in names.guessed):
             self._names = names.without(topic)
             why = "is gone" if gone else "may be another flow's, and is not for us to write to"
@@ -106,11 +108,11 @@ class ConnectOffsets:
         return False
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._client.close()
 
     def _begin(self) -> ConnectorNames:
-        """Create the topic as Connect does, and see what the connector is called."""
+        """Create the topic as Connect does, and find the connector's names."""
         storage = self._flow.connect
         created = self._admin.create_compacted_topic(
             self._topic,

@@ -1,4 +1,7 @@
-"""Topics of two flows that would get one name at their common target: told from the flows' own names and policies."""
+"""Topics of two flows with the same name at a common target.
+
+Only the flows' own topic names and policies are asked, no cluster.
+"""
 
 from __future__ import annotations
 
@@ -14,60 +17,63 @@ from sparkmirror.sync.topic_rules import TopicRules, topic_rules
 
 @dataclass(frozen=True, slots=True)
 class FanIn:
-    """Two flows, by their names, with the same name at the target for what each of them copies."""
+    """Two flows, by their names, that would copy into topics of the same name."""
 
     flows: tuple[str, str]
     topics: tuple[str, ...]
-    """The names at the target, or some that there could be."""
+    """Names at the target, or an example of a possible name."""
     certain: bool
-    """Whether both flows list the topics; else patterns match, and the clusters tell whether there are any."""
+    """True if both flows list the topics by name.
+
+    False if only patterns match: then the clusters tell whether such topics exist.
+    """
     renamed: bool
-    """Whether the policies put aliases before names: then the aliases with their separator are to blame."""
+    """True if the policies put aliases before names: aliases with a separator clash."""
 
 
 def fan_ins(flows: Sequence[FlowConfig]) -> list[FanIn]:
-    """One for each pair of flows into one target; those that are certain first."""
+    """Return an entry for each pair of flows into one target, certain entries first."""
     rules = {flow.name: rule for flow in flows if flow.copies and (rule := _rules(flow)) is not None}
-    found = []
-    for one, other in combinations((flow for flow in flows if flow.name in rules), 2):
-        if one.target.alias != other.target.alias:
+    clashes = []
+    for left, right in combinations((flow for flow in flows if flow.name in rules), 2):
+        if left.target.alias != right.target.alias:
             continue
-        fan_in = _between(one, other, rules)
+        fan_in = _between(left, right, rules)
         if fan_in is not None:
-            found.append(fan_in)
-    return sorted(found, key=lambda one: not one.certain)
+            clashes.append(fan_in)
+    return sorted(clashes, key=lambda candidate: not candidate.certain)
 
 
 def _rules(flow: FlowConfig) -> TopicRules | None:
     try:
         return topic_rules(flow, flow.originals)
     except SparkMirrorError:
-        return None  # its own check tells
+        return None  # another check reports this error
 
 
-def _between(one: FlowConfig, other: FlowConfig, rules: Mapping[str, TopicRules]) -> FanIn | None:
-    first, second = rules[one.name], rules[other.name]
+def _between(left: FlowConfig, right: FlowConfig, rules: Mapping[str, TopicRules]) -> FanIn | None:
+    first, second = rules[left.name], rules[right.name]
     try:
-        listed = _copies(first, _listed(one)), _copies(second, _listed(other))
-        both = listed[0].keys() & listed[1].keys()
-        if both:
-            renamed = any(name not in (listed[0][name], listed[1][name]) for name in both)
-            return FanIn((one.name, other.name), tuple(sorted(both)), True, renamed)
-        tried = list(dict.fromkeys([*_meant(one), *_meant(other)]))
-        # What one flow's topic is called could be what the other's would be, without its alias.
-        tried += [f"{alias}{name}" for alias in _tails(one, other) for name in tried]
+        listed = _copies(first, _listed(left)), _copies(second, _listed(right))
+        common = listed[0].keys() & listed[1].keys()
+        if common:
+            renamed = any(name not in (listed[0][name], listed[1][name]) for name in common)
+            return FanIn((left.name, right.name), tuple(sorted(common)), True, renamed)
+        tried = list(dict.fromkeys([*_meant(left), *_meant(right)]))
+        # A topic name of one flow can be a copy's name of the other flow, without the alias.
+        tried += [f"{alias}{name}" for alias in _tails(left, right) for name in tried]
         could = _copies(first, tried), _copies(second, tried)
-        some = sorted(could[0].keys() & could[1].keys())
+        shared = sorted(could[0].keys() & could[1].keys())
     except SparkMirrorError:
-        return None  # a policy of the user's own that can't tell
-    if not some:
+        return None  # a custom policy that can't tell
+    if not shared:
         return None
-    renamed = any(name not in (could[0][name], could[1][name]) for name in some)
-    return FanIn((one.name, other.name), tuple(some[:1]), False, renamed)
+    renamed = any(name not in (could[0][name], could[1][name]) for name in shared)
+    return FanIn((left.name, right.name), tuple(shared[:1]), False, renamed)
 
 
 def _copies(rules: TopicRules, names: Iterable[str]) -> dict[str, str]:
-    """Those that the flow copies, by their names at the target."""
+    """Map the names at the target to the source topics that the flow copies."""
     return {rules.remote_name(name): name for name in names if rules.wanted(name)}
 
 
@@ -79,10 +85,13 @@ def _meant(flow: FlowConfig) -> list[str]:
     return ["orders", *(name for pattern in flow.topics for name in names_like(pattern))]
 
 
-def _tails(one: FlowConfig, other: FlowConfig) -> list[str]:
-    """What the longer of two aliases has behind the shorter and a separator, with a separator behind it."""
+def _tails(left: FlowConfig, right: FlowConfig) -> list[str]:
+    """Return the longer alias without the shorter and a separator, plus a separator.
+
+    `us.east` and `us` give `east.`.
+    """
     tails = []
-    for flow, longer in ((one, other), (other, one)):
+    for flow, longer in ((left, right), (right, left)):
         separator = flow.replication_policy_separator
         start = f"{flow.source.alias}{separator}"
         if separator and longer.source.alias.startswith(start):

@@ -1,6 +1,6 @@
-"""What is wrong with flows, told from their settings alone: lint reports it, and a run looks for it at its start.
+"""Mistakes of flows, found in their settings alone, for lint and the run's start.
 
-What is fatal stops a run before anything is created; of the rest it warns.
+Fatal mistakes stop a run before anything is created; of the rest the run warns.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from sparkmirror.sync.listed_topics import listed_topics
 from sparkmirror.sync.topic_rules import topic_rules
 
 _SEPARATORS = (".", "_", "-", "__", "--", "..", "-_-")
-"""What topics' names may hold, in the order in which it is proposed."""
+"""Separators that topic names may hold, in the order in which they are proposed."""
 _POLICY, _SEPARATOR = "replication.policy.class", "replication.policy.separator"
 
 
-class Kind(Enum):
-    """What is wrong, in the words that lint and run share."""
+class TroubleKind(Enum):
+    """Kinds of mistakes, in the words that lint and run share."""
 
     ECHO_LOOP = "flows send the same topics in a circle"
     COMES_BACK = "a flow brings copies back to the cluster that they come from"
@@ -32,53 +32,56 @@ class Kind(Enum):
     NOTHING_LISTED = "none of the listed topics is ever copied"
 
 
-FATAL = frozenset({Kind.ECHO_LOOP, Kind.FAN_IN, Kind.NOTHING_LISTED})
-SAID_BY_RUN = FATAL | {Kind.COMES_BACK, Kind.NEVER_COPIED}
-"""Whether two flows' patterns have a topic in common is told by the clusters; then the second one's is refused."""
+FATAL = frozenset({TroubleKind.ECHO_LOOP, TroubleKind.FAN_IN, TroubleKind.NOTHING_LISTED})
+SAID_BY_RUN = FATAL | {TroubleKind.COMES_BACK, TroubleKind.NEVER_COPIED}
+"""Kinds that a run reports.
+
+The clusters tell whether patterns of two flows match a common topic; then the topic of the second flow is refused.
+"""
 
 EFFECTS = {
-    Kind.ECHO_LOOP: "each record comes back to where it was written, for ever: topics grow without end",
-    Kind.COMES_BACK: "each record is copied back once more than anybody wants, under another name",
-    Kind.FAN_IN: "records of both would mix in it, and offsets and groups of neither could be translated",
-    Kind.MAY_FAN_IN: "if both sources have a topic of the same name, that of the second flow is refused",
-    Kind.NEVER_COPIED: "it stays where it is, without another word",
-    Kind.NOTHING_LISTED: "the flow runs and copies nothing",
+    TroubleKind.ECHO_LOOP: "each record comes back to where it was written, for ever: topics grow without end",
+    TroubleKind.COMES_BACK: "each record is copied back once more than anybody wants, under another name",
+    TroubleKind.FAN_IN: "records of both would mix in it, and offsets and groups of neither could be translated",
+    TroubleKind.MAY_FAN_IN: "if both sources have a topic of the same name, that of the second flow is refused",
+    TroubleKind.NEVER_COPIED: "it stays where it is, without another word",
+    TroubleKind.NOTHING_LISTED: "the flow runs and copies nothing",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """One thing that is wrong."""
+class FlowTrouble:
+    """One mistake of one or several flows."""
 
-    kind: Kind
+    kind: TroubleKind
     flows: tuple[str, ...]
-    """By their names."""
+    """Names of the flows."""
     key: str
-    """The setting to look at."""
+    """Setting to look at."""
     detail: str
     remedy: str
 
     @property
     def line(self) -> str:
-        """Why it can't be run, or not as written, and what to do."""
+        """Reason why the flow can't run, or not as written, with effect and remedy."""
         return f"{self.kind.value}: {self.detail}: {EFFECTS[self.kind]}; {self.remedy}"
 
 
-def flow_troubles(flows: Sequence[FlowConfig]) -> list[Trouble]:
-    """All that is wrong, what is fatal first."""
-    found = [*_echoes(flows), *_fan_ins(flows), *_listed(flows)]
-    return sorted(found, key=lambda one: one.kind not in FATAL)
+def flow_troubles(flows: Sequence[FlowConfig]) -> list[FlowTrouble]:
+    """Return all mistakes, fatal ones first."""
+    troubles = [*_echoes(flows), *_fan_ins(flows), *_listed(flows)]
+    return sorted(troubles, key=lambda trouble: trouble.kind not in FATAL)
 
 
-def _echoes(flows: Sequence[FlowConfig]) -> Iterator[Trouble]:
+def _echoes(flows: Sequence[FlowConfig]) -> Iterator[FlowTrouble]:
     for echo in echoes(flows):
-        kind = Kind.ECHO_LOOP if echo.endless else Kind.COMES_BACK
+        kind = TroubleKind.ECHO_LOOP if echo.endless else TroubleKind.COMES_BACK
         key, remedy = _remedy_of_echo(echo, flows)
-        yield Trouble(kind, echo.flows, key, f"{' and '.join(echo.flows)}: {echo.words}", remedy)
+        yield FlowTrouble(kind, echo.flows, key, f"{' and '.join(echo.flows)}: {echo.words}", remedy)
 
 
 def _remedy_of_echo(echo: Echo, flows: Sequence[FlowConfig]) -> tuple[str, str]:
-    """The setting to blame, and what to do."""
+    """Return the setting to blame, and a remedy."""
     concerned = [flow for flow in flows if flow.name in echo.flows]
     if echo.apart:
         verb = "hold" if len(echo.apart) > 1 else "holds"
@@ -96,7 +99,7 @@ def _remedy_of_echo(echo: Echo, flows: Sequence[FlowConfig]) -> tuple[str, str]:
 
 def _other_separator(flows: Sequence[FlowConfig]) -> str:
     aliases = {alias for flow in flows for alias in (flow.source.alias, flow.target.alias)}
-    free = next((one for one in _SEPARATORS if not any(one in alias for alias in aliases)), None)
+    free = next((separator for separator in _SEPARATORS if not any(separator in alias for alias in aliases)), None)
     if free is None:
         return "give the clusters aliases without dots, dashes and underscores"
     return f"write {_SEPARATOR} = {free}, which no alias holds"
@@ -109,13 +112,13 @@ def _keeps_names(flow: FlowConfig) -> bool:
         return False
 
 
-def _fan_ins(flows: Sequence[FlowConfig]) -> Iterator[Trouble]:
+def _fan_ins(flows: Sequence[FlowConfig]) -> Iterator[FlowTrouble]:
     for fan_in in fan_ins(flows):
-        kind = Kind.FAN_IN if fan_in.certain else Kind.MAY_FAN_IN
+        kind = TroubleKind.FAN_IN if fan_in.certain else TroubleKind.MAY_FAN_IN
         target = fan_in.flows[0].partition("->")[2]
         topics = ", ".join(fan_in.topics)
         detail = f"{' and '.join(fan_in.flows)} both into {topics} of {target}"
-        yield Trouble(
+        yield FlowTrouble(
             kind,
             fan_in.flows,
             _SEPARATOR if fan_in.renamed else "topics",
@@ -125,7 +128,7 @@ def _fan_ins(flows: Sequence[FlowConfig]) -> Iterator[Trouble]:
 
 
 def remedy_of_fan_in(fan_in: FanIn) -> str:
-    """What to do where names are kept; what either flow has copied stays where it is."""
+    """Return the remedy where names are kept; copied records stay in place."""
     first, second = fan_in.flows
     return (
         f"list each topic in one of {first}.topics and {second}.topics only, or use DefaultReplicationPolicy in both,"
@@ -133,13 +136,15 @@ def remedy_of_fan_in(fan_in: FanIn) -> str:
     )
 
 
-def _listed(flows: Sequence[FlowConfig]) -> Iterator[Trouble]:
+def _listed(flows: Sequence[FlowConfig]) -> Iterator[FlowTrouble]:
     for flow in flows:
         listed = listed_topics(flow)
         if listed.nothing:
-            why = "; ".join(f"{one.topic}: {one.why}" for one in listed.never)
-            yield Trouble(Kind.NOTHING_LISTED, (flow.name,), "topics", f"{flow.name}: {why}", "list topics that can be")
+            why = "; ".join(f"{entry.topic}: {entry.why}" for entry in listed.never)
+            yield FlowTrouble(
+                TroubleKind.NOTHING_LISTED, (flow.name,), "topics", f"{flow.name}: {why}", "list topics that can be"
+            )
             continue
-        for one in listed.never:
-            detail = f"{one.topic} of {flow.source.alias}: {one.why}"
-            yield Trouble(Kind.NEVER_COPIED, (flow.name,), "topics", detail, one.remedy)
+        for entry in listed.never:
+            detail = f"{entry.topic} of {flow.source.alias}: {entry.why}"
+            yield FlowTrouble(TroubleKind.NEVER_COPIED, (flow.name,), "topics", detail, entry.remedy)

@@ -1,8 +1,8 @@
-"""What was copied is committed to MirrorMaker 1's group at the source, as it did itself.
+"""Commits of copied offsets to MirrorMaker 1's group at the source.
 
-So lag monitoring goes on, and MirrorMaker 1 can: it begins where we have ended. After a clean stop that is exact.
-Otherwise it repeats what was copied since the last turn, and skips nothing: an offset is committed only when the
-records before it were acknowledged.
+MirrorMaker 1 committed there itself. So lag monitoring goes on, and MirrorMaker 1 can continue where sparkmirror ended.
+After a clean stop the hand-back is exact. Otherwise MirrorMaker 1 repeats the records copied since the last turn, and
+skips none: an offset is committed only when all records before were acknowledged.
 """
 
 from __future__ import annotations
@@ -18,14 +18,18 @@ from sparkmirror.sync.group_offsets import why_refused
 from sparkmirror.wire.topic_partition import TopicPartition
 
 OURS = "sparkmirror"
-"""The metadata of what we commit: MirrorMaker 1 commits without any, so it can be told who did."""
+"""Metadata of sparkmirror's commits; MirrorMaker 1 commits with empty metadata.
+
+So the metadata tells who committed.
+"""
 
 
 class GroupCommits:
-    """For one flow: `run` each `--offset.commit.interval.ms`, and once more when the pumps have ended for good.
+    """The duty of committing for one flow.
 
-    `copied` gives the upstream offset of the last record copied, by source topic and partition; offsets without a
-    record count as copied when they were passed over.
+    `run` is due each `--offset.commit.interval.ms`, and once more when the pumps have ended for good. `copied` gives
+    the upstream offset of the last record copied, by source topic and partition; offsets without a record count as
+    copied when the pump has passed over them.
     """
 
     def __init__(
@@ -37,22 +41,22 @@ class GroupCommits:
         self._groups = Groups(self._client)
 
     def run(self) -> None:
-        """Commit for all partitions, also for those that have not moved.
+        """Commit for all partitions, also for partitions that have not moved.
 
-        Raises `SparkMirrorError`s and `ConnectionError`s; then the next turn does it. A group without members loses its
-        offsets `offsets.retention.minutes` after the last one has left, whatever was committed since; what is
-        committed after that is kept as that of a group that never had members.
+        Raises `SparkMirrorError`s and `ConnectionError`s; then the next turn commits. A group without members loses its
+        offsets `offsets.retention.minutes` after the last member has left, whatever was committed since; offsets
+        committed after the loss are kept as for a group that never had members.
         """
-        offsets = {where: Committed(upstream + 1, OURS) for where, upstream in self._copied().items()}
+        offsets = {partition: Committed(upstream + 1, OURS) for partition, upstream in self._copied().items()}
         if not offsets:
             return
         outcome = self._groups.commit({self._group: offsets})[self._group]
-        failed = [(where, code) for where, code in outcome.items() if code]
+        failed = [(partition, code) for partition, code in outcome.items() if code]
         if failed:
-            where, code = failed[0]
-            reason = why_refused("the source", where, code)
+            partition, code = failed[0]
+            reason = why_refused("the source", partition, code)
             raise SparkMirrorError(f"group {self._group} is not committed for: {reason}")
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._client.close()

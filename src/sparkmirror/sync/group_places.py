@@ -1,4 +1,4 @@
-"""Where groups go on at the target, partition by partition, and how each group stands by that.
+"""Groups' next offsets at the target, by partition, and each group's standing.
 
 The same for consumer groups and share groups.
 """
@@ -9,50 +9,51 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sparkmirror.offsets.map_keeper import NOTHING_YET
 from sparkmirror.sync.group_standing import GroupStanding, standing
-from sparkmirror.sync.places import Place, Places
+from sparkmirror.sync.places import Places, TranslatedOffset
+from sparkmirror.translation.map_keeper import NOTHING_YET
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class PlacedGroup(NamedTuple):
-    """One group."""
+    """Translated offsets of one group."""
 
-    places: Mapping[TopicPartition, Place]
-    """By the source's partitions; those are left out of which nothing can be told."""
+    places: Mapping[TopicPartition, TranslatedOffset]
+    """Translations by source partition; partitions without translation are left out."""
     standing: GroupStanding
 
 
 def place_groups(places: Places, offsets: Mapping[str, Mapping[TopicPartition, int]]) -> dict[str, PlacedGroup]:
-    """Translate every group's offsets at the source; where there is nothing to copy a group goes on at the end.
+    """Translate every group's offsets at the source.
 
-    Raises `ConnectionError` and `SparkMirrorError`.
+    In a partition without records to copy, a group continues at the target's end. Raises `ConnectionError` and
+    `SparkMirrorError`.
     """
-    places.refresh({where for some in offsets.values() for where in some})
-    found: dict[str, dict[TopicPartition, Place]] = {group: {} for group in offsets}
+    places.refresh({partition for positions in offsets.values() for partition in positions})
+    placed: dict[str, dict[TopicPartition, TranslatedOffset]] = {group: {} for group in offsets}
     missing: dict[str, list[str]] = defaultdict(list)
     ahead: dict[str, dict[TopicPartition, str]] = defaultdict(dict)
-    for group, some in offsets.items():
-        for where, offset in some.items():
-            place = places.of(where, offset)
-            if isinstance(place, Place):
-                found[group][where] = place
+    for group, positions in offsets.items():
+        for partition, offset in positions.items():
+            place = places.of(partition, offset)
+            if isinstance(place, TranslatedOffset):
+                placed[group][partition] = place
                 if not place.copied:
-                    ahead[group][where] = f"{where[0]}-{where[1]}: at {offset}, the copy is not so far yet"
+                    ahead[group][partition] = f"{partition[0]}-{partition[1]}: at {offset}, the copy is not so far yet"
             elif place is NOTHING_YET:
-                ahead[group][where] = f"{where[0]}-{where[1]}: {place.reason}"
+                ahead[group][partition] = f"{partition[0]}-{partition[1]}: {place.reason}"
             else:
-                missing[group].append(f"{where[0]}-{where[1]}: {place.reason}")
-    nothing_there = places.without_records({where for some in ahead.values() for where in some})
+                missing[group].append(f"{partition[0]}-{partition[1]}: {place.reason}")
+    nothing_there = places.without_records({partition for lagging in ahead.values() for partition in lagging})
     for group, reasons in ahead.items():
-        for where in reasons.keys() & nothing_there.keys():
-            if offsets[group][where] <= nothing_there[where].end:
-                found[group][where] = nothing_there[where].place
-                del reasons[where]
+        for partition in reasons.keys() & nothing_there.keys():
+            if offsets[group][partition] <= nothing_there[partition].end:
+                placed[group][partition] = nothing_there[partition].place
+                del reasons[partition]
     return {
         group: PlacedGroup(
             places_of_group,
             standing(group, len(offsets[group]), missing[group], ahead[group].values()),
         )
-        for group, places_of_group in found.items()
+        for group, places_of_group in placed.items()
     }

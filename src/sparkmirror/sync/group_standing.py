@@ -1,4 +1,4 @@
-"""How a consumer group stands at the target, for status and metrics."""
+"""State of a consumer group at the target, for status and metrics."""
 
 from __future__ import annotations
 
@@ -8,42 +8,52 @@ from enum import StrEnum
 
 
 class GroupState(StrEnum):
-    """What became of a group's offsets."""
+    """Outcome of a group's translation."""
 
     SYNCED = "synced"
     """Every offset is at the target, exactly."""
     CATCHING_UP = "catching up"
-    """The group has read what is not copied yet: it stands at the end of the copy meanwhile."""
+    """The group has read records that are not copied yet.
+
+    Meanwhile the group stands at the end of the copy.
+    """
     NOT_SYNCED = "can't be synced"
-    """The reason says why."""
+    """The reason is in `GroupStanding.reason`."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupStanding:
-    """One group, as of the last turn."""
+    """Standing of one group, as of the last turn."""
 
     group: str
     state: GroupState
     reason: str = ""
-    """One line; of several partitions' reasons the first."""
+    """One line; if several partitions have reasons, the first reason."""
     partitions: int = 0
-    """That it has committed, of topics that are copied."""
+    """Number of copied partitions with a committed offset of the group."""
 
 
 def counted(standings: Iterable[GroupStanding]) -> tuple[str, ...]:
-    """A few words on each state that groups are in; of those that can't be synced, one is named with its reason."""
+    """Return a few words on each state with groups.
+
+    Of the groups that can't be synced, the first is named with the reason.
+    """
     by_state: dict[GroupState, list[GroupStanding]] = {state: [] for state in GroupState}
-    for one in standings:
-        by_state[one.state].append(one)
-    words = [f"{len(some):,} {state}" for state, some in by_state.items() if some]
+    for entry in standings:
+        by_state[entry.state].append(entry)
+    words = [f"{len(entries):,} {state}" for state, entries in by_state.items() if entries]
     if stuck := by_state[GroupState.NOT_SYNCED]:
-        first = min(stuck, key=lambda one: one.group)
+        first = min(stuck, key=lambda entry: entry.group)
         words[-1] += f", first: {first.group}: {first.reason}"
     return tuple(words)
 
 
 def standing(group: str, partitions: int, missing: Iterable[str], ahead: Iterable[str]) -> GroupStanding:
-    """By why partitions have no offset at the target, and which the copy has not reached."""
+    """Return the standing of a group.
+
+    `missing` has the reasons of partitions without an offset at the target, `ahead` of partitions where the copy has
+    not caught up.
+    """
     for state, reasons in ((GroupState.NOT_SYNCED, list(missing)), (GroupState.CATCHING_UP, list(ahead))):
         if reasons:
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""

@@ -1,7 +1,9 @@
-"""Where consumer groups are just now, on both sides: what would a group read again, had it to go on at the target?
+"""Current positions of consumer groups on both sides, and their distance.
 
-Only looked at, a few hundred groups a turn, and more often than checkpoints are written: since the last of them a group
-may have read on.
+The distance is the number of offsets that a group would read again after a move to the target.
+
+This module only reads, a few hundred groups a turn, and more often than checkpoints are written: since the last
+checkpoint a group may have read on.
 """
 
 from __future__ import annotations
@@ -12,28 +14,28 @@ from typing import NamedTuple
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.mirror_records import Checkpoint
+from sparkmirror.mm2.records import Checkpoint
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.sync.places import route_of
 from sparkmirror.wire.topic_partition import TopicPartition
 
 MOST_GROUPS = 500
-"""In one turn; the others have their turns after it."""
+"""Most groups in one turn; the rest follow in later turns."""
 
 
 class Whereabouts(NamedTuple):
-    """Where a group is in one partition. Offsets are the next ones."""
+    """Position of a group in one partition; offsets are the next to read."""
 
     remote: TopicPartition
     source: int
     target: int | None
-    """None: the group has none there."""
+    """Target offset; `None` if the group has no offset at the target."""
     reread: int | None
-    """Offsets that it would read again at the target; None: not known."""
+    """Number of offsets to read again at the target; `None` if unknown."""
 
 
 class GroupWatch:
-    """Those of one flow. `run` is one turn; one thread."""
+    """Positions of one flow's groups; `run` is one turn, for one thread."""
 
     def __init__(
         self,
@@ -42,7 +44,10 @@ class GroupWatch:
         wanted_topic: Callable[[str], bool],
         checkpoints: Callable[[], Mapping[str, Mapping[TopicPartition, Checkpoint]]],
     ) -> None:
-        """`checkpoints`: the newest of every group, by target partition."""
+        """Prepare the watch.
+
+        `checkpoints` gives the newest checkpoints of every group, by target partition.
+        """
         self._flow = flow
         self._policy = policy
         self._wanted_topic = wanted_topic
@@ -52,18 +57,18 @@ class GroupWatch:
         self._here, self._there = Groups(self._source), Groups(self._target)
         self._next = 0
         self.whereabouts: Mapping[str, Mapping[TopicPartition, Whereabouts]] = {}
-        """By group and partition of the source, as of each group's last turn."""
+        """Positions by group and source partition, as of each group's last turn."""
 
     def run(self) -> None:
-        """One turn. Raises `ConnectionError` and `ClusterUnreachable`."""
+        """Do one turn. Raises `ConnectionError` and `ClusterUnreachable`."""
         checkpoints = self._checkpoints()
         every = sorted(checkpoints)
         first = self._next if self._next < len(every) else 0
         groups = every[first : first + MOST_GROUPS]
         self._next = first + len(groups)
-        # The target first: what a group commits at the source meanwhile makes the figure larger, never too small.
+        # Target first: commits at the source in between make the figure larger, never too small.
         there, here = self._there.committed(groups).offsets, self._here.committed(groups).offsets
-        found = {group: one for group, one in self.whereabouts.items() if group in checkpoints}
+        whereabouts = {group: partitions for group, partitions in self.whereabouts.items() if group in checkpoints}
         for group in groups:
             places = {}
             for partition, committed in here.get(group, {}).items():
@@ -73,19 +78,20 @@ class GroupWatch:
                     target = None if at_target is None else at_target.offset
                     again = reread(committed.offset, target, checkpoints[group].get(remote))
                     places[partition] = Whereabouts(remote, committed.offset, target, again)
-            found[group] = places
-        self.whereabouts = found
+            whereabouts[group] = places
+        self.whereabouts = whereabouts
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._source.close()
         self._target.close()
 
 
 def reread(source: int, target: int | None, checkpoint: Checkpoint | None) -> int | None:
-    """Offsets between where a group is at the target and where it is at the source; None: not known.
+    """Return the number of offsets between a group's target and source positions.
 
-    The checkpoint tells that `upstream` is `downstream` there; from there on both sides grow alike.
+    Return `None` if unknown. The checkpoint states that `upstream` equals `downstream`; from there on both sides grow
+    alike.
     """
     if target is None or checkpoint is None:
         return None

@@ -1,19 +1,23 @@
 """Heartbeats: a sign of life a second, into the target of a flow (`mm2.md` 3.8).
 
-What mirrors that cluster elsewhere copies them along, so it can be seen from far away which clusters are connected.
+Flows from the target to further clusters copy the heartbeats along, so operators see from far away which clusters are
+connected.
 """
 
 from __future__ import annotations
 
+from sparkmirror.clock import wall_ms
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.mirror_records import Heartbeat
+from sparkmirror.mm2.records import Heartbeat
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.clock import wall_ms
 from sparkmirror.sync.internal_topic import InternalTopic
 
 
 class Heartbeats:
-    """To be run every `emit.heartbeats.interval.seconds`, also for a pair that copies nothing."""
+    """The heartbeat duty, each `emit.heartbeats.interval.seconds`.
+
+    The duty also runs for a pair that copies no topics.
+    """
 
     def __init__(self, flow: FlowConfig, policy: ReplicationPolicy) -> None:
         self._source, self._target = flow.mm2_source, flow.mm2_target
@@ -27,14 +31,17 @@ class Heartbeats:
         )
 
     def create(self) -> None:
-        """Create the topic if need be; raises as `run`."""
+        """Create the topic if need be; raises the same errors as `run`."""
         self._topic.create()
 
     def run(self) -> None:
-        """Write one heartbeat, creating its topic if need be; raises `ConnectionError` and `ClusterUnreachable`."""
+        """Write one heartbeat, creating its topic if need be.
+
+        Raises `ConnectionError` and `ClusterUnreachable`.
+        """
         beat = Heartbeat(self._source, self._target, wall_ms())
         self._topic.append([(beat.key(), beat.value())], timestamp_ms=beat.timestamp_ms)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._topic.close()

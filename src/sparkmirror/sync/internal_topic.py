@@ -1,4 +1,7 @@
-"""A topic of MirrorMaker 2's own that we write to: compacted, one partition, created when it is first needed."""
+"""An internal topic in MirrorMaker 2's format, written by sparkmirror.
+
+The topic is compacted, has one partition, and is created on first use.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,16 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 
 PARTITION = 0
-"""MirrorMaker 2 writes all records of a kind to this one (`mm2.md` section 2)."""
+"""Partition of all records of a kind in MirrorMaker 2 (`mm2.md` section 2)."""
 
 _NOT_THERE, _NOT_AUTHORIZED = 3, 29
 
 
 class InternalTopic:
-    """`name` on `cluster`; `role` goes into the client's id, `factor_key` is the setting of `replication_factor`.
+    """An internal topic on one cluster.
 
-    `otherwise` is what else one can do where we may not write to it.
+    `role` goes into the client's id. `factor_key` is the setting that gives `replication_factor`. `otherwise` is a
+    further remedy for the error message where the principal may not write to the topic.
     """
 
     def __init__(
@@ -45,9 +49,10 @@ class InternalTopic:
         self._there = False
 
     def create(self) -> None:
-        """Create it, unless it is known to be there; raises `ClusterUnreachable`, and may be called again then.
+        """Create the topic, unless known to exist.
 
-        Where we may not create topics it is taken to be there (`mm2.md` 2.1).
+        Raises `ClusterUnreachable`; a later call tries again. If the principal may not create topics, the topic is
+        assumed to exist (`mm2.md` 2.1).
         """
         if self._there:
             return
@@ -59,7 +64,7 @@ class InternalTopic:
     def append(self, entries: Sequence[tuple[bytes, bytes | None]], *, timestamp_ms: int | None = None) -> None:
         """Write records with acks=all, creating the topic first if need be.
 
-        Raises `ConnectionError` and `ClusterUnreachable`; some or all may be written then.
+        Raises `ConnectionError` and `ClusterUnreachable`; then some or all records may be written.
         """
         self.create()
         try:
@@ -74,5 +79,5 @@ class InternalTopic:
             raise
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._client.close()

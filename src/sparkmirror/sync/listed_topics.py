@@ -1,4 +1,4 @@
-"""Topics that `topics` lists by name and that are never copied, each with the reason."""
+"""Topics that `topics` lists but a flow never copies, each with the reason."""
 
 from __future__ import annotations
 
@@ -14,39 +14,42 @@ from sparkmirror.sync.topic_rules import TopicRules, topic_rules
 from sparkmirror.sync.topics import illegal
 
 _INTERNAL = re.compile(r"\^?(?:(?:__|\\\.|\[\.\])[^|]*|mm2[^|]*internal\$?|[^|]*checkpoints[^|]*internal\$?)")
-"""An expression that may be meant for internal topics only; names that are like it tell."""
+"""Pattern that may be meant for internal topics only; sample names decide."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeverCopied:
-    """One that is listed in vain."""
+    """One topic or expression listed in vain."""
 
     topic: str
-    """Its name, or the expression."""
+    """Name of the topic, or the expression."""
     why: str
     remedy: str
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What comes of a flow's `topics`."""
+    """Result of checking a flow's `topics`."""
 
     never: tuple[NeverCopied, ...] = ()
     nothing: bool = False
-    """Whether all that is listed is listed in vain."""
+    """True if every listed topic is listed in vain."""
 
 
 def listed_topics(flow: FlowConfig) -> Listed:
-    """What a flow lists in vain. A filter of the user's own reads `topics` as it likes: nothing is said then."""
+    """Return the topics that a flow lists in vain.
+
+    Empty for a custom topic filter, which may read `topics` in any way.
+    """
     try:
         rules = topic_rules(flow, flow.originals)
     except SparkMirrorError:
-        return Listed()  # its own check tells
+        return Listed()  # another check reports this error
     if not flow.copies or type(rules.topics) is not DefaultTopicFilter:
         return Listed()
     never = list(_never(flow, rules))
     listed = [name for pattern in flow.topics for name in (named(pattern) or [pattern])]
-    return Listed(tuple(never), bool(listed) and {one.topic for one in never} >= set(listed))
+    return Listed(tuple(never), bool(listed) and {entry.topic for entry in never} >= set(listed))
 
 
 def _never(flow: FlowConfig, rules: TopicRules) -> Iterator[NeverCopied]:
@@ -61,7 +64,7 @@ def _never(flow: FlowConfig, rules: TopicRules) -> Iterator[NeverCopied]:
             try:
                 never = _why(flow, rules, name)
             except SparkMirrorError:
-                continue  # a policy of the user's own that can't tell
+                continue  # a custom policy that can't tell
             if never is not None:
                 yield never
 
@@ -78,7 +81,7 @@ def _why(flow: FlowConfig, rules: TopicRules, name: str) -> NeverCopied | None:
         why = f"by its name it is a copy that came from {flow.target.alias}, and copies don't go back"
         return NeverCopied(name, why, _take_out(name))
     if not rules.wanted(name):
-        by = next((one for one in flow.topics_exclude if _matches(one, name)), "")
+        by = next((pattern for pattern in flow.topics_exclude if _matches(pattern, name)), "")
         if by:
             why = f"topics.exclude has {by}, which matches it"
             return NeverCopied(name, why, f"take {by} out of topics.exclude, or {name} out of topics")
@@ -95,4 +98,4 @@ def _matches(pattern: str, name: str) -> bool:
     try:
         return compile_java(pattern).fullmatch(name) is not None
     except ValueError:
-        return False  # the half of one with a comma
+        return False  # half of an expression that contains a comma

@@ -1,6 +1,6 @@
-"""What clients of a flow's source would lack at its target: ACLs of topics, groups and transactional ids, SCRAM users.
+"""Access that clients of a flow's source would lack at its target.
 
-Asked for by `sparkmirror acls`. Nothing is changed.
+Access means ACLs of topics, groups and transactional ids, and SCRAM users. `sparkmirror acls` asks. Nothing is changed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kafka.protocol.admin import DescribeUserScramCredentialsRequest
 
-from sparkmirror.cluster.acls import Acl, Resource, SecurityDisabled, read_acls
+from sparkmirror.cluster.acls import Acl, AclResource, SecurityDisabled, read_acls
 from sparkmirror.cluster.admin import ClusterAdmin, refusal
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
@@ -26,36 +26,36 @@ _ADVICE = {31: "grant our principal DESCRIBE on the cluster"}
 
 @dataclass(frozen=True, slots=True, order=True)
 class ScramUser:
-    """Somebody who signs in with a password that only the brokers' digest of is known."""
+    """SCRAM user; since brokers store only a digest, no tool can copy the password."""
 
     name: str
     mechanism: str
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """Who may do what at the target, beside what they may at the source."""
+class TargetAccess:
+    """ACLs that a flow's target needs and has, and SCRAM users that the target lacks."""
 
     flow: FlowConfig
     wanted: frozenset[Acl]
-    """The source's ACLs by the names at the target, word for word."""
+    """ACLs of the source under the names at the target, word for word."""
     there: frozenset[Acl]
-    """All that the target has."""
+    """All ACLs of the target."""
     users: tuple[ScramUser, ...]
-    """Of the source, and not of the target."""
+    """SCRAM users that the source has and the target lacks."""
     untold: str = ""
-    """Why the users could not be compared."""
+    """Reason why the users could not be compared; empty if compared."""
 
     @property
     def missing(self) -> list[Acl]:
-        """Those that no ACL of the target covers."""
+        """Wanted ACLs that no ACL of the target covers."""
         return sorted(acl for acl in self.wanted if not any(granted.covers(acl) for granted in self.there))
 
 
-def access(flow: FlowConfig) -> Access:
-    """Ask both clusters.
+def access(flow: FlowConfig) -> TargetAccess:
+    """Ask both clusters for ACLs, topics, groups and SCRAM users.
 
-    Raises `ClusterUnreachable`, also where a cluster keeps no ACLs or may not be asked for them, and `ConfigError`.
+    Raises `ClusterUnreachable`, also if a cluster keeps no ACLs or denies reading ACLs, and `ConfigError`.
     """
     rules = topic_rules(flow, flow.originals)
     with contextlib.ExitStack() as stack:
@@ -68,7 +68,7 @@ def access(flow: FlowConfig) -> Access:
         groups = sorted(Groups(source).listed())
         users, untold = _users(source, target)
     wanted = frozenset(_wanted(theirs, flow, rules, copies, groups))
-    return Access(flow, wanted, frozenset(there), users, untold)
+    return TargetAccess(flow, wanted, frozenset(there), users, untold)
 
 
 def _wanted(
@@ -76,17 +76,17 @@ def _wanted(
 ) -> Iterator[Acl]:
     filtered = group_filter(flow, flow.originals)
     for acl in acls:
-        if acl.resource is Resource.TOPIC:
+        if acl.resource is AclResource.TOPIC:
             yield from of_copies(acl, rules, copies)
-        elif acl.resource is Resource.GROUP:
+        elif acl.resource is AclResource.GROUP:
             yield from of_groups(acl, groups, filtered.should_replicate_group)
-        elif acl.resource is Resource.TRANSACTIONAL_ID:
+        elif acl.resource is AclResource.TRANSACTIONAL_ID:
             yield acl
 
 
 def _acls(client: ClusterClient) -> set[Acl]:
     try:
-        return read_acls(client, *Resource)
+        return read_acls(client, *AclResource)
     except SecurityDisabled:
         raise ClusterUnreachable(f"cluster {client.config.alias} has no authorizer, so it keeps no ACLs") from None
 
@@ -99,12 +99,15 @@ def _copies(cluster: ClusterConfig, name: str, rules: TopicRules) -> dict[str, s
 def _users(source: ClusterClient, target: ClusterClient) -> tuple[tuple[ScramUser, ...], str]:
     try:
         return tuple(sorted(scram_users(source) - scram_users(target))), ""
-    except ConnectionError as error:  # brokers before Kafka 2.7 have no such question
+    except ConnectionError as error:  # brokers before Kafka 2.7 don't know the request
         return (), " ".join(str(error).split())
 
 
 def scram_users(client: ClusterClient) -> set[ScramUser]:
-    """The cluster's SCRAM users; raises `ClusterUnreachable` where we may not ask."""
+    """Return the cluster's SCRAM users.
+
+    Raises `ClusterUnreachable` if the principal may not ask.
+    """
     answer = client.ask_any(lambda: DescribeUserScramCredentialsRequest(users=None))
     if answer.error_code:
         reason = refusal(answer.error_code, answer.error_message, _ADVICE)

@@ -1,4 +1,7 @@
-"""An operator's word that the writers of source topics have moved to the copies, written down for the mirror."""
+"""The operator's notes that writers of source topics have moved to the copies.
+
+The running mirror reads the notes from the control topic.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from sparkmirror.cluster.admin import ClusterAdmin, TopicDescription
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.losses import LossKind, LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.losses import LossKind, LossLedger, losses_topic
-from sparkmirror.pump.control import Control, ControlState, DoneTopic, control_topic
+from sparkmirror.messages.control import Control, ControlState, DoneTopic, control_topic
 from sparkmirror.sync.topic_rules import topic_rules
 
 _CONNECT_S = 10.0
@@ -20,19 +23,22 @@ _ROLE = "sparkmirror-cli"
 
 
 class Moved(NamedTuple):
-    """What was written down of one source topic."""
+    """Notes on one source topic."""
 
     topic: str
     ends: dict[int, int]
-    """Where its partitions end at the source."""
+    """End offsets of the source partitions."""
     expected: int
-    """Entries of the loss ledger that are no losses any more: its own writers wrote them."""
+    """Number of foreign entries of the loss ledger now expected.
+
+    The records are no losses any more: the topic's own writers wrote them to the copy.
+    """
 
 
 def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
-    """Note the ends of the chosen source topics that the flow copies; what others wrote to their copies is expected.
+    """Note the ends of the chosen source topics that the flow copies.
 
-    Raises `ClusterUnreachable`.
+    Records that foreign producers wrote to the copies become expected in the loss ledger. Raises `ClusterUnreachable`.
     """
     rules = topic_rules(flow, flow.originals)
     timeout_s = min(flow.admin_timeout_ms / 1000, _CONNECT_S)
@@ -68,7 +74,10 @@ def _say(control: Control, ledger: LossLedger, topic: TopicDescription, ends: di
 
 
 def take_back(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[str]:
-    """Forget what `say_moved` has noted of the chosen topics; returns them. Raises `ClusterUnreachable`."""
+    """Remove the notes of `say_moved` on the chosen topics, and return the topics.
+
+    Raises `ClusterUnreachable`.
+    """
     with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
         try:
             log = TopicLog(client, control_topic(flow.source.alias))

@@ -1,6 +1,7 @@
-"""MirrorMaker 2's offset syncs, for whoever translates offsets from them: its own connectors, and tools (`mm2.md` 3.5).
+"""The duty of MirrorMaker 2's offset syncs, read by its connectors and by tools.
 
-Each one is true: the record with that upstream offset has that downstream offset.
+Readers translate offsets by the syncs (`mm2.md` 3.5). Each sync is true: the record with the upstream offset has the
+downstream offset.
 """
 
 from __future__ import annotations
@@ -8,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from sparkmirror.clock import now_s
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.offset_syncs import SyncQueues
+from sparkmirror.mm2.offset_sync_queues import SyncQueues
+from sparkmirror.mm2.stored_syncs import syncs_place
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.clock import now_s
 from sparkmirror.sync.internal_topic import InternalTopic
-from sparkmirror.sync.stored_syncs import syncs_place
 
 
-class LastCopied(NamedTuple):
-    """Where the last record that was copied of a source partition is on both sides; -1: not known."""
+class CopiedTo(NamedTuple):
+    """Last copied record of a source partition, on both sides; -1 if unknown."""
 
     topic: str
     partition: int
@@ -26,12 +27,13 @@ class LastCopied(NamedTuple):
 
 
 class OffsetSyncEmitter:
-    """To be run about once a second. `copied` gives the newest of each partition; what it gave before is passed over.
+    """The duty of offset syncs, about once a second.
 
-    MirrorMaker 2 looks at each record, this at each turn's last one: of those between, none is written.
+    `copied` gives the newest copied record of each partition; unchanged ones are passed over. MirrorMaker 2 looks at
+    each record, and this duty only at the last record of each turn: no sync is written for the records between.
     """
 
-    def __init__(self, flow: FlowConfig, policy: ReplicationPolicy, copied: Callable[[], Iterable[LastCopied]]) -> None:
+    def __init__(self, flow: FlowConfig, policy: ReplicationPolicy, copied: Callable[[], Iterable[CopiedTo]]) -> None:
         place = syncs_place(flow, policy)
         self._copied = copied
         self._queues = SyncQueues(flow.offset_sync.offset_lag_max)
@@ -48,7 +50,10 @@ class OffsetSyncEmitter:
         )
 
     def run(self) -> None:
-        """Write what is due; raises `ConnectionError` and `ClusterUnreachable`, and writes it the next time then."""
+        """Write the syncs that are due.
+
+        Raises `ConnectionError` and `ClusterUnreachable`; then the next turn writes them.
+        """
         self._note()
         if now_s() >= self._promote_at:
             self._promote_at = now_s() + self._promote_every_s
@@ -56,13 +61,16 @@ class OffsetSyncEmitter:
         self._write()
 
     def finish(self) -> None:
-        """The last turn: write all that is known, as MirrorMaker 2 does at an orderly end; raises as `run`."""
+        """Do the last turn: write all known syncs, like MirrorMaker 2 at an orderly end.
+
+        Raises the same errors as `run`.
+        """
         self._note()
         self._queues.promote()
         self._write()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._topic.close()
 
     def _note(self) -> None:

@@ -1,4 +1,4 @@
-"""What a flow's policy and filters are configured with: the settings of its connectors, as Java gives them."""
+"""Settings for a flow's policy and filters: its connectors' settings, as in Java."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from sparkmirror.config import FlowConfig
 
 
 def originals_of(flow: FlowConfig, given: Mapping[str, str]) -> dict[str, str]:
-    """`given`, the connector's own keys, with what counts for this flow: its aliases, and defaults.
+    """Return the connector's own keys with this flow's aliases, filters and defaults.
 
-    Values are written as a file has them.
+    `given` are the connector's own keys. Values are written as in a file.
     """
     return {
         **given,

@@ -1,7 +1,7 @@
-"""Other flows of ours into the same target, of this process or another: which topics there are their copies.
+"""Topics at the target that other sparkmirror flows copy into.
 
-A second flow into one of them would mix its records with theirs. Each flow notes the topics that it writes to before
-it does (`offsets.topic_memory`), so a topic is the first one's that came to it.
+The other flows may run in this process or in another. A second flow into such a topic would mix the records of both.
+Each flow notes a topic before writing to it (`durable.known_topics`), so a topic belongs to the flow that came first.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from sparkmirror.cluster.admin import TopicDescription
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
+from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.wire.topic_ids import same_topic
 
 log = logging.getLogger(__name__)
@@ -23,28 +23,32 @@ _START, _END = losses_topic("|").split("|")
 
 
 class OtherFlows:
-    """As one flow sees them; its target's client is the caller's."""
+    """Target topics that other flows claim, as seen by one flow.
+
+    The caller closes the target's client.
+    """
 
     def __init__(self, client: ClusterClient, flow: FlowConfig) -> None:
         self._client = client
         self._flow = flow
 
     def copiers(self, copies: Mapping[str, TopicDescription], there: Mapping[str, TopicDescription]) -> dict[str, str]:
-        """Of the target's topics that this flow would copy into, those that another one has first, and which.
+        """Map target topics of this flow to the flow that copied into them first.
 
-        `there`: all of the target's topics. Where another flow's notes can't be read, nothing is said of it.
+        `copies` are the target topics that this flow would copy into, `there` all topics of the target. Topics in
+        unreadable notes of a flow are left out.
         """
         aliases = [alias for alias in _aliases(there) if alias != self._flow.source.alias]
         if not aliases or not copies:
             return {}
         own = self._known(self._flow.source.alias) if losses_topic(self._flow.source.alias) in there else {}
         new = {name: topic for name, topic in copies.items() if not _is(own.get(name), topic)}
-        found: dict[str, str] = {}
+        owners: dict[str, str] = {}
         for alias in aliases if new else ():
             theirs = self._known(alias)
             flow = f"{alias}->{self._flow.target.alias}"
-            found |= {name: flow for name, topic in new.items() if name not in found and _is(theirs.get(name), topic)}
-        return found
+            owners |= {name: flow for name, topic in new.items() if name not in owners and _is(theirs.get(name), topic)}
+        return owners
 
     def _known(self, alias: str) -> Mapping[str, KnownTopic]:
         try:
@@ -55,19 +59,22 @@ class OtherFlows:
 
 
 def _aliases(topics: Mapping[str, TopicDescription]) -> Iterator[str]:
-    """The sources of all flows that write there, or did."""
+    """Yield the source aliases of all flows that write to the target, or did."""
     for name in sorted(topics):
         if name.startswith(_START) and name.endswith(_END):
             yield name.removeprefix(_START).removesuffix(_END)
 
 
 def _is(known: KnownTopic | None, topic: TopicDescription) -> bool:
-    """Whether a topic is the one that was noted, and not a later one of its name."""
+    """Tell whether a topic is the noted topic, and not a later topic of the same name."""
     return known is not None and same_topic(bytes.fromhex(known.target_topic_id), topic.topic_id)
 
 
 def refusal_of_second(flow: str, other: str, remote: str) -> str:
-    """Why a flow doesn't copy into a topic of another one's, and what to do; what that has copied stays."""
+    """Return why a flow must not copy into another flow's topic, and the remedy.
+
+    Records that the other flow has copied stay.
+    """
     return (
         f"topic {remote} at the target is a copy that flow {other} keeps, and records of both would mix in it:"
         f" take the topic out of {flow}.topics, or use DefaultReplicationPolicy in {flow};"

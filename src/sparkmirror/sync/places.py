@@ -1,7 +1,7 @@
-"""Where a group's offset at the source is at the target, for the duties that look after groups (`mm2.md` 3.7).
+"""Translation of groups' source offsets for the duties that look after groups.
 
-By the exact map. Where the copy has not reached an offset it is the copy's end, which is inside the log, and not a
-record is skipped.
+The exact map translates (`mm2.md` 3.7). Where the copy has not reached an offset, the result is the copy's end: the end
+lies inside the log, and a group skips no record there.
 """
 
 from __future__ import annotations
@@ -13,53 +13,62 @@ from typing import NamedTuple
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Reached, Unmapped
-from sparkmirror.offsets.target_reading import by_topic
+from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.position.target_reading import by_topic
 from sparkmirror.sync.before_us import BeforeUs
+from sparkmirror.translation.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Reached, Unmapped
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
-class Route(NamedTuple):
-    """What the target has in place of a partition of the source."""
+class TranslationRoute(NamedTuple):
+    """Target partition that stands for a source partition."""
 
     remote: TopicPartition
     back: bool
-    """The source's topic is the copy, made by the flow in the other direction."""
+    """True if the source's topic is the copy, made by the flow in the other direction."""
 
 
-def route_of(where: TopicPartition, policy: ReplicationPolicy, flow: FlowConfig) -> Route:
-    """A topic's copy; of what is itself a copy of the target's topic, that topic (`mm2.md` 3.7, "Rename")."""
-    topic, partition = where
+def route_of(topic_partition: TopicPartition, policy: ReplicationPolicy, flow: FlowConfig) -> TranslationRoute:
+    """Return the topic's copy, or the original if the source's topic is the copy.
+
+    The original is then at the target (`mm2.md` 3.7, "Rename").
+    """
+    topic, partition = topic_partition
     original = policy.upstream_topic(topic)
     if policy.topic_source(topic) == flow.target.alias and original is not None:
-        return Route((original, partition), back=True)
-    return Route((policy.format_remote_topic(flow.source.alias, topic), partition), back=False)
+        return TranslationRoute((original, partition), back=True)
+    return TranslationRoute((policy.format_remote_topic(flow.source.alias, topic), partition), back=False)
 
 
-class Place(NamedTuple):
-    """An offset at the target."""
+class TranslatedOffset(NamedTuple):
+    """Offset at the target."""
 
     remote: TopicPartition
     offset: int
     copied: bool
-    """Whether the copy has reached it; else it is the copy's end."""
+    """True if the copy has reached the offset; else `offset` is the copy's end."""
     log_end: int | None
-    """The target's, where it is known."""
+    """End of the target's log; `None` if unknown."""
 
 
 class NothingThere(NamedTuple):
-    """A partition of the source without a record to be copied: who would read any offset up to `end` next goes on."""
+    """Source partition without a record to copy.
+
+    A group with any position up to `end` continues at `place`.
+    """
 
     end: int
-    """At the source."""
-    place: Place
-    """At the target's end: the next record lands there."""
+    """End offset at the source."""
+    place: TranslatedOffset
+    """End at the target: the next record lands there."""
 
 
 class Places:
-    """Those of one flow, as of the last `refresh`. For one thread; the clients stay the caller's."""
+    """Translations of one flow, as of the last `refresh`.
+
+    For one thread; the caller closes the clients.
+    """
 
     def __init__(
         self,
@@ -69,7 +78,10 @@ class Places:
         target: ClusterClient,
         receipts: Callable[[], Iterable[Receipt]],
     ) -> None:
-        """`receipts`: the newest of each partition."""
+        """Prepare translations.
+
+        `receipts` gives the newest receipt of each partition.
+        """
         self._flow = flow
         self._policy = policy
         self._receipts = receipts
@@ -79,74 +91,93 @@ class Places:
         self._source = source
         self._target = target
         self._reached: dict[TopicPartition, Reached] = {}
-        self._routes: dict[TopicPartition, Route] = {}
+        self._routes: dict[TopicPartition, TranslationRoute] = {}
         self._maps: dict[TopicPartition, PartitionMap | Unmapped] = {}
 
     def refresh(self, partitions: Iterable[TopicPartition]) -> None:
-        """Take in what was copied of these partitions of the source. Raises `ConnectionError`, `SparkMirrorError`.
+        """Read new claims and receipts of these source partitions.
 
-        Read the groups' offsets before: then the copy has nearly always reached them.
+        Raises `ConnectionError` and `SparkMirrorError`. Read the groups' offsets first: then the copy has nearly always
+        reached them.
         """
         self._reached = {
-            (one.target_topic, one.partition): Reached(one.upstream, one.downstream, one.target_topic_id)
-            for one in self._receipts()
-            if one.upstream >= 0 and one.downstream >= 0
+            (receipt.target_topic, receipt.partition): Reached(
+                receipt.upstream, receipt.downstream, receipt.target_topic_id
+            )
+            for receipt in self._receipts()
+            if receipt.upstream >= 0 and receipt.downstream >= 0
         }
-        routes = {where: route_of(where, self._policy, self._flow) for where in partitions}
-        forth = {route.remote: where for where, route in routes.items() if not route.back}
-        back = [where for where, route in routes.items() if route.back]
-        found = self._copied.refresh({remote: self._reached.get(remote) for remote in forth}) if forth else {}
-        self._maps = {forth[remote]: one for remote, one in found.items()}
+        routes = {partition: route_of(partition, self._policy, self._flow) for partition in partitions}
+        forth = {route.remote: partition for partition, route in routes.items() if not route.back}
+        back = [partition for partition, route in routes.items() if route.back]
+        mapped = self._copied.refresh({remote: self._reached.get(remote) for remote in forth}) if forth else {}
+        self._maps = {forth[remote]: partition_map for remote, partition_map in mapped.items()}
         if back:
             self._maps |= self._copied_back.refresh(dict.fromkeys(back))
         self._routes = routes
 
-    def of(self, where: TopicPartition, offset: int) -> Place | Unmapped:
-        """Where who would read `offset` of a refreshed partition next goes on; or why that can't be told."""
-        one, route = self._maps[where], self._routes[where]
-        if isinstance(one, Unmapped):
-            return one
+    def of(self, partition: TopicPartition, offset: int) -> TranslatedOffset | Unmapped:
+        """Translate a source offset of a refreshed partition; `Unmapped` if impossible.
+
+        `Unmapped` has the reason.
+        """
+        partition_map, route = self._maps[partition], self._routes[partition]
+        if isinstance(partition_map, Unmapped):
+            return partition_map
         if route.back:
-            if others := one.by_others(downstream=offset):
-                return Unmapped(others.reason)
-            original = one.upstream(offset)
-            end = one.offsets.copied.upstream
-            return Place(route.remote, end if original is None else original, original is not None, None)
-        if others := one.by_others(upstream=offset):
-            theirs = self._before_us.downstream(where, offset, others.end)
-            if theirs is None:
-                return Unmapped(others.reason)
-            return Place(route.remote, max(theirs.downstream, others.first, one.log.start), True, one.log.end)
-        downstream = one.downstream(offset)
-        return Place(route.remote, one.end if downstream is None else downstream, downstream is not None, one.log.end)
+            if foreign := partition_map.by_others(downstream=offset):
+                return Unmapped(foreign.reason)
+            original = partition_map.upstream(offset)
+            end = partition_map.offsets.copied.upstream
+            return TranslatedOffset(route.remote, end if original is None else original, original is not None, None)
+        if foreign := partition_map.by_others(upstream=offset):
+            synced = self._before_us.downstream(partition, offset, foreign.end)
+            if synced is None:
+                return Unmapped(foreign.reason)
+            return TranslatedOffset(
+                route.remote,
+                max(synced.downstream, foreign.first, partition_map.log.start),
+                True,
+                partition_map.log.end,
+            )
+        downstream = partition_map.downstream(offset)
+        return TranslatedOffset(
+            route.remote,
+            partition_map.end if downstream is None else downstream,
+            downstream is not None,
+            partition_map.log.end,
+        )
 
     def without_records(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, NothingThere]:
-        """Of these partitions of the source those with no record to be copied, where that is known.
+        """Return those of the source partitions that surely have no record to copy.
 
-        The log is empty; or a pump has found no record yet, only what it has to pass over. Raises `ConnectionError`s.
+        Either the log is empty, or a pump has found no record yet, only offsets to pass over. Raises
+        `ConnectionError`s.
         """
-        found: dict[TopicPartition, NothingThere] = {}
-        places: dict[TopicPartition, Place] = {}
+        empty: dict[TopicPartition, NothingThere] = {}
+        places: dict[TopicPartition, TranslatedOffset] = {}
         unmapped: dict[TopicPartition, TopicPartition] = {}
-        for where in partitions:
-            remote, back = self._routes[where]
-            one, reached = self._maps[where], self._reached.get(remote)
+        for partition in partitions:
+            remote, back = self._routes[partition]
+            partition_map, reached = self._maps[partition], self._reached.get(remote)
             if back:
                 continue
-            if isinstance(one, PartitionMap):
-                places[where] = Place(remote, one.end, True, one.log.end)
-            elif one is NOTHING_YET:
-                unmapped[remote] = where
+            if isinstance(partition_map, PartitionMap):
+                places[partition] = TranslatedOffset(remote, partition_map.end, True, partition_map.log.end)
+            elif partition_map is NOTHING_YET:
+                unmapped[remote] = partition
                 if reached is not None:
-                    found[where] = NothingThere(reached.upstream, Place(remote, reached.downstream, True, None))
-        # The target first: a record that is written and copied in between would lie below an end that is read later.
+                    empty[partition] = NothingThere(
+                        reached.upstream, TranslatedOffset(remote, reached.downstream, True, None)
+                    )
+        # Target first: a record written and copied in between lies below an end that is read later.
         for remote, end in _listed(self._target, unmapped, LATEST).items():
-            places[unmapped[remote]] = Place(remote, end, True, end)
+            places[unmapped[remote]] = TranslatedOffset(remote, end, True, end)
         starts, ends = (_listed(self._source, places, at) for at in (EARLIEST, LATEST))
-        for where, place in places.items():
-            if where in starts and starts[where] == ends.get(where):
-                found[where] = NothingThere(starts[where], place)
-        return found
+        for partition, place in places.items():
+            if partition in starts and starts[partition] == ends.get(partition):
+                empty[partition] = NothingThere(starts[partition], place)
+        return empty
 
     def close(self) -> None:
         """Free the maps."""
@@ -155,17 +186,17 @@ class Places:
 
 
 def _listed(client: ClusterClient, partitions: Iterable[TopicPartition], at: int) -> dict[TopicPartition, int]:
-    """One offset of each partition that has a leader which tells it."""
+    """Return an offset for each partition whose leader answers."""
     wanted = list(partitions)
     by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
     topics = client.metadata({topic for topic, _ in wanted}) if wanted else {}
-    for where in wanted:
-        led = topics[where[0]].partitions.get(where[1])
+    for partition in wanted:
+        led = topics[partition[0]].partitions.get(partition[1])
         if led is not None and led.leader >= 0:
-            by_leader[led.leader].append(where)
+            by_leader[led.leader].append(partition)
     return {
-        where: one.offset
+        partition: listed.offset
         for node, led_there in by_leader.items()
-        for where, one in list_offsets(client, node, by_topic(led_there), at).items()
-        if not one.error
+        for partition, listed in list_offsets(client, node, by_topic(led_there), at).items()
+        if not listed.error
     }

@@ -1,6 +1,7 @@
-"""Which properties a target refuses a topic for: brokers' words name the trouble, and not always the property.
+"""Properties for which a target refuses a topic.
 
-They are asked again for the sake of the answer only, with fewer properties, until it is known.
+Brokers name the trouble, but not always the property. So trial creations with fewer properties find the refused
+properties; no trial creates a topic.
 """
 
 from __future__ import annotations
@@ -12,19 +13,28 @@ from sparkmirror.cluster.admin import INVALID_CONFIG, NewTopicSpec, refusal
 
 POLICY_VIOLATION = 44
 _FOR_PROPERTIES = frozenset({INVALID_CONFIG, POLICY_VIOLATION})
-"""Of a create.topic.policy it may be something else, such as the number of replicas."""
+"""Error codes that may be due to properties.
+
+A `create.topic.policy.class.name` may refuse for other reasons, such as the number of replicas.
+"""
 _MOST_KINDS = 20
-"""Of refusals that are looked into at once; topics with the same properties and answer are of one kind."""
+"""Most kinds of refusals examined at once.
+
+Topics with the same properties and the same answer are of one kind.
+"""
 
 Answers = Mapping[str, tuple[int, str]]
 Dry = Callable[[list[NewTopicSpec]], Answers]
-"""What creating topics would be answered: Kafka's code and words by name."""
+"""Trial creation of topics: the broker's error code and words, by topic."""
 
 
 def refused_properties(specs: Iterable[NewTopicSpec], answers: Answers, dry: Dry) -> dict[str, tuple[str, ...]]:
-    """Of topics that were refused, the properties without which they would be created; none if it isn't they."""
+    """Map refused topics to the properties without which the topics would be created.
+
+    Topics refused for other reasons are left out.
+    """
     kinds: dict[tuple[object, ...], tuple[str, ...]] = {}
-    found: dict[str, tuple[str, ...]] = {}
+    refused: dict[str, tuple[str, ...]] = {}
     for spec in specs:
         code, words = answers.get(spec.name, (0, ""))
         if code not in _FOR_PROPERTIES or not spec.configs:
@@ -35,12 +45,15 @@ def refused_properties(specs: Iterable[NewTopicSpec], answers: Answers, dry: Dry
                 continue
             kinds[kind] = _culprits(spec, dry)
         if kinds[kind]:
-            found[spec.name] = kinds[kind]
-    return found
+            refused[spec.name] = kinds[kind]
+    return refused
 
 
 def _culprits(spec: NewTopicSpec, dry: Dry) -> tuple[str, ...]:
-    """As few as it can be: each that is left is put back, for as long as that helps another one."""
+    """Return a smallest set of refused properties: put back each that is not needed.
+
+    The search repeats as long as a further property can be put back.
+    """
 
     def passes(without: Iterable[str]) -> bool:
         left_out = set(without)
@@ -58,7 +71,7 @@ def _culprits(spec: NewTopicSpec, dry: Dry) -> tuple[str, ...]:
     while True:
         needed = list(culprits)
         for name in culprits:
-            rest = [one for one in needed if one != name]
+            rest = [kept for kept in needed if kept != name]
             if passes(rest):
                 needed = rest
         if needed == culprits:
@@ -67,10 +80,10 @@ def _culprits(spec: NewTopicSpec, dry: Dry) -> tuple[str, ...]:
 
 
 def exclusion(names: Iterable[str]) -> str:
-    """The key that leaves properties out of what is copied, beside those that are left out by default."""
+    """Return the setting that excludes properties, beside the default exclusions."""
     return f"config.properties.exclude = {', '.join(f'+{name}' for name in names)}"
 
 
 def property_refusal(code: int, words: str, names: Iterable[str]) -> str:
-    """One line that says why a topic is refused for properties, and how to have it created without them."""
+    """Return one line: why a topic is refused for properties, and how to create it."""
     return refusal(code, words, {code: f"the source's {', '.join(names)} is refused: write {exclusion(names)}"})

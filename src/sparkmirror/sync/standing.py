@@ -1,4 +1,7 @@
-"""Writing down how far each partition was copied, for the loss sentinel of a process to come (`offsets.standing`)."""
+"""The duty that notes how far each partition was copied, for later processes.
+
+The loss sentinel of a later process reads the notes (`durable.progress`).
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from collections.abc import Callable, Iterable
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.offsets.losses import losses_topic
-from sparkmirror.offsets.standing import StandingLog, Stood, TopicStanding
-from sparkmirror.pump.orders import Receipt
+from sparkmirror.durable.losses import losses_topic
+from sparkmirror.durable.progress import StandingLog, Stood, TopicStanding
+from sparkmirror.messages.orders import Receipt
 
 
-class Standing:
-    """The duty, for one flow. `receipts` gives the newest of each partition."""
+class ProgressNotes:
+    """The duty of one flow. `receipts` gives the newest receipt of each partition."""
 
     def __init__(self, flow: FlowConfig, receipts: Callable[[], Iterable[Receipt]]) -> None:
         self._receipts = receipts
@@ -22,23 +25,26 @@ class Standing:
         self._log = StandingLog(TopicLog(self._client, losses_topic(flow.source.alias)))
 
     def run(self) -> None:
-        """Write what has changed; raises `ConnectionError`."""
+        """Write changed notes; raises `ConnectionError`."""
         self._log.learn(standings(self._receipts()))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._client.close()
 
 
 def standings(receipts: Iterable[Receipt]) -> list[TopicStanding]:
-    """What receipts say, by target topic; those of partitions whose target is not known tell nothing."""
-    found: dict[tuple[str, str], dict[int, Stood]] = defaultdict(dict)
-    for one in receipts:
-        if one.target_topic_id and one.upstream >= 0:
-            found[one.target_topic, one.target_topic_id][one.partition] = Stood(
-                one.upstream, one.downstream, one.appended
+    """Return the notes that receipts give, by target topic.
+
+    Receipts of partitions with an unknown target topic give no note.
+    """
+    by_topic: dict[tuple[str, str], dict[int, Stood]] = defaultdict(dict)
+    for receipt in receipts:
+        if receipt.target_topic_id and receipt.upstream >= 0:
+            by_topic[receipt.target_topic, receipt.target_topic_id][receipt.partition] = Stood(
+                receipt.upstream, receipt.downstream, receipt.appended
             )
     return [
         TopicStanding(target_topic=topic, standing_of=topic_id, partitions=partitions)
-        for (topic, topic_id), partitions in found.items()
+        for (topic, topic_id), partitions in by_topic.items()
     ]

@@ -1,9 +1,11 @@
-"""ACLs: who may read a topic at the source may read its copy.
+"""ACLs: a principal that may read a topic at the source may read its copy.
 
-Settings: `sync.topic.acls.enabled`, `sync.topic.acls.interval.seconds` (`mm2.md` 3.2: syncTopicAcls). As
-MirrorMaker 2 does it, ACLs of topics by name are added and never removed: what is revoked at the source stays at
-the target. That is named in the log once, as far as this process has seen it granted. Ours, if asked for: prefixes
-and `*`, groups' and transactional ids' ACLs, and that what this mirror has added goes when it is revoked.
+Settings: `sync.topic.acls.enabled`, `sync.topic.acls.interval.seconds` (`mm2.md` 3.2: syncTopicAcls). Like MirrorMaker
+2, the duty adds ACLs of topics by name and never removes them: an ACL revoked at the source stays at the target. The
+log names such an ACL once, if this process has seen the ACL granted.
+
+On request the duty does more than MirrorMaker 2: it carries prefixes and `*`, ACLs of groups and of transactional ids,
+and removes ACLs that this mirror has added when they are revoked.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from sparkmirror.cluster.acls import Acl, Resource, SecurityDisabled, create_acls, delete_acls, read_acls
+from sparkmirror.cluster.acls import Acl, AclResource, SecurityDisabled, create_acls, delete_acls, read_acls
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.events import Event
-from sparkmirror.offsets.losses import losses_topic
 from sparkmirror.sync.access_memory import AccessMemory
 from sparkmirror.sync.acl_rules import of_copies, of_groups, of_one_copy, while_mirrored
 from sparkmirror.sync.topic_rules import TopicRules
@@ -27,19 +29,20 @@ logger = logging.getLogger(__name__)
 
 
 def remote_acl(acl: Acl, rules: TopicRules) -> Acl | None:
-    """The ACL that the copy gets from MirrorMaker 2; None if it gets none.
+    """Return the ACL that MirrorMaker 2 gives the copy; `None` if it gives none.
 
-    Literal ones only, and none that allows to write: a copy has one writer. Allowing all becomes allowing to
-    read; all else, denials too, stays word for word.
+    Only literal ACLs are carried, and no permission to write: a copy has one writer. Allowing all operations becomes
+    allowing to read; all else, denials too, stays word for word.
     """
     copies = of_one_copy(acl, rules)
     return None if copies is None else while_mirrored(copies)
 
 
 class TopicAclSync:
-    """The duty of `sync.topic.acls.enabled` and ours of ACLs, each `sync.topic.acls.interval.seconds`.
+    """The duty of ACLs, each `sync.topic.acls.interval.seconds`.
 
-    `copies` tells the names of copies by their sources', `wanted_group` which groups go along.
+    The duty covers `sync.topic.acls.enabled` and sparkmirror's own settings of ACLs. `copies` maps source topics to the
+    names of their copies; `wanted_group` tells which groups are replicated.
     """
 
     def __init__(
@@ -61,9 +64,9 @@ class TopicAclSync:
         self._without_acls: set[str] = set()
 
     def run(self) -> None:
-        """Add what the target lacks, and remove what may go. A refused ACL is one line in the log.
+        """Add missing ACLs, and remove revoked ACLs if removals are enabled.
 
-        Raises `ConnectionError` or `SparkMirrorError`.
+        A refused ACL is one line in the log. Raises `ConnectionError` or `SparkMirrorError`.
         """
         theirs = self._read(self._source)
         present = self._read(self._target) if theirs is not None else None
@@ -80,15 +83,15 @@ class TopicAclSync:
             self._name_revoked(set(origins), present)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._source.close()
         self._target.close()
 
     def _origins(self, theirs: set[Acl]) -> dict[Acl, set[Acl]]:
-        """What the target is to have, each with the ACLs of the source that it stands for."""
+        """Map each ACL wanted at the target to the ACLs of the source that it stands for."""
         patterns = self._sync.acl_patterns_enabled
         copies = self._copies() if patterns else {}
-        of_some = patterns and any(acl.resource is Resource.GROUP and acl.is_pattern for acl in theirs)
+        of_some = patterns and any(acl.resource is AclResource.GROUP and acl.is_pattern for acl in theirs)
         groups = Groups(self._source).listed() if of_some else {}
         origins: dict[Acl, set[Acl]] = {}
         for acl in theirs:
@@ -97,9 +100,9 @@ class TopicAclSync:
         return origins
 
     def _at_target(self, acl: Acl, copies: Mapping[str, str], groups: Iterable[str]) -> Iterator[Acl]:
-        if acl.resource is Resource.GROUP:
+        if acl.resource is AclResource.GROUP:
             yield from of_groups(acl, groups, self._wanted_group)
-        elif acl.resource is Resource.TRANSACTIONAL_ID:
+        elif acl.resource is AclResource.TRANSACTIONAL_ID:
             yield acl
         elif self._sync.acl_patterns_enabled:
             yield from filter(None, map(while_mirrored, of_copies(acl, self._rules, copies)))
@@ -109,9 +112,9 @@ class TopicAclSync:
     def _read(self, client: ClusterClient) -> set[Acl] | None:
         alias = client.config.alias
         asked = {
-            Resource.TOPIC: self._sync.sync_topic_acls_enabled,
-            Resource.GROUP: self._sync.sync_group_acls_enabled,
-            Resource.TRANSACTIONAL_ID: self._sync.sync_transactional_id_acls_enabled,
+            AclResource.TOPIC: self._sync.sync_topic_acls_enabled,
+            AclResource.GROUP: self._sync.sync_group_acls_enabled,
+            AclResource.TRANSACTIONAL_ID: self._sync.sync_transactional_id_acls_enabled,
         }
         try:
             return read_acls(client, *(resource for resource, enabled in asked.items() if enabled))
@@ -138,12 +141,18 @@ class TopicAclSync:
             self._memory.forget(map(_written, refused))
 
     def _remember(self, missing: Iterable[Acl], origins: Mapping[Acl, set[Acl]]) -> None:
-        """What is added is ours; what was there is somebody else's, though it be the same."""
+        """Write down the ACLs to add; ACLs present before belong to the target's operator.
+
+        An ACL of the operator stays even if the source has the same ACL.
+        """
         ours = {*missing, *(acl for acl in origins if _written(acl) in self._memory.known)}
         self._memory.learn({_written(acl): map(_written, origins[acl]) for acl in ours})
 
     def _remove(self, theirs: set[Acl], origins: Mapping[Acl, set[Acl]], present: set[Acl]) -> None:
-        """What we added goes when all that it was added for is revoked; not when a filter changes."""
+        """Remove added ACLs whose origins are all revoked at the source.
+
+        A changed filter removes no ACL.
+        """
         granted = set(map(_written, theirs))
         wanted = set(map(_written, origins))
         gone = [name for name, known in self._memory.known.items() if name not in wanted and not known & granted]
@@ -179,7 +188,7 @@ class TopicAclSync:
 
 
 def _written(acl: Acl) -> str:
-    """As it is remembered."""
+    """Return the name under which the memory keeps an ACL."""
     return json.dumps(
         [int(acl.resource), acl.name, acl.pattern, acl.principal, acl.host, acl.operation, acl.permission]
     )
@@ -187,4 +196,4 @@ def _written(acl: Acl) -> str:
 
 def _acl(written: str) -> Acl:
     resource, name, pattern, principal, host, operation, permission = json.loads(written)
-    return Acl(name, principal, host, operation, permission, pattern, Resource(resource))
+    return Acl(name, principal, host, operation, permission, pattern, AclResource(resource))

@@ -1,7 +1,8 @@
-"""Topics' properties are kept like the source's.
+"""Topics' properties, kept equal to the source's.
 
 Settings: `sync.topic.configs.enabled`, `sync.topic.configs.interval.seconds` (`mm2.md` 3.2, syncTopicConfigs).
-What MirrorMaker 2 sends again at each interval is compared with the target first here, and only what differs is sent.
+MirrorMaker 2 sends all properties again at each interval. This duty compares with the target first, and sends only
+differing properties.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 class TopicConfigSync:
-    """The duty of `sync.topic.configs.enabled`, each `sync.topic.configs.interval.seconds`.
+    """The duty of topic properties, each `sync.topic.configs.interval.seconds`.
 
-    `topics` gives what the topic duty found last. The admins are the caller's.
+    `sync.topic.configs.enabled` switches the duty on. `topics` gives the last result of the topic duty. The caller
+    closes the admins.
     """
 
     def __init__(
@@ -46,12 +48,12 @@ class TopicConfigSync:
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topic-configs")
         self._named_as_unsupported = False
         self._named_as_unknown: set[tuple[str, str]] = set()
-        """Remote topics with those of their properties that the target's brokers don't know."""
+        """Pairs of a remote topic and a property unknown to the target's brokers."""
 
     def run(self) -> None:
-        """Compare all topics that are there on both sides, and change what differs at the target.
+        """Compare topics that exist on both sides, and change differing properties.
 
-        What is wrong with one topic is one line in the log. Raises `ConnectionError` or `SparkMirrorError`.
+        A failure of one topic is one line in the log. Raises `ConnectionError` or `SparkMirrorError`.
         """
         topics = self._topics()
         mirrored = topics.mirrored
@@ -66,11 +68,14 @@ class TopicConfigSync:
             self._name(unknown)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._client.close()
 
     def _changes(self, mirrored: Sequence[MirroredTopic], unknown: dict[str, tuple[str, ...]]) -> list[ConfigChange]:
-        """What to change of these; into `unknown` goes what the target's brokers don't know."""
+        """Return the changes of these topics.
+
+        `unknown` receives the properties that the target's brokers don't know.
+        """
         source = self._source.topic_configs(topic.source.name for topic in mirrored)
         target = self._target.topic_configs(topic.remote.name for topic in mirrored)
         changes = []
@@ -87,7 +92,7 @@ class TopicConfigSync:
         return changes
 
     def _name(self, unknown: Mapping[str, Sequence[str]]) -> None:
-        """Warn of what was not named before, all in one line."""
+        """Warn of unknown properties not named before, in one line."""
         new = {
             remote: [name for name in names if (remote, name) not in self._named_as_unknown]
             for remote, names in unknown.items()
@@ -102,7 +107,7 @@ class TopicConfigSync:
         self._named_as_unknown |= {(remote, name) for remote, names in new.items() for name in names}
 
     def _alter(self, changes: Sequence[ConfigChange]) -> bool:
-        """Make the changes; whether the target can."""
+        """Make the changes; return False if the target's brokers don't support them."""
         alias = self._target.config.alias
         try:
             outcomes = alter_topic_configs(self._client, changes)

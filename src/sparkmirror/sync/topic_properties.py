@@ -1,7 +1,7 @@
-"""Which of a source topic's properties its copy is created with, and what is changed later to keep them equal.
+"""Properties to create a copy with, and later changes to keep the copy equal.
 
-Settings: `config.properties.exclude`, `use.defaults.from`, `config.property.filter.class` (`mm2.md` 1.2, 1.5 and
-3.2: targetConfig, syncTopicConfigs; KIP-894).
+Settings: `config.properties.exclude`, `use.defaults.from`, `config.property.filter.class` (`mm2.md` 1.2, 1.5 and 3.2:
+targetConfig, syncTopicConfigs; KIP-894).
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from sparkmirror.cluster.config_changes import ConfigChange
 from sparkmirror.sync.topic_rules import TopicRules
 
 RECORD_FORMAT = "message.format.version"
-"""Never copied: it is about the brokers that store the records, and Kafka 4.0 no longer knows it (KIP-724)."""
+"""Property that is never copied.
+
+The property concerns the brokers that store the records, and Kafka 4.0 no longer knows it (KIP-724).
+"""
 DEFAULT, STATIC, TOPIC = "DEFAULT_CONFIG", "STATIC_BROKER_CONFIG", "DYNAMIC_TOPIC_CONFIG"
 
 
 def creation_configs(entries: Iterable[ConfigEntry], rules: TopicRules) -> dict[str, str]:
-    """Return the properties that someone set: for the topic, or for the source's brokers while they ran.
+    """Return the properties set for the topic, or for running source brokers.
 
-    The source's defaults are among them if the property filter says so.
+    The source's defaults are included if the property filter asks for them.
     """
     return {
         entry.name: entry.value
@@ -34,10 +37,11 @@ def creation_configs(entries: Iterable[ConfigEntry], rules: TopicRules) -> dict[
 def config_change(
     remote: str, source: Iterable[ConfigEntry], target: Iterable[ConfigEntry], rules: TopicRules
 ) -> tuple[ConfigChange, tuple[str, ...]]:
-    """What to change of the remote topic, and which properties the target's brokers don't know.
+    """Return changes of the remote topic, and properties unknown to target brokers.
 
-    A property is set to what it is at the source; where it has the source's default, and the filter doesn't ask
-    for that, it is removed. What the filter excludes, and what the source's brokers have in their files, stays.
+    A property gets the source's value. A property with the source's default is removed, unless the filter asks for
+    defaults. Excluded properties, and properties from the configuration files of the source's brokers, stay as they
+    are.
     """
     present = {entry.name: entry for entry in target}
     values, removed, unknown = {}, [], []

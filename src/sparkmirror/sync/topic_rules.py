@@ -1,6 +1,6 @@
-"""What a flow's configuration says about topics: its replication policy and its filters, built once.
+"""A flow's rules about topics: replication policy and filters, built once.
 
-Custom ones (`module:Class`) are somebody else's code: what they raise becomes one line that names the topic.
+Custom ones (`module:Class`) are code of users: an exception from them becomes one line that names the topic.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """Which topics go along a flow, what they are called there, and which of their properties are kept."""
+    """Rules for replicated topics: selection, names at the target, kept properties."""
 
     source_alias: str
     target_alias: str
@@ -38,13 +38,19 @@ class TopicRules:
     topics: TopicFilter
     properties: ConfigPropertyFilter
     replication_factor: int = -1
-    """Of created topics; -1 is the target's default."""
+    """Replication factor of created topics; -1 is the target's default."""
     heartbeats_replication_enabled: bool = True
     left_alone: Callable[[str], bool] = lambda _: False
-    """Whether a source topic is not the mirror's any more: its writers have moved to its copy."""
+    """Function that is True for source topics whose writers have moved to the copies.
+
+    The mirror leaves such topics alone.
+    """
 
     def wanted(self, topic: str) -> bool:
-        """Whether a source topic is replicated: filter, heartbeats, internal topics and cycles."""
+        """Tell whether to replicate a topic, by filter, heartbeats, internals and cycles.
+
+        Internal topics and copies that would go back to their origin (cycles) are not replicated.
+        """
         return not self.left_alone(topic) and self._asked(
             f"whether topic {topic} is replicated",
             lambda: (
@@ -60,11 +66,14 @@ class TopicRules:
         )
 
     def _is_ours_there(self, topic: str) -> bool:
-        """Whether its copy would be the topic that the target's own heartbeats are sent to: a policy may keep names."""
+        """Tell whether the copy would be the target's own heartbeats topic.
+
+        A policy that keeps names makes such copies.
+        """
         return self.policy.is_heartbeats_topic(topic) and self.remote_name(topic) == self.policy.heartbeats_topic()
 
     def remote_name(self, topic: str) -> str:
-        """The name that the replication policy gives it at the target."""
+        """Return the name that the replication policy gives a topic at the target."""
         what = f"the remote name of topic {topic}"
         name = self._asked(what, lambda: self.policy.format_remote_topic(self.source_alias, topic))
         if not isinstance(name, str):
@@ -72,11 +81,11 @@ class TopicRules:
         return name
 
     def keeps(self, name: str) -> bool:
-        """Whether a topic's property of this name is kept as it is at the source."""
+        """Tell whether a topic property of this name is kept equal to the source's."""
         return self._asked(f"whether {name} is copied", lambda: self.properties.should_replicate_config_property(name))
 
     def keeps_default(self, name: str) -> bool:
-        """Whether such a property gets the source's default where nobody set it."""
+        """Tell whether a property without explicit value gets the source's default."""
         return self._asked(
             f"whether the source's default of {name} is copied",
             lambda: self.properties.should_replicate_source_default(name),
@@ -96,17 +105,17 @@ class TopicRules:
 
     def _failed(self, what: str, why: str) -> SparkMirrorError:
         custom = [
-            f"{type(one).__module__}:{type(one).__name__}"
-            for one in (self.policy, self.topics, self.properties)
-            if not type(one).__module__.startswith("sparkmirror.")
+            f"{type(part).__module__}:{type(part).__name__}"
+            for part in (self.policy, self.topics, self.properties)
+            if not type(part).__module__.startswith("sparkmirror.")
         ]
         return SparkMirrorError(f"flow {self._flow}: {' and '.join(custom)} can't tell {what}: {why}")
 
 
 def topic_rules(flow: FlowConfig, originals: Mapping[str, str] | None = None) -> TopicRules:
-    """Build a flow's policy and filters; raises `ConfigError` for what can't be used.
+    """Build a flow's policy and filters; raises `ConfigError` for unusable settings.
 
-    `originals`: the connector's settings as the file has them, for classes of the user's own.
+    `originals` are the connector's settings as in the file, for custom classes.
     """
     settings = originals_of(flow, originals or {})
     sync = flow.topic_sync
@@ -142,7 +151,7 @@ def topic_rules(flow: FlowConfig, originals: Mapping[str, str] | None = None) ->
 
 
 def group_filter(flow: FlowConfig, originals: Mapping[str, str] | None = None) -> GroupFilter:
-    """Build a flow's filter of consumer groups; raises `ConfigError` for what can't be used."""
+    """Build a flow's group filter; raises `ConfigError` for unusable settings."""
     group = flow.group
     settings = originals_of(flow, originals or {})
     return _built(
@@ -156,4 +165,4 @@ def _built(flow: FlowConfig, key: str, build: Callable[[], _Built]) -> _Built:
     try:
         return build()
     except ValueError as error:
-        raise ConfigError(str(error), where=f"flow {flow.name}", key=key) from error
+        raise ConfigError(str(error), origin=f"flow {flow.name}", key=key) from error

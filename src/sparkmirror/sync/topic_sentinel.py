@@ -1,7 +1,7 @@
 """The loss sentinel's look at whole topics, after each run of the topic duty.
 
-A pump sees the partitions that it is told to copy. What it is not told any more, or begins anew, is noticed here:
-partitions that the source has no more, target topics that were created again, source topics that are gone.
+A pump sees only the partitions in its order. This module notices the rest: partitions that the source no longer has,
+target topics that were created again, source topics that are gone.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.offsets.identity import Identity
-from sparkmirror.offsets.losses import LossLedger
-from sparkmirror.offsets.route import Route
-from sparkmirror.offsets.segment_log import SegmentLog, TargetPartition
-from sparkmirror.offsets.segments import Segment, start_claim
-from sparkmirror.offsets.sentinel import shrunk, target_recreated
-from sparkmirror.offsets.topic_memory import KnownTopic, TopicMemory
+from sparkmirror.durable.claim_log import SegmentLog, TargetPartition
+from sparkmirror.durable.claims import Segment, start_claim
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
+from sparkmirror.durable.losses import LossLedger
+from sparkmirror.position.loss_detection import shrunk, target_recreated
+from sparkmirror.position.route import PartitionPair
 from sparkmirror.sync.topics import MirroredTopic, TopicSync
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
 
 
 class TopicSentinel:
-    """For one flow. Each finding is written to the ledger once.
+    """Loss sentinel for the topics of one flow; each finding enters the ledger once.
 
-    `from_start`: what was never copied is begun at the source's start. Else a target topic that was created again must
-    be told where to begin.
+    `from_start` is True if a partition without a copy begins at the source's start. If False, the sentinel must write
+    down where the copy into a target topic that was created again begins.
     """
 
     def __init__(
@@ -46,18 +46,18 @@ class TopicSentinel:
         self._wanted = wanted
         self._from_start = from_start
         self._seen_to: set[tuple[bytes, bytes]] = set()
-        """Topic ids at the source and at the target whose shrunk partitions are in the ledger."""
+        """Pairs of source and target topic ids whose shrunk partitions are in the ledger."""
 
-    def look(self, found: TopicSync, identity: Identity) -> tuple[str, ...]:
-        """Note what is new; returns the source topics that were copied and are gone, while their copies stay.
+    def look(self, topics: TopicSync, identity: Identity) -> tuple[str, ...]:
+        """Note new findings; return copied source topics that are gone but have copies.
 
-        Raises `ClusterUnreachable` and other `ConnectionError`s; then the next look finds it again.
+        Raises `ClusterUnreachable` and other `ConnectionError`s; then the next look notes the findings again.
         """
-        self._note_recreated(found.mirrored, identity)
-        for topic in found.mirrored:
+        self._note_recreated(topics.mirrored, identity)
+        for topic in topics.mirrored:
             self._note_shrunk(topic)
-        self._memory.learn(_known(topic) for topic in found.mirrored if topic.remote.topic_id != NO_ID)
-        return self._gone(found.at_source)
+        self._memory.learn(_known(topic) for topic in topics.mirrored if topic.remote.topic_id != NO_ID)
+        return self._gone(topics.at_source)
 
     def _note_recreated(self, topics: Iterable[MirroredTopic], identity: Identity) -> None:
         known = self._memory.known
@@ -88,23 +88,28 @@ class TopicSentinel:
                         self._begin_again(identity, topic, index, max(first.upstream, start) if same else start)
 
     def _begin_again(self, identity: Identity, topic: MirroredTopic, index: int, upstream: int) -> None:
-        """Where the first copy began: by now the source's end, or what a group has committed, are behind that."""
-        where = topic.remote.topic_id, index
-        self._segments.refresh([where])
-        if self._segments.claims(*where):
+        """Claim the start where the first copy began.
+
+        By now, the source's end or a group's committed offset is beyond the first start.
+        """
+        target_partition = topic.remote.topic_id, index
+        self._segments.refresh([target_partition])
+        if self._segments.claims(*target_partition):
             return
         source_id = topic.source.topic_id
-        self._segments.claim([start_claim(identity, where, source_id, sequence=0, upstream=upstream, downstream=0)])
+        self._segments.claim(
+            [start_claim(identity, target_partition, source_id, sequence=0, upstream=upstream, downstream=0)]
+        )
 
     def _first_claims(self, topic_ids: set[bytes]) -> Mapping[TargetPartition, Segment]:
-        """Where the copies into these target topics began."""
+        """Return the first claims of these target topics' partitions."""
         firsts: dict[TargetPartition, Segment] = {}
         for home in range(self._segments.homes):
-            for one in self._segments.history(home):
-                if isinstance(one, Segment) and one.target_topic_id in topic_ids:
-                    key = one.target_topic_id, one.partition
-                    if key not in firsts or one.sequence < firsts[key].sequence:
-                        firsts[key] = one
+            for claim in self._segments.history(home):
+                if isinstance(claim, Segment) and claim.target_topic_id in topic_ids:
+                    key = claim.target_topic_id, claim.partition
+                    if key not in firsts or claim.sequence < firsts[key].sequence:
+                        firsts[key] = claim
         return firsts
 
     def _note_shrunk(self, topic: MirroredTopic) -> None:
@@ -117,7 +122,7 @@ class TopicSentinel:
         for index in topic.only_at_target:
             claims = self._segments.claims(topic.remote.topic_id, index)
             newest = max(claims, key=lambda claim: claim.sequence, default=None)
-            # Of the same topic it is an answer from before that had as many partitions.
+            # A claim of the same source topic means that the description is older than the partition.
             if newest is None or (remote, index) not in ends:
                 continue
             if not same_topic(newest.source_topic_id, topic.source.topic_id):
@@ -146,5 +151,5 @@ def _known(topic: MirroredTopic) -> KnownTopic:
     )
 
 
-def _route(topic: MirroredTopic, partition: int) -> Route:
-    return Route(topic.source.name, topic.remote.name, partition)
+def _route(topic: MirroredTopic, partition: int) -> PartitionPair:
+    return PartitionPair(topic.source.name, topic.remote.name, partition)

@@ -1,8 +1,10 @@
-"""The topic duty: every source topic that the flow replicates has a remote topic to be pumped into.
+"""The topic duty: each replicated source topic gets a remote topic.
 
-Settings: `topics`, `topics.exclude`, `replication.policy.*`, `replication.factor` of the flow.
-`TopicDuty.sync_once` creates what is missing and grows what is too small, as MirrorMaker 2 does
-(`mm2.md` 3.2); it never shrinks or deletes, may run at any time, and run again it changes nothing.
+The pumps write into the remote topics. Settings: `topics`, `topics.exclude`, `replication.policy.*`,
+`replication.factor` of the flow.
+
+`TopicDuty.sync_once` creates missing topics and adds missing partitions, as MirrorMaker 2 does (`mm2.md` 3.2). The duty
+never shrinks or deletes a topic, may run at any time, and a repeated run changes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from sparkmirror.sync.unknown_properties import by_property, create_as_known, kn
 logger = logging.getLogger(__name__)
 
 SETTLE_S = 10.0
-"""How long a topic may take from its creation until the target lists it with its leaders."""
+"""Seconds from a topic's creation until the target must list it with its leaders."""
 SETTLE_PAUSE_S = 0.1
 _LONGEST_NAME = 249
 LEGAL_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{_LONGEST_NAME}}}")
@@ -32,56 +34,65 @@ LEGAL_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{_LONGEST_NAME}}}")
 
 @dataclass(frozen=True, slots=True)
 class MirroredTopic:
-    """A source topic and the remote topic that stands ready for it."""
+    """A source topic and its remote topic, ready to be pumped into."""
 
     source: TopicDescription
     remote: TopicDescription
 
     @property
     def partitions(self) -> tuple[int, ...]:
-        """The partitions that are there on both sides."""
+        """Partitions that exist on both sides."""
         remote = {partition.partition for partition in self.remote.partitions}
         return tuple(p.partition for p in self.source.partitions if p.partition in remote)
 
     @property
     def only_at_target(self) -> tuple[int, ...]:
-        """The partitions that the source topic doesn't have, perhaps any more."""
+        """Partitions that the source topic lacks, or no longer has."""
         there = {partition.partition for partition in self.source.partitions}
         return tuple(p.partition for p in self.remote.partitions if p.partition not in there)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSync:
-    """What one run found and did."""
+    """Findings and actions of one run."""
 
     mirrored: tuple[MirroredTopic, ...]
-    """What can be pumped now."""
+    """Topics that can be pumped now."""
     created: tuple[str, ...]
-    """Remote topics."""
+    """Names of created remote topics."""
     grown: tuple[str, ...]
-    """Remote topics."""
+    """Names of remote topics that got more partitions."""
     refused: Mapping[str, str]
-    """Source topic -> one line: why it, or its newest partitions, can't be pumped. Tried again next time."""
+    """Source topic to reason why the topic, or its newest partitions, can't be pumped.
+
+    One line each; the next run tries again.
+    """
     at_source: frozenset[str] = frozenset()
-    """Every topic that the source has, replicated or not."""
+    """Every topic of the source, replicated or not."""
     unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Remote topic -> the properties that it was created without, because the target's brokers don't know them."""
+    """Remote topic to properties that the creation left out.
+
+    The target's brokers don't know these properties.
+    """
 
 
 class TopicDuty:
-    """Keeps the remote topics of one flow in step with the source's topics."""
+    """The duty that keeps one flow's remote topics in step with the source's topics."""
 
     def __init__(
         self, source: ClusterAdmin, target: ClusterAdmin, rules: TopicRules, others: OtherFlows | None = None
     ) -> None:
-        """`others`: whose copies are left alone; None, and there are none."""
+        """Prepare the duty.
+
+        `others` are the flows whose copies are left alone; `None` if there are no other flows.
+        """
         self._source = source
         self._target = target
         self._rules = rules
         self._others = others
 
     def sync_once(self) -> TopicSync:
-        """Look at both clusters and put the target right; raises `ClusterUnreachable`."""
+        """Compare both clusters and correct the target; raises `ClusterUnreachable`."""
         sources = self._source.topics()
         remotes = self._target.topics()
         refused: dict[str, str] = {}
@@ -118,7 +129,7 @@ class TopicDuty:
         return self._target.config.alias
 
     def _remote_names(self, sources: Iterable[str], refused: dict[str, str]) -> dict[str, str]:
-        """Map the topics to replicate to their remote names, as far as those can exist."""
+        """Map the topics to replicate to their remote names, if such names can exist."""
         names: dict[str, str] = {}
         owners: dict[str, str] = {}
         for name in sorted(filter(self._rules.wanted, sources)):
@@ -135,7 +146,7 @@ class TopicDuty:
     def _leave_to_others(
         self, names: dict[str, str], remotes: Mapping[str, TopicDescription], refused: dict[str, str]
     ) -> None:
-        """Take out of `names` what another flow copies into already."""
+        """Remove topics from `names` whose remote topics another flow copies into."""
         if self._others is None:
             return
         there = {remote: remotes[remote] for remote in names.values() if remote in remotes}
@@ -153,7 +164,10 @@ class TopicDuty:
         refused: dict[str, str],
         remotes: Iterable[str],
     ) -> tuple[list[str], dict[str, tuple[str, ...]]]:
-        """Create what is missing; what was created, and the properties that it lacks. `remotes` are there already."""
+        """Create missing topics; return the created topics and their left-out properties.
+
+        `remotes` are the topics that exist already.
+        """
         configs = self._source.topic_configs(missing)
         specs = {}
         for name in missing:
@@ -190,17 +204,23 @@ class TopicDuty:
         names: Mapping[str, str],
         remotes: Iterable[str],
     ) -> dict[str, str]:
-        """Why topics were refused, by remote names, where it is for properties: those and what to write are named."""
+        """Return the reasons of topics refused for properties, by remote name.
 
-        def dry(some: list[NewTopicSpec]) -> Mapping[str, tuple[int, str]]:
+        A reason names the properties and the setting to write.
+        """
+
+        def dry(trial: list[NewTopicSpec]) -> Mapping[str, tuple[int, str]]:
             known = self._known_properties
-            return create_as_known(some, self._target.would_create, lambda: known(names, remotes))[0]
+            return create_as_known(trial, self._target.would_create, lambda: known(names, remotes))[0]
 
         culprits = refused_properties(specs, answers, dry)
         return {remote: property_refusal(*answers[remote], properties) for remote, properties in culprits.items()}
 
     def _known_properties(self, names: Mapping[str, str], remotes: Iterable[str]) -> frozenset[str]:
-        """What the target's brokers know; asked of copies first, whose properties we surely may read."""
+        """Return the properties that the target's brokers know.
+
+        Copies are asked first, because the principal surely may read their properties.
+        """
         copies = set(names.values())
         return known_properties(self._target, sorted(remotes, key=lambda remote: (remote not in copies, remote)))
 
@@ -234,13 +254,13 @@ class TopicDuty:
         return done
 
     def _settled(self, due: Mapping[str, int]) -> dict[str, TopicDescription]:
-        """Describe changed topics when all their partitions have leaders, or as they are when time is up."""
+        """Describe changed topics, once all partitions have leaders or time is up."""
         deadline = time.monotonic() + SETTLE_S
         while True:
-            found = self._target.topics(due)
-            ready = all(name in found and _led(found[name]) >= count for name, count in due.items())
+            described = self._target.topics(due)
+            ready = all(name in described and _led(described[name]) >= count for name, count in due.items())
             if ready or time.monotonic() > deadline:
-                return found
+                return described
             time.sleep(SETTLE_PAUSE_S)
 
 
@@ -249,7 +269,7 @@ def _led(topic: TopicDescription) -> int:
 
 
 def illegal(remote: str) -> str:
-    """Why no topic can have this remote name; empty if one can."""
+    """Return why a remote name is illegal; empty if legal."""
     if len(remote) > _LONGEST_NAME:
         return f"its remote name would have {len(remote)} characters, and Kafka allows {_LONGEST_NAME}: {remote}"
     if not LEGAL_NAME.fullmatch(remote) or remote in (".", ".."):

@@ -1,7 +1,8 @@
-"""Any offset of a flow, both ways: for applications that keep their offsets in a database of their own.
+"""Translation of any offset of a flow, both ways, for applications.
 
-The same maps as for consumer groups. An application that stopped at the source goes on at the target where this says,
-with no record read twice and none skipped; and back.
+The module serves applications that keep offsets in their own database, and uses the same maps as consumer groups do. An
+application that stopped at the source continues at the translated target offset with no record read twice and none
+skipped; and back.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.offsets.map_keeper import MapKeeper, PartitionMap, Reached, Unmapped
+from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.pump.receipts import read_reports, receipts_topic
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap, Reached, Unmapped
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _UNKNOWN_TOPIC = 3
 
 
 class Stored(NamedTuple):
-    """The offset of the record that an application would read next."""
+    """Offset of the record that an application would read next."""
 
     topic: str
     partition: int
@@ -32,19 +33,19 @@ class Stored(NamedTuple):
 
 
 class Translation(NamedTuple):
-    """Where it goes on in the other cluster."""
+    """Position in the opposite cluster."""
 
     topic: str
-    """The other cluster's name for it."""
+    """Name of the topic in the opposite cluster."""
     partition: int
     offset: int | None
-    """None: it can't be told."""
+    """Translated offset; `None` if unknown."""
     reason: str = ""
-    """Why it can't."""
+    """Reason why the offset is unknown."""
 
 
 class Translator:
-    """Translates between one source and one target. Maps are kept, so the second question is answered sooner.
+    """Translator between a source and a target, with maps kept for later questions.
 
     For one thread. A context manager.
     """
@@ -60,48 +61,50 @@ class Translator:
 
     @classmethod
     def of(cls, flow: FlowConfig) -> Self:
-        """For a flow of an mm2.properties; only its target is asked."""
+        """Build the translator of an mm2.properties flow; only the target is asked."""
         return cls(flow.target, flow.source.alias, topic_rules(flow, flow.originals).policy)
 
     def translate(self, topic: str, partition: int, offset: int, *, reverse: bool = False) -> Translation:
-        """Where a consumer that would read `offset` at the source next goes on at the target, or in reverse."""
+        """Translate the next offset of a source consumer to the target, or in reverse."""
         return self.translate_each([Stored(topic, partition, offset)], reverse=reverse)[0]
 
     def translate_each(self, stored: Sequence[Stored], *, reverse: bool = False) -> list[Translation]:
-        """`translate` of many, in the order given. `topic` is the source's name, in reverse the target's.
+        """Translate many positions; results are in the order given.
 
-        Raises `ClusterUnreachable`.
+        `topic` is the source's name, in reverse the target's. Raises `ClusterUnreachable`.
         """
-        targets = [one.topic if reverse else self._remote(one.topic) for one in stored]
+        targets = [position.topic if reverse else self._remote(position.topic) for position in stored]
         try:
             self._read_receipts()
-            wanted = {(topic, one.partition): None for topic, one in zip(targets, stored, strict=True)}
-            maps = self._maps.refresh({where: self._reached.get(where) for where in wanted})
+            wanted = {(topic, position.partition): None for topic, position in zip(targets, stored, strict=True)}
+            maps = self._maps.refresh({partition: self._reached.get(partition) for partition in wanted})
         except ConnectionError as error:
             raise ClusterUnreachable(f"cluster {self._client.config.alias}: {error}") from error
         return [
-            self._back(one, maps[topic, one.partition]) if reverse else _forth(topic, one, maps[topic, one.partition])
-            for topic, one in zip(targets, stored, strict=True)
+            self._back(position, maps[topic, position.partition])
+            if reverse
+            else _forth(topic, position, maps[topic, position.partition])
+            for topic, position in zip(targets, stored, strict=True)
         ]
 
     def _remote(self, topic: str) -> str:
         return self._policy.format_remote_topic(self._source_alias, topic)
 
-    def _back(self, stored: Stored, found: PartitionMap | Unmapped) -> Translation:
+    def _back(self, stored: Stored, mapped: PartitionMap | Unmapped) -> Translation:
         topic = self._policy.upstream_topic(stored.topic) or ""
         if self._policy.topic_source(stored.topic) != self._source_alias or not topic:
             no_copy = f"it is no copy of a topic of {self._source_alias}: in reverse, give its name at the target"
             return Translation(topic, stored.partition, None, no_copy)
-        if isinstance(found, Unmapped):
-            return Translation(topic, stored.partition, None, found.reason)
-        if others := found.by_others(downstream=stored.offset):
-            return Translation(topic, stored.partition, None, others.reason)
-        offset = found.upstream(stored.offset)
-        reason = "" if offset is not None else f"nothing is there yet: the copy ends at {found.end}"
+        if isinstance(mapped, Unmapped):
+            return Translation(topic, stored.partition, None, mapped.reason)
+        if foreign := mapped.by_others(downstream=stored.offset):
+            return Translation(topic, stored.partition, None, foreign.reason)
+        offset = mapped.upstream(stored.offset)
+        reason = "" if offset is not None else f"nothing is there yet: the copy ends at {mapped.end}"
         return Translation(topic, stored.partition, offset, reason)
 
     def _read_receipts(self) -> None:
-        """What pumps have said lately: they alone know that only markers follow the last record."""
+        """Read new receipts; only pumps know that markers alone follow the last record."""
         try:
             entries, self._receipts_read_to = self._receipts.read(0, self._receipts_read_to)
         except LogUnavailable as error:
@@ -109,13 +112,13 @@ class Translator:
                 raise
             return
         for report in read_reports(entries):
-            for one in report.receipts:
-                if one.upstream >= 0 and one.downstream >= 0:
-                    said = Reached(one.upstream, one.downstream, one.target_topic_id)
-                    self._reached[one.target_topic, one.partition] = said
+            for receipt in report.receipts:
+                if receipt.upstream >= 0 and receipt.downstream >= 0:
+                    said = Reached(receipt.upstream, receipt.downstream, receipt.target_topic_id)
+                    self._reached[receipt.target_topic, receipt.partition] = said
 
     def close(self) -> None:
-        """Hang up, and free what the maps hold."""
+        """Close the connections, and free the maps."""
         self._maps.close()
         self._client.close()
 
@@ -128,12 +131,12 @@ class Translator:
         self.close()
 
 
-def _forth(topic: str, stored: Stored, found: PartitionMap | Unmapped) -> Translation:
-    if isinstance(found, Unmapped):
-        return Translation(topic, stored.partition, None, found.reason)
-    if others := found.by_others(upstream=stored.offset):
-        return Translation(topic, stored.partition, None, others.reason)
-    offset = found.downstream(stored.offset)
-    copied = found.offsets.copied.upstream
+def _forth(topic: str, stored: Stored, mapped: PartitionMap | Unmapped) -> Translation:
+    if isinstance(mapped, Unmapped):
+        return Translation(topic, stored.partition, None, mapped.reason)
+    if foreign := mapped.by_others(upstream=stored.offset):
+        return Translation(topic, stored.partition, None, foreign.reason)
+    offset = mapped.downstream(stored.offset)
+    copied = mapped.offsets.copied.upstream
     reason = "" if offset is not None else f"not copied yet: everything below {copied} is"
     return Translation(topic, stored.partition, offset, reason)

@@ -1,7 +1,8 @@
-"""Properties that a cluster's brokers don't know, and topics that are created without them.
+"""Properties unknown to a cluster's brokers, and topics created without them.
 
-Brokers refuse a topic as a whole for one of them, with the same code as for a value that they don't take. Which names
-they know is what they list of any topic of theirs; where none may be read, their words name one unknown at a time.
+A broker refuses a whole topic for one unknown property, with the same error code as for a refused value. The brokers
+list all known properties with the properties of any topic. If no topic's properties can be read, the words of a refusal
+name one unknown property at a time.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from itertools import islice
 from sparkmirror.cluster.admin import INVALID_CONFIG, ClusterAdmin, NewTopicSpec
 
 _TOPICS_ASKED = 20
-"""To find one whose properties may be read."""
+"""Most topics to ask until the properties of a topic can be read."""
 _MOST_NAMED = 3
 _UNKNOWN = re.compile(r"Unknown topic config name: (\S+?)\.?$")
-"""The words of Kafka's `LogConfig.validateNames`."""
+"""Words of Kafka's `LogConfig.validateNames`."""
 
 _Answers = dict[str, tuple[int, str]]
 
@@ -27,10 +28,11 @@ def create_as_known(
     create: Callable[[list[NewTopicSpec]], _Answers],
     known: Callable[[], frozenset[str]],
 ) -> tuple[_Answers, dict[str, tuple[str, ...]]]:
-    """Create topics, and those that are refused for their properties again without the ones that nobody knows there.
+    """Create topics, and refused topics again without unknown properties.
 
-    Returns the last code and words for each topic, and what the created ones lack. `create` says Kafka's code and words
-    by name, `known` the names of all properties that the brokers have, or nothing if they can't be read.
+    Unknown properties are those that the target's brokers don't know. Returns the last error code and words for each
+    topic, and the left-out properties of created topics. `create` returns Kafka's code and words by topic. `known`
+    returns the names of all properties that the brokers know, empty if unreadable.
     """
     answers: _Answers = {}
     missing: dict[str, set[str]] = {}
@@ -53,18 +55,21 @@ def create_as_known(
 
 
 def known_properties(admin: ClusterAdmin, topics: Iterable[str]) -> frozenset[str]:
-    """The names of all properties that topics of this cluster have; none if the first of `topics` can't be read."""
+    """Return the names of all topic properties that the cluster's brokers know.
+
+    Empty if the properties of none of the first 20 `topics` can be read.
+    """
     described = admin.topic_configs(islice(topics, _TOPICS_ASKED))
     return frozenset(entry.name for entries in described.values() for entry in entries)
 
 
 def by_property(unknown: Mapping[str, Iterable[str]]) -> str:
-    """Topics' properties as a few words: each property once, with some of the topics that lack it."""
+    """Return a few words: each property once, with some of the topics that lack it."""
     return ", ".join(f"{name} ({_some(topics)})" for name, topics in lacking(unknown).items())
 
 
 def lacking(unknown: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """The topics that lack a property, by property."""
+    """Map each property to the topics that lack it."""
     topics: dict[str, list[str]] = {}
     for topic, names in sorted(unknown.items()):
         for name in names:
@@ -73,7 +78,10 @@ def lacking(unknown: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
 
 
 def _unknown(spec: NewTopicSpec, words: str, known: frozenset[str]) -> set[str]:
-    """Those of its properties that the brokers don't know: not that whose value they refuse, listed or not."""
+    """Return the topic's properties that the brokers don't know.
+
+    A property whose value the brokers refuse counts as known, even if unlisted.
+    """
     told = _UNKNOWN.search(words)
     named = {told[1]} & spec.configs.keys() if told else set()
     unlisted = spec.configs.keys() - known if known else set()

@@ -1,4 +1,4 @@
-"""The HTTP application of a running mirror: metrics, health, and what else is given to it."""
+"""The HTTP application of a running mirror: metrics, health, and given routers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from sparkmirror.metrics.series import CONTENT_TYPE
 log = logging.getLogger(__name__)
 
 STALLED_S = 300.0
-"""A control loop that has not turned for so long is taken for stuck: what may hold it up has shorter timeouts."""
+"""Seconds without a turn after which the control loop counts as stuck.
+
+All calls that may delay the loop have shorter timeouts.
+"""
 
 _NOT_READY = (FlowState.JOINING, FlowState.STARTING, FlowState.ENDING)
 
 
 def metrics_router(snapshots: Callable[[], Snapshot], profiles: Collection[Profile] = ()) -> APIRouter:
-    """`/metrics` alone, for a listener that has more to answer."""
+    """Return a router for `/metrics` alone, for a listener with further paths."""
     router = APIRouter()
     collector = MirrorCollector(snapshots, profiles)
 
@@ -30,7 +33,7 @@ def metrics_router(snapshots: Callable[[], Snapshot], profiles: Collection[Profi
     def metrics() -> Response:
         try:
             return Response(collector.text(), media_type=CONTENT_TYPE)
-        except Exception:  # old figures would look like new ones; an error is what Prometheus shows as `up == 0`
+        except Exception:  # old figures would look new; Prometheus shows an error as `up == 0`
             log.exception("the figures can't be told", extra=Event.REQUEST_FAILED.extra)
             return Response("the figures can't be told: the log says why\n", 500, media_type="text/plain")
 
@@ -43,20 +46,29 @@ def build_app(
     routers: Sequence[APIRouter] = (),
     tick_age_s: Callable[[], float] = lambda: 0.0,
 ) -> FastAPI:
-    """`/metrics`, `/health`, `/ready` and the routers' paths; `tick_age_s` tells when the control loop turned last."""
+    """Build the application: `/metrics`, `/health`, `/ready` and the routers' paths.
+
+    `tick_age_s` returns the seconds since the control loop's last turn.
+    """
     app = FastAPI(title="sparkmirror", docs_url=None, redoc_url=None, openapi_url=None)
     app.include_router(metrics_router(snapshots, profiles))
 
     @app.get("/health")
     def health(response: Response) -> dict[str, str]:
-        """Whether the process answers and its control loop turns; 503 if that has stood still for `STALLED_S`."""
+        """Report that the process answers and its control loop turns.
+
+        Answers 503 if the loop has stood still for `STALLED_S`.
+        """
         stalled = tick_age_s() > STALLED_S
         response.status_code = 503 if stalled else 200
         return {"status": "stalled" if stalled else "alive"}
 
     @app.get("/ready")
     def ready(response: Response) -> dict[str, object]:
-        """Whether each flow is worked on here, or stood by for; 503 until then."""
+        """Report that the mirror works on each flow, or stands by.
+
+        Answers 503 until then.
+        """
         waiting = [flow.flow for flow in snapshots().flows if flow.state in _NOT_READY]
         response.status_code = 503 if waiting else 200
         return {"status": "waiting" if waiting else "ready", "flows": waiting}

@@ -1,7 +1,8 @@
-"""Connections of clients: how many there may be, and how long each may keep us waiting.
+"""Limits for clients' connections: their number, and the time each may wait.
 
-A client that sends a byte now and then, or never reads its answer, costs a file descriptor for as long as it likes; who
-opens enough of them leaves none for the mirror. So those that wait longest make room for new ones, which are served.
+A client that sends a byte now and then, or never reads its answer, holds a file descriptor without end; a client with
+enough such connections leaves none for the mirror. So the connections that wait longest make room for new ones, and the
+new ones are served.
 """
 
 from __future__ import annotations
@@ -14,51 +15,59 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST = 256
-"""Connections of a listener that are served: a small part of the 1,024 file descriptors that a process may have by
-default, as the mirror needs its own."""
+"""Most connections of a listener that are served.
+
+A small part of the 1,024 file descriptors that a process has by default, as the mirror needs descriptors, too.
+"""
 
 PATIENCE_S = 30.0
-"""How long a request may take to come, and an answer to be read: Jetty's idle timeout, which Connect doesn't change."""
+"""Seconds for a request to arrive, and for an answer to be read.
+
+The value is Jetty's idle timeout, which Connect doesn't change.
+"""
 
 HANDSHAKE_S = 10.0
-"""How long TLS may take to be agreed on."""
+"""Seconds for a TLS handshake."""
 
 _MOST_OPEN = 2 * MOST
-"""With those that have not agreed on TLS yet, which no protocol knows of."""
+"""Most open connections with those still in the TLS handshake.
+
+The HTTP protocol doesn't know of a connection before its handshake has ended.
+"""
 
 
 class Connection(H11Protocol):
-    """uvicorn's own, with an end to waiting."""
+    """uvicorn's connection with a limit on waiting for the client."""
 
     since = 0.0
-    """From when on it is the client's turn."""
+    """Time at which the connection began to wait for the client."""
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take it, in the place of the one that waits longest if there are too many."""
+        """Accept the connection; above `MOST`, abort the connection that waits longest."""
         super().connection_made(transport)
         self.since = self.loop.time()
         self._timer = self.loop.call_later(PATIENCE_S, self._look)
         if len(self.connections) > MOST:
-            others = [one for one in self.connections if isinstance(one, Connection) and one.is_waiting]
-            longest = min(others, key=lambda one: one.since)
+            waiting = [peer for peer in self.connections if isinstance(peer, Connection) and peer.is_waiting]
+            longest = min(waiting, key=lambda peer: peer.since)
             self.connections.discard(longest)
             longest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Cancel the connection's timer."""
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """It is the client's turn again."""
+        """Restart the wait for the client."""
         self.since = self.loop.time()
         super().on_response_complete()
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is the client's turn: to send a request's rest, or to read an answer."""
+        """True if the client must act: send the rest of a request, or read an answer."""
         asked = self.cycle is not None and not self.cycle.response_complete
         return not asked or self.conn.their_state is h11.SEND_BODY or self.flow.write_paused
 
@@ -70,23 +79,26 @@ class Connection(H11Protocol):
             self._timer = self.loop.call_later(left if left > 0 else PATIENCE_S, self._look)
 
 
-class Loop(asyncio.SelectorEventLoop):
-    """An event loop whose servers don't wait for TLS as long as they like."""
+class ServingLoop(asyncio.SelectorEventLoop):
+    """An event loop whose servers limit the time of TLS handshakes."""
 
     async def create_server(self, *args: Any, **more: Any) -> asyncio.Server:
-        """As asyncio's."""
+        """Create asyncio's server with a limit of `HANDSHAKE_S`."""
         if more.get("ssl") is not None:
             more["ssl_handshake_timeout"] = HANDSHAKE_S
         return await super().create_server(*args, **more)
 
 
 class ListeningSocket(socket.socket):
-    """Accepts as many as may be open at a time, and hangs up on others at once."""
+    """A listening socket that hangs up at once on connections beyond `_MOST_OPEN`."""
 
     _open = 0
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Raises `ConnectionAbortedError` where there are too many, as where the client has gone."""
+        """Accept a connection.
+
+        Raises `ConnectionAbortedError` for a connection beyond the limit, as for a client that has gone.
+        """
         accepted, address = super().accept()
         if self._open >= _MOST_OPEN:
             accepted.close()
@@ -95,7 +107,7 @@ class ListeningSocket(socket.socket):
         return _Accepted(self, accepted), address
 
     def closed(self) -> None:
-        """One of those that were accepted is no more."""
+        """Count one accepted connection less."""
         self._open -= 1
 
 
@@ -105,7 +117,7 @@ class _Accepted(socket.socket):
         self._listening: ListeningSocket | None = listening
 
     def close(self) -> None:
-        """And tell so."""
+        """Close the socket, and tell the listening socket."""
         super().close()
         if self._listening is not None:
             self._listening.closed()

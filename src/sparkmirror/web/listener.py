@@ -1,4 +1,4 @@
-"""An address that is listened on, and HTTP on it in a thread."""
+"""A listening address, and an HTTP server on it in a thread."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from sparkmirror.errors import ConfigError
-from sparkmirror.web.connections import Connection, ListeningSocket, Loop
+from sparkmirror.web.connections import Connection, ListeningSocket, ServingLoop
 
 _BACKLOG = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """An address that is listened on; without a host all of this machine's."""
+    """A listening address; without a host all addresses of this machine."""
 
     scheme: str
     host: str
@@ -47,13 +47,16 @@ def listening(listener: Listener, path: str, key: str = "listeners") -> Iterator
             bound.bind((listener.host, listener.port))
             bound.listen(_BACKLOG)
         except OSError as error:
-            raise ConfigError(f"can't listen on {listener.url}: {error.strerror}", where=path, key=key) from None
+            raise ConfigError(f"can't listen on {listener.url}: {error.strerror}", origin=path, key=key) from None
         yield bound
 
 
 @contextmanager
 def serving(app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None) -> Iterator[None]:
-    """Answer on the socket, in a thread. Of what is no HTTP nothing is logged: anybody could fill the log with it."""
+    """Serve the application on the socket, in a thread.
+
+    Requests that are not HTTP are not logged: any client could fill the log with such lines.
+    """
     settings = uvicorn.Config(
         app,
         http=Connection,
@@ -70,7 +73,7 @@ def serving(app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None) -> I
     server = uvicorn.Server(settings)
 
     def answer() -> None:
-        with asyncio.Runner(loop_factory=Loop) as runner:
+        with asyncio.Runner(loop_factory=ServingLoop) as runner:
             runner.run(server.serve([bound]))
 
     thread = threading.Thread(target=answer, name="http", daemon=True)

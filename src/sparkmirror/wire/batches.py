@@ -1,8 +1,8 @@
-"""Record batches (magic 2): reading a header, and rewriting it in place.
+"""Headers of record batches (magic 2): reading, and rewriting in place.
 
-Nothing here looks at a record. A batch that is forwarded whole needs four header changes: base
-offset 0, our producer id, epoch and sequence, only the codec left of the attributes, and the
-CRC-32C of all that (design section 2; `exactness.md` section 1, "broker changes to a batch").
+This module never looks at a record. A batch that sparkmirror forwards whole needs four header changes: base offset 0;
+sparkmirror's producer id, epoch and sequence; attributes without all bits but the codec; and the CRC-32C over the
+changed bytes (docs/design.md; `exactness.md`, the append check, "broker changes to a batch").
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from crc32c import crc32c
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size  # 61
 LENGTH_OVERHEAD = 12
-"""Bytes before what the length field counts: base offset and the length itself."""
+"""Bytes before the counted part of a batch: base offset, and the length field."""
 
 MAGIC = 2
 CODEC_MASK = 0x07
@@ -25,24 +25,24 @@ TRANSACTIONAL_BIT = 0x10
 CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 SEQUENCE_MODULUS = 1 << 31
-"""Sequences are int32 and wrap 2147483647 -> 0, also inside a batch."""
+"""Range of a sequence: an int32 that wraps 2147483647 -> 0, also inside a batch."""
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 _LAST_OFFSET = (1 << 63) - 1
-"""What follows it is no offset."""
+"""Largest int64. A batch may not reach it, because no next offset would be left."""
 
 _BASE_OFFSET = struct.Struct(">q")
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _PRODUCER = struct.Struct(">qhi")
 ATTRIBUTES_AT = 21
-"""From here on the CRC counts."""
+"""First byte that the CRC covers, counted from the batch's start."""
 _MAGIC_AT, _CRC_AT, _PRODUCER_AT = 16, 17, 43
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes before a batch's records, as stored; offsets and counts are Kafka's own."""
+    """The 61 bytes before a batch's records, as stored; Kafka's field meanings."""
 
     base_offset: int
     length: int
@@ -60,12 +60,15 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch, header included; what max.message.bytes is compared with."""
+        """Bytes of the whole batch with its header; max.message.bytes limits this number."""
         return self.length + LENGTH_OVERHEAD
 
     @property
     def next_offset(self) -> int:
-        """The first offset after this batch; the count says nothing about it (compaction)."""
+        """First offset after this batch.
+
+        The record count can't give this offset, because compaction removes records.
+        """
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -74,7 +77,10 @@ class BatchHeader(NamedTuple):
         return CODECS[number] if number < len(CODECS) else f"codec {number}"
 
     def is_corrupt(self, records: memoryview, position: int) -> bool:
-        """Whether the batch's bytes don't match its CRC; older formats have another one and are not judged."""
+        """True if the CRC-32C of a magic-2 batch doesn't match the batch's bytes.
+
+        Always False for older formats: their CRC is another kind, and is not checked here.
+        """
         return self.magic == MAGIC and self.crc != crc32c(records[position + ATTRIBUTES_AT : position + self.size])
 
     @property
@@ -83,17 +89,18 @@ class BatchHeader(NamedTuple):
 
 
 def batch_headers(records: memoryview, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Each whole batch of a Fetch response's records from `position` on: (position, header).
+    """Yield (position, header) of each whole batch in a Fetch response's records.
 
-    The last batch of a response may be cut off: it is left out. A batch of an older magic is
-    given with the fields that all formats share; the others mean nothing. Raises `ValueError` for bytes that
-    can't be a batch.
+    The walk starts at `position`. A response may cut off its last batch; that batch is left out. The header of a batch
+    of an older magic is valid only in the fields that all formats share.
+
+    Raises `ValueError` for bytes that can't be a batch.
     """
     end = len(records)
     while position + _MAGIC_AT < end:
         if position + HEADER_SIZE <= end:
             header = BatchHeader._make(HEADER.unpack_from(records, position))
-        elif records[position + _MAGIC_AT] < MAGIC:  # may be shorter than our header
+        elif records[position + _MAGIC_AT] < MAGIC:  # a batch of an old format may be shorter than a magic-2 header
             header = BatchHeader._make(HEADER.unpack(bytes(records[position:]).ljust(HEADER_SIZE, b"\0")))
         else:
             return
@@ -112,9 +119,9 @@ def batch_headers(records: memoryview, position: int = 0) -> Iterator[tuple[int,
 def rewrite(
     records: memoryview, position: int, size: int, attributes: int, producer_id: int, epoch: int, sequence: int
 ) -> int:
-    """Make the batch at `position` ours, in place; returns its new CRC.
+    """Put sparkmirror's producer into the batch at `position`; return the new CRC.
 
-    `sequence` is the flow's count of records before this batch, unwrapped.
+    The batch is changed in place. `sequence` is the flow's count of records before this batch, not wrapped.
     """
     _BASE_OFFSET.pack_into(records, position, 0)
     _ATTRIBUTES.pack_into(records, position + ATTRIBUTES_AT, attributes & CODEC_MASK)
@@ -125,7 +132,7 @@ def rewrite(
 
 
 def slow_path_reason(header: BatchHeader) -> str | None:
-    """Why this batch can't be forwarded whole, or None if it can (design section 2)."""
+    """Tell why this batch can't be forwarded whole; None if it can (docs/design.md)."""
     if header.magic != MAGIC:
         return f"message format v{header.magic}"
     if header.attributes & CONTROL_BIT:

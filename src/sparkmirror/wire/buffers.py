@@ -1,6 +1,7 @@
-"""Memory for what is received: one buffer per frame, used again when nothing points into it.
+"""Memory for received frames: one buffer per frame, reused after its last user.
 
-Fresh pages cost the kernel more than the bytes cost to copy; large buffers are kept and reused.
+Reuse pays because the kernel takes longer to supply fresh pages than the program takes to copy the bytes. So the pool
+keeps large buffers.
 """
 
 from __future__ import annotations
@@ -8,11 +9,17 @@ from __future__ import annotations
 from mmap import mmap
 
 POOLED_SHARE = 4
-"""Frames smaller than this part of a block get memory of their own: a block would be mostly empty."""
+"""Divisor of the block size that gives the smallest frame worth a block.
+
+A smaller frame gets memory of its own, because a block would be mostly empty.
+"""
 
 
 class Frame:
-    """One received frame. `hold()` for each batch that points into it, `release()` when it is done."""
+    """One received frame, with a count of its holders.
+
+    Call `hold()` for each batch that points into the frame, and `release()` when the batch is done.
+    """
 
     __slots__ = ("_block", "_counted", "_holders", "_pool", "size", "view")
 
@@ -20,17 +27,20 @@ class Frame:
         self._pool = pool
         self._block = block
         self._counted = 0
-        """Bytes that it counts for in the pool."""
+        """Bytes that the pool counts for this frame."""
         self._holders = 1
         self.size = size
         self.view = memoryview(block)[:size]
 
     def beside(self, data: bytearray) -> Frame:
-        """A frame of other bytes, counted in the same pool."""
+        """Return a frame over other bytes, counted in the same pool."""
         return self._pool.adopt(data)
 
     def fill(self, size: int) -> None:
-        """So many bytes of it are used by now: of memory that is mapped only those count."""
+        """Tell the pool that `size` bytes of the frame are in use by now.
+
+        Only these bytes count for mapped memory; other memory counts as a whole.
+        """
         size = size if isinstance(self._block, mmap) else len(self._block)
         self._pool.in_use += size - self._counted
         self._counted = size
@@ -45,18 +55,23 @@ class Frame:
 
 
 class FramePool:
-    """Gives frames and counts the bytes in use; `block_size` is that of the buffers it keeps."""
+    """Source of frames, and counter of the bytes in use.
+
+    `block_size` is the size of the buffers that the pool keeps, `keep` the greatest number of free ones.
+    """
 
     def __init__(self, block_size: int, keep: int) -> None:
         self._block_size = block_size
         self._keep = keep
         self._free: list[bytearray] = []
         self.in_use = 0
-        """Bytes of the buffers that somebody still holds."""
+        """Bytes of all buffers that still have a holder."""
 
     def take(self, size: int) -> Frame:
-        """Memory for a frame of this size. If that is more than a block, pages are taken as they are written to: the
-        size is only what a broker says.
+        """Return memory for a frame of this size.
+
+        A frame larger than a block gets mapped memory, whose pages the kernel supplies as they are written: the size is
+        only a broker's claim.
         """
         block: bytearray | mmap
         if size > self._block_size:
@@ -70,13 +85,13 @@ class FramePool:
         return frame
 
     def adopt(self, data: bytearray) -> Frame:
-        """Count bytes that were made elsewhere, until their frame is released."""
+        """Count bytes made outside the pool until their frame is released."""
         frame = Frame(self, data, len(data))
         frame.fill(len(data))
         return frame
 
     def clear(self) -> None:
-        """Keep no buffer any more."""
+        """Drop all free buffers, and keep none from now on."""
         self._free.clear()
         self._keep = 0
 

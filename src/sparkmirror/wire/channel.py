@@ -1,7 +1,7 @@
-"""One non-blocking connection to a broker: requests out by `sendmsg`, frames in by `recv_into`.
+"""One non-blocking connection to a broker: `sendmsg` out, `recv_into` in.
 
-It is already connected (see `dial`); whoever owns it watches its socket and calls
-`flush` when it is writable and `receive` when it is readable.
+A channel gets a connected socket (see `rpc.RpcConnection.dial` and `tls.open_channel`). The channel's owner watches the
+socket, and calls `flush` when it is writable and `receive` when it is readable.
 """
 
 from __future__ import annotations
@@ -17,31 +17,34 @@ from sparkmirror.wire.buffers import Frame, FramePool
 _SIZE = struct.Struct(">i")
 _MAX_BUFFERS = 1024  # IOV_MAX of Linux
 MAX_FRAME = 1 << 28
-"""Bytes; a larger answer is none: whatever listens there does not speak Kafka. A single batch may make one large."""
+"""Largest frame in bytes; a peer that announces more does not speak Kafka.
+
+The limit is high because a single large batch may make a large frame.
+"""
 
 Buffer = bytes | bytearray | memoryview
 
 
 class ChannelClosed(ConnectionError):
-    """The broker closed the connection, or it broke; everything in flight on it is in doubt."""
+    """The connection is closed or broken; all requests in flight on it are in doubt."""
 
 
 class Session(Protocol):
-    """A sign-in that ends some time, and can be renewed on the same connection (KIP-368)."""
+    """A sign-in of limited lifetime, renewable on the same connection (KIP-368)."""
 
     @property
     def renewal_due(self) -> bool:
-        """Whether it must be renewed before the next request."""
+        """True if the session must be renewed before the next request."""
 
     def sign_in(self) -> None:
-        """Renew it; blocks."""
+        """Renew the session; blocks."""
 
 
 class Channel:
-    """Frames over a connected socket. Any socket error surfaces as `ChannelClosed`."""
+    """Frames over a connected socket; any socket error surfaces as `ChannelClosed`."""
 
     _not_now: ClassVar[tuple[type[OSError], ...]] = (BlockingIOError,)
-    """What the socket raises when it has, or takes, no more for now."""
+    """Exceptions by which the socket tells that it has, or takes, no more for now."""
 
     def __init__(self, sock: socket.socket, pool: FramePool, session: Session | None = None) -> None:
         sock.setblocking(False)
@@ -50,7 +53,10 @@ class Channel:
         self._pool = pool
         self._out: deque[memoryview] = deque()
         self.in_time: Callable[[], bool] | None = None
-        """Asked right before anything is handed to the system: False, and it is too late for it."""
+        """Check made right before any byte is handed to the kernel.
+
+        False means that sending is too late, and raises `ChannelClosed`.
+        """
         self._size_bytes = bytearray(4)
         self._size_view = memoryview(self._size_bytes)
         self._got = 0
@@ -61,25 +67,26 @@ class Channel:
 
     @property
     def unsent(self) -> bool:
-        """Whether `flush` must be called again when the socket is writable."""
+        """True if `flush` must be called again once the socket is writable."""
         return bool(self._out)
 
     @property
     def renewal_due(self) -> bool:
-        """Whether `renew` must be called before the next request."""
+        """True if `renew` must be called before the next request."""
         return self._session is not None and self._session.renewal_due
 
     def renew(self) -> None:
-        """Sign in again, with nothing in flight. Blocks, so another thread than the loop's calls it.
+        """Sign in again; no request may be in flight.
 
-        Until it returns nobody else may touch the channel or its socket.
+        Blocks, so a thread other than the loop's calls it. Until it returns, no other thread may touch the channel or
+        its socket.
         """
         if self._session is not None:
             self._session.sign_in()
         self._sock.setblocking(False)
 
     def send(self, buffers: Sequence[Buffer]) -> None:
-        """Send one request, its size put before it; what the socket doesn't take now waits."""
+        """Send one request behind its size; queue the bytes that the socket refuses now."""
         size = sum(len(buffer) for buffer in buffers)
         self._queue(_SIZE.pack(size), buffers)
         self.flush()
@@ -118,7 +125,7 @@ class Channel:
         return [self._out[index] for index in range(count)]
 
     def receive(self) -> Iterator[Frame]:
-        """Every frame that is complete by now; each is the caller's to release."""
+        """Yield every frame that is complete by now; the caller releases each frame."""
         while True:
             frame = self._frame
             if frame is None:
@@ -138,7 +145,7 @@ class Channel:
             yield frame
 
     def _read(self, into: memoryview, size: int) -> bool:
-        """Fill `into`; False if the socket has no more for now."""
+        """Fill `into`; return False if the socket has no more bytes for now."""
         while self._got < size:
             try:
                 got = self._sock.recv_into(into[self._got :] if self._got else into)

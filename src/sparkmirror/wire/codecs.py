@@ -1,6 +1,7 @@
-"""Compressing the records section of a batch, as Kafka's Java clients do it; `unpacking` is the way back.
+"""Compression of a batch's records section, as Kafka's Java clients do it.
 
-The libraries are imported at the first use: a mirror that forwards whole batches never needs them.
+`unpacking` is the reverse. Each codec's library is imported at its first use: a mirror that forwards whole batches
+needs none.
 """
 
 from __future__ import annotations
@@ -12,20 +13,23 @@ from typing import Protocol
 from sparkmirror.wire.batches import CODECS
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
-XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)  # version, oldest version that can read it
+XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)  # version, oldest version that can read the stream
 _XERIAL_BLOCK = 32 * 1024
 _INT32 = struct.Struct(">i")
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(len(CODECS))
 LZ4_FRAME = b"\x04\x22\x4d\x18\x60\x40\x82"
-"""Magic, version 1 with independent blocks, 64 KiB, and the checksum of that."""
+"""Magic, version 1 with independent blocks of 64 KiB, and the header's checksum."""
 LZ4_BLOCK = 64 * 1024
 LZ4_END = bytes(4)
 _GZIP_LEVEL = 6
-"""Java's default; the other codecs use their library's own, as Kafka does."""
+"""Java's default level.
+
+The other codecs use their library's default, as Kafka does.
+"""
 GZIP_FRAMING = 31
-"""For `zlib`: gzip's head and end, and the longest window."""
+"""`wbits` of `zlib` for gzip: gzip's header and trailer, and the longest window."""
 _AT_ONCE = 2 << 20
-"""Bytes: a longer section is compressed in parts, so that it need not be in memory as a whole."""
+"""Bytes: a longer section is compressed in parts, to bound the memory in use."""
 
 Buffer = bytes | bytearray | memoryview
 
@@ -37,7 +41,7 @@ def _gzip(data: Buffer) -> bytes:
 
 
 def _snappy(data: Buffer) -> bytes:
-    """In xerial's framing: a header, then blocks that follow their int32 length."""
+    """Compress in xerial's framing: a header, then blocks behind int32 lengths."""
     return XERIAL_HEADER + _snappy_blocks(data)
 
 
@@ -57,9 +61,10 @@ def _lz4(data: Buffer) -> bytes:
 
 
 def _lz4_blocks(data: Buffer) -> memoryview:
-    """As Java's writer makes them: Kafka's reader knows no blocks that depend on each other.
+    """Compress into independent blocks, as Java's writer makes them.
 
-    `lz4.block` takes a seventh less time, but what comes out is 4 % larger.
+    Kafka's reader can't read blocks that depend on each other. `lz4.block` takes a seventh less time, but its output is
+    4 % larger.
     """
     import lz4.frame
 
@@ -80,7 +85,10 @@ _COMPRESS: tuple[Callable[[Buffer], bytes], ...] = (bytes, _gzip, _snappy, _lz4,
 
 
 def compress(codec: int, data: Buffer) -> bytes:
-    """`data` as one block of this codec (an index into `CODECS`); the same data gives the same bytes each time."""
+    """Return `data` as one block of this codec (an index into `CODECS`).
+
+    The same data gives the same bytes each time.
+    """
     return _COMPRESS[known(codec)](data)
 
 
@@ -93,7 +101,7 @@ class _Stream(Protocol):
 
 
 class _Blocks:
-    """A stream of blocks that don't depend on each other, between a head and an end."""
+    """A stream of independent blocks between a head and an end."""
 
     def __init__(self, blocks: Callable[[Buffer], Buffer], head: bytes, end: bytes) -> None:
         self._blocks = blocks
@@ -125,7 +133,10 @@ def _stream(codec: int) -> _Stream:
 
 
 class Compressor:
-    """A section that comes in parts. With lz4 what is large enough becomes a block while it is in the cache."""
+    """Compression of a records section that arrives in parts.
+
+    With lz4 a part becomes a block as soon as it is large enough, while it is in the processor's cache.
+    """
 
     def __init__(self, codec: int) -> None:
         self._codec = known(codec)
@@ -135,10 +146,10 @@ class Compressor:
         self._size = 0
         self._done: list[Buffer] = []
         self.made = 0
-        """Bytes that came out so far; some of what was added may not be among them yet."""
+        """Bytes put out so far; the codec may still hold back part of the added data."""
 
     def add(self, parts: list[bytes] | list[Buffer], size: int) -> None:
-        """What follows, of so many bytes."""
+        """Add the next parts of the section, `size` bytes in all."""
         self._waiting += parts
         self._size += size
         if self._size >= self._at_once:
@@ -159,7 +170,7 @@ class Compressor:
         self.made += len(data)
 
     def ended(self) -> list[Buffer]:
-        """All of it, compressed, in parts."""
+        """Finish, and return the whole compressed section in parts."""
         if self._codec and self._stream is None:
             return [compress(self._codec, b"".join(self._waiting))]
         if self._waiting:
@@ -170,7 +181,7 @@ class Compressor:
 
 
 def known(codec: int) -> int:
-    """The same codec. Raises `ValueError` for a number that Kafka does not have."""
+    """Return `codec`; raise `ValueError` for a number that Kafka does not have."""
     if not 0 <= codec < len(CODECS):
         raise ValueError(f"codec {codec}, which Kafka does not have")
     return codec

@@ -1,8 +1,8 @@
-"""Fetching: incremental sessions out (KIP-227), batches in place back.
+"""Fetch sessions: incremental requests out (KIP-227), batches in place back.
 
-A topic travels by its id (v13 and newer, KIP-516) or by its name. Callers always say both and always get the name
-back. As soon as a topic of the session has no id, all go by name: as Kafka's consumer does it, since a cluster
-that is being upgraded has brokers that speak v13 before its topics have ids.
+A topic travels by its id (v13 and newer, KIP-516) or by its name. Callers always give id and name, and always get the
+name back. As soon as any topic of the session has no id, all topics go by name. Kafka's consumer does the same, since a
+cluster in an upgrade has brokers that speak v13 before its topics have ids.
 """
 
 from __future__ import annotations
@@ -35,30 +35,36 @@ _Key = tuple[bytes, int]
 
 
 class FetchedPartition(NamedTuple):
-    """One partition's part of an answer; `records` points into the frame."""
+    """Part of an answer about a single partition; `records` points into the frame."""
 
     topic: str
     partition: int
     asked_offset: int
-    """Where it was fetched from: by now another offset may be wanted."""
+    """Offset that the request asked for; by now the caller may want another offset."""
     error: int
     high_watermark: int
     last_stable_offset: int
     log_start_offset: int
     records: memoryview
     diverging: tuple[int, int] | None
-    """(epoch, end offset) where the source's log has been cut below what we fetched; before v12 nothing tells."""
+    """(epoch, end offset) at which the source's log parts from the fetched records.
+
+    Set if the source's log was cut below the fetched offset; always None before v12.
+    """
     aborted: tuple[tuple[int, int], ...] = ()
-    """(producer id, first offset) of aborted transactions in the records; read_committed only."""
+    """(producer id, first offset) of the records' aborted transactions.
+
+    Filled with read_committed only.
+    """
     preferred_replica: int = -1
-    """The broker to fetch from instead (KIP-392); -1: this one."""
+    """Broker to fetch from instead (KIP-392); -1: the broker that answered."""
 
 
 class FetchSession:
-    """What one connection fetches: positions in, only what changed goes out.
+    """All that a connection fetches: positions in, and only changes go out.
 
-    `version` is the newest that both sides speak. With `incremental=False` every request stands alone and lists all
-    that is wanted; so it does before v7. One request is in flight at a time.
+    `version` is the newest version that the broker and sparkmirror speak. With `incremental=False`, and always before
+    v7, every request stands alone and lists all wanted partitions. One request is in flight at a time.
     """
 
     def __init__(
@@ -82,18 +88,18 @@ class FetchSession:
         self._rack = rack
         self._wanted: dict[TopicPartition, FetchPosition] = {}
         self._ids: dict[TopicPartition, bytes] = {}
-        """Topic ids of what is wanted."""
+        """Topic id of each wanted partition."""
         self._without_id: set[TopicPartition] = set()
         self._changed: dict[TopicPartition, None] = {}
         self._known: dict[TopicPartition, _Key] = {}
-        """What the broker has in the session, by the topic field that it was told."""
+        """Partitions in the broker's session, with the topic field the broker was told."""
         self._asked: dict[_Key, int] = {}
-        """The offsets that were asked for last."""
+        """Offset last asked for, by topic field and partition."""
         self._names: dict[bytes, str] = {}
         self._sent_version = version
         self.max_wait_ms = max_wait_ms
         self.limit: int | None = None
-        """For the next requests: less than the `max_bytes` of the session."""
+        """Limit in bytes for the next requests, if below `max_bytes`; None: no such limit."""
         self._max_bytes = max_bytes
         self._id = 0
         self._epoch = _NEW_SESSION if incremental else _NO_SESSION
@@ -102,7 +108,7 @@ class FetchSession:
         return len(self._wanted)
 
     def want(self, topic: str, topic_id: bytes, partition: int, position: FetchPosition) -> None:
-        """Fetch this partition from there, from the next request on."""
+        """Fetch this partition from `position`, from the next request on."""
         key = topic, partition
         self._wanted[key] = position
         self._ids[key] = topic_id
@@ -113,7 +119,7 @@ class FetchSession:
         self._changed[key] = None
 
     def forget(self, topic: str, partition: int) -> None:
-        """Don't fetch this partition any more."""
+        """Stop fetching this partition."""
         key = topic, partition
         if self._wanted.pop(key, None) is not None:
             del self._ids[key]
@@ -121,10 +127,10 @@ class FetchSession:
             self._changed[key] = None
 
     def request(self, correlation_id: int) -> bytes:
-        """The next request of this session: all partitions in the first, then the changed ones."""
+        """Return the next request: all partitions in the first, then only changed ones."""
         version = min(self.version, BY_ID_FROM - 1) if self._without_id else self.version
         if (version >= BY_ID_FROM) != (self._sent_version >= BY_ID_FROM):
-            self._epoch = min(self._epoch, _NEW_SESSION)  # it bears the old session's id, which ends that one
+            self._epoch = min(self._epoch, _NEW_SESSION)  # the old id in the request ends that session
         self._sent_version = version
         topics: dict[bytes, list[tuple[int, FetchPosition]]] = {}
         dropped: dict[bytes, list[int]] = {}
@@ -165,11 +171,14 @@ class FetchSession:
         )
 
     def _field(self, key: TopicPartition) -> bytes:
-        """What stands for the partition's topic now; empty for one that isn't wanted."""
+        """Return the topic field of the partition's topic now; empty if not wanted."""
         return topic_field(self._sent_version, key[0], self._ids[key]) if key in self._ids else b""
 
     def accept(self, answer: FetchAnswer) -> bool:
-        """Take note of an answer; False if the session is void and its partitions were not served."""
+        """Take note of an answer; False if the session is void.
+
+        A void session means that the broker did not serve the partitions.
+        """
         if answer.error:
             self._id = 0
             self._epoch = min(self._epoch, _NEW_SESSION)
@@ -181,7 +190,7 @@ class FetchSession:
         return True
 
     def read(self, frame: memoryview) -> tuple[FetchAnswer, Iterator[FetchedPartition]]:
-        """An answer's head and its partitions, which are read as they are asked for."""
+        """Return an answer's head and its partitions; partitions are decoded lazily."""
         head, partitions = fetch_format.decode(self._sent_version, frame)
         return head, self._named(partitions)
 

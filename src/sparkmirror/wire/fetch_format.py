@@ -1,4 +1,4 @@
-"""The Fetch request and its answer on the wire, in each version that we speak."""
+"""The Fetch request and its answer on the wire, in each supported version."""
 
 from __future__ import annotations
 
@@ -20,17 +20,23 @@ from sparkmirror.wire.primitives import (
 
 API_KEY = 1
 VERSIONS = (6, 16)
-"""Oldest and newest that we speak: Kafka 1.0 and 3.7."""
+"""Oldest and newest supported version: Kafka 1.0 and 3.7."""
 SESSIONS_FROM = 7
-"""KIP-227, Kafka 1.1."""
+"""First version with fetch sessions: KIP-227, Kafka 1.1."""
 LEADER_EPOCHS_FROM = 9
-"""KIP-320, Kafka 2.1: a broker refuses a fetch that names another leader epoch than its own."""
+"""First version with leader epochs: KIP-320, Kafka 2.1.
+
+From here on a broker refuses a fetch that names another leader epoch than the broker's own.
+"""
 RACKS_FROM = 11
-"""KIP-392, Kafka 2.3."""
+"""First version with racks: KIP-392, Kafka 2.3."""
 FLEXIBLE_FROM = 12
-"""Compact encodings, and an answer that says where logs part (KIP-595): Kafka 2.7."""
+"""First version with compact encodings: Kafka 2.7.
+
+From here on an answer also tells at which offset two logs part (KIP-595).
+"""
 BY_ID_FROM = 13
-"""Topics go by their ids (KIP-516): Kafka 3.1."""
+"""First version that names topics by id (KIP-516): Kafka 3.1."""
 WITHOUT_REPLICA_FROM = 15
 
 _ASK = struct.Struct(">iiib")
@@ -47,7 +53,7 @@ _UNKNOWN = -1
 
 
 class FetchPosition(NamedTuple):
-    """Where to fetch a partition from; epochs are -1 where they aren't known (KIP-320)."""
+    """Offset to fetch from; epochs are -1 if unknown (KIP-320)."""
 
     offset: int
     current_leader_epoch: int
@@ -55,7 +61,7 @@ class FetchPosition(NamedTuple):
 
 
 class FetchAsk(NamedTuple):
-    """What a request says before its partitions."""
+    """Fields of a request before its partitions."""
 
     max_wait_ms: int
     min_bytes: int
@@ -67,7 +73,7 @@ class FetchAsk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FetchAnswer:
-    """The part of an answer before its partitions."""
+    """Fields of an answer before its partitions."""
 
     throttle_ms: int
     error: int
@@ -75,7 +81,7 @@ class FetchAnswer:
 
 
 class AnsweredPartition(NamedTuple):
-    """One partition's part of an answer; `topic` is the field that stands for it."""
+    """Part of an answer about a single partition; `topic` is the raw topic field."""
 
     topic: bytes
     partition: int
@@ -90,7 +96,7 @@ class AnsweredPartition(NamedTuple):
 
 
 def topic_field(version: int, topic: str, topic_id: bytes) -> bytes:
-    """What stands for the topic in this version."""
+    """Return the bytes that stand for the topic in this version: id or encoded name."""
     if version >= BY_ID_FROM:
         return topic_id
     return compact_string(topic) if version >= FLEXIBLE_FROM else string(topic)
@@ -107,7 +113,10 @@ def encode(
     partition_max_bytes: int,
     rack: str,
 ) -> bytes:
-    """A request: partitions with their positions, by topic field, and those that leave the session."""
+    """Encode a request: positions by topic field, and partitions to drop.
+
+    `dropped` are the partitions that leave the session.
+    """
     flexible = version >= FLEXIBLE_FROM
     parts = [request_header(API_KEY, version, correlation_id, client_id, flexible=flexible)]
     if version < WITHOUT_REPLICA_FROM:
@@ -150,10 +159,13 @@ def _append_topics(parts: list[bytes], topics: Mapping[bytes, list[bytes]], *, f
 
 
 def decode(version: int, frame: memoryview) -> tuple[FetchAnswer, Iterator[AnsweredPartition]]:
-    """An answer's head and its partitions, which are read as they are asked for; either may raise `Garbled`."""
+    """Return an answer's head and its partitions; partitions are decoded lazily.
+
+    The call and the iteration may both raise `Garbled`.
+    """
     reader = Reader(frame)
     with read_from(_NAME):
-        reader.int32()  # correlation id: answers come in the order of requests
+        reader.int32()  # correlation id: not checked, because answers come in the order of requests
         if version >= FLEXIBLE_FROM:
             reader.tags()
         if version >= SESSIONS_FROM:
@@ -165,7 +177,10 @@ def decode(version: int, frame: memoryview) -> tuple[FetchAnswer, Iterator[Answe
 
 
 def _each(partitions: Iterator[AnsweredPartition]) -> Iterator[AnsweredPartition]:
-    """What goes wrong with those that have them is no fault of the answer."""
+    """Yield the partitions; raise `Garbled` only for errors of decoding.
+
+    The `yield` stays outside `read_from`, so that an error in the consumer's code is not taken for a garbled answer.
+    """
     while True:
         with read_from(_NAME):
             part = next(partitions, None)
@@ -204,7 +219,7 @@ def _partitions_before_12(version: int, reader: Reader) -> Iterator[AnsweredPart
         field = reader.encoded_string(flexible=False)
         for _ in range(reader.int32()):
             partition, error, high_watermark, stable, log_start = reader.unpack(_ANSWER_PARTITION)
-            pairs = [reader.unpack(_ABORTED) for _ in range(reader.int32())]  # -1: none
+            pairs = [reader.unpack(_ABORTED) for _ in range(reader.int32())]  # a count of -1 means none
             preferred_replica = reader.int32() if version >= RACKS_FROM else _UNKNOWN
             records = reader.slice(max(reader.int32(), 0))
             aborted = tuple((producer_id, first) for producer_id, first in pairs)

@@ -1,7 +1,8 @@
-"""Joining: the records of consecutive batches one after the other, in one walk. What is spliced most goes this way.
+"""Joining: records of consecutive batches one after the other, in one walk.
 
-It does what `splice` does by `Records`, for batches of magic 2 whose records bear their own timestamps and are
-all wanted. Whatever else it meets it leaves to `splice`, which knows the words for what is damaged.
+Most splices go this way. The result equals that of `splice` by `Records`, for batches of magic 2 whose records bear
+their own timestamps and are all wanted. Any other input is left to `splice`, which also words the errors about damaged
+batches.
 """
 
 from __future__ import annotations
@@ -19,27 +20,31 @@ from sparkmirror.wire.unpacking import PIECE_BYTES
 from sparkmirror.wire.varints import CONTINUED, SHORT, read, written, zigzag
 
 _LONE = struct.Struct(">qiibIhiqq14xi")
-"""A batch's header without its producer."""
+"""A batch's header without its producer fields."""
 _FAR = 1 << 62
-"""Timestamps so far from each other, or from 1970, are left to `splice`: a sum might not be a 64-bit number."""
+"""Greatest distance of timestamps from each other and from 1970 for joining.
+
+Timestamps farther apart are left to `splice`, because a sum might overflow 64 bits.
+"""
 
 
 class Joined(NamedTuple):
-    """Records with deltas from 0 on."""
+    """Records whose offset deltas and timestamp deltas count from the first record."""
 
     parts: Sequence[Buffer]
     """The records section, compressed."""
     runs: list[tuple[int, int]]
-    """Source offset of the first record, and how many records follow each other without a gap from there on."""
+    """Ranges without a gap: source offset of the first record, and record count."""
     records: int
     base_timestamp: int
     max_timestamp: int
 
 
 def joined_records(batches: Iterable[tuple[BatchHeader, memoryview]], codec: int) -> Joined | None:
-    """All records of these batches, compressed with `codec`; None if there are none, or they can't be read so.
+    """Join all records of these batches, compressed with `codec`.
 
-    They must be of magic 2, without the bit of LogAppendTime. Raises `NotAtOnce` where they are more than that.
+    The batches must be of magic 2, without the bit of LogAppendTime. Returns None if there are no records, or if
+    joining can't read the batches. Raises `NotAtOnce` for batches beyond `PIECE_BYTES` or `PIECE_RECORDS`.
     """
     joined = _Joining(codec)
     unpacked = 0
@@ -60,7 +65,7 @@ def joined_records(batches: Iterable[tuple[BatchHeader, memoryview]], codec: int
 
 
 class _Joining:
-    """What was joined so far."""
+    """The records joined so far."""
 
     def __init__(self, codec: int) -> None:
         self.section = Compressor(codec)
@@ -68,18 +73,21 @@ class _Joining:
         self.count = 0
         self.base = self.latest = 0
         self.next_offset = -1
-        """After the last record."""
+        """Source offset after the last record."""
         self.run_at = self.run_from = 0
-        """Where the last run begins: its source offset, and how many records are before it."""
+        """Start of the last run: its source offset, and twice the records before it."""
 
     def add(self, header: BatchHeader, data: bytes) -> bool:
-        """Walk over one batch's records: varints of usual lengths are read and written inline; False: give up."""
+        """Walk over one batch's records; return False to give up.
+
+        Varints of usual lengths are read and written inline.
+        """
         pieces: list[bytes] = []
         runs = self.runs
         at, end = 0, len(data)
         shift = 0 if not self.count else header.base_timestamp - self.base
         first = not self.count
-        place = self.count << 1  # the new offset delta, zigzag-encoded as all of these, so it grows by two
+        place = self.count << 1  # the new offset delta; zigzag encoding makes each step 2
         run_at, run_from = self.run_at, self.run_from
         follows = (self.next_offset - header.base_offset) << 1
         base, latest = self.base, self.latest
@@ -102,7 +110,7 @@ class _Joining:
             elif (higher := data[at + 3]) < 0x80:
                 stamp += (high << 7) + (higher << 14) - 0x4080
                 at += 4
-            elif (highest := data[at + 4]) < 0x80:  # from the delete horizon of a day
+            elif (highest := data[at + 4]) < 0x80:  # a delete horizon (KIP-534) a day after its records
                 stamp += (high << 7) + (higher << 14) + (highest << 21) - 0x204080
                 at += 5
             else:
@@ -151,15 +159,15 @@ class _Joining:
             length = (len(head) + len(ahead) + stop - body) << 1
             pieces += (SHORT[length] if length < 0x4000 else written(length), head, ahead, data[body:stop])
             at = stop
-        found = (place >> 1) - self.count
+        joined = (place >> 1) - self.count
         self.section.add(pieces, end)
-        self.count += found
+        self.count += joined
         self.run_at, self.run_from, self.base, self.latest = run_at, run_from, base, latest
         self.next_offset = header.base_offset + (follows >> 1)
-        return at == end and found == header.records and self.next_offset <= header.next_offset
+        return at == end and joined == header.records and self.next_offset <= header.next_offset
 
     def ended(self) -> Joined | None:
-        """All that was added."""
+        """Finish, and return all added records; None without any."""
         if not self.count or not -_FAR < self.base < _FAR:
             return None
         self.runs.append((self.run_at, self.count - (self.run_from >> 1)))
@@ -167,21 +175,22 @@ class _Joining:
 
 
 class LoneRecords(NamedTuple):
-    """Batches of one plain record each, joined."""
+    """Joined records of batches that held one plain record each."""
 
     joined: Joined
     next_offset: int
-    """The source offset after the last one."""
+    """Source offset after the last record."""
     leader_epoch: int
     size: int
-    """Bytes of the batches they came in; the new one is never larger."""
+    """Bytes of the original batches; the new batch is never larger."""
 
 
 def joined_lone_records(records: memoryview, upstream: int, tiny: int) -> LoneRecords | None:
-    """The run of such batches that `records` begins with, their CRCs checked; None: there is none.
+    """Join the plain one-record batches that `records` begins with.
 
-    Plain is: one record at the batch's own offset and timestamp, no codec, no transaction. All have the leader epoch
-    of the first, are smaller than `tiny` bytes, and none is below `upstream`.
+    A plain batch has one record at the batch's own offset and timestamp, no codec and no transaction. The run ends
+    before a batch that is not plain, has a wrong CRC, another leader epoch than the first batch, or `tiny` bytes or
+    more, or lies below `upstream`. Returns None if the run is empty.
     """
     data = bytes(records)
     end = len(data)

@@ -1,8 +1,8 @@
 """Message formats v0 and v1 (before Kafka 0.11), read as records of magic 2.
 
 A message is: int64 offset, int32 size, CRC-32, int8 magic, int8 attributes, (v1) int64 timestamp, key and value with
-int32 lengths. Compressed ones are the value of another message, the wrapper. A wrapper has the offset of its last
-message; in v1 the offsets inside count from the first one (KIP-31), in v0 they are absolute.
+int32 lengths. Compressed messages are the value of another message, the wrapper. A wrapper has the offset of its last
+inner message; inner offsets count from the first inner message in v1 (KIP-31), and are absolute in v0.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ NO_TIMESTAMP = -1
 
 _HEAD = struct.Struct(">qiIbb")
 _SIZE_FROM, _CRC_FROM = 12, 16
-"""What the size counts begins after it; what the CRC covers begins after it."""
+"""First byte that a message's size counts, and first byte that its CRC covers."""
 _CRC_FIELD, _ATTRIBUTES_AT = 2, 17
 _INT64 = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
 _NULL, _NO_HEADERS = b"\x01", b"\x00"
-"""As varints: a length of -1, a count of 0."""
+"""Varints of a null field (length -1) and of no headers (count 0)."""
 _LZ4_DESCRIPTOR_AT, _LZ4_CONTENT_SIZE_BIT = 4, 0x08
 
 
 class _Message(NamedTuple):
-    """One message as it lies in a message set; `end` is where the next one begins."""
+    """One message of a message set; `end` is the next message's start."""
 
     offset: int
     magic: int
@@ -44,16 +44,19 @@ class _Message(NamedTuple):
 
 
 def codec_of(batch: memoryview) -> int:
-    """The codec of a message, as in `CODECS`."""
+    """Return the codec of a message, an index into `CODECS`."""
     return batch[_ATTRIBUTES_AT] & CODEC_MASK
 
 
 def messages(batch: memoryview) -> Iterator[tuple[int, int, bytes]]:
-    """Each message of a v0 or v1 batch (one message, or a wrapper with many) as a record of magic 2 has it.
+    """Yield each message of a v0 or v1 batch as a record of magic 2.
 
-    (offset, timestamp, body), see `records.Records`. A message of v0 has timestamp -1, one in a wrapper
-    that its broker stamped (LogAppendTime) has the wrapper's. Raises ValueError for damaged messages, by their CRC
-    too, and `Oversized` where a wrapper unpacks to more than `WHOLE_BYTES`: its last message places the first.
+    The batch is a single message, or a wrapper with many. A record is (offset, timestamp, body), see `records.Records`.
+    The timestamp of a v0 message is -1; a message in a wrapper that its broker stamped (LogAppendTime) has the
+    wrapper's timestamp.
+
+    Raises ValueError for damaged messages, also for a wrong CRC. Raises `Oversized` for a wrapper that unpacks to more
+    than `WHOLE_BYTES`: wrappers are unpacked as a whole, because the last inner message determines the first offset.
     """
     try:
         data = bytes(batch)
@@ -146,9 +149,9 @@ def _body(key: bytes | None, value: bytes | None) -> bytes:
 
 
 def _repaired_lz4(data: bytes) -> bytes:
-    """An LZ4 frame with the checksum of its descriptor put right.
+    """Repair the descriptor's checksum of an LZ4 frame.
 
-    Clients of v0 computed it over the wrong bytes (KAFKA-3160), so libraries refuse their frames.
+    Clients of v0 computed the checksum over the wrong bytes (KAFKA-3160), so libraries refuse such frames.
     """
     if len(data) <= _LZ4_DESCRIPTOR_AT:
         return data
@@ -158,7 +161,10 @@ def _repaired_lz4(data: bytes) -> bytes:
 
 @cache
 def _lz4_checksum(head: bytes) -> bytes:
-    """The byte that follows the head of a frame: of the 256 there are, the one that the library accepts."""
+    """Return the checksum byte behind a frame's head, out of the 256 possible ones.
+
+    The library tells by accepting the head with this byte.
+    """
     import lz4.frame
 
     for guess in range(256):

@@ -1,7 +1,7 @@
-"""A batch's records piece by piece, whatever it unpacks to: as they lie there, or decoded.
+"""A batch's records piece by piece: bounded memory, as stored or decoded.
 
-A piece has at most `PIECE_RECORDS` records and about `PIECE_BYTES`. A record that is larger comes alone, and its body
-in parts; readers that need it as a whole get a digest that stands for it.
+A piece has at most `PIECE_RECORDS` records and about `PIECE_BYTES`, however large the batch is when unpacked. A larger
+record comes alone, its body in parts; readers that need the body as a whole get a digest instead.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ from sparkmirror.wire.unpacking import pieces as unpacked
 from sparkmirror.wire.varints import read, unzigzag
 
 STAND_IN = b"\xff" * 10
-"""How a body begins that only stands for one: no key's length is such a number."""
+"""First bytes of a digest in the place of a body; no key's length looks so."""
 
 _LONGEST_RECORD = 1 << 31
-"""Its length is an int32."""
+"""Limit of a record's length, which is an int32."""
 
 _HEADS = 64
-"""Bytes, more than what precedes a record's body."""
+"""Upper bound of the bytes before a record's body."""
 
 
 class RawRecord(NamedTuple):
-    """A record as a consumer sees it; the timestamp is in ms, -1 where there is none (message format v0)."""
+    """A record as a consumer sees it.
+
+    The timestamp is in ms, and -1 for a record without timestamp (message format v0).
+    """
 
     offset: int
     timestamp: int
@@ -41,18 +44,24 @@ class RawRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LargeRecord:
-    """A record that is larger than a piece; `body` is to be read before the next piece is asked for, or not at all."""
+    """A record larger than a piece.
+
+    Read `body` before asking for the next piece, or never.
+    """
 
     offset: int
     timestamp: int
     attributes: int
     size: int
-    """Of the body, in bytes."""
+    """Bytes of the body."""
     body: Iterator[Buffer]
 
 
 def pieces(header: BatchHeader, batch: memoryview) -> Iterator[Records | LargeRecord]:
-    """All records of a batch, none of them empty; ValueError where it can't be read."""
+    """Yield all records of a batch in pieces that hold at least a record each.
+
+    Raises ValueError for an unreadable batch.
+    """
     if header.magic != MAGIC:
         yield from _old(header, batch)
         return
@@ -67,7 +76,10 @@ def pieces(header: BatchHeader, batch: memoryview) -> Iterator[Records | LargeRe
 
 
 def readable_pieces(header: BatchHeader, batch: memoryview) -> Iterator[Records]:
-    """The same, with a digest in the place of a body that is too large to be held; equal bodies have equal ones."""
+    """Yield the same pieces, with a digest for each body that is too large to hold.
+
+    Equal bodies have equal digests.
+    """
     most = PIECE_BYTES - _HEADS
     for piece in pieces(header, batch):
         if isinstance(piece, LargeRecord):
@@ -75,7 +87,7 @@ def readable_pieces(header: BatchHeader, batch: memoryview) -> Iterator[Records]
             stand_in.append(piece.offset, piece.timestamp, piece.attributes, _digest(piece.size, piece.body))
             yield stand_in
             continue
-        if piece.unpacked > most:  # whatever else was in the batch, its own size decides
+        if piece.unpacked > most:  # the body's own size decides, whatever else the batch holds
             piece.bodies = [body if len(body) <= most else _digest(len(body), (body,)) for body in piece.bodies]
         yield piece
 
@@ -88,17 +100,17 @@ def _digest(size: int, body: Iterable[Buffer]) -> bytes:
 
 
 def _old(header: BatchHeader, batch: memoryview) -> Iterator[Records]:
-    found = Records()
+    piece = Records()
     try:
         for offset, timestamp, body in messages(batch):
-            found.append(offset, timestamp, 0, body)
-            if len(found) == PIECE_RECORDS or found.unpacked >= PIECE_BYTES:
-                yield found
-                found = Records()
+            piece.append(offset, timestamp, 0, body)
+            if len(piece) == PIECE_RECORDS or piece.unpacked >= PIECE_BYTES:
+                yield piece
+                piece = Records()
     except ValueError as error:
         raise unreadable(header, error) from error
-    if len(found):
-        yield found
+    if len(piece):
+        yield piece
 
 
 class _Section:
@@ -108,12 +120,12 @@ class _Section:
         self._header = header
         self._batch = batch
         self._held = bytearray()
-        """What was unpacked and not given yet; it begins with a record."""
+        """Unpacked bytes not yet given to the reader; a record begins at byte 0."""
         self._count = 0
         self._last = header.base_offset - 1
 
     def pieces(self) -> Iterator[Records | LargeRecord]:
-        """All of it."""
+        """Yield the section's pieces."""
         header = self._header
         try:
             see_that_it_is_whole(header, self._batch)
@@ -125,15 +137,15 @@ class _Section:
                 else:
                     large = self._large()
                     yield large
-                    for _ in large.body:  # what nobody wanted
+                    for _ in large.body:  # the reader skipped the rest
                         pass
             if self._count != header.records:
                 raise ValueError(f"{header.records} records announced, {self._count} found")
         except ValueError as error:
-            raise error if isinstance(error, _Told) else _Told(str(unreadable(header, error))) from error
+            raise error if isinstance(error, _NamedError) else _NamedError(str(unreadable(header, error))) from error
 
     def _fill(self, size: int) -> int:
-        """How much is held now: so much, if it is there."""
+        """Hold `size` bytes if the section has as many; return the number held."""
         held = self._held
         while len(held) < size and (part := next(self._unpacked, None)) is not None:
             held += part
@@ -148,7 +160,11 @@ class _Section:
         return records
 
     def _note(self, first: int, last: int, count: int) -> None:
-        """So many records are given now; none of them if there are not as many as announced."""
+        """Count records for the reader, and check their offsets.
+
+        Raises ValueError if the offsets don't ascend or leave the batch, or if the batch has more records than
+        announced. `_taken` calls this method before the reader gets the records.
+        """
         if first <= self._last or last >= self._header.next_offset:
             raise ValueError(f"offsets {first} to {last} follow {self._last}")
         self._last = last
@@ -189,15 +205,18 @@ class _Section:
                 raise ValueError(f"the record at offset {offset} lacks {size} bytes")
             self._note(offset, offset, 1)
         except ValueError as error:
-            raise _Told(str(unreadable(self._header, error))) from error
+            raise _NamedError(str(unreadable(self._header, error))) from error
 
 
-class _Told(ValueError):
-    """It names its batch already."""
+class _NamedError(ValueError):
+    """A ValueError whose text names the batch."""
 
 
 def _whole_records(data: bytearray) -> tuple[int, int]:
-    """Where the last one of those that lie in `data` with all their bytes ends, and how many they are: no large one."""
+    """Return the end of the last whole record in `data`, and the number of records.
+
+    The walk stops before a record larger than `PIECE_BYTES`, and after `PIECE_RECORDS`.
+    """
     at = count = 0
     while count < PIECE_RECORDS and at < len(data):
         try:
@@ -214,17 +233,17 @@ def _whole_records(data: bytearray) -> tuple[int, int]:
 
 
 def raw_parts(header: BatchHeader, batch: memoryview) -> Iterator[tuple[int, int, bytes]]:
-    """Each record's offset, timestamp and body; records with equal bodies have equal keys, values and headers.
+    """Yield each record's offset, timestamp and body.
 
-    ValueError if the batch is damaged. An old message's body is what it is in magic 2, and that of a very large
-    record a digest (`STAND_IN`).
+    Records with equal bodies have equal keys, values and headers. The body of an old message is as in magic 2; the body
+    of a very large record is a digest (`STAND_IN`). Raises ValueError if the batch is damaged.
     """
     for piece in readable_pieces(header, batch):
         yield from zip(piece.offsets, piece.timestamps, piece.bodies, strict=True)
 
 
 def records(header: BatchHeader, batch: memoryview) -> Iterator[RawRecord]:
-    """Each record, decoded; ValueError if the batch is damaged."""
+    """Yield each record, decoded; ValueError if the batch is damaged."""
     for offset, timestamp, body in raw_parts(header, batch):
         if body.startswith(STAND_IN):
             size = int.from_bytes(body[len(STAND_IN) :][:8], "big")

@@ -1,4 +1,7 @@
-"""Kafka's encodings, for the two hot requests: compact ones (flexible versions, KIP-482), and those before."""
+"""Kafka's encodings for the hot requests, Fetch and Produce.
+
+Compact encodings belong to flexible versions (KIP-482), the others to the versions before.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,19 @@ INT64 = struct.Struct(">q")
 NO_TAGS = b"\x00"
 
 _LONGEST_VARINT = 10
-"""Bytes of 64 bits."""
+"""Bytes of a 64-bit number as a varint."""
 
 
 class Garbled(ConnectionError):
-    """A broker's answer can't be read; whatever else comes over that connection can't be trusted."""
+    """A broker's answer can't be read.
+
+    All further bytes of the connection are useless, too.
+    """
 
 
 @contextmanager
 def read_from(what: str) -> Iterator[None]:
-    """Raise `Garbled` where a `Reader` finds that `what` is none."""
+    """Raise `Garbled` if a `Reader` can't read `what` in the block."""
     try:
         yield
     except (struct.error, IndexError, ValueError) as error:
@@ -31,7 +37,7 @@ def read_from(what: str) -> Iterator[None]:
 
 
 def uvarint(value: int) -> bytes:
-    """An UNSIGNED_VARINT."""
+    """Encode an UNSIGNED_VARINT."""
     if value < 0x80:
         return bytes((value,))
     out = bytearray()
@@ -43,26 +49,29 @@ def uvarint(value: int) -> bytes:
 
 
 def compact_string(text: str) -> bytes:
-    """A COMPACT_STRING: its length plus one, then UTF-8."""
+    """Encode a COMPACT_STRING: length plus one, then UTF-8."""
     data = text.encode()
     return uvarint(len(data) + 1) + data
 
 
 def string(text: str) -> bytes:
-    """A STRING: its length in two bytes, then UTF-8."""
+    """Encode a STRING: length in two bytes, then UTF-8."""
     data = text.encode()
     return INT16.pack(len(data)) + data
 
 
 def length(count: int, *, flexible: bool) -> bytes:
-    """The length of an array or of records, as compact encodings have it or as it was before."""
+    """Encode the length of an array or of records, compact if `flexible`."""
     return uvarint(count + 1) if flexible else INT32.pack(count)
 
 
 def request_header(
     api_key: int, api_version: int, correlation_id: int, client_id: bytes, *, flexible: bool = True
 ) -> bytes:
-    """Request header v2 (flexible versions) or v1; the client id is not compact in any version."""
+    """Encode request header v2 (flexible versions) or v1.
+
+    The client id is not compact in any version.
+    """
     head = struct.pack(">hhih", api_key, api_version, correlation_id, len(client_id)) + client_id
     return head + NO_TAGS if flexible else head
 
@@ -70,7 +79,8 @@ def request_header(
 class Reader:
     """A cursor over one response frame.
 
-    A read past its end raises `struct.error` or `IndexError`, a number that is none `ValueError`: see `read_from`.
+    A read past the frame's end raises `struct.error` or `IndexError`; an overlong varint raises `ValueError`.
+    `read_from` turns all three into `Garbled`.
     """
 
     __slots__ = ("at", "view")
@@ -100,7 +110,7 @@ class Reader:
         return value
 
     def unpack(self, layout: struct.Struct) -> tuple[int, ...]:
-        """Several fields of fixed size at once."""
+        """Read several fields of fixed size at once."""
         values = layout.unpack_from(self.view, self.at)
         self.at += layout.size
         return values
@@ -123,7 +133,7 @@ class Reader:
         raise ValueError("a number of more than 64 bits")
 
     def compact_length(self) -> int:
-        """Of a compact array, string or records field; -1 where it is null."""
+        """Read the length of a compact array, string or records field; -1 for null."""
         return self.uvarint() - 1
 
     def slice(self, size: int) -> memoryview:
@@ -138,12 +148,12 @@ class Reader:
         return None if length < 0 else str(self.slice(length), "utf-8", "replace")
 
     def text(self) -> str | None:
-        """A NULLABLE_STRING."""
+        """Read a NULLABLE_STRING."""
         length = self.int16()
         return None if length < 0 else str(self.slice(length), "utf-8", "replace")
 
     def encoded_string(self, *, flexible: bool) -> bytes:
-        """A string with its length, as it is written (COMPACT_STRING or STRING)."""
+        """Read a COMPACT_STRING or STRING as raw bytes, length included."""
         start = self.at
         self.slice(self.compact_length() if flexible else self.int16())
         return bytes(self.view[start : self.at])
@@ -152,12 +162,12 @@ class Reader:
         return bytes(self.slice(16))
 
     def tags(self) -> dict[int, memoryview]:
-        """Tagged fields: tag -> its bytes."""
+        """Read tagged fields: tag -> its bytes."""
         count = self.uvarint()
         if not count:
             return {}
-        found = {}
+        fields = {}
         for _ in range(count):
             tag = self.uvarint()
-            found[tag] = self.slice(self.uvarint())
-        return found
+            fields[tag] = self.slice(self.uvarint())
+        return fields

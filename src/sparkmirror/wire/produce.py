@@ -1,7 +1,8 @@
-"""The Produce request: batches that are sent as they lie in memory, and its answer.
+"""The Produce request, whose batches are sent from their place in memory.
 
-A partition is a key of the request, so that it can't be listed twice: of two batches for one
-partition in one request the first would vanish without an error (`exactness.md` section 1).
+A partition is a key of the request, so no request can list a partition twice: of two batches for the same partition in
+one request the first would vanish without an error (`exactness.md`, the append check). The module also reads the
+answer.
 """
 
 from __future__ import annotations
@@ -24,13 +25,16 @@ from sparkmirror.wire.primitives import (
 
 API_KEY = 0
 VERSIONS = (5, 13)
-"""Oldest and newest that we speak: Kafka 1.0 and 4.1. A target of a flow has 9 at least (`cluster/broker_needs`)."""
+"""Oldest and newest supported version: Kafka 1.0 and 4.1.
+
+A flow's target must speak at least version 9 (`cluster/broker_needs`).
+"""
 RECORD_ERRORS_FROM = 8
-"""KIP-467, Kafka 2.4."""
+"""First version with errors about single records: KIP-467, Kafka 2.4."""
 FLEXIBLE_FROM = 9
-"""Compact encodings: Kafka 2.8."""
+"""First version with compact encodings: Kafka 2.8."""
 BY_ID_FROM = 13
-"""Topics go by their ids (KIP-516): Kafka 4.1."""
+"""First version that names topics by id (KIP-516): Kafka 4.1."""
 
 ACKS_ALL = -1
 _NO_TRANSACTION = b"\x00"
@@ -41,20 +45,23 @@ TopicPartitionKey = tuple[bytes, int]
 
 
 def topic_field(version: int, topic: str, topic_id: bytes) -> bytes:
-    """What stands for the topic on the wire in this version of Produce (R17, R18)."""
+    """Return the bytes that stand for the topic in this version (R17, R18)."""
     if version >= BY_ID_FROM:
         return topic_id
     return compact_string(topic) if version >= FLEXIBLE_FROM else string(topic)
 
 
 class Ack(NamedTuple):
-    """What the leader answered for one partition's batch."""
+    """The leader's answer about one partition's batch."""
 
     key: TopicPartitionKey
     error: int
     base_offset: int
     log_append_time_ms: int
-    """-1 for a fresh append to a CreateTime topic; a duplicate bears its batch's max timestamp (R2)."""
+    """-1 for a fresh append to a CreateTime topic.
+
+    The answer to a duplicate bears the max timestamp of the stored batch (R2).
+    """
     record_errors: tuple[tuple[int, str], ...]
     message: str
 
@@ -66,7 +73,7 @@ def produce_request(
     timeout_ms: int,
     batches: Mapping[bytes, Mapping[int, memoryview]],
 ) -> list[bytes | memoryview]:
-    """A request as buffers in order; the batches themselves are not copied."""
+    """Encode a request as buffers in order; the batches themselves are not copied."""
     flexible = version >= FLEXIBLE_FROM
     end = NO_TAGS if flexible else b""
     out: list[bytes | memoryview] = []
@@ -94,9 +101,9 @@ def produce_request(
 
 
 def read_answer(version: int, frame: memoryview) -> tuple[int, list[Ack], int]:
-    """(correlation id, acks, throttle in ms) of a Produce response. The acks are in no particular order.
+    """Read a Produce response: (correlation id, acks, throttle in ms).
 
-    Raises `Garbled`.
+    The acks are in no particular order. Raises `Garbled`.
     """
     reader = Reader(frame)
     with read_from("an answer to a Produce"):

@@ -1,7 +1,8 @@
-"""The records of a batch, of any message format: walked over, not decoded. `pieces` is for those that may be large.
+"""Records of a batch in any message format, walked over without decoding.
 
-A record of magic 2 is: varint length, int8 attributes, varlong timestamp delta, varint offset delta, and then its
-body: key, value and headers, which only `pieces.records` looks into. Old formats are read as if they were magic 2.
+Large batches need `pieces`. A record of magic 2 is: varint length, int8 attributes, varlong timestamp delta, varint
+offset delta, and the body: key, value and headers. Only `pieces.records` looks into a body. Old formats are read as if
+they were magic 2.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from sparkmirror.wire.unpacking import PIECE_BYTES, Oversized, decompress
 from sparkmirror.wire.varints import read, written, zigzag
 
 PIECE_RECORDS = 1 << 15
-"""So many records are taken from a batch at once: each becomes objects of more than 100 bytes in all."""
+"""Most records taken at once: each becomes objects of more than 100 bytes in all."""
 
 SMALLEST_RECORD = 7
-"""Bytes: of one without key, value and headers."""
+"""Bytes of a record without key, value and headers."""
 
 
 class NotAtOnce(Exception):
-    """A batch, or several, with more than is taken at once; `pieces` gives the records of each one by and by."""
+    """One or several batches exceed the amount that is taken at once.
+
+    `pieces` gives the records of each such batch bit by bit.
+    """
 
 
 @dataclass(slots=True)
@@ -32,18 +36,21 @@ class Records:
 
     offsets: list[int] = field(default_factory=list)
     timestamps: list[int] = field(default_factory=list)
-    """As consumers see them: of a LogAppendTime batch its max timestamp."""
+    """Timestamps as consumers see them: a LogAppendTime batch's max timestamp for all."""
     attributes: bytearray = field(default_factory=bytearray)
     bodies: list[bytes] = field(default_factory=list)
-    """Key, value and headers."""
+    """Key, value and headers of each record, encoded."""
     unpacked: int = 0
-    """Bytes that they were in, not compressed."""
+    """Bytes of the records' sections before compression."""
 
     def __len__(self) -> int:
         return len(self.offsets)
 
     def add(self, header: BatchHeader, batch: memoryview) -> None:
-        """Add those of the next batch; ValueError if it can't be read, `NotAtOnce` if it is more than one takes."""
+        """Add the next batch's records.
+
+        Raises ValueError for an unreadable batch, `NotAtOnce` for a batch that is too large to take at once.
+        """
         known = len(self.offsets)
         before = self.offsets[-1] if known else -1
         try:
@@ -64,7 +71,7 @@ class Records:
         del self.offsets[:cut], self.timestamps[:cut], self.attributes[:cut], self.bodies[:cut]
 
     def append(self, offset: int, timestamp: int, attributes: int, body: bytes) -> None:
-        """Add one more."""
+        """Add a single record."""
         self.offsets.append(offset)
         self.timestamps.append(timestamp)
         self.attributes.append(attributes)
@@ -83,7 +90,7 @@ class Records:
         if min(header.records, len(data) // SMALLEST_RECORD) > PIECE_RECORDS:
             raise NotAtOnce
         self.unpacked += len(data)
-        if header.records == 1 and data.startswith(head := lone_head(len(data))):  # tiny batches, by the million
+        if header.records == 1 and data.startswith(head := lone_head(len(data))):  # tiny batches come by the million
             stamped = header.attributes & TIMESTAMP_TYPE_BIT
             self.offsets.append(header.base_offset)
             self.timestamps.append(header.max_timestamp if stamped else header.base_timestamp)
@@ -92,12 +99,15 @@ class Records:
             return
         known = len(self)
         end = self.walk(header, data)
-        found = len(self) - known
-        if end != len(data) or found != header.records or (found and self.offsets[-1] >= header.next_offset):
-            raise ValueError(f"{header.records} records announced, {found} found in {len(data)} bytes")
+        added = len(self) - known
+        if end != len(data) or added != header.records or (added and self.offsets[-1] >= header.next_offset):
+            raise ValueError(f"{header.records} records announced, {added} found in {len(data)} bytes")
 
     def walk(self, header: BatchHeader, data: bytes) -> int:
-        """Add the records in `data`, whole ones of this batch; returns where they end, -1 if one is damaged."""
+        """Add the whole records of this batch in `data`; return their end.
+
+        Returns -1 if a record is damaged.
+        """
         known = len(self)
         try:
             end = self._walk(data, header.base_offset, header.base_timestamp)
@@ -108,10 +118,10 @@ class Records:
         return end
 
     def _walk(self, data: bytes, base_offset: int, base_timestamp: int) -> int:
-        """Append the records in `data`; returns where they end. The hot loop: varints of 1 to 3 bytes are read inline.
+        """Append the records in `data`; return their end, or -1 if a record is damaged.
 
-        The delete horizon (KIP-534) makes no difference: where it has taken the place of the base timestamp,
-        the deltas count from it.
+        This is the hot loop: varints of 1 to 3 bytes are read inline. The delete horizon (KIP-534) needs no extra code:
+        in a batch whose base timestamp it has replaced, the deltas count from the horizon.
         """
         add_offset, add_timestamp = self.offsets.append, self.timestamps.append
         add_attributes, add_body = self.attributes.append, self.bodies.append
@@ -157,18 +167,18 @@ class Records:
 
 
 def unreadable(header: BatchHeader, why: ValueError) -> ValueError:
-    """The same error, with the batch it is about."""
+    """Return the same error with the offset of its batch."""
     return ValueError(f"the batch at offset {header.base_offset} can't be read: {why}")
 
 
 def section(header: BatchHeader, batch: memoryview) -> bytes:
-    """What follows the header of a magic-2 batch, not compressed; ValueError if it can't be had.
+    """Return the uncompressed bytes behind the header of a magic-2 batch.
 
-    Raises `NotAtOnce` if it is more than `PIECE_BYTES`.
+    Raises ValueError if the bytes can't be had, and `NotAtOnce` for more than `PIECE_BYTES`.
     """
     see_that_it_is_whole(header, batch)
     codec = header.attributes & CODEC_MASK
-    if codec and header.records:  # one that compaction has emptied has nothing to decompress
+    if codec and header.records:  # a batch emptied by compaction has nothing to decompress
         try:
             return decompress(codec, batch[HEADER_SIZE:], PIECE_BYTES)
         except Oversized:
@@ -179,13 +189,16 @@ def section(header: BatchHeader, batch: memoryview) -> bytes:
 
 
 def see_that_it_is_whole(header: BatchHeader, batch: memoryview) -> None:
-    """Raises ValueError where it is cut off."""
+    """Raise ValueError if the batch is cut off."""
     if len(batch) != header.length + LENGTH_OVERHEAD:
         raise ValueError(f"it is cut off, {len(batch)} of {header.size} bytes")
 
 
 @lru_cache(1 << 12)
 def lone_head(size: int) -> bytes:
-    """What precedes the body of a section's only record, where that has no attributes and both deltas are 0."""
+    """Return the bytes before the body of a section's only record.
+
+    The record has no attributes, and both of its deltas are 0.
+    """
     length = next((size - width for width in range(1, 6) if len(written(zigzag(size - width))) == width), 0)
     return written(zigzag(length)) + b"\0\0\0"

@@ -1,6 +1,6 @@
-"""One blocking connection to a broker, for everything but the two hot requests.
+"""One blocking connection to a broker, for all requests but Fetch and Produce.
 
-The messages are kafka-python's (`kafka.protocol`); this only carries them, with a deadline on every call.
+The messages are kafka-python's (`kafka.protocol`); this module only carries messages, with a deadline on every call.
 """
 
 from __future__ import annotations
@@ -22,65 +22,92 @@ from sparkmirror.wire.tls import HandshakeFailed, explain, shake_hands
 _SIZE = struct.Struct(">i")
 
 MAX_FRAME = 1 << 28
-"""Bytes; a larger answer is none: whatever listens there does not speak Kafka."""
+"""Largest answer in bytes; a peer that announces more does not speak Kafka."""
 
 _AT_ONCE = 8 << 20
-"""Bytes: memory for a larger answer is taken as it comes, its size is only what the broker says."""
+"""Bytes of memory taken in advance for an answer.
+
+Memory for a larger answer is taken as the bytes come in, since the announced size is only the broker's claim.
+"""
 
 _UNDECODABLE = (struct.error, IndexError, KeyError, TypeError, ValueError, OverflowError, EOFError)
-"""What kafka-python's decoders raise for bytes that are no answer; it has no name for it."""
+"""Exceptions that kafka-python's decoders raise for bytes of no valid answer.
+
+kafka-python has no common class for these errors.
+"""
 
 TLS_ALERT = 0x1503
-"""How a TLS alert begins (RFC 8446, section 5.1): what a TLS port says to those that speak in clear."""
+"""First two bytes of a TLS alert (RFC 8446, section 5.1).
+
+A TLS port answers so to a client that speaks in clear.
+"""
 
 UNSUPPORTED_MECHANISM = 33
 NOT_ASKED_FOR = 34
 SIGN_IN_FAILED = 58
-"""Kafka's UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE and SASL_AUTHENTICATION_FAILED."""
+"""The last of three Kafka error codes about SASL.
+
+In order: UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE and SASL_AUTHENTICATION_FAILED.
+"""
 
 RENEWED_AFTER = (0.85, 0.95)
-"""Of a session's lifetime, somewhere in between: when we sign in again, as Kafka's own clients do (KIP-368)."""
+"""Share of a session's lifetime before a new sign-in, random in this range.
+
+Kafka's own clients do the same (KIP-368).
+"""
 
 SHORTEST_SESSION_S = 1.1
-"""Brokers take a second sign-in for an attack if it comes within a second of the first."""
+"""Shortest time until a second sign-in on a connection.
+
+Brokers take a second sign-in within a second for an attack.
+"""
 
 USER_TIMEOUT_MS = 5_000
-"""For TCP_USER_TIMEOUT: the kernel gives up on unacknowledged data, so that it can't deliver it much later (R6)."""
+"""TCP_USER_TIMEOUT: after this time the kernel drops unacknowledged data.
+
+So the kernel can't deliver the data much later (R6).
+"""
 
 
 class BrokerUnreachable(ConnectionError):
-    """A broker can't be connected to, or doesn't answer in time."""
+    """A broker refuses connections, or doesn't answer in time."""
 
 
 class AccessRefused(BrokerUnreachable):
-    """A broker answers, but does not let us in, or we don't trust it: asking again at once won't help."""
+    """A broker denies access, or its certificate is not trusted.
+
+    The broker is reachable, but asking again at once won't help.
+    """
 
 
 class TlsRefused(AccessRefused):
-    """The two of us can't agree on TLS."""
+    """Broker and sparkmirror can't agree on TLS."""
 
 
 class SignInRefused(AccessRefused):
-    """The broker refuses who we say we are, or we have nothing to show."""
+    """The broker refuses the credentials, or there are no credentials to show."""
 
 
 class SignIn(Protocol):
-    """How to sign in by SASL."""
+    """A way to sign in by SASL."""
 
     @property
     def mechanism(self) -> str:
-        """What brokers call it."""
+        """Kafka's name of the mechanism."""
 
     @property
     def principal(self) -> str:
-        """Whom we sign in as, in words; no secret."""
+        """Name that sparkmirror signs in as, in words; no secret."""
 
     def begin(self, host: str) -> Conversation:
-        """One sign-in at this broker; raises `SaslError` if there is nothing to sign in with."""
+        """Begin a sign-in at this broker.
+
+        Raises `SaslError` if there are no credentials to sign in with.
+        """
 
 
 class UnsupportedBroker(ConnectionError):
-    """A broker speaks no version of a request that we know."""
+    """A broker speaks no version of a request that sparkmirror supports."""
 
 
 def connect(
@@ -92,7 +119,10 @@ def connect(
     send_buffer: int = -1,
     receive_buffer: int = -1,
 ) -> socket.socket:
-    """A connected socket with a timeout set, TLS spoken if `tls` is given; buffers of -1 are the system's own."""
+    """Return a connected socket with a timeout; with TLS if `tls` is given.
+
+    A buffer size of -1 leaves the system's default.
+    """
     deadline = time.monotonic() + timeout_s
     try:
         sock = socket.create_connection((host, port), timeout=timeout_s)
@@ -117,13 +147,16 @@ def connect(
 
 
 class RpcConnection:
-    """Call and answer, one at a time. Socket errors and timeouts surface as `BrokerUnreachable`."""
+    """Calls to a broker, one at a time.
+
+    Socket errors and timeouts surface as `BrokerUnreachable`.
+    """
 
     def __init__(
         self, sock: socket.socket, client_id: str, timeout_s: float, sign_in: SignIn | None = None, host: str = ""
     ) -> None:
         self.renew_at = float("inf")
-        """When the session must be renewed by `sign_in`, on `time.monotonic`'s clock."""
+        """Time at which `sign_in` must renew the session, by `time.monotonic`'s clock."""
         self._sign_in = sign_in
         self._host = host
         self._sock = sock
@@ -139,9 +172,9 @@ class RpcConnection:
         self.sign_in()
 
     def sign_in(self) -> None:
-        """Sign in by SASL, or again on the same connection, with nothing in flight; raises `SignInRefused`.
+        """Sign in by SASL, also again on the same connection; no request in flight.
 
-        What the broker has and who we are must not change in between (KIP-368).
+        The mechanism and the principal must stay the same on a connection (KIP-368). Raises `SignInRefused`.
         """
         how = self._sign_in
         if how is None:
@@ -162,12 +195,15 @@ class RpcConnection:
         except SaslError as error:
             raise SignInRefused(f"{who} failed: {error}") from None
         lifetime_s = getattr(answer, "session_lifetime_ms", 0) / 1000
-        share = random.uniform(*RENEWED_AFTER)  # noqa: S311 - only so that not all come at once
+        share = random.uniform(*RENEWED_AFTER)  # noqa: S311 - spreads the renewals of many connections
         self.renew_at = time.monotonic() + max(lifetime_s * share, SHORTEST_SESSION_S) if lifetime_s else float("inf")
 
     @property
     def renewal_due(self) -> bool:
-        """Whether `sign_in` must be called before anything else is sent; later than due is early enough."""
+        """True if `sign_in` must be called before anything else is sent.
+
+        Signing in somewhat later than due is early enough.
+        """
         return time.monotonic() >= self.renew_at
 
     def _renew_if_due(self) -> None:
@@ -199,7 +235,7 @@ class RpcConnection:
         send_buffer: int = -1,
         receive_buffer: int = -1,
     ) -> Self:
-        """Connect, ask what the broker speaks, and sign in."""
+        """Connect, ask the broker for its versions, and sign in."""
         sock = connect(host, port, timeout_s=timeout_s, tls=tls, send_buffer=send_buffer, receive_buffer=receive_buffer)
         try:
             return cls(sock, client_id, timeout_s, sign_in, host)
@@ -211,26 +247,31 @@ class RpcConnection:
             raise
 
     def speaks(self, api_key: int) -> int:
-        """The newest version of a request that the broker knows; -1: it does not know the request."""
+        """Return the broker's newest version of a request; -1 for an unknown request."""
         return self._ranges.get(api_key, (0, -1))[1]
 
-    def version(self, api_key: int, ours: tuple[int, int], name: str) -> int:
-        """The newest version of a request that both sides speak."""
+    def version(self, api_key: int, supported: tuple[int, int], name: str) -> int:
+        """Return the newest version of a request that broker and sparkmirror speak.
+
+        Raises `UnsupportedBroker` if there is none.
+        """
         low, high = self._ranges.get(api_key, (0, -1))
-        best = min(high, ours[1])
-        if best < max(low, ours[0]):
-            raise UnsupportedBroker(f"the broker speaks {name} v{low} to v{high}, sparkmirror v{ours[0]} to v{ours[1]}")
+        best = min(high, supported[1])
+        if best < max(low, supported[0]):
+            raise UnsupportedBroker(
+                f"the broker speaks {name} v{low} to v{high}, sparkmirror v{supported[0]} to v{supported[1]}"
+            )
         return best
 
     def call(self, request: Any, *, newest: int | None = None) -> Any:
-        """Send one of kafka-python's requests in the newest version of both, and wait for its answer.
+        """Send a request of kafka-python in the newest common version; return the answer.
 
-        `newest`: no version above it, because it asks in other words.
+        `newest` is the limit for a request whose later versions have other fields.
         """
         kind = type(request)
         self._renew_if_due()
-        ours = kind.min_version, kind.max_version if newest is None else newest
-        request.API_VERSION = self.version(kind.API_KEY, ours, kind.name)
+        supported = kind.min_version, kind.max_version if newest is None else newest
+        request.API_VERSION = self.version(kind.API_KEY, supported, kind.name)
         return self._exchange(request)
 
     def _exchange(self, request: Any) -> Any:
@@ -243,7 +284,7 @@ class RpcConnection:
             raise BrokerUnreachable(f"its answer to {request.name} can't be read ({error})") from error
 
     def exchange_raw(self, buffers: list[bytes | memoryview]) -> memoryview:
-        """Send one ready-made request and give the frame that answers it."""
+        """Send a ready-made request and return the answering frame."""
         self._renew_if_due()
         return memoryview(self._round_trip(_SIZE.pack(sum(map(len, buffers))) + b"".join(buffers)))
 
@@ -251,12 +292,12 @@ class RpcConnection:
         deadline = time.monotonic() + self._timeout_s
         try:
             self._sock.settimeout(self._timeout_s)
-            with suppress(BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):  # it may have said why
+            with suppress(BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):  # its reason may still come
                 self._sock.sendall(request)
             answer = self._receive(_SIZE.unpack(self._receive(4, deadline))[0], deadline)
             self._answers += 1
             return answer
-        except ssl.SSLError as error:  # with TLS 1.3 a broker may refuse us after the handshake
+        except ssl.SSLError as error:  # with TLS 1.3 a broker may refuse the client after the handshake
             raise TlsRefused(explain(error)) from error
         except OSError as error:
             raise BrokerUnreachable(str(error) or type(error).__name__) from error
@@ -282,18 +323,24 @@ class RpcConnection:
         return data
 
     def _hint(self) -> str:
-        """Whoever may ask what a broker speaks, and nothing else, is expected to sign in."""
+        """Return the hint that the broker may want SASL, if that is likely.
+
+        A broker that answers ApiVersions and then closes the connection expects a sign-in.
+        """
         stranger = self._sign_in is None and self._answers == 1
         return "; does it want SASL? check security.protocol and the port" if stranger else ""
 
     @property
     def spoken(self) -> tuple[tuple[int, int, int], ...]:
-        """What the broker speaks: each request's key, with its oldest and newest version."""
+        """The broker's versions: each request's key with its oldest and newest version."""
         return tuple((key, *versions) for key, versions in sorted(self._ranges.items()))
 
     @property
     def socket(self) -> socket.socket:
-        """The connected socket, for those that speak over it themselves; `sign_in` is still called here."""
+        """The connected socket, for callers with a protocol of their own.
+
+        `sign_in` is still called on this connection.
+        """
         return self._sock
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
-"""SASL: what client and broker say to each other, one message in, one out. No socket here, no configuration.
+"""SASL conversations of client and broker: one message in, one out.
 
-PLAIN is RFC 4616, SCRAM RFC 5802 with the hashes of RFC 7677 and SHA-512, OAUTHBEARER RFC 7628, GSSAPI RFC 4752,
-each as Kafka's own client speaks it: without channel binding, SASLprep or, but for GSSAPI, authorization ids.
+The module has no socket and no configuration. PLAIN is RFC 4616, SCRAM RFC 5802 with the hashes of RFC 7677 and
+SHA-512, OAUTHBEARER RFC 7628, GSSAPI RFC 4752, each as Kafka's own client speaks it: without channel binding and
+SASLprep, and (GSSAPI excepted) without authorization ids.
 """
 
 from __future__ import annotations
@@ -17,23 +18,29 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 LEAST_ITERATIONS = 4096
-"""Of SCRAM; fewer are refused, as Kafka's client does: they would make the password easier to find."""
+"""Fewest iterations of SCRAM that are accepted, as in Kafka's client.
+
+Fewer would make the password easier to find.
+"""
 
 MOST_ITERATIONS = 1_000_000
-"""More would keep this machine busy for seconds with each connection."""
+"""Most iterations accepted: more would take seconds of CPU for each connection."""
 
 _SASL_EXTENSION = re.compile(r"[A-Za-z]+")
 
 
 class SaslError(Exception):
-    """The two sides don't agree; one line, without a secret."""
+    """Client and broker disagree; the text is one line without a secret."""
 
 
 class Conversation(Protocol):
     """One sign-in."""
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """What to send next; None: we are done. The first challenge is empty. Raises `SaslError`."""
+        """Return the next message to send; None at the end.
+
+        The first challenge is empty. Raises `SaslError`.
+        """
 
 
 class Plain:
@@ -43,13 +50,13 @@ class Plain:
         self._message: bytes | None = f"\0{username}\0{password}".encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """The one message, then nothing."""
+        """Return the only message; then None."""
         message, self._message = self._message, None
         return message
 
 
 class Scram:
-    """A proof that we know the password, and one that the broker does; it never travels."""
+    """Mutual proof that client and broker know the password, without sending it."""
 
     def __init__(self, mechanism: str, username: str, password: str, nonce: str = "") -> None:
         self._hash = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}[mechanism]
@@ -61,7 +68,7 @@ class Scram:
         self._step: Callable[[bytes], bytes | None] = self._begin
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Three steps: who we are, the proof, and the check of the broker's."""
+        """Take one of three steps: name, proof, and check of the broker's proof."""
         return self._step(challenge)
 
     def _begin(self, _: bytes) -> bytes | None:
@@ -83,7 +90,7 @@ class Scram:
         salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, iterations)
         client_key = self._hmac(salted, b"Client Key")
         signature = self._hmac(hashlib.new(self._hash, client_key).digest(), message)
-        proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+        proof = bytes(key ^ sign for key, sign in zip(client_key, signature, strict=True))
         self._server_signature = self._hmac(self._hmac(salted, b"Server Key"), message)
         self._step = self._check
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
@@ -97,7 +104,7 @@ class Scram:
         except binascii.Error:
             signature = b""
         if not hmac.compare_digest(signature, self._server_signature):
-            raise SaslError("the broker could not prove that it knows our password: it may be somebody else's")
+            raise SaslError("the broker could not prove that it knows our password: it may be an impostor")
         return None
 
     def _hmac(self, key: bytes, message: bytes) -> bytes:
@@ -105,7 +112,7 @@ class Scram:
 
 
 def _fields(message: bytes) -> dict[str, str]:
-    """The attributes of a SCRAM message. Raises `SaslError`."""
+    """Return the attributes of a SCRAM message. Raises `SaslError`."""
     try:
         return {part[0]: part[2:] for part in message.decode().split(",") if part[1:2] == "="}
     except UnicodeDecodeError:
@@ -113,7 +120,7 @@ def _fields(message: bytes) -> dict[str, str]:
 
 
 class OAuthBearer:
-    """A token, and extensions of the user's own."""
+    """A token, with the operator's own extensions."""
 
     def __init__(self, token: str, extensions: Mapping[str, str]) -> None:
         for name in extensions:
@@ -124,7 +131,10 @@ class OAuthBearer:
         self._refusal = ""
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """The token; a challenge is a refusal, which RFC 7628 has us answer with one byte."""
+        """Return the token first; treat a challenge after the token as a refusal.
+
+        RFC 7628 demands an answer of one byte to the refusal; the call after raises `SaslError`.
+        """
         if self._refusal:
             raise SaslError(self._refusal)
         if self._message is not None:
@@ -141,38 +151,47 @@ class OAuthBearer:
 
 
 class SecurityContext(Protocol):
-    """What two sides come to by Kerberos (RFC 2743); raises `SaslError` where they don't."""
+    """A Kerberos negotiation (RFC 2743). Its methods raise `SaslError`."""
 
     @property
     def complete(self) -> bool:
-        """Whether each is sure of the other."""
+        """True once client and broker have authenticated each other."""
 
     @property
     def initiator(self) -> str:
-        """Our principal, once it is complete."""
+        """The client's principal, known once the context is complete."""
 
     def step(self, token: bytes) -> bytes:
-        """What to send next, perhaps nothing; `token` is what the broker sent, at first nothing."""
+        """Return the next token to send, perhaps empty.
+
+        `token` is the broker's last token, empty at first.
+        """
 
     def wrap(self, message: bytes) -> bytes:
-        """The message with a proof that it is ours."""
+        """Return the message with a proof of its sender."""
 
     def unwrap(self, message: bytes) -> bytes:
-        """The message of the broker's, its proof checked."""
+        """Check the proof of the broker's message, and return the message."""
 
 
 class Gssapi:
-    """Tickets, then the agreement that what follows is not wrapped (RFC 4752, section 3.1)."""
+    """Kerberos tickets, then the agreement to send unwrapped data.
+
+    See RFC 4752, section 3.1.
+    """
 
     NO_LAYER = 1
-    """Of the security layers that a broker may offer, a bit each."""
+    """Bit of "no security layer" in the broker's offer of layers."""
 
     def __init__(self, context: SecurityContext) -> None:
         self._context = context
         self._agreed = False
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """Tokens until both are sure, an empty one if there is none to send; the agreement; nothing."""
+        """Return tokens until the context is complete, then the agreement, then None.
+
+        A token is empty if there is none to send.
+        """
         if not self._context.complete:
             return self._context.step(challenge)
         if self._agreed:

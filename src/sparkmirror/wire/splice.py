@@ -1,8 +1,8 @@
-"""Splicing: batches cut open, records cut out, and new batches made of what is wanted.
+"""Splicing: cutting batches open, and making new batches of the wanted records.
 
-Only a record's length, timestamp delta and offset delta are written anew; its body is copied as it is. This is
-the slow path of what can't be forwarded whole: compacted batches, LogAppendTime, old message formats, an offset inside
-a batch, another codec, batches that are too large, and many tiny ones.
+Only a record's length, timestamp delta and offset delta are written anew; the body is copied unchanged. Splicing is the
+slow path for batches that can't be forwarded whole: compacted batches, LogAppendTime, old message formats, a start
+offset inside a batch, another codec, batches that are too large, and many tiny batches.
 """
 
 from __future__ import annotations
@@ -35,47 +35,58 @@ _UNKNOWN = -1
 _INT64_END = 1 << 63
 _ONE_BYTE = SHORT[:0x80] + [bytes((n,)) for n in range(0x80, 0x100)]
 _FULL_ENOUGH = 15 / 16
-"""Of the limit: a compressed batch is not tried larger, each try compresses it again."""
+"""Share of the limit at which a compressed batch counts as full.
+
+Each further try would compress the whole batch again.
+"""
 _IN_PROPORTION = 4
-"""So many tries reckon with an even compression."""
+"""Number of tries that assume an even compression."""
 _USUAL_OVERHEAD = 6
-"""Bytes of a record that are not its body; only to guess sizes by."""
+"""Bytes of a record without its body, to guess sizes by."""
 
 
 class Run(NamedTuple):
-    """Records whose source offsets follow each other without a gap: the first one's, and how many they are."""
+    """Consecutive source offsets: the first offset, and the number of records."""
 
     upstream: int
     length: int
 
 
 _run = partial(tuple.__new__, Run)
-"""From a pair, in half the time."""
+"""Make a `Run` from a pair, in half the time of `Run(...)`."""
 
 
 @dataclass(slots=True)
 class Spliced:
-    """A new batch of magic 2, with no producer and no CRC yet: `batches.rewrite` sets them."""
+    """A new batch of magic 2, still without producer and CRC.
+
+    `batches.rewrite` sets these.
+    """
 
     data: bytearray
     runs: tuple[Run, ...]
-    """Which source offsets its records had."""
+    """Source offsets of the batch's records."""
     count: int
     base_timestamp: int
     max_timestamp: int
     next_upstream: int
-    """Where the source is read on: after the last source batch if that went in to its end, else after the last
-    record."""
+    """Next offset to fetch at the source after this batch.
+
+    Follows the last source batch if all of it is in this batch, else the last record.
+    """
     leader_epoch: int
-    """Of the source batch that its first record came from; -1 for old formats, which have none."""
+    """Leader epoch of the first record's source batch.
+
+    -1 for old formats, which have no leader epoch.
+    """
     codec: int
 
 
 class RecordTooLarge(Exception):
-    """The record at source offset `upstream` makes a batch of `size` bytes, all alone: more than `max_bytes`.
+    """The record at source offset `upstream` alone exceeds `max_bytes` as a batch.
 
-    `before` is what could be made of the records before it, to be sent first. `unpacked`: the bytes of a record that
-    was given up before all of it was made; then `size` is how far it had come. -1: all of it was.
+    `size` is the batch's size in bytes. `before` are the batches of the records before, to be sent first. `unpacked` is
+    -1, or the uncompressed bytes of a record whose batch was given up halfway; then `size` is the part made so far.
     """
 
     def __init__(self, upstream: int, size: int, unpacked: int = -1) -> None:
@@ -95,13 +106,15 @@ def splice(
     max_bytes: int | None = None,
     max_records: int | None = None,
 ) -> list[Spliced]:
-    """The records of consecutive source batches from `from_offset` on, in as few batches as the limits allow.
+    """Put the records from `from_offset` on into as few batches as the limits allow.
 
-    Each source batch is its header and all of its bytes, its CRC already checked if it is magic 2. The new ones have
-    offset deltas from 0 without gaps, their records' own timestamps (CreateTime), and one `codec` (an index into
-    `CODECS`; None: that of the first source batch). `max_bytes` counts whole batches, as max.message.bytes does.
-    Returns [] if no record is left. Raises `RecordTooLarge`, ValueError for what can't be read, and `NotAtOnce` for
-    what is spliced piece by piece (`splice_piece`, `splice_large`).
+    Each source batch is its header and all of its bytes; the caller has checked the CRC of a magic-2 batch. The new
+    batches have offset deltas from 0 without gaps, the records' own timestamps (CreateTime), and one `codec` (an index
+    into `CODECS`; None: the codec of the first source batch). `max_bytes` counts whole batches, as max.message.bytes
+    does. Returns [] if no record is left.
+
+    Raises `RecordTooLarge`, ValueError for unreadable batches, and `NotAtOnce` for batches that need splicing piece by
+    piece (`splice_piece`, `splice_large`).
     """
     if not batches:
         return []
@@ -128,16 +141,20 @@ def splice(
 def splice_piece(
     header: BatchHeader, piece: Records, *, from_offset: int, codec: int, max_bytes: int | None
 ) -> list[Spliced]:
-    """As `splice`, of some of a batch's records; where the batch ends is for the caller to say."""
+    """Splice some of a batch's records, as `splice` does.
+
+    The caller knows the batch's end: `next_upstream` of the last new batch follows its last record only.
+    """
     piece.drop_before(from_offset)
     source = _Source(piece, [0], [_UNKNOWN if header.magic < MAGIC else header.leader_epoch])
     return _cut(source, codec, max_bytes, None)
 
 
 def splice_large(header: BatchHeader, record: LargeRecord, codec: int, most: int) -> Iterator[Spliced | None]:
-    """A batch of one record that is never held as a whole; None after each part of it, and at last the batch.
+    """Make a batch of one record without holding the whole record.
 
-    Raises `RecordTooLarge` when it comes to more than `most` bytes, as far as it was made.
+    Yields None after each part of the record, and the batch at the end. Raises `RecordTooLarge` as soon as the batch
+    exceeds `most` bytes, with the size made so far.
     """
     if not -_INT64_END <= record.timestamp < _INT64_END:
         raise ValueError(f"timestamp {record.timestamp} at offset {record.offset}")
@@ -158,12 +175,12 @@ def splice_large(header: BatchHeader, record: LargeRecord, codec: int, most: int
 
 
 def kept_codec(header: BatchHeader, batch: memoryview) -> int:
-    """That of a batch of any format."""
+    """Return the codec of a batch of any format."""
     return header.attributes & CODEC_MASK if header.magic >= MAGIC else codec_of(batch)
 
 
 def made_of(joined: Joined, codec: int, next_upstream: int, leader_epoch: int) -> Spliced:
-    """One batch of what was joined, which `codec` has compressed."""
+    """Make one batch of joined records, which are already compressed with `codec`."""
     count, base, latest = joined.records, joined.base_timestamp, joined.max_timestamp
     return Spliced(
         _batch(joined.parts, codec, count, base, latest),
@@ -182,12 +199,12 @@ def _first_leader_epoch(batches: Sequence[tuple[BatchHeader, memoryview]]) -> in
 
 
 def _keeps_its_records(header: BatchHeader, from_offset: int) -> bool:
-    """Whether all of its records are wanted, with their own timestamps."""
+    """True if all records are wanted, and bear their own timestamps."""
     return header.magic == MAGIC and not header.attributes & TIMESTAMP_TYPE_BIT and header.base_offset >= from_offset
 
 
 def _is_fine(header: BatchHeader, batch: memoryview, from_offset: int) -> bool:
-    """Whether no record of the batch must change."""
+    """True if no record of the batch must change."""
     return (
         header.magic == MAGIC
         and header.size == len(batch)
@@ -198,7 +215,7 @@ def _is_fine(header: BatchHeader, batch: memoryview, from_offset: int) -> bool:
 
 
 def _whole(header: BatchHeader, batch: memoryview, codec: int) -> Spliced:
-    """The records section as it is, or only compressed anew."""
+    """Copy the records section unchanged, or compress it anew for another codec."""
     old_codec = header.attributes & CODEC_MASK
     try:
         data = batch[HEADER_SIZE:] if codec == old_codec else compress(codec, section(header, batch))
@@ -218,14 +235,20 @@ def _whole(header: BatchHeader, batch: memoryview, codec: int) -> Spliced:
 
 @dataclass
 class _Source:
-    """The wanted records of some batches, and what is known of the batches."""
+    """The wanted records of some batches, with facts about the batches."""
 
     records: Records = field(default_factory=Records)
     starts: list[int] = field(default_factory=list)
-    """How many records there were before each change of the leader epoch, and which it was from there on."""
+    """Record counts at which the leader epoch changes.
+
+    `leader_epochs` has the leader epoch that holds from each count on.
+    """
     leader_epochs: list[int] = field(default_factory=list)
     ends: dict[int, int] = field(default_factory=dict)
-    """How many records there were after a batch -> the offset after it, where that isn't the last record's plus one."""
+    """Record count after a batch -> offset after the batch.
+
+    Holds only batches whose next offset is not the last record's plus one.
+    """
 
     def add(self, header: BatchHeader, batch: memoryview, from_offset: int) -> None:
         records = self.records
@@ -246,11 +269,11 @@ class _Source:
 
     @cached_property
     def weights(self) -> list[int]:
-        """About how many bytes there are before each record, uncompressed."""
+        """Approximate uncompressed bytes before each record."""
         return list(accumulate((len(body) + _USUAL_OVERHEAD for body in self.records.bodies), initial=0))
 
     def made(self, start: int, stop: int, codec: int) -> Spliced:
-        """One batch of the records from index `start` to before `stop`."""
+        """Make one batch of the records from index `start` to before `stop`."""
         timestamps = self.records.timestamps[start:stop]
         offsets = self.records.offsets[start:stop]
         base, latest = timestamps[0], max(timestamps)
@@ -273,10 +296,10 @@ class _Source:
 
 
 def _rewritten(timestamps: list[int], attributes: bytearray, bodies: list[bytes]) -> list[bytes]:
-    """The records with deltas from 0 on, in pieces."""
+    """Return the records with deltas from 0 on, as byte strings to join."""
     base = timestamps[0]
     pieces: list[bytes] = []
-    offset_delta = 0  # zigzag-encoded, so it grows by two
+    offset_delta = 0  # zigzag encoding makes each step 2
     for timestamp, attribute, body in zip(timestamps, attributes, bodies, strict=True):
         delta = timestamp - base
         delta = (delta << 1) ^ (delta >> 63)
@@ -294,7 +317,7 @@ def _rewritten(timestamps: list[int], attributes: bytearray, bodies: list[bytes]
 
 
 def _batch(parts: Sequence[Buffer], codec: int, count: int, base: int, latest: int) -> bytearray:
-    """A whole batch of that records section, without producer and CRC."""
+    """Make a whole batch of this records section, without producer and CRC."""
     data = bytearray().join((bytes(HEADER_SIZE), *parts))
     HEADER.pack_into(
         data,
@@ -321,12 +344,12 @@ def _batch(parts: Sequence[Buffer], codec: int, count: int, base: int, latest: i
 def _runs(offsets: list[int]) -> tuple[Run, ...]:
     if offsets[-1] - offsets[0] == len(offsets) - 1:
         return (Run(offsets[0], len(offsets)),)
-    seams = [index for index, (one, next_one) in enumerate(pairwise(offsets), 1) if next_one - one != 1]
+    seams = [index for index, (offset, next_offset) in enumerate(pairwise(offsets), 1) if next_offset - offset != 1]
     return tuple(Run(offsets[start], stop - start) for start, stop in pairwise((0, *seams, len(offsets))))
 
 
 def _cut(source: _Source, codec: int, max_bytes: int | None, max_records: int | None) -> list[Spliced]:
-    """Batches within the limits: each takes as many records as it can."""
+    """Cut batches within the limits, each with as many records as possible."""
     made: list[Spliced] = []
     start, total = 0, len(source.records)
     guess = total
@@ -348,10 +371,10 @@ def _cut(source: _Source, codec: int, max_bytes: int | None, max_records: int | 
 
 
 def _largest(source: _Source, start: int, end: int, guess: int, codec: int, max_bytes: int) -> Spliced:
-    """The batch with most records from `start` on that is not larger than `max_bytes`.
+    """Return the batch of most records from `start` on within `max_bytes`.
 
-    It is looked for by trying: those before index `guess`, then in proportion to the size that came out, then
-    halfway. A compressed batch may end somewhat smaller.
+    The search tries the records before index `guess`, then guesses in proportion to the resulting size, then halves the
+    range. A compressed batch may end somewhat smaller than possible.
     """
     enough = max_bytes * _FULL_ENOUGH if codec else max_bytes
     best: Spliced | None = None

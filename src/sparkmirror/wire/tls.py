@@ -1,6 +1,7 @@
-"""TLS over a connected socket: the handshake, its failures in plain words, and a channel for the hot requests.
+"""TLS over a connected socket: handshake, clear errors, and a channel.
 
-What is trusted and offered is in an `ssl.SSLContext` that the caller has made (`cluster.tls`).
+The channel is for the hot requests, Fetch and Produce. The caller's `ssl.SSLContext` says what is trusted and offered
+(`cluster.tls`).
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Buffer, Channel, ChannelClosed, Session
 
 RECORD = 16_384
-"""Bytes, the most that one TLS record holds (RFC 8446, section 5.1)."""
+"""Most bytes in a TLS record (RFC 8446, section 5.1)."""
 
 _WRONG_NAME = {62, 64}
-"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL."""
+"""OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
 
 _EXPIRED = 10
-"""X509_V_ERR_CERT_HAS_EXPIRED."""
+"""OpenSSL's X509_V_ERR_CERT_HAS_EXPIRED."""
 _NO_COMMON_VERSION = ("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL")
 _NO_CERTIFICATE = (
     "ALERT_BAD_CERTIFICATE",
@@ -28,18 +29,21 @@ _NO_CERTIFICATE = (
     "ALERT_HANDSHAKE_FAILURE",
     "ALERT_UNKNOWN_CA",
 )
-"""What brokers say to a client without a certificate that they trust; Java's and OpenSSL's differ."""
+"""Alerts of brokers to a client without a trusted certificate.
+
+Java's and OpenSSL's alerts differ.
+"""
 
 
 class HandshakeFailed(ConnectionError):
-    """The two sides don't agree on TLS; one line that says why and what to check."""
+    """Client and broker disagree on TLS; one line with reason and remedy."""
 
 
 def shake_hands(sock: socket.socket, context: ssl.SSLContext, host: str) -> ssl.SSLSocket:
-    """Speak TLS from now on, within the socket's timeout; it is closed if that fails.
+    """Speak TLS from now on, within the socket's timeout; close the socket on failure.
 
-    `host` is what the certificate must name, if the context says so. Raises `HandshakeFailed`, or
-    `TimeoutError` if there was no answer.
+    The broker's certificate must name `host` if the context says so. Raises `HandshakeFailed`, or `TimeoutError` if the
+    broker did not answer.
     """
     try:
         return context.wrap_socket(sock, server_hostname=host)
@@ -54,7 +58,7 @@ def shake_hands(sock: socket.socket, context: ssl.SSLContext, host: str) -> ssl.
 
 
 def explain(error: OSError) -> str:
-    """What went wrong on a TLS connection, as one line."""
+    """Explain a failure on a TLS connection in one line."""
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code in _WRONG_NAME:
             return (
@@ -82,16 +86,20 @@ def _words(reason: str) -> str:
 
 
 def open_channel(sock: socket.socket, pool: FramePool, session: Session | None = None) -> Channel:
-    """A channel over this connected socket, as it is; `session` is what was signed in to over it."""
+    """Return a channel over this connected socket, with or without TLS.
+
+    `session` is the sign-in that was made over the socket.
+    """
     kind = TlsChannel if isinstance(sock, ssl.SSLSocket) else Channel
     return kind(sock, pool, session)
 
 
 class TlsChannel(Channel):
-    """A channel over TLS: what is small is sent together, as each piece makes a record of its own.
+    """A channel over TLS that sends small buffers together.
 
-    OpenSSL decrypts a record at once, so it may hold data that no selector shows: `receive` always reads
-    until there is nothing left. A piece that it could not send it wants to see again, unchanged.
+    Each piece that is sent makes a TLS record of its own. OpenSSL decrypts a whole record at once, and so may hold data
+    of which no selector tells: `receive` always reads until nothing is left. OpenSSL wants an unsent piece again,
+    unchanged.
     """
 
     _not_now = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -117,9 +125,9 @@ class TlsChannel(Channel):
 
 
 def full_records(buffers: Sequence[Buffer]) -> Iterator[memoryview]:
-    """The same bytes in pieces: large buffers as they are, small ones put together.
+    """Yield the same bytes in pieces: large buffers unchanged, small ones joined.
 
-    A large buffer gives its first bytes to the record that the small ones before it have begun.
+    A large buffer gives its first bytes to the record that the small buffers before have begun.
     """
     gathered = bytearray()
     for buffer in buffers:

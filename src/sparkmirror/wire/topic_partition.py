@@ -1,8 +1,8 @@
-"""How one partition is named everywhere."""
+"""The common name of a partition."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
 TopicPartition: TypeAlias = tuple[str, int]
-"""A topic's name, and the number of one of its partitions."""
+"""A topic's name and a partition number."""

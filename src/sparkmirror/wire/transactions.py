@@ -1,4 +1,4 @@
-"""Which batches of a read_committed Fetch answer belong to aborted transactions (`exactness.md` section 8)."""
+"""Aborted batches of a read_committed Fetch answer (`exactness.md`, fetching)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ _ABORT = 0
 
 
 class Transactions:
-    """Made anew for each answer, of the aborted transactions that it names: (producer id, first offset)."""
+    """Transactions of one Fetch answer; make a new object for each answer.
+
+    `aborted` are the answer's aborted transactions: (producer id, first offset).
+    """
 
     def __init__(self, aborted: Sequence[tuple[int, int]]) -> None:
         self._ahead = sorted(((first, producer_id) for producer_id, first in aborted), reverse=True)
         self._open: set[int] = set()
 
     def is_aborted(self, header: BatchHeader, view: memoryview) -> bool:
-        """Whether a batch is aborted data; batches must be given in order, markers too. Raises ValueError."""
+        """True if a batch is aborted data.
+
+        Pass all batches in order, transaction markers too. Raises ValueError.
+        """
         while self._ahead and self._ahead[-1][0] < header.next_offset:
             self._open.add(self._ahead.pop()[1])
         if header.is_control:
@@ -30,9 +36,9 @@ class Transactions:
 
 
 def _marker_type(view: memoryview) -> int:
-    """Of a control batch's only record: its key is int16 version, int16 type (0 abort, 1 commit).
+    """Return the type of a control batch's only record: 0 abort, 1 commit.
 
-    Raises ValueError.
+    The record's key is int16 version, int16 type. Raises ValueError.
     """
     reader = Reader(view, HEADER_SIZE)
     try:

@@ -1,8 +1,8 @@
-"""Decompressing the records section of a batch, piece by piece: who may write one batch may have made it unpack to
-gigabytes.
+"""Decompression of a batch's records section, piece by piece.
 
-What is held of it at once is bounded, whatever it unpacks to, by `PIECE_BYTES` and what a codec's own window takes.
-What can't be had in pieces is refused with its size (`Oversized`).
+A small batch may unpack to gigabytes by its producer's ill will. So the memory for a batch is bounded by `PIECE_BYTES`
+and the codec's window, however much the batch unpacks to. Data that can't be unpacked in pieces is refused with its
+size (`Oversized`).
 """
 
 from __future__ import annotations
@@ -27,41 +27,55 @@ from sparkmirror.wire.codecs import (
 )
 
 PIECE_BYTES = 4 << 20
-"""So much of a batch is unpacked at once at most. Batches of Kafka's own producers hold 1 MB (`max.request.size`, which
-counts what is not compressed yet), by default 16 KB (`batch.size`)."""
+"""Most bytes of a batch that are unpacked at once.
+
+Batches of Kafka's own producers hold 1 MB at most (`max.request.size`, which counts uncompressed bytes), and 16 KB by
+default (`batch.size`).
+"""
 
 WHOLE_BYTES = 32 << 20
-"""The most that is unpacked of what can't be had in pieces: a message of an old format, a block of snappy, a zstd
-frame with a window above `ZSTD_WINDOW`."""
+"""Most bytes unpacked from data that doesn't come in pieces.
+
+Such data are a message of an old format, a block of snappy, and a zstd frame with a window above `ZSTD_WINDOW`.
+"""
 
 ZSTD_WINDOW = 8 << 20
-"""RFC 8878, section 3.1.1.1.2: what each decoder should support. Level 22 asks for 128 MB, for whatever is in it."""
+"""Window that each zstd decoder should support (RFC 8878, section 3.1.1.1.2).
+
+Compression level 22 asks for 128 MB, whatever the data.
+"""
 
 _LONGEST_WINDOW = 128 << 20
-"""The library's own limit."""
+"""Longest zstd window that is accepted: the library's own limit."""
 
 _STEP_BYTES = 128 << 10
-"""About so much comes out of a codec at a time: the size of zstd's blocks."""
+"""Approximate bytes that a codec puts out at a time: the size of zstd's blocks."""
 _FEW_BLOCKS = 8
-"""Of zstd: 1 MB at most comes of them."""
+"""Number of zstd blocks that unpack to 1 MB at most."""
 
 _FED_BYTES = 16 << 10
-"""So much is put into one at a time, as each copies what it has not used yet."""
+"""Bytes put into a codec at a time, since each codec copies its unused input."""
 
 _INT32 = struct.Struct(">i")
 _LZ4_SIZE = struct.Struct("<I")
 _LZ4_PLAIN = 1 << 31
-"""Added to the size of a block that is not compressed."""
+"""Flag in the size field of an uncompressed LZ4 block."""
 _SNAPPY_RATIO = 32
-"""No snappy block unpacks to more than 64 bytes of each 3 (its format's description, "copies")."""
+"""Upper bound of snappy's ratio: 64 bytes of each 3.
+
+Source: the format's description, "copies".
+"""
 _ZSTD_MAGIC, _ZSTD_SKIPPED = 0xFD2FB528, 0x184D2A50
 _RLE_BLOCK = 1
 _COUNTED_BYTES = 1 << 30
-"""What is refused is counted up to this."""
+"""Bytes at which the counting of refused data stops."""
 
 
 class Oversized(ValueError):
-    """What unpacks to more than can be held; `size` in bytes, which is a lower bound if it is not `exact`."""
+    """Data that unpacks to more bytes than may be held.
+
+    `size` is in bytes, and only a lower bound unless `exact`.
+    """
 
     def __init__(self, size: int, most: int, *, exact: bool = True) -> None:
         super().__init__(
@@ -72,9 +86,9 @@ class Oversized(ValueError):
 
 
 def decompress(codec: int, data: Buffer, most: int = WHOLE_BYTES) -> bytes:
-    """What was compressed with this codec (an index into `CODECS`); ValueError if `data` can't be that.
+    """Return the data behind this codec (an index into `CODECS`).
 
-    Raises `Oversized` as soon as it comes to more than `most` bytes.
+    Raises ValueError if `data` can't be of this codec, and `Oversized` as soon as the result exceeds `most` bytes.
     """
     if known(codec) == LZ4 and (unpacked := _java_lz4(data, most)) is not None:
         return unpacked
@@ -89,7 +103,10 @@ def decompress(codec: int, data: Buffer, most: int = WHOLE_BYTES) -> bytes:
 
 
 def size_of(codec: int, data: Buffer) -> tuple[int, bool]:
-    """How many bytes it unpacks to, and whether that is all: the counting ends somewhere."""
+    """Return the unpacked size in bytes, and True if the size is exact.
+
+    Counting stops above `_COUNTED_BYTES`.
+    """
     size = 0
     for part in pieces(codec, data):
         size += len(part)
@@ -99,7 +116,10 @@ def size_of(codec: int, data: Buffer) -> tuple[int, bool]:
 
 
 def pieces(codec: int, data: Buffer) -> Iterator[Buffer]:
-    """The same as `decompress`, in pieces that are small, but for those that only come as a whole."""
+    """Yield the decompressed data in small pieces.
+
+    Data that doesn't come in pieces is yielded as a whole, block by block.
+    """
     return (_plain, _gunzip, _unsnappy, _unlz4, _unzstd)[known(codec)](data)
 
 
@@ -116,7 +136,7 @@ def _gunzip(data: Buffer) -> Iterator[Buffer]:
         raise _damaged(GZIP, "no data")
     view = memoryview(data)
     at = 0
-    while at < len(view) and (not at or view[at]):  # members that follow each other; zeros may fill up the end
+    while at < len(view) and (not at or view[at]):  # several members, perhaps zeros behind
         member = zlib.decompressobj(GZIP_FRAMING)
         while not member.eof:
             fed = member.unconsumed_tail
@@ -135,14 +155,17 @@ def _gunzip(data: Buffer) -> Iterator[Buffer]:
 
 
 def _unsnappy(data: Buffer) -> Iterator[Buffer]:
-    """Xerial's framing, or one raw block, as some clients other than Java's write it."""
+    """Yield the blocks of xerial's framing, or one raw block.
+
+    Some clients other than Java's write a raw block.
+    """
     view = memoryview(data)
     if view[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
         yield _snappy_block(view)
         return
     at = 0
     while at < len(view):
-        if view[at : at + len(XERIAL_MAGIC)] == XERIAL_MAGIC:  # of the next of several streams
+        if view[at : at + len(XERIAL_MAGIC)] == XERIAL_MAGIC:  # header of the next of several streams
             at += len(XERIAL_HEADER)
             continue
         try:
@@ -156,7 +179,10 @@ def _unsnappy(data: Buffer) -> Iterator[Buffer]:
 
 
 def _snappy_block(block: memoryview) -> bytes:
-    """The library takes the memory that a block asks for before it looks at the rest."""
+    """Decompress a block of snappy after a check of the size it announces.
+
+    The check is needed because the library allocates the announced size before it looks at the rest.
+    """
     import snappy
 
     size = 0
@@ -176,7 +202,10 @@ def _snappy_block(block: memoryview) -> bytes:
 
 
 def _java_lz4(data: Buffer, most: int) -> bytes | None:
-    """What Java's clients wrote, block by block, which takes a quarter less time; None: it is another kind of frame."""
+    """Decompress an LZ4 frame of Java's clients block by block; None for other frames.
+
+    This takes a quarter less time than the general way.
+    """
     import lz4.block
 
     if data[: len(LZ4_FRAME)] != LZ4_FRAME:
@@ -226,13 +255,13 @@ def _unzstd(data: Buffer) -> Iterator[Buffer]:
 
     view = memoryview(data)
     frames, blocks, window = _walked_zstd(view)
-    if frames == 1 and blocks <= _FEW_BLOCKS:  # in half the time
+    if frames == 1 and blocks <= _FEW_BLOCKS:  # takes half the time
         try:
             yield zstandard.ZstdDecompressor(max_window_size=_LONGEST_WINDOW).decompressobj().decompress(data)
         except zstandard.ZstdError as error:
             raise _damaged(ZSTD, error) from error
         return
-    most = WHOLE_BYTES if window > ZSTD_WINDOW else None  # with a long one it takes no more memory than comes out
+    most = WHOLE_BYTES if window > ZSTD_WINDOW else None  # a long window takes no more memory than comes out
     try:  # Java's reader takes several frames for one
         reader = zstandard.ZstdDecompressor(max_window_size=_LONGEST_WINDOW).stream_reader(
             data, read_size=_FED_BYTES, read_across_frames=True
@@ -248,9 +277,9 @@ def _unzstd(data: Buffer) -> Iterator[Buffer]:
 
 
 def _walked_zstd(view: memoryview) -> tuple[int, int, int]:
-    """How many frames and blocks there are, and the longest window (RFC 8878, section 3.1.1).
+    """Count frames and blocks, and find the longest window (RFC 8878, section 3.1.1).
 
-    The library does not tell that a frame is cut off; this does.
+    Raises ValueError for a frame that is cut off, which the library doesn't report.
     """
     import zstandard
 

@@ -214,6 +214,8 @@ func valueFor(attribute, resource, id string, others map[string]tftypes.Value) s
 			return "arn:aws:made-up:us-west-1:012345678910:" + id
 		}
 		return "arn:aws:" + strings.NewReplacer("NAME", text(others[known.name]), "ID", id).Replace(known.shape)
+	case "repository_url":
+		return "012345678910.registry.made-up/" + text(others["name"])
 	}
 	return "made-up-" + attribute
 }

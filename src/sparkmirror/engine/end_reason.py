@@ -1,0 +1,37 @@
+"""Reasons for which an epoch ends, as the metrics count them and as the log tells them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class EndReason(StrEnum):
+    """Reason for the end of an epoch; the value is the label `reason` of `sparkmirror_epochs_total`."""
+
+    PLANNED = "planned"
+    STOPPED = "stopped"
+    FLOWS = "flows"
+    SETTINGS = "settings"
+    PUMP = "pump"
+    SLOTS = "slots"
+    TOPICS = "topics"
+    LOAD = "load"
+    FAILED = "failed"
+
+    @property
+    def words(self) -> str:
+        """The reason as a log line tells it."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    EndReason.PLANNED: "all that was asked for is done, or it is a day old",
+    EndReason.STOPPED: "the mirror was asked to stop",
+    EndReason.FLOWS: "other flows can be worked on now",
+    EndReason.SETTINGS: "the configuration has changed",
+    EndReason.PUMP: "a pump has ended by itself",
+    EndReason.SLOTS: "Spark has more or fewer slots for tasks now",
+    EndReason.TOPICS: "topics or partitions have changed more than running tasks can take in",
+    EndReason.LOAD: "another division of the partitions is better by now",
+    EndReason.FAILED: "the Spark job has failed",
+}

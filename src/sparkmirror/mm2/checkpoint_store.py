@@ -1,0 +1,90 @@
+"""The checkpoints topic of one flow: newest checkpoints, and due new checkpoints.
+
+A checkpoint goes back only if the group went back upstream (`mm2.md` 3.7).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.events import Event
+from sparkmirror.mm2.records import Checkpoint, Malformed
+from sparkmirror.wire.topic_partition import TopicPartition
+
+AUTHORIZATION_FAILED = frozenset({29, 30, 31})
+_PARTITION = 0
+
+log = logging.getLogger(__name__)
+
+
+class CheckpointStore:
+    """Newest checkpoint of each group and target partition."""
+
+    def __init__(self, topic: TopicLog) -> None:
+        self._topic = topic
+        self._newest: dict[str, dict[TopicPartition, Checkpoint]] = defaultdict(dict)
+        self._read_to = 0
+        self._loaded = False
+
+    def load(self) -> None:
+        """Read the topic at the first call.
+
+        Raises `ConnectionError`, except if the principal may not read the topic.
+        """
+        more = not self._loaded
+        while more:
+            try:
+                entries, self._read_to, more = self._topic.read_some(_PARTITION, self._read_to)
+            except LogUnavailable as error:
+                if error.code not in AUTHORIZATION_FAILED:
+                    raise
+                log.warning(
+                    "%s; so the first checkpoints of this run may lie behind those that are there",
+                    error,
+                    extra=Event.CHECKPOINTS_UNREADABLE.extra,
+                )
+                break
+            for _, key, value in entries:
+                self._take(key, value)
+        self._loaded = True
+
+    def _take(self, key: bytes | None, value: bytes | None) -> None:
+        try:
+            checkpoint = Checkpoint.read(key, value)
+        except Malformed:
+            return
+        self._newest[checkpoint.group][checkpoint.topic, checkpoint.partition] = checkpoint
+
+    def is_due(self, checkpoint: Checkpoint, log_end: int | None = None) -> bool:
+        """Tell whether to write a checkpoint.
+
+        A checkpoint is due if it is the first, if its group went back upstream, or if it lies further downstream. It is
+        also due if the last checkpoint lies beyond `log_end`, the end of the target's log: then the topic was created
+        again.
+        """
+        last = self._newest.get(checkpoint.group, {}).get((checkpoint.topic, checkpoint.partition))
+        return (
+            last is None
+            or checkpoint.upstream < last.upstream
+            or checkpoint.downstream > last.downstream
+            or (log_end is not None and last.downstream > log_end)
+        )
+
+    def write(self, checkpoints: Sequence[Checkpoint]) -> None:
+        """Append checkpoints; they count once durable."""
+        if not checkpoints:
+            return
+        self._topic.append(_PARTITION, [(checkpoint.key(), checkpoint.value()) for checkpoint in checkpoints])
+        for checkpoint in checkpoints:
+            self._newest[checkpoint.group][checkpoint.topic, checkpoint.partition] = checkpoint
+
+    def of(self, group: str, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Checkpoint]:
+        """Return a group's newest checkpoints of these target partitions.
+
+        Each of the partitions must have a checkpoint.
+        """
+        newest = self._newest[group]
+        return {partition: newest[partition] for partition in partitions}

@@ -1,0 +1,111 @@
+"""Offsets of one flow in Connect's offsets topics, under any connector name.
+
+Blocking; for the driver. With exactly-once support Connect writes offsets in transactions: aborted ones don't count.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.cluster.log_range import RangeUnread, read_batches
+from sparkmirror.events import Event
+from sparkmirror.mm2.connect_offsets import SourcePartition, read_key, read_value
+from sparkmirror.wire.pieces import records
+from sparkmirror.wire.topic_partition import TopicPartition
+
+_UNKNOWN_TOPIC, _NOT_AUTHORIZED = 3, 29
+
+log = logging.getLogger(__name__)
+
+
+class StoredOffset(NamedTuple):
+    """Offset stored by one connector for one source partition."""
+
+    offsets_topic: str
+    of: SourcePartition
+    upstream: int
+    """Upstream offset of the last record that the connector knows to be copied."""
+    stored_ms: int
+
+
+def read_stored_offsets(
+    client: ClusterClient, topics: Iterable[str], source_alias: str
+) -> dict[TopicPartition, list[StoredOffset]]:
+    """Return stored offsets by source topic and partition, the newest first.
+
+    Topics that are missing, or that the principal may not read, give no offsets. Raises `ConnectionError`s.
+    """
+    by_partition: dict[TopicPartition, list[StoredOffset]] = {}
+    for topic in client.metadata(topics).values():
+        if topic.error == _UNKNOWN_TOPIC:
+            continue
+        if topic.error == _NOT_AUTHORIZED:
+            _warn(client, topic)
+            continue
+        if topic.error:
+            raise RangeUnread(f"cluster {client.config.alias}: topic {topic.name}: {error_name(topic.error)}")
+        for stored in _newest(client, topic, source_alias).values():
+            by_partition.setdefault((stored.of.topic, stored.of.partition), []).append(stored)
+    for offsets in by_partition.values():
+        offsets.sort(key=_stored_ms, reverse=True)
+    return by_partition
+
+
+def _newest(client: ClusterClient, topic: TopicLeaders, source_alias: str) -> Mapping[SourcePartition, StoredOffset]:
+    newest: dict[SourcePartition, StoredOffset] = {}
+    for key, value, timestamp in stored_entries(client, topic):
+        of = read_key(key)
+        if of is not None and of.cluster == source_alias:
+            upstream = read_value(value)
+            if upstream is None:
+                newest.pop(of, None)
+            else:
+                newest[of] = StoredOffset(topic.name, of, upstream, timestamp)
+    return newest
+
+
+def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple[bytes | None, bytes | None, int]]:
+    """Yield key, value and timestamp of every record that is committed."""
+    by_leader: dict[int, list[int]] = defaultdict(list)
+    for partition, leader in topic.partitions.items():
+        by_leader[leader.leader].append(partition)
+    for leader_id, partitions in by_leader.items():
+        starts = list_offsets(client, leader_id, {topic.name: partitions}, EARLIEST)
+        ends = list_offsets(client, leader_id, {topic.name: partitions}, LATEST)
+        for partition in partitions:
+            start, end = starts[topic.name, partition], ends[topic.name, partition]
+            if start.error == _NOT_AUTHORIZED:
+                _warn(client, topic)
+                return
+            if start.error or end.error:
+                raise RangeUnread(
+                    f"cluster {client.config.alias}: {topic.name}-{partition}: {error_name(start.error or end.error)}"
+                )
+            if start.offset < end.offset:
+                for header, view in read_batches(client, topic, partition, start.offset, read_committed=True):
+                    try:
+                        for record in records(header, view):
+                            yield record.key, record.value, record.timestamp
+                    except ValueError as error:
+                        raise RangeUnread(
+                            f"cluster {client.config.alias}: {topic.name}-{partition}: {error}"
+                        ) from error
+
+
+def _warn(client: ClusterClient, topic: TopicLeaders) -> None:
+    log.warning(
+        "cluster %s: topic %s can't be read: if MirrorMaker 2 keeps its offsets there, grant our principal READ on it",
+        client.config.alias,
+        topic.name,
+        extra=Event.STORED_OFFSETS_UNREADABLE.extra,
+    )
+
+
+def _stored_ms(stored: StoredOffset) -> int:
+    return stored.stored_ms

@@ -1,0 +1,49 @@
+"""Place and content of a flow's offset syncs topic (`mm2.md` 2.1)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.config import FlowConfig
+from sparkmirror.mm2.records import Malformed, OffsetSync
+from sparkmirror.policy import ReplicationPolicy
+
+_UNKNOWN_TOPIC = 3
+_UNAUTHORIZED = 29
+"""TOPIC_AUTHORIZATION_FAILED: the topic counts as empty."""
+
+
+class SyncsPlace(NamedTuple):
+    """Place of the offset syncs, set by `offset-syncs.topic.location`."""
+
+    at_source: bool
+    topic: str
+
+
+def syncs_place(flow: FlowConfig, policy: ReplicationPolicy) -> SyncsPlace:
+    """Return the cluster and the topic, which has the opposite cluster in its name."""
+    at_source = flow.offset_sync.offset_syncs_topic_location == "source"
+    return SyncsPlace(at_source, policy.offset_syncs_topic(flow.mm2_target if at_source else flow.mm2_source))
+
+
+def read_syncs(client: ClusterClient, topic: str) -> list[OffsetSync]:
+    """Return all syncs in the order written; raises `ConnectionError`.
+
+    Empty if the topic is missing or the principal may not read the topic.
+    """
+    if client.metadata([topic])[topic].error == _UNKNOWN_TOPIC:
+        return []
+    try:
+        entries, _ = TopicLog(client, topic).read(0, 0)
+    except LogUnavailable as error:
+        if error.code != _UNAUTHORIZED:
+            raise
+        return []
+    syncs = []
+    for _, key, value in entries:
+        with suppress(Malformed):  # a tombstone
+            syncs.append(OffsetSync.read(key, value))
+    return syncs

@@ -1,0 +1,276 @@
+"""Takeover of partitions from a stopped MirrorMaker 2, at the end of its copy.
+
+The takeover looks at a partition before a pump does, if Connect has a stored offset, or MirrorMaker 2 an offset sync,
+of the partition, and if the target log ends with foreign records. (MirrorMaker 2 may have been killed before an offset
+was stored.) The end is claimed as this flow's start, so that every pump begins there; no record was sent by then. If
+MirrorMaker 2 ran again for a while, this flow's earlier claims are retracted.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.log_tail import TailUnread, each_readable
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.losses import LossLedger, losses_topic
+from sparkmirror.events import Event
+from sparkmirror.mm2.connect_offsets import offsets_topics
+from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.stored_offsets import read_stored_offsets
+from sparkmirror.mm2.stored_syncs import read_syncs, syncs_place
+from sparkmirror.position.route import PartitionPair
+from sparkmirror.position.target_reading import Unserved
+from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.takeover.last_copied import LastCopied, Ours, Untold, told_by_bounds
+from sparkmirror.takeover.last_copied_pool import Answer, LastCopiedOfMany, Unread
+from sparkmirror.takeover.log_bounds import BothLogs, Bounds, by_target_leader, read_bounds
+from sparkmirror.takeover.our_progress import ForeignEnds, SoFar
+from sparkmirror.takeover.start_claims import Start, claim_starts
+from sparkmirror.wire.topic_partition import TopicPartition
+
+_BY_SYNCS = "by its offset syncs"
+
+log = logging.getLogger(__name__)
+
+
+class Takeover:
+    """Takeover for one flow, which holds the lease.
+
+    Each partition is looked at until settled, and then not again.
+    """
+
+    def __init__(self, flow: FlowConfig) -> None:
+        self._flow = flow
+        self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-takeover")
+        self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-takeover")
+        self._segments = SegmentLog(TopicLog(self._target, segments_topic(flow.source.alias)))
+        self._ledger = LossLedger(TopicLog(self._target, losses_topic(flow.source.alias)))
+        self._reader = LastCopiedOfMany(
+            flow.source,
+            flow.target,
+            f"{flow.name}|sparkmirror-takeover",
+            read_committed=flow.fetch.isolation_level == "read_committed",
+        )
+        self._settled: set[TopicPartition] = set()
+        self.refused: dict[PartitionPair, str] = {}
+        """Partitions that can't be taken over and must not be pumped, with the reason."""
+        self.waiting = False
+        """True if some refusals may pass soon."""
+        self._strange_said = False
+        self.taken = 0
+        """Number of partitions taken over since this process began."""
+
+    def begin(self) -> None:
+        """Begin anew after getting the lease: another mirror may have written meanwhile."""
+        self._settled.clear()
+
+    def look(self, identity: Identity, routes: Iterable[PartitionPair], *, made: Container[str] = ()) -> None:
+        """Take over partitions where possible; `refused` has the rest.
+
+        `made` are target topics that this flow has created itself, without records to take over. Raises
+        `ConnectionError`s if a whole cluster fails.
+        """
+        routes = list(routes)
+        self._settled |= {route.target for route in routes if route.target_topic in made}
+        todo = [route for route in routes if route.target not in self._settled]
+        if not todo:
+            return
+        self.refused, self.waiting = {}, False
+        ends = ForeignEnds(self._target, self._segments, self._ledger, identity)
+        foreign, unread = self._foreign(ends, todo)
+        if not foreign and not unread:
+            return
+        topics = offsets_topics(self._flow.source.alias, self._flow.connect.offset_storage_topic)
+        stored = read_stored_offsets(self._target, topics, self._flow.mm2_source)
+        syncs = self._offset_syncs()
+        copied = {
+            partition: _Copied(offsets[0].upstream, offsets[0].of.connector) for partition, offsets in stored.items()
+        }
+        copied = {partition: _Copied(sync.upstream, _BY_SYNCS) for partition, sync in syncs.items()} | copied
+        self._settled |= {route.target for route in todo if route.source not in copied}
+        for route, reason in unread.items():
+            if route.source in copied:
+                self._refuse(route, reason, wait=True)
+        begun = list[SoFar]()
+        for leader, group in foreign.items():
+            ours = [pair for pair in group if pair.route.source in copied]
+            try:
+                begun += self._begun(ends, leader, ours)
+            except ConnectionError as error:
+                for pair in ours:
+                    if pair.route.target not in self._settled:
+                        self._refuse(pair.route, str(error), wait=True)
+        self._claim(identity, self._last_copied(begun, copied, syncs))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._source.close()
+        self._target.close()
+
+    def _refuse(self, route: PartitionPair, reason: str, *, wait: bool = False) -> None:
+        self.refused[route] = reason
+        self.waiting |= wait
+        log.warning(
+            "flow %s: %s-%d is not taken over: %s",
+            self._flow.name,
+            *route.source,
+            reason,
+            extra=Event.TAKEOVER_REFUSED.extra,
+        )
+
+    def _foreign(
+        self, ends: ForeignEnds, todo: Sequence[PartitionPair]
+    ) -> tuple[dict[int, list[BothLogs]], dict[PartitionPair, str]]:
+        """Return the partitions that end with foreign records, by target leader.
+
+        Also return the partitions whose end is unknown, with the reason. The rest is settled.
+        """
+        by_leader: dict[int, list[BothLogs]] = {}
+        unread: dict[PartitionPair, str] = {}
+        for leader, group in by_target_leader(self._source, self._target, todo, unread.__setitem__).items():
+            told: set[PartitionPair] = set()
+            try:
+                for batch, foreign in each_readable(group, functools.partial(ends.among, leader)):
+                    told |= {pair.route for pair in batch}
+                    if isinstance(foreign, TailUnread):
+                        unread[batch[0].route] = str(foreign)
+                        continue
+                    self._settled |= {pair.route.target for pair in batch} - {pair.route.target for pair in foreign}
+                    if foreign:
+                        by_leader.setdefault(leader, []).extend(foreign)
+            except ConnectionError as error:
+                unread |= {pair.route: str(error) for pair in group if pair.route not in told}
+        return by_leader, unread
+
+    def _begun(self, ends: ForeignEnds, leader: int, foreign: Sequence[BothLogs]) -> list[SoFar]:
+        """Return this flow's progress in partitions that the flow may have to begin.
+
+        The rest is settled or refused.
+        """
+        begun = []
+        for pair, so_far in zip(foreign, ends.so_far(leader, foreign), strict=True):
+            if isinstance(so_far, Unserved):
+                self._refuse(pair.route, str(so_far), wait=True)
+            elif so_far is None:
+                self._settled.add(pair.route.target)
+            else:
+                begun.append(so_far)
+        return begun
+
+    def _last_copied(
+        self,
+        begun: Sequence[SoFar],
+        copied: Mapping[TopicPartition, _Copied],
+        syncs: Mapping[TopicPartition, OffsetSync],
+    ) -> list[_Found]:
+        """Return the partitions with MirrorMaker 2's end; the rest is settled or refused."""
+        bounds = read_bounds(self._source, self._target, (so_far.pair for so_far in begun))
+        answers: list[tuple[SoFar, Answer]] = []
+        unread: list[tuple[SoFar, Unread]] = []
+        for so_far in begun:
+            source, known = so_far.pair.route.source, bounds[so_far.pair.route]
+            sync = syncs.get(source)
+            if isinstance(known, Bounds) and sync is not None and sync.downstream >= known.target_end:
+                self._say_strange(so_far.pair.route, sync, known.target_end)
+                sync = None
+                if copied[source].connector == _BY_SYNCS:
+                    self._settled.add(so_far.pair.route.target)
+                    continue
+            stored = copied[source].upstream
+            ours = (
+                Ours(so_far.upstream, so_far.end) if so_far.upstream is not None and stored >= so_far.upstream else None
+            )
+            answer = known if isinstance(known, Unserved) else told_by_bounds(known, stored)
+            if isinstance(known, Bounds) and (answer is None or (ours is not None and isinstance(answer, LastCopied))):
+                unread.append((so_far, Unread(so_far.pair, known, stored, sync, ours)))
+            elif answer is not None:
+                answers.append((so_far, answer))
+        read = self._reader.find([question for _, question in unread])
+        answers += zip((so_far for so_far, _ in unread), read, strict=True)
+        takeovers = []
+        for so_far, answer in answers:
+            route = so_far.pair.route
+            of = copied[route.source]
+            if isinstance(answer, Unserved):
+                self._refuse(route, str(answer), wait=True)
+            elif isinstance(answer, Untold) and (
+                so_far.upstream is None or of.upstream >= so_far.upstream or not answer.strange
+            ):
+                self._refuse(route, str(answer), wait=answer.wait)
+            elif isinstance(answer, LastCopied) and (so_far.upstream is None or answer.upstream >= so_far.upstream):
+                takeovers.append(_Found(so_far, of, answer))
+            else:
+                self._settled.add(route.target)  # no further record of MirrorMaker 2: a foreign producer wrote
+        return takeovers
+
+    def _say_strange(self, route: PartitionPair, sync: OffsetSync, end: int) -> None:
+        """Warn once that offset syncs are of a different target.
+
+        Two targets with the same alias may share a topic of offset syncs.
+        """
+        if not self._strange_said:
+            self._strange_said = True
+            log.warning(
+                "flow %s: the offset syncs of %s-%d tell of offset %d of %s-%d, which ends at %d: they are of another "
+                "cluster %s, or of an earlier topic, and are left alone",
+                self._flow.name,
+                *route.source,
+                sync.downstream,
+                *route.target,
+                end,
+                self._flow.target.alias,
+                extra=Event.OFFSET_SYNCS_STRANGE.extra,
+            )
+
+    def _claim(self, identity: Identity, takeovers: Sequence[_Found]) -> None:
+        """Claim that this flow goes on after the records copied by MirrorMaker 2."""
+        starts = [Start(takeover.begun, takeover.last.upstream + 1, takeover.last.log_end) for takeover in takeovers]
+        failed = claim_starts(self._target, self._segments, identity, starts, "MirrorMaker 2")
+        for begun, of, last in takeovers:
+            route = begun.pair.route
+            if route in failed:
+                self._refuse(route, failed[route], wait=True)
+                continue
+            self.taken += 1
+            self._settled.add(route.target)
+            log.info(
+                "flow %s: %s-%d is taken over from MirrorMaker 2 (%s): source offset %d is next, it had stored %d",
+                self._flow.name,
+                *route.source,
+                of.connector,
+                last.upstream + 1,
+                of.upstream,
+                extra=Event.TAKEN_OVER.extra,
+            )
+
+    def _offset_syncs(self) -> dict[TopicPartition, OffsetSync]:
+        """Return MirrorMaker 2's newest offset sync of each source partition.
+
+        Empty if the topic is missing or the principal may not read the topic.
+        """
+        place = syncs_place(self._flow, topic_rules(self._flow, self._flow.originals).policy)
+        syncs = read_syncs(self._source if place.at_source else self._target, place.topic)
+        return {(sync.topic, sync.partition): sync for sync in syncs}
+
+
+class _Copied(NamedTuple):
+    """Last offset that MirrorMaker 2 says it has copied, and the storing connector."""
+
+    upstream: int
+    connector: str
+
+
+class _Found(NamedTuple):
+    """A partition that can be taken over."""
+
+    begun: SoFar
+    copied: _Copied
+    last: LastCopied

@@ -1,0 +1,155 @@
+"""Partitions whose target logs end with foreign records, and the flow's progress.
+
+Blocking; for the driver.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets
+from sparkmirror.cluster.log_tail import TailUnread, each_readable, is_ours
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import Segment
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.losses import LossLedger
+from sparkmirror.position.decision import Doubt, TargetReading
+from sparkmirror.position.foreign import ForeignRecords
+from sparkmirror.position.foreign_notes import ForeignNotes
+from sparkmirror.position.log_probe import LogProbe
+from sparkmirror.position.settling import Settler, settle_replicated
+from sparkmirror.position.target_reading import TargetReader, Unserved, by_topic
+from sparkmirror.takeover.log_bounds import BothLogs
+
+PROBED_AT_ONCE = 100
+"""Partitions whose last batches are looked at in one request."""
+
+
+class SoFar(NamedTuple):
+    """Progress of this flow in a partition: number of records, next source offset.
+
+    The next source offset is `None` if the flow has no progress.
+    """
+
+    pair: BothLogs
+    sequence: int
+    upstream: int | None
+    end: int = -1
+    """End of this flow's records at the target; -1 if there are no records."""
+
+
+class ForeignEnds:
+    """Examiner of partitions of one flow that one broker of the target leads."""
+
+    def __init__(self, target: ClusterClient, segments: SegmentLog, ledger: LossLedger, identity: Identity) -> None:
+        self._target = target
+        self._segments = segments
+        self._ledger = ledger
+        self._identity = identity
+
+    def among(self, leader: int, group: Sequence[BothLogs]) -> list[BothLogs]:
+        """Return the partitions that end with foreign records.
+
+        Raises `TailUnread` if the end is unknown now.
+        """
+        targets = by_topic(pair.route.target for pair in group)
+        ends = list_offsets(self._target, leader, targets, LATEST, replica_id=DEBUG_CONSUMER)
+        for (topic, partition), end in ends.items():
+            if end.error:  # the leader may not know a new topic yet
+                raise TailUnread(topic, partition, end.error)
+        probe = self._probe(leader, group)
+        foreign = []
+        for start in range(0, len(group), PROBED_AT_ONCE):
+            batch = [pair for pair in group[start : start + PROBED_AT_ONCE] if ends[pair.route.target].offset]
+            asked = {pair.route.target: ends[pair.route.target].offset - 1 for pair in batch}
+            headers = probe.headers(asked) if asked else {}
+            for pair in batch:
+                last = headers.get(pair.route.target, ([], -1))[0][-1:]
+                if not last or not is_ours(last[0], self._identity.wrote):
+                    foreign.append(pair)
+        return foreign
+
+    def so_far(self, leader: int, group: Sequence[BothLogs], *, whoever: bool = False) -> list[SoFar | Unserved | None]:
+        """Return the flow's progress in each partition; `None` if it must not begin.
+
+        By default the flow may begin only where a foreign producer wrote last; with `whoever`, the last producer does
+        not matter. Raises `ConnectionError`s.
+        """
+        if not group:
+            return []
+        result: list[SoFar | Unserved | None] = []
+        for _, progress in each_readable(group, functools.partial(self._so_far, leader, whoever)):
+            result += [Unserved(str(progress))] if isinstance(progress, TailUnread) else progress
+        return result
+
+    def _so_far(self, leader: int, whoever: bool, group: Sequence[BothLogs]) -> list[SoFar | Unserved | None]:
+        topics = {pair.target.name: pair.target for pair in group}
+        ids = {name: topic.topic_id for name, topic in topics.items()}
+        reader = TargetReader(self._target, self._identity)
+        floors = reader.floors([pair.route.target for pair in group], topics, leader, self._segments)
+        claimed = [pair.route.target for pair in group if self._claims(pair)]
+        readings = reader.read(claimed, topics, leader, floors) if claimed else {}
+        foreign = ForeignNotes(self._ledger, {pair.route.target: pair.route for pair in group}, ids)
+        settler = Settler(self._segments, self._probe(leader, group), self._identity, foreign)
+        read = {partition: reading for partition, reading in readings.items() if isinstance(reading, TargetReading)}
+        settled_ones = settle_replicated(settler, reader, leader, read, ids, settler.evidence(read, ids))
+        progress: list[SoFar | Unserved | None] = []
+        for pair in group:
+            partition = pair.route.target
+            reading = readings.get(partition)
+            if reading is None:
+                progress.append(SoFar(pair, 0, None))
+            elif isinstance(reading, Unserved):
+                progress.append(reading)
+            else:
+                settled = settled_ones[partition]
+                position = settled.position
+                if isinstance(position, Doubt) and position.unreplicated:
+                    progress.append(Unserved(position.reason))
+                elif isinstance(position, Doubt):
+                    progress.append(self._never_sent(pair, reading))
+                else:
+                    may_begin = whoever or _ends_foreign(settled.foreign, reading.log_end_after)
+                    upstream = position.upstream
+                    if whoever and position.supposed:
+                        upstream = _proven(self._claims(pair)[-1])
+                    progress.append(SoFar(pair, position.sequence, upstream, position.end) if may_begin else None)
+        return progress
+
+    def _never_sent(self, pair: BothLogs, reading: TargetReading) -> SoFar | None:
+        """Return a progress for a claimed start without records: it may be claimed again."""
+        self._segments.refresh([(pair.target.topic_id, pair.route.partition)])
+        claims = self._claims(pair)
+        if claims and reading.last_sequence is None and all(claim.is_start for claim in claims):
+            return SoFar(pair, claims[0].sequence, None)
+        return None
+
+    def _claims(self, pair: BothLogs) -> list[Segment]:
+        """Return this flow's claims, the lowest first."""
+        claims = self._identity.own(self._segments.claims(pair.target.topic_id, pair.route.partition))
+        return sorted(claims, key=_sequence)
+
+    def _probe(self, leader: int, group: Sequence[BothLogs]) -> LogProbe:
+        ids = {pair.target.name: pair.target.topic_id for pair in group}
+        return LogProbe(self._target, leader, ids, self._identity)
+
+
+def _proven(claim: Segment) -> int:
+    """Return the source offset up to which claims prove the copy into an emptied log."""
+    return claim.next_upstream(claim.sequence + claim.announced * claim.confirmed)
+
+
+def _ends_foreign(stretches: Sequence[ForeignRecords], end: int) -> bool:
+    """Tell whether foreign records end a log; this flow's own fences are left out."""
+    for stretch in reversed(stretches):
+        if stretch.end != end or not stretch.fence:
+            return stretch.end == end
+        end = stretch.first
+    return False
+
+
+def _sequence(claim: Segment) -> int:
+    return claim.sequence

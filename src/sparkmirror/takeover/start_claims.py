@@ -1,0 +1,82 @@
+"""Claims of starts: source offsets from which a flow copies into foreign logs.
+
+The targets hold records of other writers. A start is durable before any record is sent, so that every pump begins
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import Segment, start_claim
+from sparkmirror.durable.identity import Identity
+from sparkmirror.position.route import PartitionPair
+from sparkmirror.position.target_reading import Unserved
+from sparkmirror.takeover.log_bounds import read_target_ends
+from sparkmirror.takeover.our_progress import SoFar
+
+CLAIMED_AT_ONCE = 500
+"""Partitions whose starts are written together: one batch of the segments topic."""
+
+
+class Start(NamedTuple):
+    """Start of a partition."""
+
+    begun: SoFar
+    upstream: int
+    """Source offset of the first record to copy."""
+    log_end: int
+    """Log end of the target's leader at the time of the decision."""
+
+
+def claim_starts(
+    target: ClusterClient, segments: SegmentLog, identity: Identity, starts: Sequence[Start], predecessor: str
+) -> dict[PartitionPair, str]:
+    """Claim the starts, and retract this flow's earlier claims on the partitions.
+
+    Returns the failed partitions with the reason. `predecessor` is the mirror that probably writes there still.
+    """
+    failed: dict[PartitionPair, str] = {}
+    for first in range(0, len(starts), CLAIMED_AT_ONCE):
+        failed |= _claim(target, segments, identity, starts[first : first + CLAIMED_AT_ONCE], predecessor)
+    return failed
+
+
+def _claim(
+    target: ClusterClient, segments: SegmentLog, identity: Identity, starts: Sequence[Start], predecessor: str
+) -> dict[PartitionPair, str]:
+    target_partitions = [(start.begun.pair.target.topic_id, start.begun.pair.route.partition) for start in starts]
+    try:
+        whole = segments.wholes(
+            target_partition for target_partition in target_partitions if segments.claims(*target_partition)
+        )
+        outdated = [claim for claims in whole.values() for claim in identity.own(claims)]
+        segments.settle([_segment(identity, start) for start in starts], outdated)
+    except ConnectionError as error:
+        return {start.begun.pair.route: str(error) for start in starts}
+    failed: dict[PartitionPair, str] = {}
+    ends = read_target_ends(target, (start.begun.pair for start in starts))
+    for start in starts:
+        route = start.begun.pair.route
+        end = ends[route]
+        if isinstance(end, Unserved):
+            failed[route] = str(end)
+        elif end != start.log_end:
+            still = f"a foreign producer still writes to {route.target_topic} (offset {start.log_end} to {end - 1})"
+            failed[route] = f"{still}: stop {predecessor}"
+    return failed
+
+
+def _segment(identity: Identity, start: Start) -> Segment:
+    pair = start.begun.pair
+    return start_claim(
+        identity,
+        (pair.target.topic_id, pair.route.partition),
+        pair.source.topic_id,
+        sequence=start.begun.sequence,
+        upstream=start.upstream,
+        downstream=start.log_end,
+    )

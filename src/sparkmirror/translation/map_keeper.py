@@ -1,0 +1,506 @@
+"""Current offset maps of a flow's partitions; each refresh reads only new data.
+
+The keeper reads claims from the segments topic as they come. Final claims go into a map for good; the newest claims
+stay with the keeper, which judges them again at each refresh. So the refresh of a partition without gaps costs only a
+look at the bounds of its log, for which many partitions share a request. The refresh of a partition with a transaction
+marker every hundred records costs as much as was copied since, instead of as much as was ever copied.
+
+The keeper only reads, below the high watermark, and writes nothing: a pump may be at work at the same time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.cluster.log_tail import LastBatch, last_batches
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.durable.claim_log import KEPT_CLAIMS, SegmentLog, TargetPartition
+from sparkmirror.durable.claims import ClaimKey, Retracted, Segment, home_partition, read_record, segments_topic
+from sparkmirror.durable.identity import Identity
+from sparkmirror.position.arbitration import Evidence, arbitrate, unsettled
+from sparkmirror.position.cause import Cause
+from sparkmirror.position.decision import appended, unwrap
+from sparkmirror.position.log_probe import LogProbe
+from sparkmirror.position.matching import TargetLog
+from sparkmirror.position.target_reading import Unserved, by_topic, listed_offset, unserved
+from sparkmirror.translation.offset_map import Copied, OffsetMap
+from sparkmirror.wire.topic_ids import NO_ID
+from sparkmirror.wire.topic_partition import TopicPartition
+
+MEMORY_RUNS = 20_000
+"""Most runs of one map in memory, 24 bytes each; longer maps use a file."""
+PARTITIONS_PER_REQUEST = 2000
+_UNKNOWN_TOPIC = 3
+
+
+class Reached(NamedTuple):
+    """Progress of a partition as reported by a pump; both offsets are the next ones."""
+
+    upstream: int
+    downstream: int
+    target_topic_id: str = ""
+    """Target topic's id in hexadecimal digits; empty if the pump appended nothing."""
+
+
+class Unmapped(NamedTuple):
+    """Reason why a partition has no map now."""
+
+    reason: str
+
+
+NOTHING_YET = Unmapped("nothing was copied yet")
+
+
+class LogBounds(NamedTuple):
+    """Start of a target partition's log, and its high watermark."""
+
+    start: int
+    end: int
+
+
+class ByOthers(NamedTuple):
+    """Target offsets [first, end) that a foreign mirror wrote before this flow began.
+
+    This flow began at source offset `upstream`, after these target offsets.
+    """
+
+    upstream: int
+    first: int
+    end: int
+
+    @property
+    def reason(self) -> str:
+        """Reason why the translation of an offset in the range is unknown."""
+        return (
+            f"this flow began at offset {self.upstream} of the source and {self.end} of the target; target "
+            "offsets of records that another mirror copied earlier are not known"
+        )
+
+
+class PartitionMap:
+    """Map of one target partition, as of the last refresh.
+
+    With `at_once`, no claim is final before all claims were read, because some of the newest claims have lower
+    sequences than older claims.
+    """
+
+    def __init__(self, *, at_once: bool = False) -> None:
+        self.offsets = OffsetMap(MEMORY_RUNS)
+        self.log = LogBounds(0, 0)
+        self._claims: dict[ClaimKey, Segment] = {}
+        self._settle_above = 2 * KEPT_CLAIMS
+        self._floor = 0
+        """Sequence below which the map is final."""
+        self._due = True
+        """True if claims are new, or no map exists yet."""
+        self._late: list[Segment] = []
+        """Claims that came below the floor; they must agree with the map."""
+        self._at_once = at_once
+        self._broken = False
+        self._starts: dict[ClaimKey, Segment] = {}
+        """Claims of this flow's starts after foreign records."""
+        self.source_topic_id = NO_ID
+        """Source topic id of the last copied record, once a map is made."""
+
+    def downstream(self, upstream: int) -> int | None:
+        """Translate the next offset of a consumer to the target; `None` if not copied yet.
+
+        The result is never outside the target's log: offsets removed by retention are passed over.
+        """
+        offset = self.offsets.downstream(upstream)
+        return None if offset is None else max(offset, self.log.start)
+
+    def upstream(self, downstream: int) -> int | None:
+        """Translate like `OffsetMap.upstream`."""
+        return self.offsets.upstream(downstream)
+
+    def by_others(self, *, upstream: int | None = None, downstream: int | None = None) -> ByOthers | None:
+        """Return the foreign range that may hold the copy of an offset.
+
+        Return `None` if the map's answer is complete.
+        """
+        for start in self._starts.values():
+            first = self.offsets.end_below(start.downstream)
+            if first == start.downstream or start.downstream <= self.log.start:
+                continue
+            if upstream is not None and upstream < start.upstream:
+                offset = self.offsets.downstream(upstream)
+                passes_over = offset is None or offset >= start.downstream
+                passes_over = passes_over and not self.offsets.began_anew(upstream, start.downstream)
+            else:
+                passes_over = downstream is not None and first <= downstream < start.downstream
+            if passes_over:
+                return ByOthers(start.upstream, first, start.downstream)
+        return None
+
+    @property
+    def others(self) -> tuple[ByOthers, ...]:
+        """Ranges that foreign mirrors copied between this flow's records, in order."""
+        between = [
+            ByOthers(start.upstream, self.offsets.end_below(start.downstream), start.downstream)
+            for start in self._starts.values()
+        ]
+        return tuple(sorted(stretch for stretch in between if 0 < stretch.first < stretch.end))
+
+    @property
+    def begins(self) -> int:
+        """Downstream offset of this flow's last start; later records lie at or after it."""
+        return max((start.downstream for start in self._starts.values()), default=0)
+
+    @property
+    def taken_over(self) -> bool:
+        """True if this flow's first start here continued a foreign mirror's copy."""
+        return any(start.downstream <= self.offsets.downstream_start for start in self._starts.values())
+
+    @property
+    def end(self) -> int:
+        """Downstream offset after the last copied record."""
+        return self.offsets.copied.downstream
+
+    @property
+    def broken(self) -> bool:
+        """True if final claims turned out false: the target has lost records."""
+        return self._broken
+
+    def take(self, record: Segment | Retracted) -> None:
+        """Take in the next record of the segments topic about this partition."""
+        if isinstance(record, Segment) and record.is_start:
+            self._starts[record.key] = record
+        elif isinstance(record, Segment) and record.heals:
+            self._starts = {key: start for key, start in self._starts.items() if start.downstream <= record.downstream}
+        if isinstance(record, Retracted):
+            self._starts.pop(record.key, None)
+            self._due |= self._claims.pop(record.key, None) is not None
+        elif record.sequence >= self._floor:
+            self._claims[record.key] = record
+            self._due = True
+            if len(self._claims) > self._settle_above and not self._at_once:
+                self._settle()
+                # No claim after an open claim can be settled: a new try with each claim would be quadratic.
+                self._settle_above = max(2 * len(self._claims), 2 * KEPT_CLAIMS)
+        else:
+            self._late.append(record)
+            self._broken |= record.heals
+            self._due = True
+
+    def _settle(self) -> None:
+        """Make the oldest claims final, up to a confirmed claim without open ones before."""
+        confirmed = sorted({claim.sequence for claim in self._claims.values() if claim.confirmed})
+        first_open = min((claim.sequence for claim in unsettled(self._claims.values())), default=None)
+        floors = confirmed[:-KEPT_CLAIMS]
+        floor = max((sequence for sequence in floors if first_open is None or sequence <= first_open), default=0)
+        if floor <= self._floor:
+            return
+        oldest = [key for key in self._claims if key[0] < floor]
+        claims = [self._claims.pop(key) for key in oldest]
+        self.offsets.settle(arbitrate(claims, {}, TargetLog(0, 0, None)).true, floor)
+        self._floor = floor
+
+    def open_claims(self) -> list[Segment]:
+        """Return the claims that only the log can decide."""
+        return unsettled(self._claims.values())
+
+    def bound(self, log: LogBounds) -> None:
+        """Take in the present bounds of the log."""
+        self._due |= log.end != self.log.end
+        self._broken |= log.end < self.offsets.copied.downstream
+        self.log = log
+
+    def stands(self, reached: Reached | None) -> bool:
+        """Return True if the map is up to date, if need be by the report of a pump."""
+        if self.open_claims() or self._broken:
+            return False
+        if reached is not None and (copied := self._at(reached)) is not None:
+            if self._due or copied != self.offsets.copied:
+                self._renew(arbitrate(self._claims.values(), {}, TargetLog(*self.log, None)).true, copied)
+            return True
+        return not self._due
+
+    def _at(self, reached: Reached) -> Copied | None:
+        """Return the progress at the time of a pump's report.
+
+        Return `None` if the report contradicts the claims.
+        """
+        if reached.downstream > self.log.end or reached.downstream < self.offsets.copied.downstream:
+            return None
+        claims = sorted(self._claims.values(), key=_sequence)
+        started = [claim for claim in claims if claim.downstream <= reached.downstream]
+        if not started:
+            return None
+        records = started[-1].sequence + reached.downstream - started[-1].downstream
+        before = [claim for claim in started if claim.sequence < records + claim.altered]
+        upstream = (before[-1] if before else claims[0]).next_upstream(records)
+        return Copied(records, reached.upstream, reached.downstream) if upstream <= reached.upstream else None
+
+    def judge(self, evidence: Evidence, tail: LastBatch | None, reached: Reached | None) -> Unmapped | None:
+        """Let the log decide the open claims; return the reason if undecidable."""
+        claims = list(self._claims.values())
+        sequence = appended(tail.last_sequence if tail else None, self.log.end, claims)
+        ruling = arbitrate(claims, evidence, TargetLog(*self.log, sequence))
+        if ruling.undecided:
+            return Unmapped(ruling.undecided)
+        for claim in ruling.false:
+            self._claims.pop(claim.key, None)
+        for claim in ruling.confirmed:
+            self._claims[claim.key] = claim
+        if not ruling.true:
+            return NOTHING_YET
+        copied = copied_below(ruling.true, tail, self.log.end)
+        if (
+            tail is None
+            and reached is not None
+            and reached.downstream == self.log.end
+            and ruling.true[-1].upstream <= reached.upstream < copied.upstream
+        ):
+            return Unmapped(
+                "a foreign producer wrote to the target, where all records are deleted: known again when more is copied"
+            )
+        self._renew(ruling.true, copied)
+        if reached is not None:
+            self.offsets.pass_over(reached.upstream, reached.downstream)
+        return None
+
+    def _renew(self, claims: Sequence[Segment], copied: Copied) -> None:
+        self.offsets.renew(claims, copied)
+        if claims:
+            self.source_topic_id = claims[-1].source_topic_id
+        self._broken |= any(self.offsets.upstream(late.downstream) != late.upstream for late in self._late)
+        self._late.clear()
+        self._at_once = self._due = False
+
+    @property
+    def empty(self) -> bool:
+        """True if no claim was ever made."""
+        return not self._claims
+
+    def close(self) -> None:
+        """Free the map's file, if any."""
+        self.offsets.close()
+
+
+class MapKeeper:
+    """Maps of one flow's target partitions.
+
+    For one thread, which alone may use the client.
+    """
+
+    def __init__(self, target: ClusterClient, source_alias: str) -> None:
+        self._target = target
+        self._source_alias = source_alias
+        self._log = TopicLog(target, segments_topic(source_alias))
+        self._identity: Identity | None = None
+        self._strangers: set[tuple[int, int]] = set()
+        """Producers with claims that are not of this flow."""
+        self._maps: dict[TargetPartition, PartitionMap] = {}
+        self._read_to: dict[int, int] = {}
+        self._unread: set[TargetPartition] = set()
+        """Maps that have taken in no claim yet."""
+
+    def refresh(
+        self, partitions: Mapping[TopicPartition, Reached | None]
+    ) -> dict[TopicPartition, PartitionMap | Unmapped]:
+        """Return up-to-date maps of these target partitions, and drop all further maps.
+
+        Give the last report of the pump for each partition, if a pump is at work: only the pump knows that markers
+        alone follow. Raises `ConnectionError` and `ClusterUnreachable`.
+        """
+        answers: dict[TopicPartition, PartitionMap | Unmapped] = {}
+        topics = self._target.metadata({topic for topic, _ in partitions})
+        if not self._same_identity():
+            nothing = Unmapped(f"no flow from {self._source_alias} has copied anything to {self._target.config.alias}")
+            return dict.fromkeys(partitions, nothing)
+        by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+        for partition in partitions:
+            try:
+                by_leader[_leader(topics, partition)].append(partition)
+            except Unserved as unserved:
+                answers[partition] = Unmapped(str(unserved))
+        ids = {topic: leaders.topic_id for topic, leaders in topics.items()}
+        bounds = {leader: self._bounds(leader, led, answers) for leader, led in by_leader.items()}
+        # Claims are read after the logs' ends: every record in a log was claimed before it was sent.
+        self._drop_others({(ids[topic], index) for topic, index in partitions})
+        self._read_claims()
+        reached = {
+            partition: report
+            for partition, report in partitions.items()
+            if report is not None and report.target_topic_id in ("", ids[partition[0]].hex())
+        }
+        for leader, logs in bounds.items():
+            try:
+                answers |= self._at_leader(leader, logs, ids, reached)
+            except ConnectionError as error:
+                answers |= dict.fromkeys(logs, Unmapped(str(error)))
+        return answers
+
+    def close(self) -> None:
+        """Free the files of the maps."""
+        for partition_map in self._maps.values():
+            partition_map.close()
+        self._maps.clear()
+
+    def _same_identity(self) -> bool:
+        """Learn the flow's identity at the target; return False if the flow has none."""
+        if self._identity is not None and self._identity.cluster_id == self._target.cluster_id:
+            return True
+        self._drop_others(())
+        self._read_to.clear()
+        try:
+            self._identity = SegmentLog(self._log).agree(self._target.cluster_id, None)
+        except LogUnavailable as error:
+            if error.code != _UNKNOWN_TOPIC:
+                raise
+        return self._identity is not None
+
+    def _drop_others(self, wanted: Collection[TargetPartition]) -> None:
+        for partition in self._maps.keys() - set(wanted):
+            self._maps.pop(partition).close()
+            self._unread.discard(partition)
+        for partition in wanted:
+            if partition not in self._maps or self._maps[partition].broken:
+                broken = self._maps.pop(partition, None)
+                if broken is not None:
+                    broken.close()
+                self._maps[partition] = PartitionMap(at_once=broken is not None)
+                self._unread.add(partition)
+
+    def _bounds(
+        self, leader: int, partitions: Sequence[TopicPartition], answers: dict[TopicPartition, PartitionMap | Unmapped]
+    ) -> dict[TopicPartition, LogBounds]:
+        bounds = {}
+        for start in range(0, len(partitions), PARTITIONS_PER_REQUEST):
+            batch = partitions[start : start + PARTITIONS_PER_REQUEST]
+            starts = list_offsets(self._target, leader, by_topic(batch), EARLIEST)
+            ends = list_offsets(self._target, leader, by_topic(batch), LATEST)
+            for partition in batch:
+                try:
+                    bounds[partition] = LogBounds(
+                        listed_offset(starts[partition], partition), listed_offset(ends[partition], partition)
+                    )
+                except Unserved as unserved:
+                    answers[partition] = Unmapped(str(unserved))
+        return bounds
+
+    def _read_claims(self) -> None:
+        """Read claims appended since the last time; for new maps, also earlier claims."""
+        count = self._log.partitions
+        homes = {home_partition(topic_id, index, count) for topic_id, index in self._maps}
+        unread = {home_partition(topic_id, index, count) for topic_id, index in self._unread}
+        for home in homes:
+            known = self._read_to.get(home, 0)
+            offset, more = 0 if home in unread else known, True
+            while more:
+                entries, offset, more = self._log.read_some(home, offset)
+                for entry in entries:
+                    self._take(read_record(entry.key, entry.value), new_only=entry.offset < known)
+            self._read_to[home] = offset
+        self._unread.clear()
+
+    def _take(self, record: Segment | Identity | Retracted | None, *, new_only: bool) -> None:
+        if not isinstance(record, Segment | Retracted):
+            return
+        partition = record.target_topic_id, record.partition
+        if partition not in self._maps or (new_only and partition not in self._unread):
+            return
+        if isinstance(record, Segment) and not self._is_ours(record):
+            return
+        self._maps[partition].take(record)
+
+    def _is_ours(self, claim: Segment) -> bool:
+        producer = claim.producer_id, claim.producer_epoch
+        if self._identity is None:
+            return False
+        if not self._identity.wrote(*producer) and producer not in self._strangers:
+            # The flow agrees on its present identity before it claims anything.
+            self._identity = SegmentLog(self._log).agree(self._identity.cluster_id, None) or self._identity
+            if not self._identity.wrote(*producer):
+                self._strangers.add(producer)
+        return self._identity.wrote(*producer)
+
+    def _at_leader(
+        self,
+        leader: int,
+        logs: Mapping[TopicPartition, LogBounds],
+        ids: Mapping[str, bytes],
+        reached: Mapping[TopicPartition, Reached],
+    ) -> dict[TopicPartition, PartitionMap | Unmapped]:
+        assert self._identity is not None  # noqa: S101 - refresh has set it
+        answers: dict[TopicPartition, PartitionMap | Unmapped] = {}
+        asked: list[TopicPartition] = []
+        for partition, log in logs.items():
+            partition_map = self._maps[ids[partition[0]], partition[1]]
+            partition_map.bound(log)
+            answers[partition] = partition_map
+            if partition_map.empty:
+                answers[partition] = NOTHING_YET
+            elif not partition_map.stands(reached.get(partition)):
+                asked.append(partition)
+        maps = {partition: self._maps[ids[partition[0]], partition[1]] for partition in asked}
+        claims = {
+            partition: open_claims
+            for partition, partition_map in maps.items()
+            if (open_claims := partition_map.open_claims())
+        }
+        probe = LogProbe(self._target, leader, ids, self._identity)
+        evidence = probe.evidence(claims, {partition: logs[partition].start for partition in claims}) if claims else {}
+        tails: Mapping[TopicPartition, LastBatch | None] = (
+            last_batches(
+                self._target,
+                leader,
+                {partition: logs[partition].end for partition in asked},
+                ids,
+                self._identity.wrote,
+                {partition: partition_map.begins for partition, partition_map in maps.items()},
+            )
+            if asked
+            else {}
+        )
+        for partition, partition_map in maps.items():
+            answers[partition] = (
+                partition_map.judge(evidence.get(partition, {}), tails[partition], reached.get(partition))
+                or partition_map
+            )
+        for partition in logs:
+            if self._maps[ids[partition[0]], partition[1]].broken:
+                answers[partition] = Unmapped("the target has lost records that were copied; its map is made anew")
+        return answers
+
+
+def copied_below(claims: Sequence[Segment], tail: LastBatch | None, high_watermark: int) -> Copied:
+    """Return the progress of the copy.
+
+    The flow's last batch below the high watermark tells the progress; without such a batch, the end of the log does.
+    """
+    newest = claims[-1]
+    expected = max(newest.sequence + high_watermark - newest.downstream, 0)
+    if tail is not None:
+        records = unwrap(tail.last_sequence + 1, near=expected)
+        downstream = tail.next_offset
+    elif newest.is_start:  # all records after a start are foreign
+        records, downstream = newest.sequence, high_watermark
+    else:
+        records, downstream = expected, high_watermark
+    covering = [claim for claim in claims if claim.sequence < records + claim.altered]
+    upstream = (covering[-1] if covering else claims[0]).next_upstream(records)
+    return Copied(records, upstream, downstream)
+
+
+def _leader(topics: Mapping[str, TopicLeaders], partition: TopicPartition) -> int:
+    topic = topics[partition[0]]
+    if topic.error == _UNKNOWN_TOPIC:
+        raise Unserved(f"the target has no topic {partition[0]}", Cause.NO_TOPIC)
+    if topic.error:
+        raise unserved("target", partition, topic.error)
+    if partition[1] not in topic.partitions:
+        raise Unserved(f"the target's topic {partition[0]} has no partition {partition[1]}", Cause.NO_TOPIC)
+    leader = topic.partitions[partition[1]].leader
+    if leader < 0:
+        raise Unserved(f"{partition[0]}-{partition[1]} has no leader at the target now", Cause.NO_LEADER)
+    return leader
+
+
+def _sequence(claim: Segment) -> int:
+    return claim.sequence

@@ -1,0 +1,52 @@
+"""Docstrings, attribute notes and names of variables keep to CONTRIBUTING.md's rules 4 to 6, without an exception."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.house.language import MOST_PRONOUNS, faults, notes, pronoun_share, python_files
+
+import sparkmirror
+
+SOURCE = Path(sparkmirror.__file__).parent
+LATER = {"durable", "engine", "messages", "position", "pump"}
+"""Packages whose words are not rewritten yet."""
+PACKAGES = sorted({file.parent for file in python_files(SOURCE)} - {SOURCE / name for name in LATER})
+
+
+def files_of(package: Path) -> list[Path]:
+    """The package's own modules."""
+    return sorted(package.glob("*.py"))
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_sentences_and_names(package: Path) -> None:
+    assert [fault for file in files_of(package) for fault in faults(file)] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_nouns_instead_of_pronouns(package: Path) -> None:
+    assert pronoun_share(note.text for file in files_of(package) for note in notes(file)) <= MOST_PRONOUNS
+
+
+def test_faults_would_be_seen(tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text(
+        '"""What comes first."""\n'
+        "class Claim:\n"
+        '    """A claim."""\n'
+        "    size: int\n"
+        f'    """{"Long " * 20}."""\n'
+        "    where: str\n"
+        "def look(where: str) -> None:\n"
+        "    for one in where:\n"
+        "        pass\n"
+    )
+    assert [fault.removeprefix(f"{file}:") for fault in faults(file)] == [
+        "1 begins with 'what'",
+        "5 the first line has 101 characters",
+        "7 where is no variable's name",
+        "8 one is no variable's name",
+    ]
+    assert pronoun_share(["It is what they see."]) == 0.6

@@ -1,0 +1,84 @@
+"""A target's log that ends above its high watermark: nobody may read what is there, so nobody judges by it.
+
+The logs are real ones; the high watermark is made to lag, as nothing but a slow replica could.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.position.copied_flow import COPIED, Flow, flow_between
+
+from sparkmirror.cluster.list_offsets import LATEST, list_offsets
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.losses import LossKind, LossLedger
+from sparkmirror.position import target_reading
+from sparkmirror.position.target_reading import Unserved
+from sparkmirror.takeover.log_bounds import by_target_leader
+from sparkmirror.takeover.our_progress import ForeignEnds, SoFar
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture
+def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Flow]:
+    """Copied, with four records of somebody else behind it."""
+    with flow_between(source_cluster, target_cluster, topic_name) as flow:
+        flow.copy()
+        flow.target.append(flow.target_topic, 4)
+        yield flow
+
+
+def high_watermark(monkeypatch: pytest.MonkeyPatch, at: int, *, asked: int) -> None:
+    """It is not beyond an offset until it was asked for so many times."""
+    left = [asked]
+
+    def listed(*given: Any, **options: Any) -> Any:
+        found = list_offsets(*given, **options)
+        if given[3] != LATEST or options or not left[0]:
+            return found
+        left[0] -= 1
+        return {where: one._replace(offset=min(one.offset, at)) for where, one in found.items()}
+
+    monkeypatch.setattr(target_reading, "list_offsets", listed)
+    monkeypatch.setattr(target_reading, "_SETTLE_S", 0.3)
+
+
+def so_far(flow: Flow) -> SoFar | Unserved | None:
+    client = flow.target.client
+    segments = SegmentLog(TopicLog(client, flow.segments_topic))
+    ends = ForeignEnds(client, segments, LossLedger(TopicLog(client, flow.losses_topic)), flow.identity)
+    ((leader, group),) = by_target_leader(flow.source.client, client, [flow.route], lambda *_: None).items()
+    (found,) = ends.so_far(leader, group)
+    return found
+
+
+def test_nothing_is_taken_for_somebody_elses_that_may_go_again(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+    high_watermark(monkeypatch, COPIED, asked=1000)
+    refused = flow.refusal()
+    assert refused.transient
+    assert "its replicas have not confirmed" in refused.reason
+    assert flow.losses() == []
+
+
+def test_a_high_watermark_that_lags_for_a_moment_is_waited_for(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+    high_watermark(monkeypatch, COPIED, asked=3)
+    assert flow.bearings().position.downstream == COPIED + 4
+    (noted,) = flow.losses()
+    assert (noted.kind, noted.first, noted.end) == (LossKind.FOREIGN, COPIED, COPIED + 4)
+
+
+def test_whether_somebody_else_went_on_is_asked_again_then(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A takeover that took it for settled would leave to a pump what another mirror had copied."""
+    high_watermark(monkeypatch, COPIED, asked=1000)
+    found = so_far(flow)
+    assert isinstance(found, Unserved)
+    assert "its replicas have not confirmed" in str(found)
+    monkeypatch.undo()
+    found = so_far(flow)
+    assert isinstance(found, SoFar)
+    assert found.end == COPIED

@@ -1,0 +1,562 @@
+"""Taking over from MirrorMaker 2 and handing back, against real brokers that hold what it would have written."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from kafka import KafkaProducer
+from kafka.errors import TopicAlreadyExistsError
+from tests.position.copied_flow import Side, built, read_all, wait_for
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.list_offsets import ListedOffset
+from sparkmirror.cluster.log_tail import TailUnread
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.config import FlowConfig, LossPolicy
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.losses import LossLedger, losses_topic
+from sparkmirror.mm2.connect_offsets import (
+    DEDICATED_CONNECTOR,
+    STRIMZIS_TOPIC,
+    SourcePartition,
+    java_partition,
+    offset_value,
+    strimzis_connector,
+)
+from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.stored_offsets import read_stored_offsets
+from sparkmirror.policy import DefaultReplicationPolicy
+from sparkmirror.position.reader import PositionReader
+from sparkmirror.position.route import Bearings, PartitionPair, Refusal
+from sparkmirror.sync.connect_offsets import ConnectOffsets
+from sparkmirror.sync.places import Places, TranslatedOffset
+from sparkmirror.takeover import our_progress as foreign_ends
+from sparkmirror.takeover.from_mm2 import Takeover
+from sparkmirror.takeover.log_bounds import BothLogs
+from sparkmirror.takeover.our_progress import ForeignEnds
+from sparkmirror.translation.map_keeper import Unmapped
+from sparkmirror.wire.rpc import RpcConnection
+from sparkmirror.wire.topic_partition import TopicPartition
+
+pytestmark = pytest.mark.broker
+
+AT_SOURCE = 60
+
+
+@dataclass
+class Mirrored:
+    """A topic of one partition that MirrorMaker 2 has copied a part of."""
+
+    source: Side
+    target: Side
+    topic: str
+    alias: str
+
+    def __post_init__(self) -> None:
+        self.flow = FlowConfig(
+            source=self.source.config.model_copy(update={"alias": self.alias}),
+            target=self.target.config,
+            replication_factor=1,
+        )
+        self.flow = self.flow.model_copy(
+            update={"connect": self.flow.connect.model_copy(update={"offset_storage_replication_factor": 1})}
+        )
+        self.route = PartitionPair(self.topic, f"{self.alias}.{self.topic}", 0)
+        self.offsets_topic = f"mm2-offsets.{self.alias}.internal"
+        self.syncs_topic = f"mm2-offset-syncs.{self.flow.target.alias}.internal"
+        self.source.create(self.topic, 1)
+        for topic, partitions in (self.route.target_topic, 1), (self.offsets_topic, 25), (self.segments, 2):
+            self.target.create(topic, partitions)
+        self.target.create(losses_topic(self.alias), 1)
+        self.target.client.metadata([])
+        self.identity = Identity(self.target.client.cluster_id, self.target.producer_id(), 0)
+        self.takeover = Takeover(self.flow)
+
+    @property
+    def segments(self) -> str:
+        return segments_topic(self.alias)
+
+    def produce(self, side: Side, topic: str, values: Sequence[int]) -> None:
+        """Records that both sides write alike."""
+        producer = KafkaProducer(bootstrap_servers=list(side.config.bootstrap_servers), linger_ms=5)
+        for value in values:
+            producer.send(topic, b"%d" % value, headers=[("n", b"%d" % value)], timestamp_ms=value + 1, partition=0)
+        producer.close()
+
+    def copy(self, first: int, end: int) -> None:
+        """As MirrorMaker 2 appends."""
+        self.produce(self.target, self.route.target_topic, range(first, end))
+
+    def store(self, upstream: int, connector: str = "MirrorSourceConnector", topic: str = "") -> None:
+        """As Connect stores an offset."""
+        key = SourcePartition(connector, self.alias, self.topic, 0).key()
+        log = TopicLog(self.target.client, topic or self.offsets_topic)
+        log.append(java_partition(key, log.partitions), [(key, offset_value(upstream))])
+
+    def sync(self, *pins: tuple[int, int]) -> None:
+        """As MirrorMaker 2 writes offset syncs."""
+        if not self.source.topic_id(self.syncs_topic):
+            self.source.create(self.syncs_topic, 1)
+        syncs = [OffsetSync(self.topic, 0, *pin) for pin in pins]
+        TopicLog(self.source.client, self.syncs_topic).append(0, [(sync.key(), sync.value()) for sync in syncs])
+
+    def look(self) -> str:
+        """Why it is not taken over; nothing: it is, or need not be."""
+        self.takeover.look(self.identity, [self.route])
+        return self.takeover.refused.get(self.route, "")
+
+    def read(self) -> Bearings | Refusal:
+        """Where a pump would begin."""
+        client = ClusterClient(self.target.config, "test")
+        segments = SegmentLog(TopicLog(client, self.segments))
+        ledger = LossLedger(TopicLog(client, losses_topic(self.alias)))
+        reader = PositionReader(
+            self.source.client, client, segments, ledger, LossPolicy(), self.identity, time.monotonic
+        )
+        found = read_all(reader, [self.route])[self.route]
+        client.close()
+        return found
+
+    def begins_at(self) -> tuple[int, int | None, int]:
+        """Sequence, upstream and downstream of what a pump would send next."""
+        found = self.read()
+        assert isinstance(found, Bearings), found
+        return found.position.sequence, found.resume_at, found.position.downstream
+
+
+@pytest.fixture
+def mirrored(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Mirrored]:
+    sides = Side("them", source_cluster), Side("us", target_cluster)
+    mirrored = Mirrored(*sides, topic_name, f"A-{topic_name}"[:80])
+    mirrored.produce(mirrored.source, topic_name, range(AT_SOURCE))
+    yield mirrored
+    mirrored.takeover.close()
+    for side in sides:
+        side.close()
+
+
+def test_after_a_clean_stop_it_goes_on_behind_the_stored_offset(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 40)
+    mirrored.store(20)
+    mirrored.store(39)
+    assert "already holds offsets 0 to 39" in str(mirrored.read())
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 40, 40)
+    assert mirrored.takeover.taken == 1
+
+
+def test_after_a_kill_the_targets_tail_tells(mirrored: Mirrored) -> None:
+    """And what a crash before that one had repeated does not irritate."""
+    mirrored.copy(0, 30)
+    mirrored.copy(15, 33)
+    mirrored.store(20, "them->us.MirrorSourceConnector")
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 33, 48)
+
+
+def test_offset_syncs_of_another_cluster_of_the_same_name_are_left_alone(
+    mirrored: Mirrored, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two deployments to targets of one alias share the source's topic of offset syncs."""
+    mirrored.sync((12, 12), (55, 55))
+    mirrored.copy(0, 40)
+    for _ in range(2):
+        assert mirrored.look() == ""
+        mirrored.takeover.begin()
+    assert mirrored.takeover.taken == 0
+    said = [record.getMessage() for record in caplog.records if "are left alone" in record.getMessage()]
+    assert len(said) == 1
+    assert f"tell of offset 55 of {mirrored.route.target_topic}-0, which ends at 40" in said[0]
+
+
+def test_a_topic_without_records_needs_no_taking_over(mirrored: Mirrored) -> None:
+    mirrored.sync((12, 12))
+    mirrored.store(20)
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, None, 0)
+
+
+def test_a_topic_that_this_flow_has_made_needs_no_taking_over(mirrored: Mirrored) -> None:
+    """Whoever has written to it since."""
+    mirrored.copy(0, 30)
+    mirrored.copy(55, 57)
+    mirrored.store(20)
+    mirrored.takeover.look(mirrored.identity, [mirrored.route], made={mirrored.route.target_topic})
+    assert not mirrored.takeover.refused
+    assert mirrored.takeover.taken == 0
+
+
+def test_a_leader_that_does_not_know_a_new_topic_yet_tells_nothing_of_it(
+    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NOT_LEADER_OR_FOLLOWER, moments after a topic was created: its log was taken for one with foreign records."""
+    mirrored.sync((12, 12))
+    answer = ListedOffset(-1, 6)
+    monkeypatch.setattr(foreign_ends, "list_offsets", lambda *_, **__: {mirrored.route.target: answer})
+    assert "can't be read (error 6)" in mirrored.look()
+    assert mirrored.takeover.waiting, "it is looked at again soon"
+    monkeypatch.undo()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, None, 0)
+
+
+def test_after_a_kill_before_any_offset_was_stored_an_offset_sync_tells(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 40)
+    mirrored.sync((12, 12))
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 40, 40)
+    assert mirrored.takeover.taken == 1
+
+
+def test_a_pump_of_ours_reads_its_position_behind_a_long_foreign_log(mirrored: Mirrored) -> None:
+    for _ in range(300):  # more batches than a search for our last one steps over
+        mirrored.target.append(mirrored.route.target_topic, 1)
+    assert "already holds offsets 0 to 299" in str(mirrored.read())
+
+
+def test_what_cannot_be_told_is_refused_and_says_what_to_do(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 30)
+    mirrored.copy(55, 57)
+    mirrored.store(20)
+    assert "start MirrorMaker 2 once more and stop it" in mirrored.look()
+    mirrored.store(AT_SOURCE)
+    assert "was created again" in mirrored.look()
+    assert "already holds" in str(mirrored.read())
+    assert mirrored.takeover.taken == 0
+
+
+def test_a_log_that_mirror_maker_says_nothing_of_is_left_alone(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 30)
+    assert mirrored.look() == ""
+    assert "already holds" in str(mirrored.read())
+
+
+def test_an_end_that_can_not_be_read_matters_only_where_mirror_maker_copied(
+    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirrored.copy(0, 30)
+
+    def unread(*_: object) -> list[BothLogs]:
+        raise TailUnread(mirrored.route.target_topic, 0, 6)
+
+    monkeypatch.setattr(ForeignEnds, "among", unread)
+    assert mirrored.look() == ""
+    assert not mirrored.takeover.waiting
+    mirrored.takeover.begin()
+    mirrored.store(29)
+    assert "the tail of the log can't be read" in mirrored.look()
+    assert mirrored.takeover.waiting
+
+
+def test_an_offset_sync_tells_what_equal_records_do_not(mirrored: Mirrored) -> None:
+    same = built([b"same"] * 20)
+    topic = f"{mirrored.topic}-same"
+    mirrored.source.create(topic, 1)
+    mirrored.target.create(f"{mirrored.alias}.{topic}", 1)
+    mirrored.topic, mirrored.route = topic, PartitionPair(topic, f"{mirrored.alias}.{topic}", 0)
+    # Records a millisecond apart tell themselves apart; these have the same times again and again.
+    for _ in range(3):
+        mirrored.source.send(topic, same)
+    for _ in range(2):
+        mirrored.target.send(mirrored.route.target_topic, same)
+    mirrored.store(19)
+    assert "records that look alike" in mirrored.look()
+    if not mirrored.source.topic_id(mirrored.syncs_topic):
+        mirrored.source.create(mirrored.syncs_topic, 1)
+    sync = OffsetSync(topic, 0, 39, 39)
+    TopicLog(mirrored.source.client, mirrored.syncs_topic).append(0, [(sync.key(), sync.value())])
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 40, 40)
+
+
+def test_many_partitions_cost_few_requests(mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only those whose tails must be read are asked about one by one; there were a dozen requests for each."""
+    many, unread = 60, 5
+    topic = f"{mirrored.topic}-many"
+    routes = [PartitionPair(topic, f"{mirrored.alias}.{topic}", partition) for partition in range(many)]
+    mirrored.source.create(topic, many)
+    mirrored.target.create(routes[0].target_topic, many)
+    copied, more = built([b"first", b"second"]), built([b"third"])
+    offsets = TopicLog(mirrored.target.client, mirrored.offsets_topic)
+    for route in routes:
+        mirrored.source.send(topic, copied, route.partition)
+        mirrored.target.send(route.target_topic, copied, route.partition)
+        if route.partition < unread:
+            mirrored.source.send(topic, more, route.partition)
+        key = SourcePartition("MirrorSourceConnector", mirrored.alias, *route.source).key()
+        offsets.append(java_partition(key, offsets.partitions), [(key, offset_value(1))])
+    asked: list[str] = []
+    for name in "call", "exchange_raw":
+        whole = getattr(RpcConnection, name)
+
+        def counted(*args: Any, whole: Any = whole, **options: Any) -> Any:
+            asked.append("")
+            return whole(*args, **options)
+
+        monkeypatch.setattr(RpcConnection, name, counted)
+    mirrored.takeover.look(mirrored.identity, routes)
+    assert mirrored.takeover.refused == {}
+    assert mirrored.takeover.taken == many
+    assert len(asked) < 3 * many
+    asked.clear()
+    mirrored.takeover.look(mirrored.identity, routes)
+    assert not asked
+    monkeypatch.undo()
+    claims = SegmentLog(TopicLog(mirrored.target.client, mirrored.segments))
+    whole_claims = claims.wholes((mirrored.target.topic_id(routes[0].target_topic), index) for index in range(many))
+    assert [[one.upstream for one in some] for some in whole_claims.values()] == [[2]] * many
+
+
+def test_there_and_back_and_there_again(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    ours = (mirrored.identity.producer_id, 0, 0)
+    mirrored.target.send(mirrored.route.target_topic, built([b"30", b"31"], ours))
+    assert mirrored.begins_at() == (2, 32, 32)
+    mirrored.copy(32, 45)  # MirrorMaker 2 again
+    mirrored.store(40)
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (2, 45, 45)
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.takeover.taken == 2
+
+
+def test_both_were_killed_and_the_stored_offset_is_older_than_our_own_copy(mirrored: Mirrored) -> None:
+    """MirrorMaker 2 went on from there, repeated what we had, and copied more."""
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    ours = (mirrored.identity.producer_id, 0, 0)
+    batch = built([b"%d" % value for value in range(30, 36)], ours, first_ms=31, header="n")
+    mirrored.target.send(mirrored.route.target_topic, batch)
+    assert mirrored.begins_at() == (6, 36, 36)
+    mirrored.store(32)
+    mirrored.copy(33, 45)
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (6, 45, 48)
+
+
+def test_what_somebody_else_wrote_behind_ours_is_not_taken_for_mirror_makers(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    ours = (mirrored.identity.producer_id, 0, 0)
+    mirrored.target.send(mirrored.route.target_topic, built([b"30", b"31"], ours))
+    mirrored.store(31)  # by ourselves
+    mirrored.target.append(mirrored.route.target_topic, 3)
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (2, 32, 35)
+
+
+def test_markers_that_we_passed_over_are_no_word_of_mirror_makers(mirrored: Mirrored) -> None:
+    """Our own stored offset is behind a transaction's marker, and somebody else has written to the target since."""
+    producer = KafkaProducer(
+        bootstrap_servers=list(mirrored.source.config.bootstrap_servers), transactional_id=mirrored.topic
+    )
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(mirrored.topic, b"in a transaction", partition=0)
+    producer.commit_transaction()
+    producer.close()
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    ours = (mirrored.identity.producer_id, 0, 0)
+    values = [b"%d" % value for value in range(30, AT_SOURCE + 1)]
+    mirrored.target.send(mirrored.route.target_topic, built(values, ours))
+    marker = AT_SOURCE + 1
+    mirrored.store(marker)
+    mirrored.target.append(mirrored.route.target_topic, 3)
+    mirrored.produce(mirrored.source, mirrored.topic, [marker + 1])
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (len(values), marker, marker + 3)
+
+
+def test_somebody_else_wrote_and_the_stored_offset_is_old(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    ours = (mirrored.identity.producer_id, 0, 0)
+    mirrored.target.send(mirrored.route.target_topic, built([b"%d" % value for value in range(30, 36)], ours))
+    mirrored.target.append(mirrored.route.target_topic, 3)
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (6, 36, 39)
+
+
+def test_one_that_still_writes_is_taken_over_where_it_ends(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    mirrored.copy(30, 34)
+    assert isinstance(mirrored.read(), Refusal)
+    mirrored.takeover.begin()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 34, 34)
+
+
+def test_offsets_are_handed_back_under_the_name_that_is_found(mirrored: Mirrored) -> None:
+    """A partition that is new since then, too."""
+    mirrored.store(29, "mm2-msc")
+    copied = {(mirrored.topic, 0): 41}
+    with handed_back(mirrored, copied) as duty:
+        duty.run()
+        copied |= {(mirrored.topic, 0): 43, ("new", 0): 3}
+        duty.run()
+        duty.run()
+    assert stored_names(mirrored, mirrored.topic) == {("mm2-msc", 43), (DEDICATED_CONNECTOR, 43)}
+    assert stored_names(mirrored, "new") == {("mm2-msc", 3), (DEDICATED_CONNECTOR, 3)}
+
+
+def test_another_flows_connector_is_not_told_what_this_one_copies(mirrored: Mirrored) -> None:
+    """By Strimzi's name for another target; and of two others, one may be: what is new is under neither."""
+    elsewhere = strimzis_connector(mirrored.alias, "other")
+    for name in ("to-us", "to-others", elsewhere):
+        mirrored.store(29, name)
+    with handed_back(mirrored, {(mirrored.topic, 0): 41, ("new", 0): 3}) as duty:
+        duty.run()
+    found = {("to-us", 41), ("to-others", 41), (DEDICATED_CONNECTOR, 41), (elsewhere, 29)}
+    assert stored_names(mirrored, mirrored.topic) == found
+    assert stored_names(mirrored, "new") == {(DEDICATED_CONNECTOR, 3)}
+
+
+def test_a_connectors_file_says_what_it_is_called(mirrored: Mirrored) -> None:
+    """Where the worker's file is not there, its topic may be the one of Connect's examples."""
+    there(mirrored, "connect-offsets")
+    mirrored.flow = named(mirrored.flow, "mine")
+    mirrored.store(29, "to-others")
+    with handed_back(mirrored, {(mirrored.topic, 0): 41}) as duty:
+        duty.run()
+    assert stored_names(mirrored, mirrored.topic) == {("mine", 41), ("to-others", 29)}
+    assert stored_names(mirrored, mirrored.topic, "connect-offsets") == {("mine", 41)}
+
+
+def test_offsets_are_handed_back_to_a_strimzi_that_had_stored_none(mirrored: Mirrored) -> None:
+    """Its topic is there from its start on, and its connector's name can be told; also when we come back."""
+    there(mirrored, STRIMZIS_TOPIC)
+    strimzis = strimzis_connector(mirrored.alias, mirrored.flow.target.alias)
+    mirrored.store(29)
+    for upstream in 41, 43:
+        with handed_back(mirrored, {(mirrored.topic, 0): upstream}) as duty:
+            duty.run()
+        assert stored_names(mirrored, mirrored.topic) == {(DEDICATED_CONNECTOR, upstream)}
+        assert stored_names(mirrored, mirrored.topic, STRIMZIS_TOPIC) == {(strimzis, upstream)}
+
+
+@pytest.mark.parametrize(("code", "said"), [(29, "may be another flow's"), (3, "is gone")])
+def test_a_worker_that_is_none_of_ours_holds_nothing_up(
+    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int, said: str
+) -> None:
+    there(mirrored, STRIMZIS_TOPIC)
+    append = TopicLog.append
+    tried = []
+
+    def refused(log: TopicLog, *arguments: Any) -> int:
+        if log.topic == STRIMZIS_TOPIC:
+            tried.append(arguments)
+            raise LogUnavailable(log.topic, "a record was refused", code)
+        return append(log, *arguments)
+
+    monkeypatch.setattr(TopicLog, "append", refused)
+    caplog.set_level(logging.INFO)
+    with handed_back(mirrored, {("a", index): 41 for index in range(9)}) as duty:
+        duty.run()
+        duty.run()
+    assert stored_names(mirrored, "a") == {(DEDICATED_CONNECTOR, 41)}
+    assert len(tried) == 1
+    assert sum(said in record.message for record in caplog.records) == 1
+
+
+def test_the_offsets_topic_is_made_again(mirrored: Mirrored) -> None:
+    """What has not moved since is written again, too."""
+    copied = {(mirrored.topic, 0): 41, ("other", 0): 5}
+    with handed_back(mirrored, copied) as duty:
+        duty.run()
+        mirrored.target.delete(mirrored.offsets_topic)
+        copied[mirrored.topic, 0] = 42
+
+        def runs() -> bool:
+            with contextlib.suppress(ConnectionError):
+                duty.run()
+                return True
+            return False
+
+        wait_for(runs, "the topic is there again")
+    wait_for(lambda: reads(mirrored, mirrored.offsets_topic), "every partition has its leader")
+    assert stored_names(mirrored, mirrored.topic) == {(DEDICATED_CONNECTOR, 42)}
+    assert stored_names(mirrored, "other") == {(DEDICATED_CONNECTOR, 5)}
+
+
+def named(flow: FlowConfig, connector: str) -> FlowConfig:
+    return flow.model_copy(update={"connect": flow.connect.model_copy(update={"connector": connector})})
+
+
+def there(mirrored: Mirrored, topic: str) -> None:
+    """An offsets topic that other tests may have made."""
+    with contextlib.suppress(TopicAlreadyExistsError):
+        mirrored.target.create(topic, 25)
+    wait_for(lambda: reads(mirrored, topic), "every partition has its leader")
+
+
+@contextlib.contextmanager
+def handed_back(mirrored: Mirrored, copied: Mapping[TopicPartition, int]) -> Iterator[ConnectOffsets]:
+    with ClusterAdmin.connect(mirrored.target.config, "test", 10) as admin:
+        duty = ConnectOffsets(mirrored.flow, admin, lambda: copied)
+        yield duty
+        duty.close()
+
+
+def stored_names(mirrored: Mirrored, topic: str, offsets_topic: str = "") -> set[tuple[str, int]]:
+    found = read_stored_offsets(mirrored.target.client, [offsets_topic or mirrored.offsets_topic], mirrored.alias)
+    return {(one.of.connector, one.upstream) for one in found[topic, 0]}
+
+
+def reads(mirrored: Mirrored, topic: str) -> bool:
+    with contextlib.suppress(ConnectionError):
+        read_stored_offsets(mirrored.target.client, [topic], mirrored.alias)
+        return True
+    return False
+
+
+def test_groups_from_before_go_by_mirror_makers_own_syncs(mirrored: Mirrored) -> None:
+    """Exactly where two syncs are as far apart on both sides; else as it would, reading some records twice."""
+    mirrored.copy(0, 20)
+    mirrored.copy(15, 40)
+    mirrored.store(39)
+    mirrored.sync((2, 2), (12, 12), (30, 35))
+    SegmentLog(TopicLog(mirrored.target.client, mirrored.segments)).agree(
+        mirrored.identity.cluster_id, mirrored.identity
+    )
+    assert mirrored.look() == ""
+    policy = DefaultReplicationPolicy()
+    places = Places(mirrored.flow, policy, mirrored.source.client, mirrored.target.client, list)
+    where = mirrored.route.source
+    places.refresh([where])
+    found = {offset: places.of(where, offset) for offset in (0, 2, 7, 12, 20, 30, 39, 40)}
+    mirrored.target.delete_records(mirrored.route.target_topic, 10)
+    places.refresh([where])
+    behind = places.of(where, 7)
+    places.close()
+    assert isinstance(behind, TranslatedOffset)
+    assert behind.offset == 10, "where the target's log starts now"
+    unknown = found.pop(0)
+    assert isinstance(unknown, Unmapped)
+    assert "this flow began at offset 40 of the source and 45 of the target" in unknown.reason
+    offsets = {upstream: place.offset for upstream, place in found.items() if isinstance(place, TranslatedOffset)}
+    assert offsets == {2: 2, 7: 7, 12: 12, 20: 13, 30: 35, 39: 36, 40: 45}
