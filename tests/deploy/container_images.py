@@ -54,12 +54,12 @@ ENTRYPOINT ["/pause", "-P"]
 
 
 @functools.cache
-def sparkmirror_image(*extras: str) -> str:
-    """The name of the image of this checkout, with more extras than the usual one; it is built if it isn't there."""
-    tag = "-".join((f"localhost/sparkmirror:{_digest()}", *extras))
+def sparkmirror_image() -> str:
+    """The name of the image of this checkout; it is built if it isn't there."""
+    tag = f"localhost/sparkmirror:{_digest()}"
     with locked(cache_root() / "images" / "sparkmirror"):
         if not exists(tag):
-            build(DOCKER / "Dockerfile", tag, EXTRAS=",".join(("msk", *extras)))
+            build(DOCKER / "Dockerfile", tag)
     return tag
 
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +64,14 @@ class KubeNode(KubeCluster):
         words = ("get", "pods", "-n", namespace, "-l", labels, "-o", "json")
         read: list[dict[str, Any]] = json.loads(self.kubectl(*words))["items"]
         return [pod for pod in read if "deletionTimestamp" not in pod["metadata"]]
+
+
+def wait_for(true: Callable[[], bool], within_s: float, what: str) -> None:
+    """Ask once a second: kubectl costs more than what is waited for."""
+    deadline = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < deadline, f"not within {within_s:.0f} s: {what}"
+        time.sleep(1)
 
 
 def is_ready(thing: dict[str, Any]) -> bool:
@@ -224,7 +232,6 @@ def _names_file(node: KubeNode) -> Path:
     file.write_text(
         f"""\
 .:53 {{
-    bind {ADDRESS}
     errors
     kubernetes cluster.local {{
         kubeconfig {node.kubeconfig}

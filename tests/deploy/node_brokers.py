@@ -12,9 +12,9 @@ from typing import Any
 
 import mirror_process as mp
 from bench.records import TopicReader
-from tests.deploy.kube_node import KubeNode, is_ready
+from tests.deploy.kube_node import KubeNode, is_ready, wait_for
 
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import SparkMirrorError
 
 _SETTINGS = {
     "KAFKA_NODE_ID": "1",
@@ -31,9 +31,9 @@ _SETTINGS = {
     "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
 }
 _CLUSTERS = {"primary": "cHJpbWFyeS1jbHVzdGVyMQ", "backup": "YmFja3VwLWNsdXN0ZXItMQ"}
-START_S = 180.0
-COPIED_S = 300.0
-SAMPLE_S = 0.05
+START_S = 300.0
+COPIED_S = 180.0
+SAMPLE_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Brokers:
             return self.node.place.ask(lambda: sum(mp.end_offsets(servers, name, partitions)))
 
         end = ended(self.primary, topic)
-        mp.wait_for(lambda: ended(self.backup, f"primary.{topic}") >= end, COPIED_S, f"all of {topic} is copied")
+        wait_for(lambda: ended(self.backup, f"primary.{topic}") >= end, COPIED_S, f"all of {topic} is copied")
 
     @contextmanager
     def load(self, topic: str, partitions: int, *, per_s: int) -> Iterator[None]:
@@ -99,13 +99,13 @@ class Watched:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join()
+        self._thread.join(mp.ANSWER_S)
 
     def _watch(self) -> None:
         while not self._stop.wait(SAMPLE_S):
             try:
                 total = sum(mp.end_offsets(self._brokers.backup, self._topic, self._partitions))
-            except ClusterUnreachable:
+            except (SparkMirrorError, OSError):  # it is asked again
                 continue
             if not self._grown or total > self._grown[-1][1]:
                 self._grown.append((time.monotonic(), total))
@@ -124,7 +124,7 @@ def brokers(node: KubeNode, image: str, namespace: str) -> Iterator[Brokers]:
     """Two clusters of one broker each; they end with the node."""
     for name, cluster in _CLUSTERS.items():
         node.apply(_pod(name, cluster, image, namespace), _service(name, namespace))
-    mp.wait_for(lambda: all(map(is_ready, pods := node.pods(namespace))) and len(pods) == 2, START_S, "brokers")
+    wait_for(lambda: all(map(is_ready, pods := node.pods(namespace))) and len(pods) == 2, START_S, "brokers")
     addresses = {pod["metadata"]["name"]: f"{pod['status']['podIP']}:9092" for pod in node.pods(namespace)}
     yield Brokers(node, addresses["primary"], addresses["backup"])
 

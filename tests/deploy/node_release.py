@@ -13,13 +13,13 @@ from typing import Any
 import mirror_process as mp
 import yaml
 from tests.deploy.kube_build import helm
-from tests.deploy.kube_node import KubeNode, is_ready
+from tests.deploy.kube_node import KubeNode, is_ready, wait_for
 
 CHARTS = Path(__file__).parents[2] / "deploy" / "helm"
 MIRROR = "mirror"
 """The namespace."""
 MIRRORS = "app.kubernetes.io/component=mirror"
-READY_S = 300.0
+READY_S = 400.0
 WAITING = ("--wait", "--timeout", f"{READY_S:.0f}s")
 
 FILE = """\
@@ -28,7 +28,7 @@ primary.bootstrap.servers = primary.kafka:9092
 backup.bootstrap.servers = backup.kafka:9092
 primary->backup.enabled = true
 primary->backup.topics = orders, history
-tasks.max = 3
+tasks.max = 2
 refresh.topics.interval.seconds = 2
 """
 
@@ -61,7 +61,7 @@ class Release:
 
     def working(self) -> str:
         """The name of the pod that works."""
-        mp.wait_for(lambda: "leader" in self.roles().values(), READY_S, "a pod works")
+        wait_for(lambda: "leader" in self.roles().values(), READY_S, "a pod works")
         return next(pod for pod, its in self.roles().items() if its == "leader")
 
     def slots(self) -> int:
@@ -75,10 +75,10 @@ class Release:
         return int(float(found[1])) if found else 0
 
     def wait_for_slots(self, wanted: int) -> None:
-        mp.wait_for(lambda: self.slots() == wanted, READY_S, f"Spark has {wanted} slots")
+        wait_for(lambda: self.slots() == wanted, READY_S, f"Spark has {wanted} slots")
 
     def wait_for_both(self) -> None:
-        mp.wait_for(lambda: sorted(self.roles().values()) == ["leader", "standby"], READY_S, "one works, one stands by")
+        wait_for(lambda: sorted(self.roles().values()) == ["leader", "standby"], READY_S, "one works, one stands by")
 
     def evict(self, pod: str, *, ok: bool = True) -> str:
         """What the API says of it."""

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
-import mirror_process as mp
 import pytest
 from operated import KEY, resource
 from tests.deploy.container_images import KAFKA, kafka_image, relabelled, sparkmirror_image
 from tests.deploy.kube_cluster import crd
-from tests.deploy.kube_node import KubeNode, is_ready, kube_node
+from tests.deploy.kube_node import KubeNode, is_ready, kube_node, wait_for
 from tests.deploy.node_brokers import Brokers, Watched, brokers
 from tests.deploy.node_release import CHARTS, MIRROR, MIRRORS, READY_S, WAITING, Release, run_helm
 
@@ -28,16 +27,16 @@ OPERATOR = "sparkmirror-operator"
 EXECUTORS = "spark-role=executor"
 SURELY_S = 3.0
 """What is copied so long after a process has ended another one has copied."""
-PARTITIONS = 6
-LOAD_PER_S = 300
+PARTITIONS = 2
+LOAD_PER_S = 200
 SERVED = f"strimzi.io/cluster={KEY.name}"
 SOURCE = "primary->backup.MirrorSourceConnector"
-BACKLOG, RECORD_BYTES = 120_000, 1000
+BACKLOG, RECORD_BYTES = 100_000, 1000
 
 
 @pytest.fixture(scope="module")
 def image() -> str:
-    return sparkmirror_image("operator")
+    return sparkmirror_image()
 
 
 @pytest.fixture(scope="module")
@@ -103,21 +102,21 @@ class TestUnderLoad:
 
     def test_the_working_pod_is_killed(self, release: Release, clusters: Brokers) -> None:
         with Watched(clusters, "orders", PARTITIONS) as copy:
-            mp.wait_for(lambda: copy.grown_since(0), 60, "records are copied")
+            wait_for(lambda: copy.grown_since(0), 60, "records are copied")
             killed = kill(release.node, release.working())
-            mp.wait_for(lambda: copy.grown_since(killed + SURELY_S), 120, "records are copied again")
+            wait_for(lambda: copy.grown_since(killed + SURELY_S), 120, "records are copied again")
         print(f"chart: working pod killed, nothing copied for {copy.longest_pause_s():.1f} s")
         release.wait_for_both()
 
     def test_its_pods_are_evicted(self, release: Release, clusters: Brokers) -> None:
         """As a node is drained: the one that works, and not the other one until there are two again."""
         with Watched(clusters, "orders", PARTITIONS) as copy:
-            mp.wait_for(lambda: copy.grown_since(0), 60, "records are copied")
+            wait_for(lambda: copy.grown_since(0), 60, "records are copied")
             working, standing = sorted(release.roles(), key=release.roles().__getitem__)
             release.evict(working)
             gone = time.monotonic()
             assert "violate the pod's disruption budget" in release.evict(standing, ok=False)
-            mp.wait_for(lambda: copy.grown_since(gone + SURELY_S), 120, "records are copied again")
+            wait_for(lambda: copy.grown_since(gone + SURELY_S), 120, "records are copied again")
         print(f"chart: working pod evicted, nothing copied for {copy.longest_pause_s():.1f} s")
         release.wait_for_both()
 
@@ -128,7 +127,7 @@ class TestUnderLoad:
             release.set(image={"tag": "next"})
             took = time.monotonic() - began
             release.wait_for_both()
-            mp.wait_for(lambda: copy.grown_since(began + took), 120, "records are copied again")
+            wait_for(lambda: copy.grown_since(began + took), 120, "records are copied again")
         print(f"chart: new image in {took:.1f} s, nothing copied for {copy.longest_pause_s():.1f} s at most")
         after = image_ids(release)
         assert len(after) == len(before) == 1
@@ -157,7 +156,7 @@ def test_every_record_is_there_once_and_in_order(release: Release, clusters: Bro
 def test_it_is_removed(release: Release) -> None:
     run_helm(release.node, MIRROR, "uninstall", "shop", "--wait")
     asking = ("get", "pods,services,configmaps,deployments,roles", "-n", MIRROR, "-o", "name")
-    mp.wait_for(lambda: release.node.kubectl(*asking).split() == ["configmap/kube-root-ca.crt"], 120, "all is gone")
+    wait_for(lambda: release.node.kubectl(*asking).split() == ["configmap/kube-root-ca.crt"], 120, "all is gone")
 
 
 def kill(node: KubeNode, pod: str) -> float:
@@ -212,7 +211,7 @@ class Operated:
             known = (now.get("status") or {}).get("observedGeneration") == now["metadata"]["generation"]
             return known and self.conditions() == ["Ready"] and len(pods) == now["spec"]["replicas"]
 
-        mp.wait_for(is_so, READY_S, "the resource is ready, and its pods")
+        wait_for(is_so, READY_S, "the resource is ready, and its pods")
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +265,7 @@ class TestOperator:
 
     def test_it_is_paused(self, operated: Operated) -> None:
         operated.kubectl("annotate", "strimzi.io/pause-reconciliation=true")
-        mp.wait_for(lambda: operated.conditions() == ["ReconciliationPaused"], 60, "paused")
+        wait_for(lambda: operated.conditions() == ["ReconciliationPaused"], 60, "paused")
         operated.kubectl("scale", "--replicas=2")
         time.sleep(3)
         assert len(operated.node.pods(KEY.namespace, SERVED)) == 1
@@ -276,7 +275,7 @@ class TestOperator:
     def test_a_connector_is_restarted(self, operated: Operated) -> None:
         operated.kubectl("annotate", f"strimzi.io/restart-connector={SOURCE}")
         left = ("get", "-o", "jsonpath={.metadata.annotations}")
-        mp.wait_for(lambda: "restart-connector" not in operated.kubectl(*left), 60, "obeyed")
+        wait_for(lambda: "restart-connector" not in operated.kubectl(*left), 60, "obeyed")
         operated.wait_until_ready()
 
     def test_all_is_copied_and_removed_with_it(self, operated: Operated, clusters: Brokers) -> None:
@@ -286,5 +285,5 @@ class TestOperator:
         clusters.wait_until_copied("payments", PARTITIONS)
         print(f"operator: {clusters.assert_copied('payments'):,} records compared")
         operated.kubectl("delete")
-        mp.wait_for(lambda: "ours" not in operated.node.kubectl(*asking), 60, "nothing is left but topics")
-        mp.wait_for(lambda: not operated.node.pods(KEY.namespace, SERVED), 120, "no pod is left")
+        wait_for(lambda: "ours" not in operated.node.kubectl(*asking), 60, "nothing is left but topics")
+        wait_for(lambda: not operated.node.pods(KEY.namespace, SERVED), 120, "no pod is left")
