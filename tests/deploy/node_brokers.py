@@ -47,9 +47,6 @@ class Brokers:
     def create_topic(self, topic: str, partitions: int) -> None:
         self.node.place.ask(lambda: mp.create_topic(self.primary, topic, partitions))
 
-    def produce(self, topic: str, partitions: int, records: int, size: int) -> None:
-        self.node.place.ask(lambda: mp.produce(self.primary, topic, partitions, records, codec=None, size=size))
-
     def wait_until_copied(self, topic: str, partitions: int) -> None:
         """All that is there now."""
 
@@ -150,7 +147,7 @@ def _pod(name: str, cluster: str, image: str, namespace: str) -> dict[str, Any]:
                     "env": [address, *settings],
                     "securityContext": security,
                     "readinessProbe": {"tcpSocket": {"port": 9092}, "periodSeconds": 1},
-                    "resources": {"requests": {"cpu": "50m"}},
+                    "resources": {"requests": {"cpu": "400m"}},
                     "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
                 }
             ],

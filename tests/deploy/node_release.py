@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import urllib.request
@@ -27,7 +26,7 @@ clusters = primary, backup
 primary.bootstrap.servers = primary.kafka:9092
 backup.bootstrap.servers = backup.kafka:9092
 primary->backup.enabled = true
-primary->backup.topics = orders, history
+primary->backup.topics = orders
 tasks.max = 2
 refresh.topics.interval.seconds = 2
 """
@@ -43,6 +42,8 @@ class Release:
         self._values: dict[str, Any] = {
             "image": {"repository": repository, "tag": tag},
             "config": {"text": FILE + one_replica},
+            # Three pods and two brokers share two cores
+            "resources": {"requests": {"cpu": "200m"}},
         }
         self._file = directory / "values.yaml"
 
@@ -61,36 +62,17 @@ class Release:
 
     def working(self) -> str:
         """The name of the pod that works."""
-        wait_for(lambda: "leader" in self.roles().values(), READY_S, "a pod works")
-        return next(pod for pod, its in self.roles().items() if its == "leader")
+        working: list[str] = []
 
-    def slots(self) -> int:
-        """How many tasks the working pod's Spark can run at once."""
-        (address,) = (
-            pod["status"]["podIP"]
-            for pod in self.node.pods(MIRROR, MIRRORS)
-            if pod["metadata"]["name"] == self.working()
-        )
-        found = re.search(r"^sparkmirror_spark_slots (\S+)$", metrics(self.node, address), re.MULTILINE)
-        return int(float(found[1])) if found else 0
+        def is_known() -> bool:
+            working.extend(pod for pod, its in self.roles().items() if its == "leader")
+            return bool(working)
 
-    def wait_for_slots(self, wanted: int) -> None:
-        wait_for(lambda: self.slots() == wanted, READY_S, f"Spark has {wanted} slots")
+        wait_for(is_known, READY_S, "a pod works")
+        return working[0]
 
     def wait_for_both(self) -> None:
         wait_for(lambda: sorted(self.roles().values()) == ["leader", "standby"], READY_S, "one works, one stands by")
-
-    def evict(self, pod: str, *, ok: bool = True) -> str:
-        """What the API says of it."""
-        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": MIRROR}}
-        path = f"/api/v1/namespaces/{MIRROR}/pods/{pod}/eviction"
-        return self.node.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(eviction), ok=ok)
-
-    def sparkmirror(self, *words: str) -> None:
-        """A verb with the mirror's file, in the working pod."""
-        verb, *others = words
-        program = ("sparkmirror", verb, "/etc/sparkmirror/config/mm2.properties", *others)
-        self.node.kubectl("exec", "-n", MIRROR, self.working(), "--", *program)
 
 
 def run_helm(node: KubeNode, namespace: str, *words: str) -> str:
