@@ -16,6 +16,7 @@ DOCKER = ROOT / "deploy" / "docker"
 KAFKA = "localhost/kafka-stand-in"
 PROMETHEUS = "localhost/sparkmirror-prometheus"
 ALERTMANAGER = "localhost/alertmanager-stand-in"
+PAUSE = "localhost/pause:catatonit"
 PUBLISHED_PROMETHEUS = "localhost/prom/prometheus:v3.5.0"
 """The name without its registry is the one in the Dockerfile of Prometheus' image."""
 
@@ -44,10 +45,17 @@ ENTRYPOINT ["prometheus-alertmanager"]
 CMD ["--config.file=/etc/alertmanager/alertmanager.yml", "--storage.path=/alertmanager", "--cluster.listen-address="]
 """
 
+_PAUSE_FILE = """
+FROM scratch
+COPY catatonit /pause
+USER 65535
+ENTRYPOINT ["/pause", "-P"]
+"""
+
 
 @functools.cache
 def sparkmirror_image() -> str:
-    """The name of the image of this checkout, which is built if it isn't there."""
+    """The name of the image of this checkout; it is built if it isn't there."""
     tag = f"localhost/sparkmirror:{_digest()}"
     with locked(cache_root() / "images" / "sparkmirror"):
         if not exists(tag):
@@ -74,8 +82,8 @@ def alertmanager_image() -> str:
     return ALERTMANAGER
 
 
-def kafka_image() -> str:
-    """The demo's broker, in the place of apache/kafka."""
+def kafka_image(base: str) -> str:
+    """The demo's broker over an image that has Java and Python, in the place of apache/kafka."""
     context = cache_root() / "images" / "kafka-context"
     shutil.rmtree(context, ignore_errors=True)
     (context / "jars").mkdir(parents=True)
@@ -83,17 +91,40 @@ def kafka_image() -> str:
         shutil.copy(jar, context / "jars")
     shutil.copy(Path(__file__).with_name("stand_in_kafka.py"), context)
     (context / "Dockerfile").write_text(_KAFKA_FILE)
-    build(context / "Dockerfile", KAFKA, context=context, BASE=sparkmirror_image())
+    build(context / "Dockerfile", KAFKA, context=context, BASE=base)
     shutil.rmtree(context)
     return KAFKA
 
 
+def relabelled(image: str, tag: str) -> str:
+    """The same under another tag, with another id, as the next version of it would have."""
+    name = f"{image.partition(':')[0]}:{tag}"
+    _built(name, {"Dockerfile": f'FROM {image}\nLABEL org.opencontainers.image.version="{tag}"\n'})
+    return name
+
+
+def pause_image() -> str:
+    """What holds a pod's namespaces, in the place of registry.k8s.io/pause."""
+    if not exists(PAUSE):
+        program = shutil.which("catatonit", path="/usr/bin:/usr/libexec/podman")
+        assert program is not None, "podman was installed with it"
+        shutil.copy(program, _context(PAUSE))
+        _built(PAUSE, {"Dockerfile": _PAUSE_FILE})
+    return PAUSE
+
+
 def _built(tag: str, files: dict[str, str]) -> None:
-    context = cache_root() / "images" / tag.rpartition("/")[2]
-    context.mkdir(parents=True, exist_ok=True)
+    context = _context(tag)
     for name, text in files.items():
         (context / name).write_text(text)
     build(context / "Dockerfile", tag, context=context)
+
+
+def _context(tag: str) -> Path:
+    """The directory that an image of this name is built from."""
+    context = cache_root() / "images" / tag.rpartition("/")[2].replace(":", "-")
+    context.mkdir(parents=True, exist_ok=True)
+    return context
 
 
 def _digest() -> str:

@@ -1,8 +1,8 @@
-"""Kubernetes' own programs and Helm, built once from Go's module proxy into the cache; a test is skipped without them.
+"""Kubernetes' own programs, CoreDNS and Helm, built once into the cache.
 
-Kubernetes' module names versions of its parts that were never published: each is replaced by the published one. The
-four programs become one with four names. It takes about ten minutes of a core, so it is worth doing by hand before:
-`python tests/deploy/kube_build.py`.
+They come from Go's module proxy; a test is skipped where they can't be had. Kubernetes' module names versions of its
+parts that were never published: each is replaced by the published one. The five programs become one with five names.
+It takes about ten minutes of a core, so it is worth doing by hand before: `python tests/deploy/kube_build.py`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from sparkmirror.demo.cache import cache_root, locked
 KUBERNETES = "1.36.3"
 ETCD = "v3.7.3"
 HELM = "helm.sh/helm/v3/cmd/helm@v3.22.0"
+COREDNS = "github.com/coredns/coredns"
+COREDNS_VERSION = "v1.15.0"
 PLACE = cache_root() / "deploy" / "kube"
 BUILD_S = 3600
-NAMES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+NAMES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy")
 
 _PROGRAM = """\
 package main
@@ -38,6 +40,7 @@ import (
 	_ "k8s.io/component-base/logs/json/register"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
@@ -48,10 +51,26 @@ func main() {
 		"kube-controller-manager": controllers.NewControllerManagerCommand,
 		"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
 		"kubelet":                 func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
+		"kube-proxy":              proxy.NewProxyCommand,
 	}
 	os.Exit(cli.Run(commands[filepath.Base(os.Args[0])]()))
 }
 """
+
+_DNS_PROGRAM = """\
+package main
+
+import (
+	"github.com/coredns/coredns/coremain"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+)
+
+func main() {
+	coremain.Run()
+}
+"""
+"""CoreDNS with what names in a cluster need; all of its plugins would bring three clouds' clients."""
 
 
 def kubernetes() -> Path:
@@ -73,6 +92,15 @@ def helm() -> Path:
         if not (PLACE / "helm").exists():
             _go("install", HELM, directory=PLACE, GOBIN=str(PLACE))
     return PLACE / "helm"
+
+
+def coredns() -> Path:
+    """The server of a cluster's names."""
+    with locked(PLACE / "build"):
+        if not (PLACE / "coredns").exists():
+            with TemporaryDirectory() as directory:
+                _build_coredns(Path(directory))
+    return PLACE / "coredns"
 
 
 def kubectl() -> str:
@@ -110,6 +138,13 @@ def _build_etcd(directory: Path) -> None:
     _go("build", "-trimpath", "-ldflags", "-s -w", "-o", path, "go.etcd.io/etcd/server/v3", directory=directory)
 
 
+def _build_coredns(directory: Path) -> None:
+    (directory / "main.go").write_text(_DNS_PROGRAM)
+    _go("mod", "init", "names", directory=directory)
+    _go("get", f"{COREDNS}@{COREDNS_VERSION}", directory=directory)
+    _go("build", "-trimpath", "-ldflags", "-s -w", "-o", str(PLACE / "coredns"), ".", directory=directory)
+
+
 def _go(*words: str, directory: Path, **environment: str) -> str:
     go = shutil.which("go")
     if go is None:
@@ -126,4 +161,5 @@ def _go(*words: str, directory: Path, **environment: str) -> str:
 
 if __name__ == "__main__":
     print(kubernetes())
+    print(coredns())
     print(helm())

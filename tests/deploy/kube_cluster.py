@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import ssl
 import subprocess
 import time
-import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 from tests.deploy.kube_build import kubectl, kubernetes
@@ -20,6 +18,7 @@ from tests.deploy.kube_build import kubectl, kubernetes
 from sparkmirror.demo.ports import free_ports
 
 START_S = 120.0
+SERVICES = "10.96.0.0/16"
 _TOKEN = "admin-token"
 
 
@@ -29,6 +28,8 @@ class KubeCluster:
 
     directory: Path
     server: str
+    enter: tuple[str, ...]
+    """The words before a command that is to reach the server."""
 
     @property
     def kubeconfig(self) -> str:
@@ -37,16 +38,17 @@ class KubeCluster:
 
     def kubectl(self, *words: str, given: str | None = None, ok: bool = True) -> str:
         """Run it; what it prints. With `ok` False what it complains about."""
-        done = subprocess.run(
-            [kubectl(), "--kubeconfig", self.kubeconfig, *words],
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = self._kubectl(*words, given=given)
         assert (done.returncode == 0) == ok, done.stderr or done.stdout
         return done.stdout if ok else done.stderr
+
+    def answers(self) -> bool:
+        """Whether the API server is ready. Its certificate, which kubectl needs, is made when it starts."""
+        return self._kubectl("get", "--raw", "/readyz").returncode == 0
+
+    def _kubectl(self, *words: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        command = [*self.enter, kubectl(), "--kubeconfig", self.kubeconfig, *words]
+        return subprocess.run(command, input=given, capture_output=True, text=True, timeout=120, check=False)
 
     def apply(self, *manifests: Mapping[str, Any]) -> None:
         """Have these there."""
@@ -72,95 +74,93 @@ class KubeCluster:
         return read
 
 
+class Run(Protocol):
+    """Starts a program in the background that runs until the cluster ends."""
+
+    def __call__(self, program: Path, *flags: str) -> None: ...
+
+
 @contextmanager
 def kube_cluster(directory: Path) -> Iterator[KubeCluster]:
     """Start one, and stop it at the end."""
-    programs = kubernetes()
-    client, peer, port, secure = free_ports(4)
-    server = f"https://127.0.0.1:{port}"
-    etcd = f"http://127.0.0.1:{client}"
-    _write_files(directory, server)
     with ExitStack() as opened:
 
-        def run(name: str, *flags: str) -> None:
-            log = opened.enter_context((directory / f"{name}.log").open("w"))
-            process = subprocess.Popen([programs / name, *flags], cwd=directory, stdout=log, stderr=log)
+        def run(program: Path, *flags: str) -> None:
+            log = opened.enter_context((directory / f"{program.name}.log").open("w"))
+            process = subprocess.Popen([program, *flags], stdout=log, stderr=log)
             opened.callback(_stop, process)
 
-        run(
-            "etcd",
-            f"--data-dir={directory / 'etcd'}",
-            f"--listen-client-urls={etcd}",
-            f"--advertise-client-urls={etcd}",
-            f"--listen-peer-urls=http://127.0.0.1:{peer}",
-            f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
-            f"--initial-cluster=default=http://127.0.0.1:{peer}",
-            "--unsafe-no-fsync",
-            "--log-level=warn",
-        )
-        run(
-            "kube-apiserver",
-            f"--etcd-servers={etcd}",
-            "--bind-address=127.0.0.1",
-            "--advertise-address=192.0.2.1",  # of no machine; a loopback address is refused
-            f"--secure-port={port}",
-            "--cert-dir=certs",
-            "--service-account-key-file=sa.key",
-            "--service-account-signing-key-file=sa.key",
-            "--service-account-issuer=https://kubernetes.default.svc",
-            "--token-auth-file=tokens.csv",
-            "--authorization-mode=RBAC",
-            "--service-cluster-ip-range=10.96.0.0/16",
-            "--endpoint-reconciler-type=none",
-        )
-        _wait(server)
-        run(
-            "kube-controller-manager",
-            "--kubeconfig=kubeconfig",
-            "--service-account-private-key-file=sa.key",
-            "--root-ca-file=certs/apiserver.crt",
-            "--leader-elect=false",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={secure}",
-            "--cert-dir=controllers",
-        )
-        yield KubeCluster(directory, server)
+        # Of no machine; a loopback address is refused
+        nowhere = ("--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none")
+        yield control_plane(directory, "127.0.0.1", run, nowhere)
 
 
-def _write_files(directory: Path, server: str) -> None:
+def control_plane(
+    directory: Path, address: str, run: Run, served_as: Sequence[str], enter: Sequence[str] = ()
+) -> KubeCluster:
+    """Start etcd, the API server at `address`, and the controllers; `enter` leads to where that address is."""
+    programs = kubernetes()
+    client, peer, port, secure = free_ports(4)
+    cluster = KubeCluster(directory, f"https://{address}:{port}", tuple(enter))
+    etcd = f"http://127.0.0.1:{client}"
+    _write_files(cluster)
+    run(
+        programs / "etcd",
+        f"--data-dir={directory / 'etcd'}",
+        f"--listen-client-urls={etcd}",
+        f"--advertise-client-urls={etcd}",
+        f"--listen-peer-urls=http://127.0.0.1:{peer}",
+        f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
+        f"--initial-cluster=default=http://127.0.0.1:{peer}",
+        "--unsafe-no-fsync",
+        "--log-level=warn",
+    )
+    run(
+        programs / "kube-apiserver",
+        f"--etcd-servers={etcd}",
+        f"--bind-address={address}",
+        f"--secure-port={port}",
+        f"--cert-dir={directory / 'certs'}",
+        f"--service-account-key-file={directory / 'sa.key'}",
+        f"--service-account-signing-key-file={directory / 'sa.key'}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--token-auth-file={directory / 'tokens.csv'}",
+        "--authorization-mode=RBAC",
+        f"--service-cluster-ip-range={SERVICES}",
+        *served_as,
+    )
+    deadline = time.monotonic() + START_S
+    while not cluster.answers():
+        assert time.monotonic() < deadline, "the API server does not start: see kube-apiserver.log"
+        time.sleep(0.5)
+    run(
+        programs / "kube-controller-manager",
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--service-account-private-key-file={directory / 'sa.key'}",
+        f"--root-ca-file={directory / 'certs' / 'apiserver.crt'}",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={secure}",
+        f"--cert-dir={directory / 'controllers'}",
+    )
+    return cluster
+
+
+def _write_files(cluster: KubeCluster) -> None:
+    directory = cluster.directory
     command = ["openssl", "genrsa", "-out", str(directory / "sa.key"), "2048"]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
     (directory / "tokens.csv").write_text(f'{_TOKEN},admin,1,"system:masters"\n')
+    authority = str(directory / "certs" / "apiserver.crt")
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [
-            {
-                "name": "test",
-                "cluster": {"server": server, "certificate-authority": str(directory / "certs" / "apiserver.crt")},
-            }
-        ],
+        "clusters": [{"name": "test", "cluster": {"server": cluster.server, "certificate-authority": authority}}],
         "users": [{"name": "admin", "user": {"token": _TOKEN}}],
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
         "current-context": "test",
     }
-    (directory / "kubeconfig").write_text(yaml.safe_dump(config))
-
-
-def _wait(server: str) -> None:
-    deadline = time.monotonic() + START_S
-    request = urllib.request.Request(  # noqa: S310 - https on this machine
-        f"{server}/readyz", headers={"Authorization": f"Bearer {_TOKEN}"}
-    )
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # its certificate is made when it starts
-    while True:
-        try:
-            with urllib.request.urlopen(request, timeout=5, context=context):  # noqa: S310 - the same
-                return
-        except OSError:
-            assert time.monotonic() < deadline, "the API server does not start: see kube-apiserver.log"
-            time.sleep(0.5)
+    Path(cluster.kubeconfig).write_text(yaml.safe_dump(config))
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

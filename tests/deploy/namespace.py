@@ -19,12 +19,17 @@ T = TypeVar("T")
 class Namespace:
     """One of Linux's network namespaces, with its loopback up."""
 
-    def __init__(self, name: str) -> None:
-        self._file = Path("/run/netns") / name
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    @property
+    def enter(self) -> tuple[str, ...]:
+        """The words before a command that is to run in it."""
+        return "nsenter", f"--net={self._file}"
 
     def run(self, *command: str | Path, timeout: float, environment: Mapping[str, str]) -> str:
         """A program in it; returns what it printed, and fails with that."""
-        words = ["nsenter", f"--net={self._file}", *map(str, command)]
+        words = [*self.enter, *map(str, command)]
         done = subprocess.run(
             words,
             env=dict(environment),
@@ -59,6 +64,6 @@ def own_namespace(name: str) -> Iterator[Namespace]:
     subprocess.run(["ip", "netns", "add", name], check=True, timeout=30)
     try:
         subprocess.run(["ip", "-n", name, "link", "set", "lo", "up"], check=True, timeout=30)
-        yield Namespace(name)
+        yield Namespace(Path("/run/netns") / name)
     finally:
         subprocess.run(["ip", "netns", "del", name], check=True, timeout=30)

@@ -65,7 +65,7 @@ def composed() -> Iterator[Composed]:
     compose = python_programs("podman-compose==1.6.0") / "podman-compose"
     variables = {
         **environment(),
-        "KAFKA_IMAGE": images.kafka_image(),
+        "KAFKA_IMAGE": images.kafka_image(images.sparkmirror_image()),
         "SPARKMIRROR_IMAGE": images.sparkmirror_image(),
         "PROMETHEUS_IMAGE": images.prometheus_image(),
         "ALERTMANAGER_IMAGE": images.alertmanager_image(),

@@ -12,7 +12,7 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from snapshot_samples import flow, snapshot
 
-from sparkmirror.engine.snapshot import FlowState, Snapshot
+from sparkmirror.engine.snapshot import FlowState, Role, Snapshot
 from sparkmirror.errors import ConfigError
 from sparkmirror.web.app import build_app
 from sparkmirror.web.listener import Listener, listening, serving
@@ -56,6 +56,12 @@ def test_figures_that_cannot_be_told_are_an_error_of_one_line() -> None:
 def test_not_ready_while_a_flow_joins() -> None:
     with served(build_app(lambda: snapshot(flow(state=FlowState.JOINING)))) as port:
         assert get(port, "/ready")[0] == 503
+
+
+@pytest.mark.parametrize(("role", "status"), [(Role.JOINING, 503), (Role.STANDBY, 200)])
+def test_not_ready_while_the_lease_is_refused(role: Role, status: int) -> None:
+    with served(build_app(lambda: snapshot(flow(state=FlowState.STANDING_BY, role=role)))) as port:
+        assert get(port, "/ready")[0] == status
 
 
 def test_more_routers() -> None:

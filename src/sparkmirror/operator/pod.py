@@ -110,7 +110,7 @@ def _container(
             {"name": "rest-api", "containerPort": REST_PORT, "protocol": "TCP"},
             {"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
-        "startupProbe": _probe("/ready", {"periodSeconds": 5, "failureThreshold": 60}),
+        "startupProbe": _probe("/health", {"periodSeconds": 5, "failureThreshold": 60}),
         "readinessProbe": _probe("/ready", spec.get("readinessProbe") or {}),
         "livenessProbe": _probe("/health", spec.get("livenessProbe") or {}),
         "securityContext": asked.get("securityContext") or _CONTAINER_SECURITY,

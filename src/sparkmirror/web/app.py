@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from fastapi import APIRouter, FastAPI, Response
 
-from sparkmirror.engine.snapshot import FlowState, Snapshot
+from sparkmirror.engine.snapshot import Flow, FlowState, Role, Snapshot
 from sparkmirror.events import Event
 from sparkmirror.metrics.collector import MirrorCollector
 from sparkmirror.metrics.profile import Profile
@@ -69,10 +69,16 @@ def build_app(
 
         Answers 503 until then.
         """
-        waiting = [flow.flow for flow in snapshots().flows if flow.state in _NOT_READY]
+        waiting = [flow.flow for flow in snapshots().flows if _waits(flow)]
         response.status_code = 503 if waiting else 200
         return {"status": "waiting" if waiting else "ready", "flows": waiting}
 
     for router in routers:
         app.include_router(router)
     return app
+
+
+def _waits(flow: Flow) -> bool:
+    """Whether a flow is not yet worked on, nor stood by for: who is refused the lease would not take over."""
+    refused = flow.state is FlowState.STANDING_BY and flow.role is Role.JOINING
+    return refused or flow.state in _NOT_READY
