@@ -17,7 +17,6 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Committed, Groups
 from sparkmirror.cluster.share_groups import (
     NOT_KNOWN,
-    UNSUPPORTED_VERSION,
     ShareGroups,
     StartOffsets,
     read_altered,
@@ -26,6 +25,7 @@ from sparkmirror.cluster.share_groups import (
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.primitives import INT16, INT32, INT64, NO_TAGS, Reader, compact_string, uvarint
 from sparkmirror.wire.rpc import RpcConnection, UnsupportedBroker
 
@@ -231,4 +231,4 @@ def test_brokers_that_dont_know_share_groups(
     monkeypatch.setattr(RpcConnection, "version", version)
     groups = ShareGroups(client)
     assert groups.starts([topic_name]) == ({}, {topic_name: NOT_KNOWN})
-    assert groups.set_starts({topic_name: {(topic, 0): 4}}) == {topic_name: {(topic, 0): UNSUPPORTED_VERSION}}
+    assert groups.set_starts({topic_name: {(topic, 0): 4}}) == {topic_name: {(topic, 0): ErrorCode.UNSUPPORTED_VERSION}}

@@ -13,7 +13,8 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.frames.compare import OffsetBounds
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
-from sparkmirror.wire.fetch import OFFSET_OUT_OF_RANGE, FetchedPartition
+from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.fetch import FetchedPartition
 from sparkmirror.wire.rpc import RpcConnection
 
 END = 4
@@ -63,7 +64,7 @@ def test_at_last_it_is_believed_that_there_are_none() -> None:
 
 def test_a_leader_that_moves_while_retention_is_looked_into_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient(monkeypatch)
-    gone = answer(error=OFFSET_OUT_OF_RANGE)
+    gone = answer(error=ErrorCode.OFFSET_OUT_OF_RANGE)
     with reading(*[gone] * 7, answer(WHOLE.view)) as found:
         assert [one.header.records for one in found] == [END]
     with reading(*[gone] * 999) as found, pytest.raises(ClusterUnreachable, match="orders-0: its leader has moved"):
@@ -90,5 +91,8 @@ def test_a_log_that_was_cut_short_is_said_to_have_changed(monkeypatch: pytest.Mo
 
 def test_an_offset_above_a_log_is_said_to_have_been_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Answering, "_log_start", lambda self, client: 0)
-    with reading(answer(error=OFFSET_OUT_OF_RANGE)) as found, pytest.raises(LogChanged, match="cut below offset 0"):
+    with (
+        reading(answer(error=ErrorCode.OFFSET_OUT_OF_RANGE)) as found,
+        pytest.raises(LogChanged, match="cut below offset 0"),
+    ):
         list(found)

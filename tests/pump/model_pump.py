@@ -12,9 +12,9 @@ from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy, Stage
 from sparkmirror.pump.quiet import GRACE_S
-from sparkmirror.pump.refused import TOO_LARGE
 from sparkmirror.wire.batches import HEADER_SIZE
 from sparkmirror.wire.buffers import FramePool
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.produce import Ack
 
 
@@ -145,7 +145,7 @@ class Pump:
             return False
         request = self.requests.popleft()
         if len(request) > self.world.target.max_bytes:
-            error = TOO_LARGE
+            error = ErrorCode.MESSAGE_TOO_LARGE
         if error and error != 7:
             self.answers.append(refused(error))
             return True

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.cluster.admin import INVALID_CONFIG, NewTopicSpec
+from sparkmirror.cluster.admin import NewTopicSpec
 from sparkmirror.sync.refused_properties import (
-    POLICY_VIOLATION,
     Answers,
     exclusion,
     property_refusal,
     refused_properties,
 )
+from sparkmirror.wire.error_codes import ErrorCode
 
 Judge = Callable[[dict[str, str]], bool]
 CONFIGS = {"remote.storage.enable": "true", "local.retention.ms": "1", "remote.log.copy.disable": "true", "x": "1"}
 
 
-def found(taken: Judge, configs: dict[str, str], code: int = INVALID_CONFIG) -> tuple[str, ...]:
+def found(taken: Judge, configs: dict[str, str], code: int = ErrorCode.INVALID_CONFIG) -> tuple[str, ...]:
     """What a target that takes some combinations only is found to refuse; asked dry."""
 
     def dry(specs: list[NewTopicSpec]) -> Answers:
@@ -46,7 +46,7 @@ def found(taken: Judge, configs: dict[str, str], code: int = INVALID_CONFIG) -> 
         (lambda c: True, ()),
     ],
 )
-@pytest.mark.parametrize("code", [INVALID_CONFIG, POLICY_VIOLATION])
+@pytest.mark.parametrize("code", [ErrorCode.INVALID_CONFIG, ErrorCode.POLICY_VIOLATION])
 def test_who_is_to_blame(taken: Judge, expected: tuple[str, ...], code: int) -> None:
     assert found(taken, CONFIGS, code) == expected
 
@@ -66,17 +66,19 @@ def test_topics_of_a_kind_are_asked_about_once() -> None:
 
     def dry(specs: list[NewTopicSpec]) -> Answers:
         asked.append(specs[0].name)
-        return {spec.name: (INVALID_CONFIG if "x" in spec.configs else 0, f"no: {spec.name}") for spec in specs}
+        return {
+            spec.name: (ErrorCode.INVALID_CONFIG if "x" in spec.configs else 0, f"no: {spec.name}") for spec in specs
+        }
 
     specs = [NewTopicSpec(f"t{number}", number, 1, {"x": "1"}) for number in range(1, 500)]
-    answers = {spec.name: (INVALID_CONFIG, f"no: {spec.name}") for spec in specs}
+    answers = {spec.name: (ErrorCode.INVALID_CONFIG, f"no: {spec.name}") for spec in specs}
     assert refused_properties(specs, answers, dry) == {spec.name: ("x",) for spec in specs}
     assert asked == ["t1"]
 
 
 def test_what_is_said() -> None:
     assert exclusion(["a", "b.c"]) == "config.properties.exclude = +a, +b.c"
-    line = property_refusal(INVALID_CONFIG, "Tiered Storage\nis disabled.", ("remote.storage.enable",))
+    line = property_refusal(ErrorCode.INVALID_CONFIG, "Tiered Storage\nis disabled.", ("remote.storage.enable",))
     assert line == (
         "Tiered Storage is disabled; the source's remote.storage.enable is refused: "
         "write config.properties.exclude = +remote.storage.enable"

@@ -9,7 +9,6 @@ from flow_rules import OneName, rules
 from waiting import assert_soon
 
 from sparkmirror.cluster.admin import (
-    INVALID_CONFIG,
     ClusterAdmin,
     ConfigEntry,
     NewTopicSpec,
@@ -19,6 +18,7 @@ from sparkmirror.cluster.admin import (
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.sync.topics import TopicDuty
+from sparkmirror.wire.error_codes import ErrorCode
 
 CREATED = 0, ""
 
@@ -78,10 +78,10 @@ class InventedCluster(ClusterAdmin):
             return 7, self.refusing[spec.name]
         for name in spec.configs:
             if self.known is not None and name not in self.known:
-                return INVALID_CONFIG, f"Unknown topic config name: {name}"
+                return ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}"
         for name, value in spec.configs.items():
             if value in self.not_taken:
-                return INVALID_CONFIG, f"Invalid value {value} for configuration {name}: not here"
+                return ErrorCode.INVALID_CONFIG, f"Invalid value {value} for configuration {name}: not here"
         return CREATED
 
     def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:

@@ -13,11 +13,11 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.events import Event
 from sparkmirror.mm2.records import Checkpoint, Malformed
+from sparkmirror.wire.error_codes import ErrorCode
 
 log = logging.getLogger(__name__)
 
 _PARTITION = 0
-_NOT_THERE = 3
 
 
 class TopicPartition(NamedTuple):
@@ -79,7 +79,7 @@ def read_checkpoints(cluster: ClusterConfig, topic: str, timeout_s: float) -> It
 
 def _why(cluster: ClusterConfig, topic: str, error: ConnectionError) -> str:
     servers = ",".join(cluster.bootstrap_servers)
-    if isinstance(error, LogUnavailable) and error.code == _NOT_THERE:
+    if isinstance(error, LogUnavailable) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return (
             f"there is no topic {topic} on the cluster at {servers}: no mirror into it writes checkpoints of that "
             "source, or its replication.policy is another one"

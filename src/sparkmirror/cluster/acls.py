@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -14,6 +14,7 @@ from kafka.protocol.admin import CreateAclsRequest, DeleteAclsRequest, DescribeA
 from sparkmirror.cluster.admin import refusal
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.error_codes import ErrorCode
 
 ALL, READ, WRITE = int(ACLOperation.ALL), int(ACLOperation.READ), int(ACLOperation.WRITE)
 DESCRIBE, DESCRIBE_CONFIGS = int(ACLOperation.DESCRIBE), int(ACLOperation.DESCRIBE_CONFIGS)
@@ -24,9 +25,12 @@ WILDCARD = "*"
 EVERYBODY, ANYWHERE = "User:*", "*"
 
 ACLS_PER_REQUEST = 500
-ADVICE = {31: "grant our principal DESCRIBE on the cluster at the source, and ALTER at the target"}
+ADVICE: Mapping[int, str] = {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (
+        "grant our principal DESCRIBE on the cluster at the source, and ALTER at the target"
+    ),
+}
 _ANY = 1
-_SECURITY_DISABLED = 54
 _BRINGING = {
     DESCRIBE: frozenset(
         int(operation) for operation in (ACLOperation.READ, ACLOperation.WRITE, ACLOperation.DELETE, ACLOperation.ALTER)
@@ -129,7 +133,7 @@ def read_acls(client: ClusterClient, *resources: AclResource) -> set[Acl]:
     acls: set[Acl] = set()
     for resource in resources:
         answer = client.ask_any(functools.partial(_question, resource))
-        if answer.error_code == _SECURITY_DISABLED:
+        if answer.error_code == ErrorCode.SECURITY_DISABLED:
             raise SecurityDisabled
         if answer.error_code:
             reason = refusal(answer.error_code, answer.error_message, ADVICE)

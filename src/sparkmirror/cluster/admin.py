@@ -32,6 +32,7 @@ from sparkmirror.cluster.sign_in import sign_in
 from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.rpc import AccessRefused, RpcConnection
 from sparkmirror.wire.topic_ids import NO_ID
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -42,23 +43,25 @@ RETRY_PAUSE_S = 0.2
 PROBE_SHARE = 0.2
 """Share of the connect timeout kept to find out why no broker answered."""
 
-TOPIC_ALREADY_EXISTS = 36
-INVALID_PARTITIONS = 37
-INVALID_REPLICATION_FACTOR = 38
-INVALID_CONFIG = 40
-ASSUMED_TO_EXIST = frozenset({29, 31, 35, TOPIC_ALREADY_EXISTS})
+ASSUMED_TO_EXIST = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+    }
+)
 """Error codes after which an internal topic is assumed to exist.
 
-Besides TOPIC_ALREADY_EXISTS: TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED and UNSUPPORTED_VERSION,
-as in MirrorMaker 2 (`mm2.md` 2.1).
+As in MirrorMaker 2 (`mm2.md` 2.1).
 """
-ADVICE = {
-    17: "rename the topic or exclude it",
-    29: "grant our principal CREATE and DESCRIBE on it",
-    31: "grant our principal CREATE on the cluster",
-    38: "lower its replication factor or add brokers; -1 takes the broker's default",
-    INVALID_CONFIG: "exclude the property from what is copied: config.properties.exclude = +NAME",
-    44: "the cluster's create.topic.policy forbids it",
+ADVICE: Mapping[int, str] = {
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "rename the topic or exclude it",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant our principal CREATE and DESCRIBE on it",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "grant our principal CREATE on the cluster",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "lower its replication factor or add brokers; -1 takes the broker's default",
+    ErrorCode.INVALID_CONFIG: "exclude the property from what is copied: config.properties.exclude = +NAME",
+    ErrorCode.POLICY_VIOLATION: "the cluster's create.topic.policy forbids it",
 }
 
 _Answer = TypeVar("_Answer")
@@ -280,10 +283,10 @@ class ClusterAdmin:
         code, message = outcome[name]
         if code and code not in ASSUMED_TO_EXIST:
             reason = refusal(code, message)
-            if code == INVALID_REPLICATION_FACTOR and factor_key:
+            if code == ErrorCode.INVALID_REPLICATION_FACTOR and factor_key:
                 reason += f" ({factor_key})"
             raise self._failed(f"creating the internal topic {name}", reason)
-        return code == 0
+        return code == ErrorCode.NONE
 
     def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:
         """Grow topics to these total counts of partitions.
@@ -295,7 +298,7 @@ class ClusterAdmin:
             wanted = {name: counts[name] for name in chunk}
             answer = self._ask("adding partitions", self._client.create_partitions, wanted, raise_errors=False)
             for result in answer.results:
-                fine = result.error_code in (0, INVALID_PARTITIONS)
+                fine = result.error_code in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS)
                 outcomes[result.name] = None if fine else refusal(result.error_code, result.error_message)
         return outcomes
 
@@ -528,7 +531,7 @@ def refusal(code: int, message: str | None, advice: Mapping[int, str] = ADVICE) 
 
 def creation_refusal(code: int, words: str) -> str | None:
     """Return one line with the reason of a failed creation; None if the topic exists."""
-    return None if code in (0, TOPIC_ALREADY_EXISTS) else refusal(code, words)
+    return None if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS) else refusal(code, words)
 
 
 def _one_line(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.scratch_topic import scratch_topic, what_to_grant
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.wire.batches import SEQUENCE_MODULUS
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.rpc import UnsupportedBroker
 from sparkmirror.wire.topic_ids import NO_ID
 
@@ -31,7 +32,8 @@ A flow's sequence is its count of records. So the first batch after a leader has
 REMEMBERED = 5
 """Number of newest batches of a producer whose repeats a leader recognises."""
 
-DUPLICATE, OUT_OF_ORDER, OLD_EPOCH, FENCED = 46, 45, 47, 90
+_GAP_ERRORS = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,)
+_OLD_EPOCH_ERRORS = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second"), (1, "ms"))
 
 
@@ -110,8 +112,8 @@ class _Checks:
             first,
             self._tried("repeat", "a repeat of the last batch is answered with its own offset", self._repeat),
             self._tried("older repeats", f"so are repeats up to {REMEMBERED} batches back", self._older_repeats),
-            self._tried("gap", f"a gap is refused ({OUT_OF_ORDER}), and an overlap", self._gap),
-            self._tried("old epoch", f"an old epoch is refused ({OLD_EPOCH})", self._old_epoch),
+            self._tried("gap", f"a gap is refused ({_GAP_ERRORS[0]}), and an overlap", self._gap),
+            self._tried("old epoch", f"an old epoch is refused ({_OLD_EPOCH_ERRORS[0]})", self._old_epoch),
             self._tried("wrap", wrap_words, self._wrap),
             self._tried("apart", "partitions and producers don't disturb each other", self._apart),
             self._tried("DescribeProducers", "DescribeProducers tells the last sequence and epoch", self._described),
@@ -158,7 +160,7 @@ class _Checks:
         for count in (1, 2, 3, 1, 2):
             self._takes(self._main, count, name)
         ack = self._repeated(self._main, self._main.sent[-1], name)
-        self._tells_repeats = ack.error != 0 or ack.append_time_ms >= 0
+        self._tells_repeats = ack.error != ErrorCode.NONE or ack.append_time_ms >= 0
 
     def _older_repeats(self, name: str) -> None:
         for batch in reversed(self._main.sent[-REMEMBERED:-1]):
@@ -167,9 +169,9 @@ class _Checks:
 
     def _gap(self, name: str) -> None:
         writer = self._begun(0, self._start, name)
-        self._refuses(writer, writer.next_sequence + 1, (OUT_OF_ORDER,), "a batch that leaves a gap", name)
+        self._refuses(writer, writer.next_sequence + 1, _GAP_ERRORS, "a batch that leaves a gap", name)
         overlap = (writer.next_sequence - 1) % SEQUENCE_MODULUS
-        self._refuses(writer, overlap, (OUT_OF_ORDER,), "a batch that overlaps the one before", name)
+        self._refuses(writer, overlap, _GAP_ERRORS, "a batch that overlaps the one before", name)
         self._takes(writer, 1, name)
 
     def _old_epoch(self, name: str) -> None:
@@ -178,7 +180,7 @@ class _Checks:
         ack = new.first(0, name)
         if ack.error:
             self._note(name, f"a first batch of the next epoch, at sequence 0, is refused: {_answer(ack)}")
-        self._refuses(old, old.next_sequence, (OLD_EPOCH, FENCED), "a batch of an old epoch", name)
+        self._refuses(old, old.next_sequence, _OLD_EPOCH_ERRORS, "a batch of an old epoch", name)
 
     def _wrap(self, name: str) -> None:
         last = SEQUENCE_MODULUS - 1
@@ -259,7 +261,7 @@ class _Checks:
         back = len(writer.sent) - writer.sent.index(batch)
         what = "a repeat of the last batch" if back == 1 else f"a repeat of the batch {back} back"
         ack = writer.repeat(batch, name, what)
-        if ack.error not in (0, DUPLICATE):
+        if ack.error not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             self._note(name, f"{what} is not recognised: {_answer(ack)}")
         elif not ack.error and ack.base_offset != batch.base_offset:
             self._note(name, f"{what} is answered with offset {ack.base_offset}, its own is {batch.base_offset}")

@@ -20,6 +20,7 @@ from sparkmirror.cluster.producers import describe_producers, new_producer_id
 from sparkmirror.cluster.scratch_topic import what_to_grant
 from sparkmirror.wire import fetch, produce
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.rpc import UnsupportedBroker
 from sparkmirror.wire.topic_ids import NO_ID
 
@@ -33,7 +34,29 @@ _PAUSE_S = 0.05
 _PRODUCE_TIMEOUT_MS = 5_000
 _FETCH_BYTES = 1 << 20
 _BATCH_BYTES = 1 << 14
-_PASSING = frozenset({3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 56, 72, 74, 75, 78, 89, 100})
+_PASSING = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.LISTENER_NOT_FOUND,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
 """Error codes worth a retry: of `pump/verdicts.py`, without those about sequences."""
 _LENGTH_AT, _LEADER_EPOCH_AT, _MAGIC_AT = 8, 12, 16
 

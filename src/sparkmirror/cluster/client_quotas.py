@@ -9,6 +9,7 @@ from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasR
 from sparkmirror.cluster.admin import refusal
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.error_codes import ErrorCode
 
 Entity = tuple[tuple[str, str | None], ...]
 """Owner of a quota: sorted pairs of type and name.
@@ -16,7 +17,11 @@ Entity = tuple[tuple[str, str | None], ...]
 Types are `user`, `client-id` and `ip`. A name of None stands for the default.
 """
 
-ADVICE = {31: "grant our principal DESCRIBE_CONFIGS on the source's cluster, and ALTER_CONFIGS on the target's"}
+ADVICE: Mapping[int, str] = {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (
+        "grant our principal DESCRIBE_CONFIGS on the source's cluster, and ALTER_CONFIGS on the target's"
+    ),
+}
 
 
 def read_quotas(client: ClusterClient) -> dict[Entity, dict[str, float]]:

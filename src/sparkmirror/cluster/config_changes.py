@@ -6,20 +6,21 @@ Any broker accepts the request.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from sparkmirror.cluster.admin import ADVICE as _AT_CREATION
-from sparkmirror.cluster.admin import INVALID_CONFIG, TOPICS_PER_REQUEST, refusal
+from sparkmirror.cluster.admin import TOPICS_PER_REQUEST, refusal
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.wire.error_codes import ErrorCode
 
-ADVICE = {
-    29: "grant our principal ALTER_CONFIGS on it",
-    INVALID_CONFIG: _AT_CREATION[INVALID_CONFIG],
-    44: "the cluster's alter.config.policy forbids it",
+ADVICE: Mapping[int, str] = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant our principal ALTER_CONFIGS on it",
+    ErrorCode.INVALID_CONFIG: _AT_CREATION[ErrorCode.INVALID_CONFIG],
+    ErrorCode.POLICY_VIOLATION: "the cluster's alter.config.policy forbids it",
 }
 _TOPIC, _SET, _DELETE = 2, 0, 1
 

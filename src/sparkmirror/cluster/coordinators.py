@@ -15,6 +15,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.error_codes import ErrorCode
 
 GROUPS_PER_REQUEST = 250
 PATIENCE_S = 15.0
@@ -27,18 +28,17 @@ PAUSE_S = 0.2
 SEVERAL_KEYS = 4
 """First version of FindCoordinator that takes several groups."""
 
-NOT_AVAILABLE = 15
-PASSING = frozenset({14, NOT_AVAILABLE, 16})
-"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
-GROUP_ID_NOT_FOUND = 69
+PASSING = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
+"""Error codes of a coordinator that has moved, or is not ready."""
 _GROUP_KEY = 0
-_NOT_AUTHORIZED = 30
 
 
 def group_refusal(code: int) -> str:
     """Describe a coordinator's refusal: Kafka's error, and the right to grant."""
     grant = "; grant our principal DESCRIBE on the group, and READ where its offsets are set"
-    return error_name(code) + (grant if code == _NOT_AUTHORIZED else "")
+    return error_name(code) + (grant if code == ErrorCode.GROUP_AUTHORIZATION_FAILED else "")
 
 
 class Coordinators:
@@ -81,7 +81,7 @@ class Coordinators:
                     except ConnectionError:
                         if time.monotonic() > deadline:
                             raise
-                        failed |= dict.fromkeys(chunk, NOT_AVAILABLE)
+                        failed |= dict.fromkeys(chunk, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             if not failed:
                 return lost
             if len(failed) + len(lost) < len(left):
@@ -104,7 +104,7 @@ class Coordinators:
             if code:
                 failed[group] = code
             elif node not in self._client.brokers:
-                failed[group] = NOT_AVAILABLE
+                failed[group] = ErrorCode.COORDINATOR_NOT_AVAILABLE
             else:
                 self._coordinators[group] = node
         return failed

@@ -9,9 +9,9 @@ from kafka.protocol.admin import CreateTopicsRequest
 
 from sparkmirror.cluster.admin import NewTopicSpec
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.wire.error_codes import ErrorCode
 
 TOPICS_PER_REQUEST = 300
-_NOT_CONTROLLER = 41
 
 
 def try_creation(client: ClusterClient, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
@@ -25,7 +25,7 @@ def try_creation(client: ClusterClient, specs: Iterable[NewTopicSpec]) -> dict[s
         chunk = wanted[start : start + TOPICS_PER_REQUEST]
         for answer in _ask(client, chunk):
             answers |= {topic.name: (topic.error_code, topic.error_message or "") for topic in answer.topics}
-            if all(topic.error_code != _NOT_CONTROLLER for topic in answer.topics):
+            if all(topic.error_code != ErrorCode.NOT_CONTROLLER for topic in answer.topics):
                 break
     return answers
 

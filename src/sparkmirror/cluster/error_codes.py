@@ -1,4 +1,7 @@
-"""Names of Kafka's error codes, for messages to people."""
+"""Names of Kafka's error codes, for messages to people.
+
+The names are kafka-python's, which differ from Kafka's own (`wire/error_codes.py`) for six codes.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,6 @@ import kafka.errors
 
 
 def error_name(code: int) -> str:
-    """Return name and code of an error, such as `NOT_LEADER_OR_FOLLOWER (6)`."""
+    """Return name and code of an error, such as `NOT_COORDINATOR (16)`."""
     known = kafka.errors.kafka_errors.get(code)
     return f"{known.message} ({code})" if known is not None and known.message else f"error {code}"

@@ -15,14 +15,8 @@ from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.coordinators import (
-    GROUP_ID_NOT_FOUND,
-    NOT_AVAILABLE,
-    PASSING,
-    PATIENCE_S,
-    Coordinators,
-    group_refusal,
-)
+from sparkmirror.cluster.coordinators import PASSING, PATIENCE_S, Coordinators, group_refusal
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
 BY_NAME = 9
@@ -94,8 +88,11 @@ class Groups:
         while True:
             self._client.metadata([])
             answers = [self._client.ask(broker, ListGroupsRequest()) for broker in self._client.brokers]
-            code = next((answer.error_code for answer in answers if answer.error_code), 0 if answers else NOT_AVAILABLE)
-            if not code:  # the code is NOT_AVAILABLE while a controller fences all brokers: no broker is left to ask
+            code = next(
+                (answer.error_code for answer in answers if answer.error_code),
+                0 if answers else ErrorCode.COORDINATOR_NOT_AVAILABLE,
+            )
+            if not code:  # there is no answer while a controller fences all brokers: no broker is left to ask
                 return {listed.group: listed for answer in answers for listed in map(_listed, answer.groups)}
             self._coordinators.pause(code, "listing its groups", deadline)
 
@@ -127,7 +124,7 @@ class Groups:
             for group, code, offsets in self._fetch(broker, chunk):
                 if code in PASSING:
                     failed[group] = code
-                elif code and code != GROUP_ID_NOT_FOUND:
+                elif code and code != ErrorCode.GROUP_ID_NOT_FOUND:
                     fetched.refused[group] = group_refusal(code)
                 else:
                     fetched.offsets[group] = offsets

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.rpc import UnsupportedBroker
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -33,8 +34,6 @@ class EpochEnd(NamedTuple):
 
 
 _UNKNOWN = EpochEnd(-1, -1, 0)
-_NOT_FOR_CLIENTS = 31
-"""Error code CLUSTER_AUTHORIZATION_FAILED."""
 
 
 def epoch_ends(
@@ -73,7 +72,7 @@ def epoch_ends(
 
 
 def _end(part: Any, asked: int) -> EpochEnd:
-    if part.error_code == _NOT_FOR_CLIENTS:
+    if part.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         return _UNKNOWN
     names_none = part.leader_epoch < 0 <= part.end_offset
     return EpochEnd(asked if names_none else part.leader_epoch, part.end_offset, part.error_code)

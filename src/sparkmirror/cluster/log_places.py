@@ -13,6 +13,7 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_range import LogBatch, RangeUnread, answered, readable_end
 from sparkmirror.wire import fetch
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _MAX_BYTES = 8 << 20
@@ -107,7 +108,7 @@ def _of_leader(
             raise _unread(client, first, head.error)
         for part in parts:
             partition = part.topic, part.partition
-            if part.error == fetch.OFFSET_OUT_OF_RANGE:  # retention took the offset meanwhile
+            if part.error == ErrorCode.OFFSET_OUT_OF_RANGE:  # retention took the offset meanwhile
                 del pending[partition]
                 continue
             if part.error:

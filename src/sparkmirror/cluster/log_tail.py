@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, BatchHeader, batch_headers
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _MAX_BYTES = 8 << 20
@@ -19,7 +20,6 @@ _PARTITION_BYTES = 1 << 20
 _MAX_STEPS = 1024
 """Answers read before giving up: about 1 GB of foreign batches in a partition."""
 _LONGEST_THROTTLE_S = 1.0
-REQUEST_TIMED_OUT = 7
 
 
 Wrote = Callable[[int, int], bool]
@@ -106,7 +106,7 @@ def last_batches(
             time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
         for part in parts:
             partition = part.topic, part.partition
-            if part.error == fetch.OFFSET_OUT_OF_RANGE:
+            if part.error == ErrorCode.OFFSET_OUT_OF_RANGE:
                 looking[partition].is_deleted()
             elif part.error:
                 raise TailUnread(*partition, part.error)
@@ -114,7 +114,7 @@ def last_batches(
                 looking[partition].take(header for _, header in batch_headers(part.records))
     left = [partition for partition, search in looking.items() if not search.done]
     if left:
-        raise TailUnread(*left[0], REQUEST_TIMED_OUT)
+        raise TailUnread(*left[0], ErrorCode.REQUEST_TIMED_OUT)
     return {partition: search.found for partition, search in searches.items()}
 
 

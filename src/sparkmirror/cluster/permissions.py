@@ -13,6 +13,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient
 from sparkmirror.cluster.coordinators import PASSING, Coordinators
+from sparkmirror.wire.error_codes import ErrorCode
 
 OPERATIONS = {
     3: "READ",
@@ -25,9 +26,6 @@ OPERATIONS = {
     12: "IDEMPOTENT_WRITE",
 }
 """Names of operations, by Kafka's codes (`AclOperation`)."""
-
-_GROUP_REFUSED = 30
-_TOPIC_REFUSED = 29
 
 
 def cluster_operations(client: ClusterClient) -> frozenset[str] | None:
@@ -50,7 +48,7 @@ def topic_operations(client: ClusterClient, topics: Iterable[str]) -> dict[str, 
         chunk = wanted[start : start + TOPICS_PER_REQUEST]
         answer = client.ask_any(lambda chunk=chunk: _metadata(chunk))  # type: ignore[misc]
         for topic in answer.topics:
-            if topic.error_code == _TOPIC_REFUSED:
+            if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 allowed[topic.name] = frozenset()
             elif not topic.error_code and (operations := _named(topic, "topic_authorized_operations")) is not None:
                 allowed[topic.name] = operations
@@ -72,12 +70,12 @@ def group_operations(client: ClusterClient, wanted: Iterable[str]) -> dict[str, 
                 passing[entry.group_id] = entry.error_code
             else:
                 allowed[entry.group_id] = None if entry.error_code else _named(entry, "authorized_operations")
-                if entry.error_code == _GROUP_REFUSED:
+                if entry.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
                     allowed[entry.group_id] = frozenset()
         return passing
 
     lost = Coordinators(client).ask_each(list(wanted), ask, {}, "reading what we may do with groups")
-    allowed |= {group: frozenset() for group, code in lost.items() if code == _GROUP_REFUSED}
+    allowed |= {group: frozenset() for group, code in lost.items() if code == ErrorCode.GROUP_AUTHORIZATION_FAILED}
     return {group: operations for group, operations in allowed.items() if operations is not None}
 
 

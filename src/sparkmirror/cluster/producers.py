@@ -16,9 +16,10 @@ from kafka.protocol.producer import InitProducerIdRequest
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
-_NOT_YET = {14, 15, 16}
+_NOT_YET = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 _ID_TRIES, _ID_PAUSE_S = 50, 0.2
 
 
@@ -78,7 +79,8 @@ def new_producer_id(client: ClusterClient) -> tuple[int, int]:
         if answer.error_code not in _NOT_YET:
             break
         time.sleep(_ID_PAUSE_S)
+    code = answer.error_code if answer else ErrorCode.UNKNOWN_SERVER_ERROR
     raise ClusterUnreachable(
-        f"cluster {client.config.alias} gives no producer id: {error_name(answer.error_code if answer else -1)}; "
+        f"cluster {client.config.alias} gives no producer id: {error_name(code)}; "
         "grant our principal IDEMPOTENT_WRITE on the cluster"
     )

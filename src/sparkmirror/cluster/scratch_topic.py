@@ -19,6 +19,7 @@ from kafka.protocol.metadata import MetadataRequest
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.events import Event
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.rpc import UnsupportedBroker
 
 PREFIX = "mm2-sparkmirror-append-check."
@@ -37,8 +38,8 @@ _THERE_S = 5.0
 _PAUSE_S = 0.01
 _DELETE_TRIES, _DELETE_PAUSE_S = 3, 0.3
 _TIMEOUT_MS = 10_000
-_NOT_THERE, _NOT_CONTROLLER = (3, 100), 41
-_REFUSED = (29, 31)
+_NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_REFUSED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ def scratch_topic(client: ClusterClient, partitions: int) -> Iterator[TopicLeade
     """
     name = f"{PREFIX}{int(time.time()):x}-{os.urandom(4).hex()}{SUFFIX}"
     code = _deleted(client, [name, *_left_behind(client)])[name]
-    if code not in (0, *_NOT_THERE):  # a principal that may not delete the topic must not create it
+    if code not in (ErrorCode.NONE, *_NOT_THERE):  # a principal that may not delete the topic must not create it
         raise NoScratchTopic(_words("deleted", code, ""))
     try:
         code, message = _created(client, name, partitions)
@@ -131,7 +132,7 @@ def _delete_surely(client: ClusterClient, name: str) -> None:
         except Exception as error:  # the topic must be deleted after any earlier error, too
             why = " ".join(str(error).split())
             continue
-        if code in (0, *_NOT_THERE):
+        if code in (ErrorCode.NONE, *_NOT_THERE):
             return
         why, grant = error_name(code), what_to_grant(code)
     log.warning(
@@ -172,7 +173,7 @@ def _at_controller(client: ClusterClient, request: Callable[[], Any], topics: Ca
         except ConnectionError as error:
             failure = error
             continue
-        if all(topic.error_code != _NOT_CONTROLLER for topic in topics(answer)):
+        if all(topic.error_code != ErrorCode.NOT_CONTROLLER for topic in topics(answer)):
             break
     if answer is None:
         raise failure or NoScratchTopic("the cluster has no brokers")

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.coordinators import GROUP_ID_NOT_FOUND, PASSING, Coordinators
+from sparkmirror.cluster.coordinators import PASSING, Coordinators
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.primitives import INT32, INT64, NO_TAGS, Reader, compact_string, request_header, uvarint
 from sparkmirror.wire.rpc import UnsupportedBroker
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -24,8 +25,6 @@ SHARE = "share"
 """Type of share groups in a cluster's list of groups."""
 
 NOT_KNOWN = "its brokers don't know share groups"
-UNSUPPORTED_VERSION = 35
-"""Error code of a broker that has the feature `share.version` switched off."""
 
 _DESCRIBE, _ALTER = 90, 91
 _VERSIONS = (0, 0)
@@ -63,7 +62,7 @@ class ShareGroups:
             for group, (code, offsets) in read_described(answer).items():
                 if code in PASSING:
                     failed[group] = code
-                elif code and code != GROUP_ID_NOT_FOUND:
+                elif code and code != ErrorCode.GROUP_ID_NOT_FOUND:
                     fetched.refused[group] = said(code)
                 else:
                     fetched.offsets[group] = offsets
@@ -86,7 +85,7 @@ class ShareGroups:
                 try:
                     answer = self._ask(broker, _ALTER, "AlterShareGroupOffsets", alter_request(group, starts[group]))
                 except UnsupportedBroker:
-                    outcomes[group] = dict.fromkeys(starts[group], UNSUPPORTED_VERSION)
+                    outcomes[group] = dict.fromkeys(starts[group], ErrorCode.UNSUPPORTED_VERSION)
                     continue
                 code, codes = read_altered(answer)
                 passing = next((error for error in (code, *codes.values()) if error in PASSING), 0)
@@ -119,8 +118,11 @@ class ShareGroups:
 
 
 def said(code: int) -> str:
-    """Return the words for an error code."""
-    return NOT_KNOWN if code == UNSUPPORTED_VERSION else error_name(code)
+    """Return the words for an error code.
+
+    UNSUPPORTED_VERSION also comes from a broker that has the feature `share.version` switched off.
+    """
+    return NOT_KNOWN if code == ErrorCode.UNSUPPORTED_VERSION else error_name(code)
 
 
 # --- messages, version 0 -------------------------------------------------------------------------

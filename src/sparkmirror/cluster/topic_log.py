@@ -16,6 +16,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.wire import fetch, produce
 from sparkmirror.wire.batches import batch_headers
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.pieces import records
 from sparkmirror.wire.topic_ids import NO_ID
 
@@ -25,12 +26,15 @@ _BATCH_BYTES = 512 * 1024
 _TRIES = 5
 _PAUSE_S = 0.2
 _LONGEST_THROTTLE_S = 5.0
-_NOT_AUTHORIZED = 29
-_FINAL_ERRORS = {10, 17, 18, 29, 58, 87}
-"""Error codes after which a retry does not help.
-
-Too large, invalid name or batch, not authorized, refused sign-in.
-"""
+_FINAL_ERRORS = {
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.SASL_AUTHENTICATION_FAILED,
+    ErrorCode.INVALID_RECORD,
+}
+"""Error codes after which a retry does not help."""
 
 Answer = TypeVar("Answer")
 
@@ -43,7 +47,7 @@ class LogUnavailable(ConnectionError):
 
     def __init__(self, topic: str, what: str, code: int) -> None:
         self.code = code
-        grant = "; grant our principal READ and WRITE on it" if code == _NOT_AUTHORIZED else ""
+        grant = "; grant our principal READ and WRITE on it" if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED else ""
         super().__init__(f"topic {topic}: {what}" + (f" (error {code})" if code else "") + grant)
 
 
@@ -119,7 +123,7 @@ class TopicLog:
         """
         entries: list[LogEntry] = []
         part = self._at_leader(partition, functools.partial(self._fetch, partition, offset, wait_ms))
-        if part.error == 1 and part.log_start_offset < 0:
+        if part.error == ErrorCode.OFFSET_OUT_OF_RANGE and part.log_start_offset < 0:
             return entries, self._log_start(partition), True
         if part.error:
             raise LogUnavailable(self.topic, "it can't be read", part.error)
@@ -175,8 +179,8 @@ class TopicLog:
         part = next(parts, None)
         if part is None:
             time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
-            raise LogUnavailable(self.topic, "the broker throttles us", 89)
-        if part.error not in (0, 1):
+            raise LogUnavailable(self.topic, "the broker throttles us", ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        if part.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             raise LogUnavailable(self.topic, "it can't be read", part.error)
         return part
 

@@ -17,6 +17,7 @@ from sparkmirror.connect.model import Offset
 from sparkmirror.formats.connect import ConnectorRole
 from sparkmirror.mm2.connect_offsets import java_partition, offsets_topics
 from sparkmirror.mm2.stored_offsets import stored_entries
+from sparkmirror.wire.error_codes import ErrorCode
 
 _ORDER: Mapping[ConnectorRole, tuple[str, ...]] = {
     ConnectorRole.SOURCE: ("cluster", "partition", "topic"),
@@ -29,7 +30,6 @@ Connect looks records up by the bytes of their keys, so that the order counts.
 """
 
 _CONNECT_TIMEOUT_S = 15.0
-_UNKNOWN_TOPIC = 3
 
 
 class OffsetStore:
@@ -54,7 +54,7 @@ class OffsetStore:
     def read(self) -> list[Offset]:
         """Return the stored offsets in the order of their keys."""
         topic = self._client.metadata([self._topic])[self._topic]
-        if topic.error == _UNKNOWN_TOPIC:
+        if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return []
         offsets: dict[bytes, Offset] = {}
         for key, value, _ in stored_entries(self._client, topic):

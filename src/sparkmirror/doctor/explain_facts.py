@@ -31,11 +31,11 @@ from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.topic_rules import TopicRules, group_filter, topic_rules
 from sparkmirror.sync.topics import illegal
+from sparkmirror.wire.error_codes import ErrorCode
 
 _CONNECT_S = 10.0
 _ROLE = "sparkmirror-cli"
-_MAY_NOT = frozenset({29, 31})
-"""Error codes TOPIC_ and CLUSTER_AUTHORIZATION_FAILED."""
+_MAY_NOT = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
 
 _Answer = TypeVar("_Answer")
 

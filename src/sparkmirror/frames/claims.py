@@ -20,9 +20,8 @@ from sparkmirror.position.arbitration import Evidence
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.translation.map_keeper import NOTHING_YET, ByOthers, LogBounds, PartitionMap
 from sparkmirror.translation.offset_map import OffsetMap
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
-
-UNKNOWN_TOPIC, TOPIC_NOT_AUTHORIZED = 3, 29
 
 
 class CopyMap(NamedTuple):
@@ -50,7 +49,7 @@ class FlowClaims:
         try:
             self.identity = self._log.agree(target.cluster_id, None)
         except LogUnavailable as error:
-            if error.code != UNKNOWN_TOPIC:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
 
     def read(self, partitions: Iterable[TargetPartition]) -> dict[TargetPartition, PartitionMap]:

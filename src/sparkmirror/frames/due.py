@@ -9,7 +9,6 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.frames.claims import TOPIC_NOT_AUTHORIZED, UNKNOWN_TOPIC
 from sparkmirror.frames.compare import OffsetBounds
 from sparkmirror.frames.listed_offsets import ROLE
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
@@ -19,6 +18,7 @@ from sparkmirror.frames.task import Answer
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.wire.batches import MAGIC
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
 NO_PARTITION = "no such topic or partition at the target"
@@ -81,7 +81,7 @@ def parked(flow: FlowConfig) -> Mapping[TopicPartition, str]:
         try:
             entries, _ = TopicLog(client, receipts_topic(flow.source.alias)).read(0, 0)
         except LogUnavailable as error:
-            if error.code not in (UNKNOWN_TOPIC, TOPIC_NOT_AUTHORIZED):
+            if error.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
                 raise ClusterUnreachable(f"flow {flow.name}: {error}") from error
             return {}
         except ConnectionError as error:

@@ -22,6 +22,7 @@ from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.frames.compare import ComparedBatch, OffsetBounds
 from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.rpc import RpcConnection
 from sparkmirror.wire.topic_ids import same_topic
 from sparkmirror.wire.transactions import Transactions
@@ -31,7 +32,6 @@ AHEAD = 2
 """Number of answers that may wait for the comparison."""
 _RECEIVE_BUFFER = 1 << 20
 _MAX_WAIT_MS = 500
-_UNKNOWN_TOPIC = 3
 _PATIENCE_S = 60.0
 """Longest time without an answer.
 
@@ -133,7 +133,7 @@ class RangeReader:
                 if connection is None:
                     connection = self._connect(client)
                 part = self._fetch(connection, offset)
-                if part is not None and part.error == fetch.OFFSET_OUT_OF_RANGE:
+                if part is not None and part.error == ErrorCode.OFFSET_OUT_OF_RANGE:
                     offset = self._expire(client, offset)
                     continue
                 if part is not None:
@@ -167,7 +167,7 @@ class RangeReader:
 
     def _connect(self, client: ClusterClient) -> RpcConnection:
         leaders = client.metadata([self._topic])[self._topic]
-        if leaders.error == _UNKNOWN_TOPIC:
+        if leaders.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise LogChanged(f"{self._name} was deleted since it was planned")
         if leaders.error:
             raise ConnectionError(error_name(leaders.error))
@@ -195,7 +195,7 @@ class RangeReader:
             time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
         part = next(parts, None)
         error = head.error or (part.error if part is not None else 0)
-        if error and error != fetch.OFFSET_OUT_OF_RANGE:
+        if error and error != ErrorCode.OFFSET_OUT_OF_RANGE:
             raise ConnectionError(error_name(error))
         if part is None or (head.throttle_ms and not part.records):
             return None

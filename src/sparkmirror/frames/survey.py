@@ -20,12 +20,13 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
 from sparkmirror.durable.losses import LossKind, LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.frames.claims import TOPIC_NOT_AUTHORIZED, UNKNOWN_TOPIC, CopyMap, FlowClaims
+from sparkmirror.frames.claims import CopyMap, FlowClaims
 from sparkmirror.frames.compare import MOST_UNMATCHED
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, copied_twice, cut, extent
 from sparkmirror.messages.control import ControlState, control_topic
 from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_ids import same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -111,7 +112,7 @@ class FlowSurvey:
         Such a topic would look missing, and therefore without differences.
         """
         for name, topic in self._target.metadata(targets).items():
-            if topic.error == TOPIC_NOT_AUTHORIZED:
+            if topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise ClusterUnreachable(
                     f"flow {self._flow.name}: cluster {self._flow.target.alias} does not let us read {name}: nothing "
                     "tells whether it is equal: grant our principal READ and DESCRIBE on it"
@@ -283,7 +284,7 @@ class FlowSurvey:
         try:
             return TopicMemory(TopicLog(self._target, losses_topic(self._flow.source.alias))).known
         except LogUnavailable as error:
-            if error.code != UNKNOWN_TOPIC:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             return {}
 
@@ -338,7 +339,7 @@ class FlowSurvey:
         try:
             state.apply(TopicLog(self._target, control_topic(self._flow.source.alias)).read(0, 0)[0])
         except LogUnavailable as error:  # without READ on it all is compared, and later writes show as differences
-            if error.code not in (UNKNOWN_TOPIC, TOPIC_NOT_AUTHORIZED):
+            if error.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
                 raise
         narrowed = dict(windows)
         theirs = self._written_by_moved({topic.topic_id.hex() for topic in there.values()}) if state.done else {}
@@ -355,7 +356,7 @@ class FlowSurvey:
         try:
             losses = LossLedger(TopicLog(self._target, losses_topic(self._flow.source.alias))).read()
         except LogUnavailable as error:
-            if error.code not in (UNKNOWN_TOPIC, TOPIC_NOT_AUTHORIZED):
+            if error.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
                 raise
             return {}
         for loss in sorted(losses, key=lambda loss: loss.first):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
-from sparkmirror.cluster.admin import INVALID_REPLICATION_FACTOR, TOPIC_ALREADY_EXISTS, refusal
+from sparkmirror.cluster.admin import refusal
 from sparkmirror.cluster.scratch_topic import PREFIX
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, lease_group, missing, named_groups
@@ -15,6 +15,7 @@ from sparkmirror.lint.rights import allowed, principal
 from sparkmirror.sync.other_flows import refusal_of_second
 from sparkmirror.sync.refused_properties import exclusion, property_refusal
 from sparkmirror.sync.unknown_properties import lacking
+from sparkmirror.wire.error_codes import ErrorCode
 
 MOST_SKEW_S = 5.0
 """Largest skew of a clock, in seconds, without a finding.
@@ -26,7 +27,7 @@ MANY_BYTES = 1_048_588
 """Kafka's default of `message.max.bytes`."""
 
 _MOST_NAMED = 3
-_REFUSED = (29, 31)
+_REFUSED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 _OWN_NEED = frozenset({"READ", "WRITE", "DESCRIBE"})
 """Operations that sparkmirror needs on its own topics."""
 
@@ -151,7 +152,7 @@ def factor_too_high(probe: FlowProbe) -> Iterator[Spot]:
     for side in (probe.source, probe.target):
         too_high: dict[str, list[str]] = {}
         for name, (code, _) in side.refusals.items():
-            if code == INVALID_REPLICATION_FACTOR:
+            if code == ErrorCode.INVALID_REPLICATION_FACTOR:
                 too_high.setdefault(probe.factor_keys.get(name, "default.replication.factor"), []).append(name)
         for key, names in too_high.items():
             factor = probe.specs[names[0]].replication_factor
@@ -160,7 +161,12 @@ def factor_too_high(probe: FlowProbe) -> Iterator[Spot]:
 
 def not_created(probe: FlowProbe) -> Iterator[Spot]:
     for name, (code, words) in (*probe.source.refusals.items(), *probe.target.refusals.items()):
-        if code not in (0, TOPIC_ALREADY_EXISTS, INVALID_REPLICATION_FACTOR, *_REFUSED):
+        if code not in (
+            ErrorCode.NONE,
+            ErrorCode.TOPIC_ALREADY_EXISTS,
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            *_REFUSED,
+        ):
             properties = probe.refused_properties.get(name, ())
             if properties:
                 fix = f"write {exclusion(properties)}, if the copy can do without, or allow it at the target"

@@ -12,9 +12,12 @@ from collections.abc import Iterable, Sequence
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.events import Event
 from sparkmirror.mm2.records import Checkpoint, Malformed
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
-AUTHORIZATION_FAILED = frozenset({29, 30, 31})
+AUTHORIZATION_FAILED = frozenset(
+    {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+)
 _PARTITION = 0
 
 log = logging.getLogger(__name__)

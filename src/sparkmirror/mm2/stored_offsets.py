@@ -16,10 +16,9 @@ from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_range import RangeUnread, read_batches
 from sparkmirror.events import Event
 from sparkmirror.mm2.connect_offsets import SourcePartition, read_key, read_value
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.pieces import records
 from sparkmirror.wire.topic_partition import TopicPartition
-
-_UNKNOWN_TOPIC, _NOT_AUTHORIZED = 3, 29
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +42,9 @@ def read_stored_offsets(
     """
     by_partition: dict[TopicPartition, list[StoredOffset]] = {}
     for topic in client.metadata(topics).values():
-        if topic.error == _UNKNOWN_TOPIC:
+        if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             continue
-        if topic.error == _NOT_AUTHORIZED:
+        if topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             _warn(client, topic)
             continue
         if topic.error:
@@ -80,7 +79,7 @@ def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple
         ends = list_offsets(client, leader_id, {topic.name: partitions}, LATEST)
         for partition in partitions:
             start, end = starts[topic.name, partition], ends[topic.name, partition]
-            if start.error == _NOT_AUTHORIZED:
+            if start.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 _warn(client, topic)
                 return
             if start.error or end.error:

@@ -10,10 +10,7 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.mm2.records import Malformed, OffsetSync
 from sparkmirror.policy import ReplicationPolicy
-
-_UNKNOWN_TOPIC = 3
-_UNAUTHORIZED = 29
-"""TOPIC_AUTHORIZATION_FAILED: the topic counts as empty."""
+from sparkmirror.wire.error_codes import ErrorCode
 
 
 class SyncsPlace(NamedTuple):
@@ -34,12 +31,12 @@ def read_syncs(client: ClusterClient, topic: str) -> list[OffsetSync]:
 
     Empty if the topic is missing or the principal may not read the topic.
     """
-    if client.metadata([topic])[topic].error == _UNKNOWN_TOPIC:
+    if client.metadata([topic])[topic].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return []
     try:
         entries, _ = TopicLog(client, topic).read(0, 0)
     except LogUnavailable as error:
-        if error.code != _UNAUTHORIZED:
+        if error.code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise
         return []
     syncs = []

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from sparkmirror.durable.losses import LossKind
+from sparkmirror.wire.error_codes import ErrorCode
 
 
 class Cause(StrEnum):
@@ -55,18 +56,58 @@ class Cause(StrEnum):
 
 
 _BY_CODE: Mapping[Cause, tuple[int, ...]] = {
-    Cause.NO_TOPIC: (3, 17, 100, 103),
-    Cause.NO_LEADER: (5, 6, 74, 75),
-    Cause.NOT_ENOUGH_REPLICAS: (7, 19, 20),
-    Cause.NOT_AUTHORIZED: (29, 30, 31, 53, 54, 58),
-    Cause.TOO_LARGE: (10, 18),
-    Cause.TIMESTAMP: (32,),
-    Cause.UNREADABLE: (2,),
-    Cause.REFUSED: (21, 35, 42, 43, 44, 76, 87, 104),
-    Cause.RIVAL: (45, 46, 47, 48, 49, 51, 52, 59, 90),
-    Cause.THROTTLED: (89,),
+    Cause.NO_TOPIC: (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    ),
+    Cause.NO_LEADER: (
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ),
+    Cause.NOT_ENOUGH_REPLICAS: (
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ),
+    Cause.NOT_AUTHORIZED: (
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.SECURITY_DISABLED,
+        ErrorCode.SASL_AUTHENTICATION_FAILED,
+    ),
+    Cause.TOO_LARGE: (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE),
+    Cause.TIMESTAMP: (ErrorCode.INVALID_TIMESTAMP,),
+    Cause.UNREADABLE: (ErrorCode.CORRUPT_MESSAGE,),
+    Cause.REFUSED: (
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INCONSISTENT_CLUSTER_ID,
+    ),
+    Cause.RIVAL: (
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.PRODUCER_FENCED,
+    ),
+    Cause.THROTTLED: (ErrorCode.THROTTLING_QUOTA_EXCEEDED,),
 }
-_CODES = {code: cause for cause, codes in _BY_CODE.items() for code in codes}
+_CODES: Mapping[int, Cause] = {code: cause for cause, codes in _BY_CODE.items() for code in codes}
 
 _LOSSES = {
     LossKind.EXPIRED: Cause.EXPIRED,

@@ -16,12 +16,12 @@ from sparkmirror.position.decision import unwrap
 from sparkmirror.position.matching import MatchedLog, StoredBatch
 from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import BatchHeader, batch_headers
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _MAX_BYTES = 8 << 20
 _PARTITION_BYTES = 64 << 10
 _MOST_STEPS = 200
-REQUEST_TIMED_OUT = 7
 
 
 class LogProbe:
@@ -61,7 +61,7 @@ class LogProbe:
         answers: dict[TopicPartition, tuple[list[BatchHeader], int]] = {}
         for part in parts:
             key = part.topic, part.partition
-            if part.error == fetch.OFFSET_OUT_OF_RANGE:
+            if part.error == ErrorCode.OFFSET_OUT_OF_RANGE:
                 answers[key] = [], -1
             elif part.error:
                 raise TailUnread(*key, part.error)
@@ -104,7 +104,7 @@ class LogProbe:
                     done[partition] = MatchedLog(tuple(mine), max(looking.pop(partition), high_watermark))
             if not looking:
                 return done
-        raise TailUnread(*next(iter(looking)), REQUEST_TIMED_OUT)
+        raise TailUnread(*next(iter(looking)), ErrorCode.REQUEST_TIMED_OUT)
 
     def _take(self, header: BatchHeader, claim: Segment, mine: list[StoredBatch]) -> bool:
         """Note a batch of the flow that bears on the claim.

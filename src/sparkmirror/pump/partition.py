@@ -26,9 +26,10 @@ from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.claimer import Claimer
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.quiet import WAITS, QuietRule
-from sparkmirror.pump.refused import LIMITS, TOO_LARGE, Refused, refused
+from sparkmirror.pump.refused import LIMITS, Refused, refused
 from sparkmirror.pump.verdicts import ErrorAction, verdict
 from sparkmirror.wire.buffers import Frame
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.fetch import FetchPosition
 from sparkmirror.wire.produce import Ack
 
@@ -543,7 +544,7 @@ class PartitionCopy:
 
     def _on_error(self, batch: Batch, ack: Ack, now: float) -> None:
         why = refused(batch, ack, self.route.target_topic)
-        if ack.error == TOO_LARGE and batch.count > 1:
+        if ack.error == ErrorCode.MESSAGE_TOO_LARGE and batch.count > 1:
             self._intake.split(len(batch.view))
             self.doubt(f"{why.words}: it is split", now)
             self.seek_at = now

@@ -13,15 +13,13 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.verdicts import explanation
 from sparkmirror.wire.batches import batch_headers
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.pieces import raw_parts
 from sparkmirror.wire.produce import Ack
 
-TOO_LARGE = 10
-INVALID_TIMESTAMP = 32
-
-LIMITS = {
-    TOO_LARGE: ("max.message.bytes",),
-    INVALID_TIMESTAMP: ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms"),
+LIMITS: Mapping[int, tuple[str, ...]] = {
+    ErrorCode.MESSAGE_TOO_LARGE: ("max.message.bytes",),
+    ErrorCode.INVALID_TIMESTAMP: ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms"),
 }
 """Configurations of the target topic behind each error code."""
 
@@ -47,9 +45,9 @@ def refused(batch: Batch, ack: Ack, target_topic: str) -> Refused:
     reason = f"source offset {_upstream(batch, index)}: {error_name(ack.error)}"
     words = explanation(ack.error)
     reason += f", {words}" if words else ""
-    if ack.error == TOO_LARGE:
+    if ack.error == ErrorCode.MESSAGE_TOO_LARGE:
         reason += f" ({len(batch.view)} bytes)"
-    elif ack.error == INVALID_TIMESTAMP:
+    elif ack.error == ErrorCode.INVALID_TIMESTAMP:
         reason += f" ({_date(batch, index)})"
     elif detail:
         reason += f": {detail}"

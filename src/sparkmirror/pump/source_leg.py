@@ -16,6 +16,7 @@ from sparkmirror.pump.tally import LegMeter
 from sparkmirror.pump.verdicts import explanation
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.channel import Channel, ChannelClosed
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.fetch import (
     FetchedPartition,
     FetchPosition,
@@ -24,12 +25,17 @@ from sparkmirror.wire.fetch import (
 from sparkmirror.wire.primitives import Garbled
 from sparkmirror.wire.topic_partition import TopicPartition
 
-SESSION_ERRORS = frozenset({70, 71, 106})
+SESSION_ERRORS = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
 """Errors of a lost session, after which a new session is asked for at once.
 
-These are FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR. A broker forgets
-sessions when the broker restarts or keeps too many (KIP-227); the next request begins a session. A second refusal in a
-row is followed by a pause, too.
+A broker forgets sessions when the broker restarts or keeps too many (KIP-227); the next request begins a session. A
+second refusal in a row is followed by a pause, too.
 """
 
 TRIES = 3

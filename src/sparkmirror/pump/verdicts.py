@@ -12,7 +12,10 @@ with the table: the pump would park for the former codes, and try again for the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
+
+from sparkmirror.wire.error_codes import ErrorCode
 
 
 class ErrorAction(Enum):
@@ -25,67 +28,69 @@ class ErrorAction(Enum):
 
 
 _SEEK = {
-    1: "the offset is not in the log",
-    3: "the topic or partition is not known there",
-    5: "no leader now",
-    6: "the leader has moved",
-    9: "the replica is not there",
-    13: "a network error at the broker",
-    45: "another sequence was due: a rival pump has appended, or a batch before this one was refused",
-    46: "the batch is there already",
-    59: "the leader has no state of this producer",
-    72: "the listener is not known at the broker",
-    74: "a newer leader was elected",
-    75: "the broker has not heard of its election yet",
-    100: "the topic is a new one of the same name, or gone",
-    103: "the topic ids disagree",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "the offset is not in the log",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "the topic or partition is not known there",
+    ErrorCode.LEADER_NOT_AVAILABLE: "no leader now",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "the leader has moved",
+    ErrorCode.REPLICA_NOT_AVAILABLE: "the replica is not there",
+    ErrorCode.NETWORK_EXCEPTION: "a network error at the broker",
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: (
+        "another sequence was due: a rival pump has appended, or a batch before this one was refused"
+    ),
+    ErrorCode.DUPLICATE_SEQUENCE_NUMBER: "the batch is there already",
+    ErrorCode.UNKNOWN_PRODUCER_ID: "the leader has no state of this producer",
+    ErrorCode.LISTENER_NOT_FOUND: "the listener is not known at the broker",
+    ErrorCode.FENCED_LEADER_EPOCH: "a newer leader was elected",
+    ErrorCode.UNKNOWN_LEADER_EPOCH: "the broker has not heard of its election yet",
+    ErrorCode.UNKNOWN_TOPIC_ID: "the topic is a new one of the same name, or gone",
+    ErrorCode.INCONSISTENT_TOPIC_ID: "the topic ids disagree",
 }
 _RETRY = {
-    -1: "an unexpected error at the broker",
-    7: "replicas did not confirm in time; the batch is in the leader's log",
-    8: "the broker is not available",
-    14: "a coordinator is loading",
-    15: "no coordinator now",
-    16: "the coordinator has moved",
-    19: "too few replicas in sync; nothing was written",
-    20: "too few replicas in sync; the batch is in the leader's log",
-    41: "the controller has moved",
-    56: "the broker's disk failed, or is full",
-    70: "the fetch session is not known",
-    71: "the fetch session is at another request",
-    78: "the leader has not learned its high watermark yet",
-    89: "the quota is used up",
-    106: "the fetch session knows another topic id",
-    109: "the broker can't serve older data now",
+    ErrorCode.UNKNOWN_SERVER_ERROR: "an unexpected error at the broker",
+    ErrorCode.REQUEST_TIMED_OUT: "replicas did not confirm in time; the batch is in the leader's log",
+    ErrorCode.BROKER_NOT_AVAILABLE: "the broker is not available",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "a coordinator is loading",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "no coordinator now",
+    ErrorCode.NOT_COORDINATOR: "the coordinator has moved",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "too few replicas in sync; nothing was written",
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "too few replicas in sync; the batch is in the leader's log",
+    ErrorCode.NOT_CONTROLLER: "the controller has moved",
+    ErrorCode.KAFKA_STORAGE_ERROR: "the broker's disk failed, or is full",
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND: "the fetch session is not known",
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH: "the fetch session is at another request",
+    ErrorCode.OFFSET_NOT_AVAILABLE: "the leader has not learned its high watermark yet",
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: "the quota is used up",
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR: "the fetch session knows another topic id",
+    ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE: "the broker can't serve older data now",
 }
 _PARK = {
-    2: "the target calls the batch corrupt",
-    10: "the batch is larger than the target's max.message.bytes",
-    17: "the topic's name is not allowed",
-    18: "the batch is larger than the target's segment.bytes",
-    21: "acks=all is refused",
-    29: "not authorized for the topic",
-    30: "not authorized for the group",
-    31: "not authorized for the cluster: grant us IDEMPOTENT_WRITE on it",
-    32: "the target refuses the record's timestamp",
-    35: "the request's version is not supported",
-    42: "the request is invalid",
-    43: "the target's message format is too old",
-    44: "a policy of the cluster forbids it",
-    53: "not authorized for the transactional id",
-    54: "security is disabled at the broker",
-    58: "sign-in was refused",
-    76: "the target refuses the compression codec",
-    87: "the target refuses a record",
-    104: "the cluster is another one",
+    ErrorCode.CORRUPT_MESSAGE: "the target calls the batch corrupt",
+    ErrorCode.MESSAGE_TOO_LARGE: "the batch is larger than the target's max.message.bytes",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "the topic's name is not allowed",
+    ErrorCode.RECORD_LIST_TOO_LARGE: "the batch is larger than the target's segment.bytes",
+    ErrorCode.INVALID_REQUIRED_ACKS: "acks=all is refused",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "not authorized for the topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "not authorized for the group",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "not authorized for the cluster: grant us IDEMPOTENT_WRITE on it",
+    ErrorCode.INVALID_TIMESTAMP: "the target refuses the record's timestamp",
+    ErrorCode.UNSUPPORTED_VERSION: "the request's version is not supported",
+    ErrorCode.INVALID_REQUEST: "the request is invalid",
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "the target's message format is too old",
+    ErrorCode.POLICY_VIOLATION: "a policy of the cluster forbids it",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "not authorized for the transactional id",
+    ErrorCode.SECURITY_DISABLED: "security is disabled at the broker",
+    ErrorCode.SASL_AUTHENTICATION_FAILED: "sign-in was refused",
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "the target refuses the compression codec",
+    ErrorCode.INVALID_RECORD: "the target refuses a record",
+    ErrorCode.INCONSISTENT_CLUSTER_ID: "the cluster is another one",
 }
 _STOP = {
-    47: "another incarnation with a higher epoch has fenced this one",
-    48: "a transaction of our producer id is open",
-    49: "the producer id is mapped to another transactional id",
-    51: "transactions of our producer id run at the same time",
-    52: "the transaction's coordinator has fenced this producer",
-    90: "another incarnation has fenced this one",
+    ErrorCode.INVALID_PRODUCER_EPOCH: "another incarnation with a higher epoch has fenced this one",
+    ErrorCode.INVALID_TXN_STATE: "a transaction of our producer id is open",
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: "the producer id is mapped to another transactional id",
+    ErrorCode.CONCURRENT_TRANSACTIONS: "transactions of our producer id run at the same time",
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED: "the transaction's coordinator has fenced this producer",
+    ErrorCode.PRODUCER_FENCED: "another incarnation has fenced this one",
 }
 _TABLE = (
     (ErrorAction.SEEK, _SEEK),
@@ -93,7 +98,9 @@ _TABLE = (
     (ErrorAction.PARK, _PARK),
     (ErrorAction.STOP, _STOP),
 )
-TABLE = {code: (verdict, words) for verdict, codes in _TABLE for code, words in codes.items()}
+TABLE: Mapping[int, tuple[ErrorAction, str]] = {
+    code: (verdict, words) for verdict, codes in _TABLE for code, words in codes.items()
+}
 """Verdict and a few words for each of Kafka's error codes."""
 
 

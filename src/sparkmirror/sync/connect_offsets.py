@@ -22,9 +22,8 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.events import Event
 from sparkmirror.mm2.connect_offsets import SourcePartition, java_partition, offset_value, offsets_topics
 from sparkmirror.mm2.connector_names import ConnectorNames, find_names
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
-
-_UNKNOWN_TOPIC, _NOT_AUTHORIZED = 3, 29
 
 log = logging.getLogger(__name__)
 
@@ -91,10 +90,10 @@ class ConnectOffsets:
 
     def _is_given_up(self, topic: str, error: LogUnavailable) -> bool:
         """Tell whether to give up a topic that refuses writes, or to try again."""
-        names, gone = self._names, error.code == _UNKNOWN_TOPIC
+        names, gone = self._names, error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if names is None or (gone and topic == self._topic):
             self._names, self._written = None, {}  # the next run creates the topic
-        elif gone or (error.code == _NOT_AUTHORIZED and topic in names.guessed):
+        elif gone or (error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED and topic in names.guessed):
             self._names = names.without(topic)
             why = "is gone" if gone else "may be another flow's, and is not for us to write to"
             log.info(

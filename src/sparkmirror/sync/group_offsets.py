@@ -18,19 +18,26 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.mm2.records import Checkpoint
 from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES
 from sparkmirror.sync.group_standing import GroupStanding, GroupState, standing
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
 IDLE = frozenset({"Empty", "Dead"})
-_MEMBERS = frozenset({22, 25, 27, 68, 82, 110, 113})
-"""Error codes of a commit to a group that has members.
-
-ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, NON_EMPTY_GROUP, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH
-and STALE_MEMBER_EPOCH.
-"""
-_ADVICE = {
-    3: "it has no such partition",
-    29: "grant our principal READ on the topic",
-    30: "grant our principal READ on the group",
+_MEMBERS = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.NON_EMPTY_GROUP,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.STALE_MEMBER_EPOCH,
+    }
+)
+"""Error codes of a commit to a group that has members."""
+_ADVICE: Mapping[int, str] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "it has no such partition",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant our principal READ on the topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "grant our principal READ on the group",
 }
 
 

@@ -12,11 +12,10 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.error_codes import ErrorCode
 
 PARTITION = 0
 """Partition of all records of a kind in MirrorMaker 2 (`mm2.md` section 2)."""
-
-_NOT_THERE, _NOT_AUTHORIZED = 3, 29
 
 
 class InternalTopic:
@@ -56,7 +55,7 @@ class InternalTopic:
         """
         if self._there:
             return
-        if self._client.metadata([self.name])[self.name].error == _NOT_THERE:
+        if self._client.metadata([self.name])[self.name].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             with ClusterAdmin.connect(self._cluster, self._role, self._timeout_s) as admin:
                 admin.create_compacted_topic(self.name, 1, self._replication_factor, factor_key=self._factor_key)
         self._there = True
@@ -70,8 +69,8 @@ class InternalTopic:
         try:
             self._log.append(PARTITION, entries, timestamp_ms=timestamp_ms)
         except LogUnavailable as error:
-            self._there = error.code != _NOT_THERE
-            if error.code == _NOT_AUTHORIZED:
+            self._there = error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise ClusterUnreachable(
                     f"cluster {self._cluster.alias}: our principal may not write to topic {self.name}: "
                     f"grant it CREATE and WRITE on it{self._otherwise}"

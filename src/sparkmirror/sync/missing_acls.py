@@ -6,7 +6,7 @@ Access means ACLs of topics, groups and transactional ids, and SCRAM users. `spa
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kafka.protocol.admin import DescribeUserScramCredentialsRequest
@@ -19,9 +19,10 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.sync.acl_rules import of_copies, of_groups
 from sparkmirror.sync.topic_rules import TopicRules, group_filter, topic_rules
+from sparkmirror.wire.error_codes import ErrorCode
 
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-_ADVICE = {31: "grant our principal DESCRIBE on the cluster"}
+_ADVICE: Mapping[int, str] = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "grant our principal DESCRIBE on the cluster"}
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from sparkmirror.cluster.admin import INVALID_CONFIG, NewTopicSpec, refusal
+from sparkmirror.cluster.admin import NewTopicSpec, refusal
+from sparkmirror.wire.error_codes import ErrorCode
 
-POLICY_VIOLATION = 44
-_FOR_PROPERTIES = frozenset({INVALID_CONFIG, POLICY_VIOLATION})
+_FOR_PROPERTIES = frozenset({ErrorCode.INVALID_CONFIG, ErrorCode.POLICY_VIOLATION})
 """Error codes that may be due to properties.
 
 A `create.topic.policy.class.name` may refuse for other reasons, such as the number of replicas.
@@ -59,7 +59,7 @@ def _culprits(spec: NewTopicSpec, dry: Dry) -> tuple[str, ...]:
         left_out = set(without)
         configs = {name: value for name, value in spec.configs.items() if name not in left_out}
         code, _ = dry([replace(spec, configs=configs)]).get(spec.name, (0, ""))
-        return code == 0
+        return code == ErrorCode.NONE
 
     names = sorted(spec.configs)
     alone = next((name for name in names if passes([name])), None)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups, ListedGroup
-from sparkmirror.cluster.share_groups import SHARE, UNSUPPORTED_VERSION, ShareGroups, StartOffsets, said
+from sparkmirror.cluster.share_groups import SHARE, ShareGroups, StartOffsets, said
 from sparkmirror.config import FlowConfig
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
@@ -23,6 +23,7 @@ from sparkmirror.sync.group_offsets import IDLE, why_refused
 from sparkmirror.sync.group_places import place_groups
 from sparkmirror.sync.group_standing import GroupStanding, standing
 from sparkmirror.sync.places import Places
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -134,4 +135,4 @@ def _why_not(group: ListedGroup | None, alias: str) -> str:
 
 
 def _refusal(alias: str, partition: TopicPartition, code: int) -> str:
-    return f"{alias}: {said(code)}" if code == UNSUPPORTED_VERSION else why_refused(alias, partition, code)
+    return f"{alias}: {said(code)}" if code == ErrorCode.UNSUPPORTED_VERSION else why_refused(alias, partition, code)

@@ -19,9 +19,8 @@ from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap, Reached, Unmapped
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
-
-_UNKNOWN_TOPIC = 3
 
 
 class Stored(NamedTuple):
@@ -108,7 +107,7 @@ class Translator:
         try:
             entries, self._receipts_read_to = self._receipts.read(0, self._receipts_read_to)
         except LogUnavailable as error:
-            if error.code != _UNKNOWN_TOPIC:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             return
         for report in read_reports(entries):

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 
-from sparkmirror.cluster.admin import INVALID_CONFIG, ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.wire.error_codes import ErrorCode
 
 _TOPICS_ASKED = 20
 """Most topics to ask until the properties of a topic can be read."""
@@ -40,7 +41,7 @@ def create_as_known(
     due = list(specs)
     while due:
         answers |= create(due)
-        refused = [spec for spec in due if answers.get(spec.name, (0, ""))[0] == INVALID_CONFIG]
+        refused = [spec for spec in due if answers.get(spec.name, (0, ""))[0] == ErrorCode.INVALID_CONFIG]
         if refused and names is None:
             names = known()
         due = []
@@ -50,7 +51,7 @@ def create_as_known(
                 missing.setdefault(spec.name, set()).update(unknown)
                 configs = {name: value for name, value in spec.configs.items() if name not in unknown}
                 due.append(replace(spec, configs=configs))
-    created = {name: tuple(sorted(lacks)) for name, lacks in missing.items() if answers[name][0] == 0}
+    created = {name: tuple(sorted(lacks)) for name, lacks in missing.items() if answers[name][0] == ErrorCode.NONE}
     return answers, created
 
 

@@ -28,13 +28,13 @@ from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.matching import TargetLog
 from sparkmirror.position.target_reading import Unserved, by_topic, listed_offset, unserved
 from sparkmirror.translation.offset_map import Copied, OffsetMap
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_ids import NO_ID
 from sparkmirror.wire.topic_partition import TopicPartition
 
 MEMORY_RUNS = 20_000
 """Most runs of one map in memory, 24 bytes each; longer maps use a file."""
 PARTITIONS_PER_REQUEST = 2000
-_UNKNOWN_TOPIC = 3
 
 
 class Reached(NamedTuple):
@@ -351,7 +351,7 @@ class MapKeeper:
         try:
             self._identity = SegmentLog(self._log).agree(self._target.cluster_id, None)
         except LogUnavailable as error:
-            if error.code != _UNKNOWN_TOPIC:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
         return self._identity is not None
 
@@ -490,7 +490,7 @@ def copied_below(claims: Sequence[Segment], tail: LastBatch | None, high_waterma
 
 def _leader(topics: Mapping[str, TopicLeaders], partition: TopicPartition) -> int:
     topic = topics[partition[0]]
-    if topic.error == _UNKNOWN_TOPIC:
+    if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         raise Unserved(f"the target has no topic {partition[0]}", Cause.NO_TOPIC)
     if topic.error:
         raise unserved("target", partition, topic.error)

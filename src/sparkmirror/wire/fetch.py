@@ -23,10 +23,8 @@ from sparkmirror.wire.fetch_format import (
 from sparkmirror.wire.topic_ids import NO_ID
 from sparkmirror.wire.topic_partition import TopicPartition
 
-__all__ = ["API_KEY", "BY_ID_FROM", "OFFSET_OUT_OF_RANGE", "VERSIONS", "FetchAnswer", "FetchPosition"]
+__all__ = ["API_KEY", "BY_ID_FROM", "VERSIONS", "FetchAnswer", "FetchPosition"]
 __all__ += ["FetchSession", "FetchedPartition"]
-
-OFFSET_OUT_OF_RANGE = 1
 
 _UNKNOWN = -1
 _NEW_SESSION, _NO_SESSION = 0, -1

@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self
 from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.sasl import Conversation, SaslError
 from sparkmirror.wire.tls import HandshakeFailed, explain, shake_hands
 
@@ -40,14 +41,6 @@ TLS_ALERT = 0x1503
 """First two bytes of a TLS alert (RFC 8446, section 5.1).
 
 A TLS port answers so to a client that speaks in clear.
-"""
-
-UNSUPPORTED_MECHANISM = 33
-NOT_ASKED_FOR = 34
-SIGN_IN_FAILED = 58
-"""The last of three Kafka error codes about SASL.
-
-In order: UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE and SASL_AUTHENTICATION_FAILED.
 """
 
 RENEWED_AFTER = (0.85, 0.95)
@@ -214,10 +207,10 @@ class RpcConnection:
         request = SaslHandshakeRequest(mechanism=mechanism)
         request.API_VERSION = self.version(request.API_KEY, (1, request.max_version), request.name)
         answer = self._exchange(request)
-        if answer.error_code == UNSUPPORTED_MECHANISM:
+        if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             offered = ", ".join(answer.mechanisms)
             raise SignInRefused(f"{who} is not possible here, only by {offered}; check sasl.mechanism and the port")
-        if answer.error_code == NOT_ASKED_FOR:
+        if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
             raise SignInRefused(f"{who} is not asked for here; check security.protocol and the port")
         if answer.error_code:
             raise SignInRefused(f"{who} was answered with error {answer.error_code}")
