@@ -79,6 +79,9 @@ def build_app(
 
 
 def _waits(flow: Flow) -> bool:
-    """Whether a flow is not yet worked on, nor stood by for: who is refused the lease would not take over."""
+    """Tell whether a flow has neither a worker nor a standby here.
+
+    A process that is refused the lease would not take over.
+    """
     refused = flow.state is FlowState.STANDING_BY and flow.role is Role.JOINING
     return refused or flow.state in _NOT_READY
