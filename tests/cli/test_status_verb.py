@@ -67,7 +67,7 @@ def test_a_loss_since_the_process_took_charge_is_unhealthy() -> None:
 
 @pytest.mark.parametrize("state", FlowState)
 def test_the_help_names_the_unhealthy_states(state: FlowState) -> None:
-    told = " ".join((verb.status.__doc__ or "").split()).partition("--check takes")[2].partition("Exit codes")[0]
+    told = " ".join((verb.status.__doc__ or "").split()).partition("With --check")[2].partition("Exit codes")[0]
     assert (state.value in told) is (not verb.is_healthy(flow(state=state)))
 
 
