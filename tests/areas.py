@@ -54,7 +54,7 @@ def paths(area: str) -> list[Path]:
     files = [TESTS / "engine" / f"test_{name}.py" for name in _ENGINE_TESTS.get(area, ())]
     if not directories and not files:
         raise KeyError(area)
-    return [*directories, *(file for file in files if area != "engine")]
+    return [*directories, *files]
 
 
 def main(arguments: list[str]) -> int:

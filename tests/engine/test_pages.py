@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from page_commands import DOCS, Reader, blocks
+from tests.house.links import anchors
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
@@ -102,10 +103,4 @@ def test_its_links_lead_somewhere(path: Path) -> None:
         file, _, anchor = link.partition("#")
         there = path.parent / file if file else path
         assert there.exists(), link
-        assert not anchor or anchor in anchors(there.read_text()), link
-
-
-def anchors(text: str) -> set[str]:
-    """Of its headings, as they are made for a page."""
-    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+        assert not anchor or anchor in anchors(there.resolve()), link

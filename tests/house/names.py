@@ -1,4 +1,4 @@
-"""Names of classes and modules, and which of them occur twice."""
+"""Names of classes, and which of them occur twice."""
 
 from __future__ import annotations
 
@@ -15,12 +15,3 @@ def classes_of_one_name(root: Path) -> dict[str, list[str]]:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(str(file.relative_to(root)))
     return {name: files for name, files in places.items() if len(files) > 1}
-
-
-def modules_of_one_name(root: Path) -> dict[str, list[str]]:
-    """Return the module names that several packages have, with those packages."""
-    places: defaultdict[str, list[str]] = defaultdict(list)
-    for file in sorted(root.rglob("*.py")):
-        if not file.stem.startswith("__"):
-            places[file.stem].append(str(file.parent.relative_to(root)))
-    return {name: packages for name, packages in places.items() if len(packages) > 1}

@@ -3,43 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.house.links import broken_links
 
 ROOT = Path(__file__).parents[2]
 CODE = [file for part in ("src", "tests", "bench", "chaos") for file in sorted((ROOT / part).rglob("*.py"))]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 RULE = re.compile(r"(?<![\w`/])R([1-9]\d?)\b(?!\.)")
 SECTION = re.compile(r"`(mm2|exactness)\.md`,? (?:sections? )?(\d+(?:\.\d+)?)")
-LINK = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
-HEADING = re.compile(r"^#{1,6} +(.*?)\s*$", re.MULTILINE)
-_FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-
-
-@cache
-def text_of(page: Path) -> str:
-    """A page without its blocks of code."""
-    return _FENCED.sub("", page.read_text())
-
-
-@cache
-def anchors(page: Path) -> frozenset[str]:
-    """The fragments of a page's headings, as a forge makes them."""
-    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in HEADING.findall(text_of(page)))
-    return frozenset(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain)
-
-
-def broken_links(page: Path) -> Iterator[str]:
-    """Links inside the repository that lead nowhere, as they stand."""
-    for target, fragment in LINK.findall(text_of(page)):
-        if re.match(r"[a-z]+:", target):
-            continue
-        file = (page.parent / target).resolve() if target else page
-        if not file.exists() or (fragment and file.suffix == ".md" and fragment[1:] not in anchors(file)):
-            yield f"{target}{fragment}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

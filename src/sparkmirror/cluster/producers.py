@@ -14,12 +14,12 @@ from kafka.protocol.admin import DescribeProducersRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.coordinators import PASSING
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
-_NOT_YET = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 _ID_TRIES, _ID_PAUSE_S = 50, 0.2
 
 
@@ -76,7 +76,7 @@ def new_producer_id(client: ClusterClient) -> tuple[int, int]:
         )
         if not answer.error_code:
             return answer.producer_id, answer.producer_epoch
-        if answer.error_code not in _NOT_YET:
+        if answer.error_code not in PASSING:
             break
         time.sleep(_ID_PAUSE_S)
     code = answer.error_code if answer else ErrorCode.UNKNOWN_SERVER_ERROR

@@ -19,7 +19,7 @@ from kafka.protocol.metadata import MetadataRequest
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.events import Event
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.error_codes import NOT_AUTHORIZED, ErrorCode
 from sparkmirror.wire.rpc import UnsupportedBroker
 
 PREFIX = "mm2-sparkmirror-append-check."
@@ -39,7 +39,6 @@ _PAUSE_S = 0.01
 _DELETE_TRIES, _DELETE_PAUSE_S = 3, 0.3
 _TIMEOUT_MS = 10_000
 _NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-_REFUSED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 log = logging.getLogger(__name__)
 
@@ -188,4 +187,4 @@ def _words(what: str, code: int, message: str) -> str:
 def what_to_grant(code: int) -> str:
     """Return the advice to append to an error; empty if the error isn't about rights."""
     needed = f"; grant our principal CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}"
-    return needed if code in _REFUSED else ""
+    return needed if code in NOT_AUTHORIZED else ""

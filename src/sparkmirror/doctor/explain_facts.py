@@ -31,11 +31,10 @@ from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.topic_rules import TopicRules, group_filter, topic_rules
 from sparkmirror.sync.topics import illegal
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.error_codes import NOT_AUTHORIZED
 
 _CONNECT_S = 10.0
 _ROLE = "sparkmirror-cli"
-_MAY_NOT = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
 
 _Answer = TypeVar("_Answer")
 
@@ -233,7 +232,7 @@ def _may_create(seen: _Flow, remote: str, there: TopicDescription | None) -> boo
         return None
     spec = NewTopicSpec(remote, len(there.partitions), seen.rules.replication_factor)
     answers = seen.target.ask(lambda admin, _: admin.would_create([spec])) or {}
-    return answers[remote][0] not in _MAY_NOT if remote in answers else None
+    return answers[remote][0] not in NOT_AUTHORIZED if remote in answers else None
 
 
 def _losses(seen: _Flow, topic: str, partition: int | None) -> tuple[Loss, ...]:

@@ -112,5 +112,5 @@ def read_link(value: bytes) -> Identity:
     _, producer_id, epoch, before_id, before_epoch, _, length = _LINK.unpack_from(value)
     cluster = value[_LINK.size : _LINK.size + length].decode()
     former = () if before_id == _NOBODY else (Producer(before_id, before_epoch),)
-    value[_LINK.size + length :].decode()
+    value[_LINK.size + length :].decode()  # the transactional id: raises for a damaged record
     return Identity(cluster, producer_id, epoch, former)

@@ -21,6 +21,9 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect import PACKAGE, ConnectorRole
 from sparkmirror.formats.reading import Resource
 
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+"""Format of times in a status."""
+
 EVERY_S = 5.0
 """Shortest time between two writes of the file, in seconds."""
 
@@ -119,7 +122,7 @@ class StatusFile:
         key = f"{resource.name} {'Warning' if kind == 'Warning' else 'Ready'} {message if kind == 'Warning' else ''}"
         said = f"{kind} {reason}"
         if self._since.get(key, ("", ""))[0] != said:
-            self._since[key] = (said, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+            self._since[key] = (said, datetime.now(UTC).strftime(TIME))
         condition = {"type": kind, "status": "True", "lastTransitionTime": self._since[key][1]}
         return condition | ({"reason": reason} if reason else {}) | ({"message": message} if message else {})
 

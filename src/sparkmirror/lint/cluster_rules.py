@@ -15,7 +15,7 @@ from sparkmirror.lint.rights import allowed, principal
 from sparkmirror.sync.other_flows import refusal_of_second
 from sparkmirror.sync.refused_properties import exclusion, property_refusal
 from sparkmirror.sync.unknown_properties import lacking
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.error_codes import NOT_AUTHORIZED, ErrorCode
 
 MOST_SKEW_S = 5.0
 """Largest skew of a clock, in seconds, without a finding.
@@ -27,7 +27,6 @@ MANY_BYTES = 1_048_588
 """Kafka's default of `message.max.bytes`."""
 
 _MOST_NAMED = 3
-_REFUSED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 _OWN_NEED = frozenset({"READ", "WRITE", "DESCRIBE"})
 """Operations that sparkmirror needs on its own topics."""
 
@@ -96,7 +95,7 @@ def rights_unknown(probe: FlowProbe) -> Iterator[Spot]:
         if side.error or side.too_old:
             continue
         for name in (spec.name for spec in missing(probe, side)):
-            if name in side.topic_operations or side.refusals.get(name, (0, ""))[0] in _REFUSED:
+            if name in side.topic_operations or side.refusals.get(name, (0, ""))[0] in NOT_AUTHORIZED:
                 continue
             needed = _OWN_NEED if name in probe.internal else _copies_need(probe)
             left = needed - {"DESCRIBE"} - allowed(side.acls or (), who, name, side.everywhere)
@@ -116,7 +115,7 @@ def _internal_forbidden(probe: FlowProbe, side: ProbedCluster) -> Iterator[Spot]
     """Yield missing rights on sparkmirror's own topics, and on topics to be created."""
     own = [name for name, owner in probe.internal.items() if owner is side]
     yield from _topics_lack(probe, side, _OWN_NEED, own)
-    refused = [name for name, (code, _) in side.refusals.items() if code in _REFUSED]
+    refused = [name for name, (code, _) in side.refusals.items() if code in NOT_AUTHORIZED]
     if refused:
         yield _spot(probe, side.cluster.alias, f"CREATE on topic {_some(refused)}")
 
@@ -165,7 +164,7 @@ def not_created(probe: FlowProbe) -> Iterator[Spot]:
             ErrorCode.NONE,
             ErrorCode.TOPIC_ALREADY_EXISTS,
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            *_REFUSED,
+            *NOT_AUTHORIZED,
         ):
             properties = probe.refused_properties.get(name, ())
             if properties:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from sparkmirror.formats.strimzi_status import TIME
 from sparkmirror.operator.connectors import Call, connector_path
-from sparkmirror.operator.status import TIME, has_failed
+from sparkmirror.operator.status import has_failed
 
 _LONGEST_PAUSE = timedelta(minutes=60)
 

@@ -12,11 +12,8 @@ from typing import Any, NamedTuple
 
 from sparkmirror import __version__
 from sparkmirror.formats.connect import PACKAGE, ConnectorRole
-from sparkmirror.formats.strimzi_status import FAILED_MESSAGE
+from sparkmirror.formats.strimzi_status import FAILED_MESSAGE, TIME
 from sparkmirror.operator.names import Key, rest_url, selector
-
-TIME = "%Y-%m-%dT%H:%M:%SZ"
-"""Format of times in a status."""
 
 
 class ResourceTrouble(NamedTuple):

@@ -12,6 +12,7 @@ import javaproperties
 
 from sparkmirror.errors import ConfigError
 from sparkmirror.events import Event
+from sparkmirror.formats.strimzi_status import TIME
 from sparkmirror.operator.auto_restarts import AutoRestart, auto_restarts
 from sparkmirror.operator.commands import (
     CommandRefused,
@@ -184,7 +185,7 @@ class Turns:
         memory.said = reason
         log.warning("%s: left alone: %s", key, reason, extra=Event.RESOURCE_LEFT_ALONE.extra)
         metadata = resource["metadata"]
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = datetime.now(UTC).strftime(TIME)
         event = {
             "apiVersion": "v1",
             "kind": "Event",
@@ -286,7 +287,7 @@ class _One:
         rolled_at = (template.get("annotations") or {}).get(ROLLED_AT, "")
         roll = annotations_of(self._resource).get(ROLL, "").lower() == "true"
         if roll:
-            rolled_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            rolled_at = datetime.now(UTC).strftime(TIME)
         around = Circumstances(self._settings.image, self._settings.operator_labels, rolled_at)
         for manifest in desired_objects(self._resource, self._key, plan, contents, around):
             self._api.apply(manifest)

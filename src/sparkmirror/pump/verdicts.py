@@ -6,7 +6,7 @@ pauses if an operator must act first, and never if the pump has no right to writ
 
 Two modules have small sets instead of the table, because these modules copy no partition and repeat a request a few
 times while the caller waits. `cluster/topic_log.py` writes and reads the internal topics, and repeats after all errors
-but `_FINAL_ERRORS`. `cluster/producers.py` asks for a producer id, and repeats only after `_NOT_YET`. Both sets agree
+but `_FINAL_ERRORS`. `cluster/producers.py` asks for a producer id, and repeats only after `PASSING`. Both sets agree
 with the table: the pump would park for the former codes, and try again for the latter.
 """
 
