@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from sparkmirror.cli import main
-from sparkmirror.engine import flow_driver, forecast, lookout, observer, progress, surroundings
+from sparkmirror.engine import flow_driver, flow_view, forecast, lookout, observer, progress, surroundings
 
 surroundings.LOOK_S = 1.0
 flow_driver.LOOK_S = 1.0
 lookout.RETENTION_S = 1.0
 forecast.SHORTEST_S = 3.0
-for module in (observer, progress):
+for module in (flow_view, observer, progress):
     vars(module)["ENDS_S"] = 8.0
 
 if __name__ == "__main__":

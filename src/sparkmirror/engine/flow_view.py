@@ -17,6 +17,9 @@ from sparkmirror.messages.figures import PartitionFigures, Totals
 from sparkmirror.messages.orders import FlowReport, Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
+ENDS_S = 30.0
+"""Age in seconds from which the source's ends tell nothing any more."""
+
 SHORTEST_S = 0.5
 """Shortest time in seconds to measure a rate over: shorter ones give noise."""
 
@@ -163,6 +166,20 @@ class FlowView:
         self.settled = EndedEpoch(
             epoch, sum(receipt.records for receipt in final), sum(receipt.bytes for receipt in final)
         )
+
+    def known_ends(self, now_s: float) -> Mapping[TopicPartition, int]:
+        """Return the source's ends, or none if too old, at a monotonic `now_s`."""
+        return self.source_ends if now_s - self.ends_read_at < ENDS_S else {}
+
+    def silence(self, alias: str, now_s: float) -> str:
+        """Return why the ends of the source `alias` are unknown; empty if known."""
+        silent_s = now_s - self.ends_read_at
+        if silent_s < ENDS_S:
+            return ""
+        if silent_s == float("inf"):  # they were never read
+            return self.ends_trouble
+        words = f"cluster {alias} has not told the ends of its logs for {silent_s:,.0f} s"
+        return f"{words}: {self.ends_trouble}" if self.ends_trouble else words
 
     def take_look(self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> None:
         """Take the newest ends and starts of the source's logs."""

@@ -20,8 +20,8 @@ from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.catching_up import UNKNOWN
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.flow_view import FlowView, PartitionView
-from sparkmirror.engine.progress import ENDS_S, ProgressMeter
+from sparkmirror.engine.flow_view import ENDS_S, FlowView, PartitionView
+from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.engine.snapshot import (
     Cause,
     ClusterFigures,
@@ -232,7 +232,7 @@ class _FlowObserver:
         rows: dict[str, list[Partition]] = defaultdict(list)
         targets: dict[str, str] = {}
         views, starts = view.partitions, view.source_starts
-        ends = view.source_ends if time.monotonic() - view.ends_read_at < ENDS_S else {}
+        ends = view.known_ends(time.monotonic())
         seen = set()
         for key, (target, leader) in driver.partitions().items():
             targets[key.topic] = target

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.catching_up import UNKNOWN, CatchingUp, PartitionLag
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.flow_view import ENDS_S
 from sparkmirror.engine.loss_watch import summed_up
 from sparkmirror.sync.group_standing import counted
 
 _WINDOW_S = 5.0
-
-ENDS_S = 30.0
-"""Age in seconds from which the source's ends tell nothing any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,8 @@ class ProgressMeter:
             if receipt.state == "parked"
         )
         parked += tuple(f"{topic}: {why}" for topic, why in sorted(self._driver.topics.refused.items()))
-        waiting = next((report.waiting for report in live if report.waiting), "") or self._unread(now)
+        waiting = next((report.waiting for report in live if report.waiting), "")
+        waiting = waiting or view.silence(self._driver.flow.source.alias, now)
         return FlowProgress(
             flow=self._driver.name,
             state=state or self._state(len(known), len(partitions), self._catching_up.look(standings, now)),
@@ -154,25 +153,13 @@ class ProgressMeter:
             memory_bytes=max((report.memory_bytes for report in live), default=0),
         )
 
-    def _unread(self, now: float) -> str:
-        """Return for how long the source has not told its ends, if that is too long.
-
-        After a shorter silence, return the last trouble with reading the ends; empty if there is none.
-        """
-        view = self._driver.view
-        silent_s = now - view.ends_read_at
-        if not ENDS_S <= silent_s < float("inf"):
-            return view.ends_trouble
-        words = f"cluster {self._driver.flow.source.alias} has not told the ends of its logs for {silent_s:,.0f} s"
-        return f"{words}: {view.ends_trouble}" if view.ends_trouble else words
-
     def _standings(self, partitions: Iterable[PartitionKey], now: float) -> list[PartitionLag[PartitionKey]]:
         """Return the lag of each partition.
 
         Refused topics count as parked partitions.
         """
         view = self._driver.view
-        ends = view.source_ends if now - view.ends_read_at < ENDS_S else {}
+        ends = view.known_ends(now)
         views, starts = dict(view.partitions), view.source_starts
         seen_since = time.time() - ENDS_S
         standings = []
