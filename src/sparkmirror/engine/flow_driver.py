@@ -540,10 +540,10 @@ class FlowDriver:
     def take_receipts(self, epoch: int, receipts: Mapping[PartitionKey, Receipt]) -> None:
         """Take the final receipts of an epoch."""
         self._settled_epoch = epoch
-        self.view.settle(epoch, receipts.values())
         for key, receipt in receipts.items():
             self.view.partitions.setdefault(key, PartitionView()).end_with(receipt)
             self.done_topics.reach(receipt)
+        self.view.settle(epoch, receipts.values())
 
     @property
     def failing(self) -> Mapping[str, str]:

@@ -104,6 +104,9 @@ class FlowView:
     epochs: Counter[str] = field(default_factory=Counter)
     """Number of ended epochs, by reason."""
 
+    changes: int = 0
+    """Number of reports, and of ended epochs, that told anything new of partitions."""
+
     settled: EndedEpoch | None = None
     """Newest ended epoch, until reports of a later epoch come.
 
@@ -157,6 +160,7 @@ class FlowView:
             view.take(receipt, report.pump, now)
         for figures in report.figures:
             self.partitions[PartitionKey(flow, figures.source_topic, figures.partition)].figures = figures
+        self.changes += bool(report.receipts or report.figures)
 
     def settle(self, epoch: int, receipts: Iterable[Receipt]) -> None:
         """Take note of an ended epoch and its receipts."""
@@ -166,6 +170,7 @@ class FlowView:
         self.settled = EndedEpoch(
             epoch, sum(receipt.records for receipt in final), sum(receipt.bytes for receipt in final)
         )
+        self.changes += 1
 
     def known_ends(self, now_s: float) -> Mapping[TopicPartition, int]:
         """Return the source's ends, or none if too old, at a monotonic `now_s`."""
@@ -182,8 +187,12 @@ class FlowView:
         return f"{words}: {self.ends_trouble}" if self.ends_trouble else words
 
     def take_look(self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> None:
-        """Take the newest ends and starts of the source's logs."""
-        self.source_ends, self.source_starts = ends, starts
+        """Take the newest ends and starts of the source's logs.
+
+        Equal ones change nothing: the mappings stay the same objects.
+        """
+        if ends != self.source_ends or starts != self.source_starts:
+            self.source_ends, self.source_starts = ends, starts
         self.ends_read_at, self.ends_trouble = time.monotonic(), ""
 
     def _close(self) -> None:

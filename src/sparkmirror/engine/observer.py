@@ -41,6 +41,7 @@ from sparkmirror.engine.snapshot import (
     Spread,
     Topic,
 )
+from sparkmirror.engine.still_look import StillLook
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.engine.waits import Waits
 from sparkmirror.messages.figures import Latencies, LegTotals, PartitionFigures, Totals
@@ -149,6 +150,7 @@ class _FlowObserver:
         """Newest row of each partition: a partition that stands still is made only once."""
         self._made: dict[str, Topic] = {}
         self._synced_ms: dict[str, int] = {}
+        self._looks: StillLook[tuple[Topic, ...]] = StillLook()
 
     def look(self, driver: FlowDriver, meter: ProgressMeter, state: str, surroundings: Surroundings) -> Flow:
         now_ms = int(time.time() * 1000)
@@ -164,7 +166,7 @@ class _FlowObserver:
         flow_state = FlowState(words)
         if flow_state is not self._state:
             self._state, self._state_since_ms = flow_state, now_ms
-        topics = self._topics(driver, now_ms / 1000)
+        topics = self._looks.at(driver, lambda: self._look(driver, now_ms / 1000))
         lags = [partition.lag_s for topic in topics for partition in topic.partitions if partition.lag]
         ends = surroundings.certificates.get(driver.name, (None, None))
         admin = driver.view.admin_connections
@@ -221,6 +223,12 @@ class _FlowObserver:
         )
 
     # --- topics ---------------------------------------------------------------------------------
+
+    def _look(self, driver: FlowDriver, now: float) -> tuple[tuple[Topic, ...], bool]:
+        """Look at all topics; they stand still if no partition lags or has moved lately."""
+        topics = self._topics(driver, now)
+        moving = any(row.seen.moves or row.seen.figures is not None for row in self._rows.values())
+        return topics, not moving and not any(row.lag != 0 for topic in topics for row in topic.partitions)
 
     def _topics(self, driver: FlowDriver, now: float) -> tuple[Topic, ...]:
         view, done = driver.view, driver.done_topics

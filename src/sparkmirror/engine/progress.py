@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.catching_up import UNKNOWN, CatchingUp, PartitionLag
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import ENDS_S
 from sparkmirror.engine.loss_watch import summed_up
+from sparkmirror.engine.still_look import StillLook
 from sparkmirror.sync.group_standing import counted
 
 _WINDOW_S = 5.0
@@ -76,6 +78,19 @@ class FlowProgress:
     """Memory of the largest pump."""
 
 
+class _Look(NamedTuple):
+    """Facts about all partitions of a flow."""
+
+    state: str
+    partitions: int
+    told: int
+    """Partitions with a receipt."""
+    unknown: int
+    lag: int | None
+    done: int
+    parked: tuple[str, ...]
+
+
 class ProgressMeter:
     """Meter of one flow's progress; rates are over the last seconds."""
 
@@ -83,6 +98,7 @@ class ProgressMeter:
         self._driver = driver
         self._samples: list[tuple[float, int, int]] = []
         self._catching_up: CatchingUp[PartitionKey] = CatchingUp()
+        self._looks: StillLook[_Look] = StillLook()
         self._lock = threading.Lock()
         self._last: tuple[float, str, FlowProgress] = float("-inf"), "", FlowProgress("", "")
 
@@ -100,7 +116,6 @@ class ProgressMeter:
 
     def _read(self, state: str) -> FlowProgress:
         view = self._driver.view
-        partitions = self._driver.partitions()
         now = time.monotonic()
         records, size = view.records, view.bytes
         self._samples.append((now, records, size))
@@ -108,40 +123,27 @@ class ProgressMeter:
         since, old_records, old_size = self._samples[0]
         elapsed = max(now - since, 0.1)
         records_per_s = (records - old_records) / elapsed
-        known = [partition.receipt for partition in list(view.partitions.values()) if partition.receipt is not None]
-        standings = self._standings(partitions, now)
-        unknown = sum(not lag.known for lag in standings)
-        lag = (
-            None
-            if unknown or not self._driver.synced
-            else sum(each.lag for each in standings if each.position < each.end)
-        )
+        look = self._looks.at(self._driver, lambda: self._look(now))
+        lag = look.lag if self._driver.synced else None
         live = [report for report in list(view.pumps.values()) if not report.ended]
         latencies = [report.latency_ms for report in live if report.latency_ms is not None]
-        parked = tuple(
-            f"{receipt.source_topic}-{receipt.partition}: "
-            + (f"halted ({receipt.halted}): " if receipt.halted else "")
-            + receipt.reason
-            for receipt in known
-            if receipt.state == "parked"
-        )
-        parked += tuple(f"{topic}: {why}" for topic, why in sorted(self._driver.topics.refused.items()))
+        refused = tuple(f"{topic}: {why}" for topic, why in sorted(self._driver.topics.refused.items()))
         waiting = next((report.waiting for report in live if report.waiting), "")
         waiting = waiting or view.silence(self._driver.flow.source.alias, now)
         return FlowProgress(
             flow=self._driver.name,
-            state=state or self._state(len(known), len(partitions), self._catching_up.look(standings, now)),
+            state=state or self._state(look.told, look.partitions, look.state),
             records=records,
             bytes=size,
             records_per_s=records_per_s,
             bytes_per_s=(size - old_size) / elapsed,
             lag=lag,
-            unknown=unknown,
+            unknown=look.unknown,
             eta_s=lag / records_per_s if lag and records_per_s > 0 else None,
             latency_ms=(max(p50 for p50, _ in latencies), max(p99 for _, p99 in latencies)) if latencies else None,
-            partitions=len(partitions),
-            done=sum(receipt.state == "done" for receipt in known),
-            parked=parked,
+            partitions=look.partitions,
+            done=look.done,
+            parked=look.parked + refused,
             losses=summed_up(self._driver.losses),
             forecast=view.forecast.words if view.forecast is not None else "",
             gone=view.gone,
@@ -152,6 +154,31 @@ class ProgressMeter:
             failing=tuple(f"{duty}: {why}" for duty, why in sorted(self._driver.failing.items())),
             memory_bytes=max((report.memory_bytes for report in live), default=0),
         )
+
+    def _look(self, now: float) -> tuple[_Look, bool]:
+        """Look at all partitions; they stand still if each has caught up with its end."""
+        partitions = self._driver.partitions()
+        views = list(self._driver.view.partitions.values())
+        known = [partition.receipt for partition in views if partition.receipt is not None]
+        standings = self._standings(partitions, now)
+        unknown = sum(not lag.known for lag in standings)
+        lag = sum(each.lag for each in standings if each.position < each.end)
+        look = _Look(
+            state=self._catching_up.look(standings, now),
+            partitions=len(partitions),
+            told=len(known),
+            unknown=unknown,
+            lag=None if unknown else lag,
+            done=sum(receipt.state == "done" for receipt in known),
+            parked=tuple(
+                f"{receipt.source_topic}-{receipt.partition}: "
+                + (f"halted ({receipt.halted}): " if receipt.halted else "")
+                + receipt.reason
+                for receipt in known
+                if receipt.state == "parked"
+            ),
+        )
+        return look, not unknown and not lag
 
     def _standings(self, partitions: Iterable[PartitionKey], now: float) -> list[PartitionLag[PartitionKey]]:
         """Return the lag of each partition.
