@@ -1,4 +1,4 @@
-"""Kubernetes' own programs, CoreDNS and Helm, built once into the cache.
+"""Kubernetes' own programs, CoreDNS, kwok and Helm, built once into the cache.
 
 They come from Go's module proxy; a test is skipped where they can't be had. Kubernetes' module names versions of its
 parts that were never published: each is replaced by the published one. The five programs become one with five names.
@@ -23,6 +23,8 @@ ETCD = "v3.7.3"
 HELM = "helm.sh/helm/v3/cmd/helm@v3.22.0"
 COREDNS = "github.com/coredns/coredns"
 COREDNS_VERSION = "v1.15.0"
+KWOK = "sigs.k8s.io/kwok"
+KWOK_VERSION = "v0.8.0"
 PLACE = cache_root() / "deploy" / "kube"
 BUILD_S = 3600
 NAMES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy")
@@ -103,6 +105,24 @@ def coredns() -> Path:
     return PLACE / "coredns"
 
 
+def kwok() -> tuple[Path, Path]:
+    """The program that plays nodes, and the file of the stages that their nodes and pods go through."""
+    stages = PLACE / "kwok-stages.yaml"
+    with locked(PLACE / "build"):
+        if not (PLACE / "kwok").exists():
+            _go("install", f"{KWOK}/cmd/kwok@{KWOK_VERSION}", directory=PLACE, GOBIN=str(PLACE))
+        if not stages.exists():
+            module = json.loads(_go("mod", "download", "-json", f"{KWOK}@{KWOK_VERSION}", directory=PLACE))["Dir"]
+            files = sorted(
+                file
+                for kind in ("node/fast", "node/heartbeat", "pod/fast")
+                for file in (Path(module) / "kustomize" / "stage" / kind).glob("*.yaml")
+                if file.name != "kustomization.yaml"
+            )
+            stages.write_text("---\n".join(file.read_text() for file in files))
+    return PLACE / "kwok", stages
+
+
 def kubectl() -> str:
     """The one that is installed."""
     installed = shutil.which("kubectl")
@@ -162,4 +182,5 @@ def _go(*words: str, directory: Path, **environment: str) -> str:
 if __name__ == "__main__":
     print(kubernetes())
     print(coredns())
+    print(kwok()[0])
     print(helm())

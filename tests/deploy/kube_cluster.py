@@ -1,4 +1,4 @@
-"""A real Kubernetes without nodes: etcd, the API server and its controllers, on this machine's loopback."""
+"""A real Kubernetes on this machine's loopback: etcd, the API server, its controllers, and nodes that kwok plays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
-from tests.deploy.kube_build import kubectl, kubernetes
+from tests.deploy.kube_build import kubectl, kubernetes, kwok
 
 from sparkmirror.demo.ports import free_ports
 
@@ -81,8 +81,8 @@ class Run(Protocol):
 
 
 @contextmanager
-def kube_cluster(directory: Path) -> Iterator[KubeCluster]:
-    """Start one, and stop it at the end."""
+def kube_cluster(directory: Path, nodes: int = 0) -> Iterator[KubeCluster]:
+    """Start one, with so many nodes that kwok plays, and stop it at the end."""
     with ExitStack() as opened:
 
         def run(program: Path, *flags: str) -> None:
@@ -92,7 +92,37 @@ def kube_cluster(directory: Path) -> Iterator[KubeCluster]:
 
         # Of no machine; a loopback address is refused
         nowhere = ("--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none")
-        yield control_plane(directory, "127.0.0.1", run, nowhere)
+        cluster = control_plane(directory, "127.0.0.1", run, nowhere)
+        if nodes:
+            _play_nodes(cluster, run, nodes)
+        yield cluster
+
+
+def _play_nodes(cluster: KubeCluster, run: Run, count: int) -> None:
+    """Have kwok play so many nodes, and a scheduler that gives them pods; nothing in a pod runs."""
+    program, stages = kwok()
+    told = f"--kubeconfig={cluster.kubeconfig}"
+    (port,) = free_ports(1)
+    run(
+        kubernetes() / "kube-scheduler",
+        told,
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={cluster.directory / 'scheduler'}",
+    )
+    for number in range(count):
+        room = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+        labels = {"kubernetes.io/hostname": f"played-{number}"}
+        cluster.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": f"played-{number}", "labels": labels},
+                "status": {"allocatable": room, "capacity": room},
+            }
+        )
+    run(program, told, "--manage-all-nodes", f"--config={stages}", "--server-address=127.0.0.1:0")
 
 
 def control_plane(

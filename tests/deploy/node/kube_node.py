@@ -59,6 +59,11 @@ class KubeNode(KubeCluster):
         self.ctr("images", "import", str(archive), timeout=IMPORT_S)
         archive.unlink()
 
+    def create_namespace(self, name: str) -> None:
+        """One that enforces the restricted standard."""
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+
     def pods(self, namespace: str, labels: str = "") -> list[dict[str, Any]]:
         """Those that are not about to end."""
         words = ("get", "pods", "-n", namespace, "-l", labels, "-o", "json")

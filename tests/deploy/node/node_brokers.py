@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import threading
 import time
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import mirror_process as mp
+from bench.payloads import order
 from bench.records import TopicReader
-from tests.deploy.kube_node import KubeNode, is_ready, wait_for
+from kafka import KafkaProducer
+from tests.deploy.node.kube_node import KubeNode, is_ready, wait_for
 
 from sparkmirror.errors import SparkMirrorError
 
@@ -50,11 +53,34 @@ class Brokers:
     def wait_until_copied(self, topic: str, partitions: int) -> None:
         """All that is there now."""
 
-        def ended(servers: str, name: str) -> int:
-            return self.node.place.ask(lambda: sum(mp.end_offsets(servers, name, partitions)))
+        end = self._ended(self.primary, topic, partitions)
+        wait_for(lambda: self.copied(topic, partitions) >= end, COPIED_S, f"all of {topic} is copied")
 
-        end = ended(self.primary, topic)
-        wait_for(lambda: ended(self.backup, f"primary.{topic}") >= end, COPIED_S, f"all of {topic} is copied")
+    def copied(self, topic: str, partitions: int) -> int:
+        """Records of a topic without gaps that are at the target."""
+        return self._ended(self.backup, f"primary.{topic}", partitions)
+
+    def _ended(self, servers: str, topic: str, partitions: int) -> int:
+        return self.node.place.ask(lambda: sum(mp.end_offsets(servers, topic, partitions)))
+
+    def fill(self, topic: str, partitions: int, records: int, size: int) -> None:
+        """Write orders in JSON, packed to records of so many bytes, uncompressed."""
+        source = random.Random(topic)
+        packs = [
+            b"".join(itertools.islice((order(source, n) for n in itertools.count()), size // 800 + 1))[:size]
+            for _ in range(500)
+        ]
+
+        def write() -> None:
+            producer = KafkaProducer(
+                bootstrap_servers=self.primary, linger_ms=5, batch_size=1 << 19, buffer_memory=1 << 27
+            )
+            for number in range(records):
+                producer.send(topic, value=packs[number % len(packs)], partition=number % partitions)
+            producer.flush()
+            producer.close()
+
+        self.node.place.ask(write)
 
     @contextmanager
     def load(self, topic: str, partitions: int, *, per_s: int) -> Iterator[None]:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import re
 import urllib.request
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import mirror_process as mp
 import yaml
 from tests.deploy.kube_build import helm
-from tests.deploy.kube_node import KubeNode, is_ready, wait_for
+from tests.deploy.node.kube_node import KubeNode, is_ready, wait_for
 
-CHARTS = Path(__file__).parents[2] / "deploy" / "helm"
-MIRROR = "mirror"
-"""The namespace."""
+CHARTS = Path(__file__).parents[3] / "deploy" / "helm"
+NAME = "shop"
 MIRRORS = "app.kubernetes.io/component=mirror"
 READY_S = 400.0
 WAITING = ("--wait", "--timeout", f"{READY_S:.0f}s")
@@ -26,38 +24,53 @@ clusters = primary, backup
 primary.bootstrap.servers = primary.kafka:9092
 backup.bootstrap.servers = backup.kafka:9092
 primary->backup.enabled = true
-primary->backup.topics = orders
-tasks.max = 2
+primary->backup.topics = {topic}
+tasks.max = {tasks}
 refresh.topics.interval.seconds = 2
 """
 
 
 class Release:
-    """The chart of the mirror, installed with values that add up."""
+    """The chart of the mirror, installed with values that add up; a context, at whose end it is removed."""
 
-    def __init__(self, node: KubeNode, directory: Path, image: str) -> None:
+    def __init__(
+        self, node: KubeNode, namespace: str, topic: str, directory: Path, image: str, tasks: int = 2, lines: str = ""
+    ) -> None:
+        """Prepare it; `lines` are added to the file."""
         self.node = node
+        self.namespace = namespace
         repository, _, tag = image.rpartition(":")
         one_replica = "".join(f"{key} = {value}\n" for key, value in mp.ONE_REPLICA.items())
         self._values: dict[str, Any] = {
             "image": {"repository": repository, "tag": tag},
-            "config": {"text": FILE + one_replica},
+            "config": {"text": FILE.format(topic=topic, tasks=tasks) + one_replica + lines},
             # Three pods and two brokers share two cores
             "resources": {"requests": {"cpu": "200m"}},
         }
         self._file = directory / "values.yaml"
 
-    def set(self, **values: Mapping[str, object]) -> None:
+    def __enter__(self) -> Self:
+        self.node.create_namespace(self.namespace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        run_helm(self.node, self.namespace, "uninstall", NAME, "--ignore-not-found", *WAITING)
+
+    def set(self, **values: object) -> None:
         """Install it, or upgrade it to these values too, and wait until its pods are ready."""
         for name, value in values.items():
-            self._values[name] = {**self._values.get(name, {}), **value}
+            self._values[name] = {**self._values.get(name, {}), **value} if isinstance(value, dict) else value
         self._file.write_text(yaml.safe_dump(self._values))
         told = ("--values", str(self._file), *WAITING)
-        run_helm(self.node, MIRROR, "upgrade", "--install", "shop", str(CHARTS / "sparkmirror"), *told)
+        run_helm(self.node, self.namespace, "upgrade", "--install", NAME, str(CHARTS / "sparkmirror"), *told)
+
+    def test(self) -> str:
+        """Return what `helm test` prints; fails if it fails."""
+        return run_helm(self.node, self.namespace, "test", NAME, "--logs", "--timeout", f"{READY_S:.0f}s")
 
     def roles(self) -> dict[str, str]:
         """What each ready pod is to the flow, by the pod's name."""
-        ready = [pod for pod in self.node.pods(MIRROR, MIRRORS) if is_ready(pod)]
+        ready = [pod for pod in self.node.pods(self.namespace, MIRRORS) if is_ready(pod)]
         return {pod["metadata"]["name"]: role(self.node, pod["status"]["podIP"]) for pod in ready}
 
     def working(self) -> str:

@@ -5,18 +5,18 @@ Names are resolved and services routed as in any cluster. The tests go on where 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 
 import pytest
-from tests.deploy.container_images import KAFKA, kafka_image, relabelled, sparkmirror_image
-from tests.deploy.kube_node import KubeNode, kube_node, wait_for
-from tests.deploy.node_brokers import Brokers, Watched, brokers
-from tests.deploy.node_release import MIRROR, MIRRORS, Release
+from tests.deploy.node.kube_node import KubeNode, wait_for
+from tests.deploy.node.node_brokers import Brokers, Watched
+from tests.deploy.node.node_release import MIRRORS, Release
 
 pytestmark = pytest.mark.full
 
-CLUSTERS = "kafka"
+NAMESPACE = "mirror"
 SURELY_S = 3.0
 """What is copied so long after a process has ended another one has copied."""
 PARTITIONS = 2
@@ -24,40 +24,16 @@ LOAD_PER_S = 200
 
 
 @pytest.fixture(scope="module")
-def image() -> str:
-    return sparkmirror_image()
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, image: str) -> Iterator[KubeNode]:
-    began = time.monotonic()
-    with kube_node(tmp_path_factory.mktemp("node")) as running:
-        print(f"node: ready {time.monotonic() - began:.1f} s after it was begun")
-        began = time.monotonic()
-        running.import_images(image, relabelled(image, "next"), kafka_image(image))
-        print(f"node: images imported in {time.monotonic() - began:.1f} s")
-        restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
-        for name in (CLUSTERS, MIRROR):
-            metadata = {"name": name, "labels": restricted}
-            running.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-        yield running
-
-
-@pytest.fixture(scope="module")
-def clusters(node: KubeNode) -> Iterator[Brokers]:
-    with brokers(node, KAFKA, CLUSTERS) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def release(node: KubeNode, clusters: Brokers, image: str, tmp_path_factory: pytest.TempPathFactory) -> Release:
+def release(
+    node: KubeNode, clusters: Brokers, image: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Release]:
     clusters.create_topic("orders", PARTITIONS)
     began = time.monotonic()
-    made = Release(node, tmp_path_factory.mktemp("release"), image)
-    made.set()
-    made.wait_for_both()
-    print(f"chart: one pod works, one stands by {time.monotonic() - began:.1f} s after helm install")
-    return made
+    with Release(node, NAMESPACE, "orders", tmp_path_factory.mktemp("release"), image) as made:
+        made.set()
+        made.wait_for_both()
+        print(f"chart: one pod works, one stands by {time.monotonic() - began:.1f} s after helm install")
+        yield made
 
 
 @pytest.fixture(scope="class")
@@ -73,14 +49,14 @@ class TestUnderLoad:
     def test_its_pods_have_no_rights(self, release: Release) -> None:
         looking = "print(open('/proc/1/status').read()); open('/written', 'w')"
         node, pod = release.node, release.working()
-        seen = node.kubectl("exec", "-n", MIRROR, pod, "--", "python3", "-c", looking, ok=False)
+        seen = node.kubectl("exec", "-n", NAMESPACE, pod, "--", "python3", "-c", looking, ok=False)
         assert "Read-only file system: '/written'" in seen
-        words = ("exec", "-n", MIRROR, pod, "--", "python3", "-c", looking.partition(";")[0])
+        words = ("exec", "-n", NAMESPACE, pod, "--", "python3", "-c", looking.partition(";")[0])
         status = dict(line.split(":\t", 1) for line in node.kubectl(*words).splitlines() if ":\t" in line)
         assert status["Uid"].split() == ["10001"] * 4
         assert {int(status[name], 16) for name in ("CapPrm", "CapEff", "CapBnd", "CapAmb")} == {0}
         assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
-        refused = node.kubectl("run", "bare", "--image=any", "-n", MIRROR, ok=False)
+        refused = node.kubectl("run", "bare", "--image=any", "-n", NAMESPACE, ok=False)
         assert "violates PodSecurity" in refused
 
     def test_the_working_pod_is_killed(self, release: Release, clusters: Brokers) -> None:
@@ -89,6 +65,20 @@ class TestUnderLoad:
             killed = kill(release.node, release.working())
             wait_for(lambda: copy.grown_since(killed + SURELY_S), 120, "records are copied again")
         print(f"chart: working pod killed, nothing copied for {copy.longest_pause_s():.1f} s")
+        release.wait_for_both()
+
+    def test_the_working_pod_is_evicted(self, release: Release, clusters: Brokers) -> None:
+        """As a node that is drained does it: in order, so that another pod need not wait for the lease to end."""
+        with Watched(clusters, "orders", PARTITIONS) as copy:
+            wait_for(lambda: copy.grown_since(0), 60, "records are copied")
+            working = release.working()
+            (standing_by,) = release.roles().keys() - {working}
+            evict(release, working)
+            assert "disruption budget" in evict(release, standing_by, ok=False)
+            wait_for(lambda: working not in release.roles(), 120, "the pod has ended")
+            ended = time.monotonic()
+            wait_for(lambda: copy.grown_since(ended + SURELY_S), 120, "records are copied again")
+        print(f"chart: working pod evicted, nothing copied for {copy.longest_pause_s():.1f} s")
         release.wait_for_both()
 
     def test_another_image(self, release: Release, clusters: Brokers) -> None:
@@ -100,6 +90,7 @@ class TestUnderLoad:
             release.wait_for_both()
             wait_for(lambda: copy.grown_since(began + took), 120, "records are copied again")
         print(f"chart: new image in {took:.1f} s, nothing copied for {copy.longest_pause_s():.1f} s at most")
+        print(release.test())
         after = image_ids(release)
         assert len(after) == len(before) == 1
         assert after != before
@@ -114,14 +105,22 @@ def test_every_record_is_there_once_and_in_order(release: Release, clusters: Bro
 
 def kill(node: KubeNode, pod: str) -> float:
     """End its container as the kernel would, and delete it; returns when."""
-    (status,) = node.get("pod", pod, MIRROR)["status"]["containerStatuses"]
+    (status,) = node.get("pod", pod, NAMESPACE)["status"]["containerStatuses"]
     container = status["containerID"].removeprefix("containerd://")
     node.ctr("tasks", "kill", "--signal", "SIGKILL", container)
     when = time.monotonic()
-    node.kubectl("delete", "pod", pod, "-n", MIRROR, "--grace-period=0", "--force")
+    node.kubectl("delete", "pod", pod, "-n", NAMESPACE, "--grace-period=0", "--force")
     return when
 
 
+def evict(release: Release, pod: str, *, ok: bool = True) -> str:
+    """Ask as `kubectl drain` does; returns the API's answer."""
+    metadata = {"name": pod, "namespace": release.namespace}
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+    path = f"/api/v1/namespaces/{release.namespace}/pods/{pod}/eviction"
+    return release.node.kubectl("create", "--raw", path, "-f", "-", given=json.dumps(eviction), ok=ok)
+
+
 def image_ids(release: Release) -> set[str]:
-    pods = release.node.pods(MIRROR, MIRRORS)
+    pods = release.node.pods(NAMESPACE, MIRRORS)
     return {status["imageID"] for pod in pods for status in pod["status"]["containerStatuses"]}

@@ -1,0 +1,144 @@
+"""One operator and many resources, on nodes that kwok plays: real scheduling and drains, but no pod really runs."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from operated import KEY, resource, secret
+from tests.connect.served_api import served_api
+from tests.deploy.kube_cluster import KubeCluster, crd, kube_cluster
+
+from sparkmirror.operator.controller import Controller
+from sparkmirror.operator.kube import KubeApi
+from sparkmirror.operator.rest import ConnectRest
+from sparkmirror.operator.turn import Settings, Turns
+from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
+
+pytestmark = pytest.mark.full
+
+NODES, RESOURCES, REPLICAS = 12, 40, 3
+WITHIN_S = 300.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
+    with kube_cluster(tmp_path_factory.mktemp("kube"), nodes=NODES) as running:
+        running.define(crd())
+        running.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEY.namespace}})
+        yield running
+
+
+@pytest.fixture
+def operator(cluster: KubeCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeCluster]:
+    """An operator as it runs; the one REST interface, served here, is that of all resources."""
+    monkeypatch.setenv("KUBECONFIG", cluster.kubeconfig)
+    api = KubeApi(cluster_access)
+    version = served_version(api)
+    stop = threading.Event()
+    with served_api() as served:
+        settings = Settings("sparkmirror", "sparkmirror:test", version, {"app": "operator"})
+        turns = Turns(api, lambda _: ConnectRest(served.url), settings)
+        with closing(Controller(turns.take)) as controller:
+            watching = threading.Thread(
+                target=watch, args=(registry(controller, version), cluster_access, [KEY.namespace], stop), daemon=True
+            )
+            watching.start()
+            cluster.apply(secret())
+            try:
+                yield cluster
+            finally:
+                stop.set()
+                watching.join(30)
+
+
+def test_forty_resources(operator: KubeCluster) -> None:
+    began = time.monotonic()
+    operator.apply(*(numbered(number) for number in range(RESOURCES)))
+    until(lambda: ready(operator) == RESOURCES, "all resources are ready")
+    print(
+        f"operator: {RESOURCES} resources with {REPLICAS} pods each were ready after {time.monotonic() - began:.1f} s"
+    )
+    until(lambda: len(running(operator)) == RESOURCES * REPLICAS, "all pods run")
+    crowded = [key for key, pods in Counter((owner(pod), node(pod)) for pod in running(operator)).items() if pods > 1]
+    assert not crowded, "pods of one mirror are on different nodes"
+
+    versions = {kind: written(operator, kind) for kind in ("kmm2", "deployments", "configmaps", "services")}
+    time.sleep(10)
+    assert {kind: written(operator, kind) for kind in versions} == versions, "nothing is written while nothing changes"
+
+    drained = node(running(operator)[0])
+    began = time.monotonic()
+    operator.kubectl("drain", drained, "--ignore-daemonsets", "--delete-emptydir-data", f"--timeout={WITHIN_S:.0f}s")
+    until(lambda: len(running(operator)) == RESOURCES * REPLICAS, "the drained node's pods run elsewhere")
+    print(f"operator: a node was drained within {time.monotonic() - began:.1f} s, one pod of each mirror at a time")
+    assert drained not in {node(pod) for pod in running(operator)}
+    until(lambda: ready(operator) == RESOURCES, "all resources are ready")
+
+    began = time.monotonic()
+    operator.kubectl("delete", "kmm2", "--all", "-n", KEY.namespace)
+    until(lambda: not items(operator, "pods"), "all pods are gone")
+    assert not items(operator, "deployments")
+    print(f"operator: all was gone {time.monotonic() - began:.1f} s after its resources were deleted")
+
+
+def numbered(number: int) -> dict[str, Any]:
+    def change(spec: dict[str, Any]) -> None:
+        spec["replicas"] = REPLICAS
+        spec["target"] |= {name: f"ours-{number}-{name}" for name in spec["target"] if name.endswith(("Topic", "Id"))}
+        spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+        labels = {"matchLabels": {"strimzi.io/cluster": f"ours-{number}"}}
+        spec["template"] = {"pod": {"topologySpreadConstraints": [{**spread, "labelSelector": labels}]}}
+
+    tree = resource(change)
+    tree["metadata"] = {**tree["metadata"], "name": f"ours-{number}"}
+    del tree["metadata"]["uid"], tree["metadata"]["generation"]
+    return tree
+
+
+def items(cluster: KubeCluster, kind: str) -> list[dict[str, Any]]:
+    read: list[dict[str, Any]] = json.loads(cluster.kubectl("get", kind, "-n", KEY.namespace, "-o", "json"))["items"]
+    return read
+
+
+def written(cluster: KubeCluster, kind: str) -> dict[str, str]:
+    """The version of each object: another one after each write."""
+    return {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in items(cluster, kind)}
+
+
+def ready(cluster: KubeCluster) -> int:
+    """Resources whose status says so of their present generation."""
+    return sum(
+        (status := item.get("status") or {}).get("observedGeneration") == item["metadata"]["generation"]
+        and [condition["type"] for condition in status.get("conditions") or ()] == ["Ready"]
+        for item in items(cluster, "kmm2")
+    )
+
+
+def running(cluster: KubeCluster) -> list[dict[str, Any]]:
+    return [
+        pod
+        for pod in items(cluster, "pods")
+        if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
+    ]
+
+
+def owner(pod: dict[str, Any]) -> str:
+    return str(pod["metadata"]["labels"]["strimzi.io/cluster"])
+
+
+def node(pod: dict[str, Any]) -> str:
+    return str(pod["spec"]["nodeName"])
+
+
+def until(true: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not true():
+        assert time.monotonic() < deadline, f"not within {WITHIN_S:.0f} s: {what}"
+        time.sleep(1)
