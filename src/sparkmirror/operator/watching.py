@@ -92,6 +92,8 @@ def watch(
     settings.networking.connect_timeout = 10
     settings.watching.server_timeout = 300
     settings.execution.max_workers = 4
+    # Roles in a few namespaces allow no list of all namespaces; kopf would ask for over a minute
+    settings.scanning.disabled = bool(namespaces)
     asyncio.run(
         kopf.operator(
             registry=handlers,

@@ -72,9 +72,7 @@ class Brokers:
         ]
 
         def write() -> None:
-            producer = KafkaProducer(
-                bootstrap_servers=self.primary, linger_ms=5, batch_size=1 << 19, buffer_memory=1 << 27
-            )
+            producer = KafkaProducer(bootstrap_servers=self.primary, linger_ms=5, batch_size=1 << 19)
             for number in range(records):
                 producer.send(topic, value=packs[number % len(packs)], partition=number % partitions)
             producer.flush()

@@ -57,6 +57,9 @@ def test_from_the_resource_to_records(operator: KubeNode, clusters: Brokers) -> 
     operator.place.ask(lambda: mp.produce(clusters.primary, TOPIC, PARTITIONS, MORE))
     clusters.wait_until_copied(TOPIC, PARTITIONS)
 
+    said = operator.kubectl("logs", "-n", OPERATOR, "deployment/watcher-sparkmirror-operator")
+    assert "orbidden" not in said, "it asks for nothing that its Roles do not allow"
+
     connector = read(operator)["spec"]["mirrors"][0]
     connector["sourceConnector"]["state"] = "stopped"
     patch = json.dumps({"spec": {"mirrors": [connector]}})
