@@ -1,4 +1,4 @@
-"""Kubernetes' own programs, CoreDNS, kwok, an enforcer of NetworkPolicies and Helm, built once into the cache.
+"""Kubernetes' own programs, CoreDNS, kwok and Helm, built once into the cache.
 
 They come from Go's module proxy; a test is skipped where they can't be had. Kubernetes' module names versions of its
 parts that were never published: each is replaced by the published one. The five programs become one with five names.
@@ -23,8 +23,6 @@ ETCD = "v3.7.3"
 HELM = "helm.sh/helm/v3/cmd/helm@v3.22.0"
 COREDNS = "github.com/coredns/coredns"
 COREDNS_VERSION = "v1.15.0"
-POLICIES = "sigs.k8s.io/kube-network-policies"
-POLICIES_VERSION = "v0.8.0"
 KWOK = "sigs.k8s.io/kwok"
 KWOK_VERSION = "v0.8.0"
 PLACE = cache_root() / "deploy" / "kube"
@@ -107,20 +105,6 @@ def coredns() -> Path:
     return PLACE / "coredns"
 
 
-def network_policies() -> Path:
-    """The program that enforces NetworkPolicies on a node."""
-    with locked(PLACE / "build"):
-        program = PLACE / "kube-network-policies"
-        if not program.exists():
-            with TemporaryDirectory() as directory:
-                package = f"{POLICIES}/cmd"
-                _go("mod", "init", "policies", directory=Path(directory))
-                _go("get", f"{package}@{POLICIES_VERSION}", directory=Path(directory))
-                flags = ("-trimpath", "-ldflags", "-s -w", "-o", str(program))
-                _go("build", *flags, package, directory=Path(directory))
-    return program
-
-
 def kwok() -> tuple[Path, Path]:
     """The program that plays nodes, and the file of the stages that their nodes and pods go through."""
     stages = PLACE / "kwok-stages.yaml"
@@ -198,6 +182,5 @@ def _go(*words: str, directory: Path, **environment: str) -> str:
 if __name__ == "__main__":
     print(kubernetes())
     print(coredns())
-    print(network_policies())
     print(kwok()[0])
     print(helm())

@@ -33,13 +33,6 @@ class Sandbox(Namespace):
             mounting = (*entering, "mount", "-t", "tmpfs", "tmpfs", directory)
             subprocess.run(mounting, check=True, timeout=30)
 
-    def write(self, file: Path, text: str) -> None:
-        """A file in a directory that was hidden."""
-        entering = ("nsenter", f"--target={self._pid}", "--mount", "--")
-        subprocess.run((*entering, "mkdir", "-p", file.parent), check=True, timeout=30)
-        words = (*entering, "tee", file)
-        subprocess.run(words, input=text, text=True, stdout=subprocess.DEVNULL, check=True, timeout=30)
-
     def start(self, log: Path, *command: str | Path) -> None:
         """A program in the background; what it prints goes to the log."""
         entering = ["nsenter", f"--target={self._pid}", *_ENTERING, "--", *command]
