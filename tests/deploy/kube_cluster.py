@@ -19,7 +19,7 @@ from sparkmirror.demo.ports import free_ports
 
 START_S = 120.0
 SERVICES = "10.96.0.0/16"
-ADMIN_TOKEN = "admin-token"
+_TOKEN = "admin-token"
 
 
 @dataclass(frozen=True)
@@ -180,13 +180,13 @@ def _write_files(cluster: KubeCluster) -> None:
     directory = cluster.directory
     command = ["openssl", "genrsa", "-out", str(directory / "sa.key"), "2048"]
     subprocess.run(command, check=True, capture_output=True, timeout=60)
-    (directory / "tokens.csv").write_text(f'{ADMIN_TOKEN},admin,1,"system:masters"\n')
+    (directory / "tokens.csv").write_text(f'{_TOKEN},admin,1,"system:masters"\n')
     authority = str(directory / "certs" / "apiserver.crt")
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "test", "cluster": {"server": cluster.server, "certificate-authority": authority}}],
-        "users": [{"name": "admin", "user": {"token": ADMIN_TOKEN}}],
+        "users": [{"name": "admin", "user": {"token": _TOKEN}}],
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
         "current-context": "test",
     }

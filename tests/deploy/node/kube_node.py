@@ -1,6 +1,6 @@
-"""A real node of Kubernetes beside a control plane, in a sandbox.
+"""A real node of Kubernetes: kubelet, containerd, kube-proxy and CoreDNS beside a control plane, in a sandbox.
 
-kubelet, containerd, kube-proxy, CoreDNS, and NetworkPolicies that are enforced.
+Nothing enforces NetworkPolicies there.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.deploy.container_images import PAUSE, pause_image
-from tests.deploy.kube_build import coredns, kubernetes, network_policies
-from tests.deploy.kube_cluster import ADMIN_TOKEN, KubeCluster, control_plane
+from tests.deploy.kube_build import coredns, kubernetes
+from tests.deploy.kube_cluster import KubeCluster, control_plane
 from tests.deploy.podman import podman
 from tests.deploy.sandbox import Sandbox, sandbox
 
@@ -34,9 +34,7 @@ IMPORT_S = 600.0
 
 _PACKAGES = ("containerd", "containernetworking-plugins", "conntrack", "iptables", "iproute2")
 _PROGRAMS = ("containerd", "ctr", "runc", "conntrack", "iptables", "ip", "nsenter", "unshare")
-_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Files by which a program in a pod finds the API server, and one beside pods that knows no other way."""
-_LEFT_BEHIND = ("/var/run/secrets", "/run/containerd", "/var/lib/cni", "/var/lib/kubelet", "/var/log/containers")
+_LEFT_BEHIND = ("/run/containerd", "/var/lib/cni", "/var/lib/kubelet", "/var/log/containers")
 """Directories that no setting of theirs moves."""
 _HIERARCHIES = Path("/sys/fs/cgroup")
 
@@ -94,7 +92,7 @@ def is_ready(thing: dict[str, Any]) -> bool:
 def kube_node(directory: Path) -> Iterator[KubeNode]:
     """Start one; at its end nothing of it is left but logs and what is written in them."""
     _install()
-    programs, names, policies, pause = kubernetes(), coredns(), network_policies(), pause_image()
+    programs, names, pause = kubernetes(), coredns(), pause_image()
     try:
         with sandbox() as place:
             place.hide(*_LEFT_BEHIND)
@@ -138,7 +136,6 @@ def kube_node(directory: Path) -> Iterator[KubeNode]:
                 "--conntrack-tcp-timeout-close-wait=0",
             )
             run(names, "-conf", str(_names_file(node)))
-            _enforce_policies(node, policies)
             yield node
     finally:
         for made in ("containerd", "kubelet", "etcd", "run"):
@@ -235,22 +232,6 @@ state = "{directory / "run"}"
     kubelet = directory / "kubelet.yaml"
     kubelet.write_text(yaml.safe_dump(settings))
     return kubelet, runtime
-
-
-def _enforce_policies(node: KubeNode, program: Path) -> None:
-    node.place.write(_ACCOUNT / "token", ADMIN_TOKEN)
-    node.place.write(_ACCOUNT / "ca.crt", (node.directory / "certs" / "apiserver.crt").read_text())
-    host, _, port = node.server.removeprefix("https://").rpartition(":")
-    node.place.start(
-        node.directory / f"{program.name}.log",
-        "env",
-        f"KUBERNETES_SERVICE_HOST={host}",
-        f"KUBERNETES_SERVICE_PORT={port}",
-        program,
-        f"--hostname-override={NAME}",
-        "--metrics-bind-address=127.0.0.1:0",
-        "--disable-nri",
-    )
 
 
 def _names_file(node: KubeNode) -> Path:

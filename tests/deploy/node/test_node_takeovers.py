@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.deploy.node.conftest import CLUSTERS
 from tests.deploy.node.kube_node import KubeNode, wait_for
 from tests.deploy.node.node_brokers import Brokers, Watched
 from tests.deploy.node.node_release import MIRRORS, Release
@@ -59,17 +58,6 @@ class TestUnderLoad:
         assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
         refused = node.kubectl("run", "bare", "--image=any", "-n", NAMESPACE, ok=False)
         assert "violates PodSecurity" in refused
-
-    def test_its_network_policy(self, release: Release) -> None:
-        """A broker's pod, in another namespace, may ask for metrics unless only others may; pods of the release may."""
-        assert set(answers(release, CLUSTERS, "primary")) == {"200"}
-        monitoring = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
-        release.set(networkPolicy={"from": [monitoring]})
-        wait_for(lambda: set(answers(release, CLUSTERS, "primary")) == {"refused"}, 60, "the policy is enforced")
-        (first, *_) = release.roles()
-        assert set(answers(release, NAMESPACE, first)) == {"200"}
-        release.set(networkPolicy={"from": []})
-        wait_for(lambda: set(answers(release, CLUSTERS, "primary")) == {"200"}, 60, "it is enforced no more")
 
     def test_the_working_pod_is_killed(self, release: Release, clusters: Brokers) -> None:
         with Watched(clusters, "orders", PARTITIONS) as copy:
@@ -123,20 +111,6 @@ def kill(node: KubeNode, pod: str) -> float:
     when = time.monotonic()
     node.kubectl("delete", "pod", pod, "-n", NAMESPACE, "--grace-period=0", "--force")
     return when
-
-
-def answers(release: Release, namespace: str, pod: str) -> list[str]:
-    """What each pod of the release answers to a pod that asks for its metrics: a status, or `refused`."""
-    asking = (
-        "import sys, urllib.request\n"
-        "for host in sys.argv[1:]:\n"
-        "    try:\n"
-        "        print(urllib.request.urlopen(f'http://{host}:9404/metrics', timeout=4).status)\n"
-        "    except OSError:\n"
-        "        print('refused')\n"
-    )
-    hosts = [item["status"]["podIP"] for item in release.node.pods(release.namespace, MIRRORS)]
-    return release.node.kubectl("exec", "-n", namespace, pod, "--", "python3", "-c", asking, *hosts).split()
 
 
 def evict(release: Release, pod: str, *, ok: bool = True) -> str:
