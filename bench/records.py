@@ -6,6 +6,7 @@ A few times faster than a decoder, so that whole topics can be compared, and a m
 from __future__ import annotations
 
 import functools
+import gzip
 import hashlib
 import itertools
 import struct
@@ -20,6 +21,7 @@ from sparkmirror.wire.batches import HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader
 
 _DECODERS: Mapping[str, Callable[[bytes], bytes]] = {
     "none": bytes,
+    "gzip": gzip.decompress,
     "lz4": lz4_decode,
     "zstd": zstd_decode,
 }
