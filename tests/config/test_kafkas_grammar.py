@@ -245,7 +245,7 @@ def test_both_names(load: Load, what: str, *, old_first: bool) -> None:
     config = load("\n".join(reversed(lines) if old_first else lines))
     assert set(EXCLUDES[what](config.flows[0])) == {"a", "b"}
     (warning,) = config.warnings
-    assert f"what either excludes is left out; write all into {what}.exclude" in warning
+    assert f"names that either key excludes are left out; write all into {what}.exclude" in warning
 
 
 def test_both_names_say_the_same(load: Load) -> None:

@@ -56,7 +56,7 @@ BROKERS = "us.bootstrap.servers = u:1\neu.bootstrap.servers = e:1\n"
         ("config.properties.exclude", "a,,b", "empty item"),
         ("config.properties.exclude", "+a,b", "items with a + and items without: write it before each one"),
         ("us->eu.config.properties.exclude", "a, +b", "or before none to replace that"),
-        ("config.properties.exclude", "+a,+", "has a + with nothing behind it"),
+        ("config.properties.exclude", "+a,+", "has a + with nothing after it"),
         ("groups", ",a", "empty item"),
         ("us->eu.use.defaults.from", "SOURCE", "must be target or source"),
         ("offset-syncs.topic.location", "eu", "must be source or target"),

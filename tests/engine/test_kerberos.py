@@ -67,7 +67,7 @@ class Realm:
         return f'useKeyTab=true storeKey=true keyTab="{keytab or self.keytab}" principal="{MIRROR}" serviceName="kafka"'
 
     def first_tickets(self) -> int:
-        """How often the KDC gave our principal tickets."""
+        """How often the KDC gave sparkmirror's principal tickets."""
         log = (self.kdc.directory / "kdc.log").read_text()
         return sum("AS_REQ" in line and "ISSUE" in line and MIRROR in line for line in log.splitlines())
 

@@ -228,7 +228,7 @@ def test_what_can_not_be_synced_is_named(
     pair.sync(own)
     assert lines() == [
         f"configuration not synced: topic {pair.name} on cluster us: it can't be read: the topic is gone, "
-        "or our principal needs DESCRIBE_CONFIGS on it"
+        "or sparkmirror's principal needs DESCRIBE_CONFIGS on it"
     ]
     monkeypatch.setattr(pair.source, "topic_configs", lambda _: {pair.name: [entry("retention.ms", value="-7")]})
     pair.sync(own)

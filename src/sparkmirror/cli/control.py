@@ -74,7 +74,7 @@ def throttle(
     file: File,
     rate: Annotated[str, typer.Argument(help="Bytes a second for a flow, such as 500K or 20M; or `off`.")],
     backfill: Annotated[
-        str, typer.Option(help="Bytes a second of it for partitions that are far behind; or `off`.")
+        str, typer.Option(help="Bytes a second, within that cap, for partitions that are far behind; or `off`.")
     ] = "off",
     flow: Flow = None,
     clusters: Clusters = None,

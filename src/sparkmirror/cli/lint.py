@@ -21,7 +21,8 @@ def lint(
     connect: Annotated[
         bool,
         typer.Option(
-            "--connect", help="Ask the clusters, too. One topic of our own is made at the target, and deleted."
+            "--connect",
+            help="Ask the clusters, too. One topic of sparkmirror's own is made at the target, and deleted.",
         ),
     ] = False,
     output: Output = Format.TEXT,

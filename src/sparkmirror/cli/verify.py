@@ -52,13 +52,14 @@ def verify(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample: the same seed chooses the same ranges.")] = 0,
     resume: Annotated[
-        Path | None, typer.Option(metavar="JOURNAL", help="Note finished ranges there, and skip those noted before.")
+        Path | None,
+        typer.Option(metavar="JOURNAL", help="Note finished ranges in this file, and skip ranges noted before."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Differences listed of each partition.")] = 100,
+    limit: Annotated[int, typer.Option(min=0, help="Most differences to list of each partition.")] = 100,
     allow_behind: Annotated[
         int,
         typer.Option(
-            min=0, metavar="N", help="Records that may be not copied yet, of all that were there at the start."
+            min=0, metavar="N", help="Most records that may be not copied yet, of those at the source at the start."
         ),
     ] = 0,
     output: Annotated[Format, typer.Option("--output", "-o", help="JSON comes as lines.")] = Format.TEXT,

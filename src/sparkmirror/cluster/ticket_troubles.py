@@ -56,7 +56,7 @@ def explain(error: GssTrouble, login: Kerberos, host: str) -> str:
         cache = f"the ticket cache {login.cache}" if login.cache else "the ticket cache that the environment names"
         return f"{cache} has {'only expired' if expired else 'no'} tickets: type kinit, or have a keytab used instead"
     if expired:
-        return f"the tickets of {login.principal} ended while we signed in: the next try gets new ones"
+        return f"the tickets of {login.principal} ended during the sign-in: the next try gets new ones"
     words = " ".join(": ".join(error.get_all_statuses(error.min_code, False)).split())
     if code in _NO_KDC:
         return f"no KDC answers ({words}): see that it runs, and that krb5.conf, or KRB5_CONFIG's file, names it"

@@ -44,7 +44,7 @@ def _late(case: Case) -> Iterator[Sign]:
         yield Sign(
             group.group,
             f"{counted(len(late), 'group')}, the oldest for {age / 1000:,.0f} s, due every {duty.interval_s:,.0f} s",
-            "The group has read what is not copied yet." if group.state is GroupState.CATCHING_UP else "",
+            "The group has read records that are not copied yet." if group.state is GroupState.CATCHING_UP else "",
         )
 
 

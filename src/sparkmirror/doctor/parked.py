@@ -54,10 +54,10 @@ _CAUSES = {
         "Look at the batch that the reason names with kafka-dump-log.sh at the source.",
     ),
     Cause.REFUSED: _Words("A cluster refuses the records", "Change what the reason names at that cluster."),
-    Cause.EXPIRED: _Words("The source deleted what was not copied", _LEDGER.format("sparkmirror.on.expired")),
+    Cause.EXPIRED: _Words("The source deleted records that were not copied", _LEDGER.format("sparkmirror.on.expired")),
     Cause.TRUNCATED: _Words("The source's log was cut", _LEDGER.format("sparkmirror.on.truncated")),
     Cause.TARGET_TRUNCATED: _Words(
-        "The target lost what it had acknowledged",
+        "The target lost records that it had acknowledged",
         "Look at `sparkmirror losses FILE`, then compare both sides: `sparkmirror verify FILE`.",
     ),
     Cause.RECREATED: _Words("A topic was created again", _LEDGER.format("sparkmirror.on.recreated")),

@@ -85,7 +85,7 @@ honoured: absent, and no groups are translated
     mirrors[].checkpointConnector
 honoured: absent, and no heartbeats are sent
     mirrors[].heartbeatConnector (v1beta2)
-honoured: of the source connector; tasks of the two others are nothing that is spread here
+honoured: of the source connector; the two other connectors' tasks are not spread here
     mirrors[].sourceConnector.tasksMax
 not needed: groups are translated by the driver, all at once
     mirrors[].checkpointConnector.tasksMax
@@ -103,7 +103,7 @@ honoured: as `state: paused`
     mirrors[].sourceConnector.pause (v1beta2)
     mirrors[].checkpointConnector.pause (v1beta2)
     mirrors[].heartbeatConnector.pause (v1beta2)
-no effect: what fails is tried again until it succeeds, without restarts
+no effect: a failed request is tried again until it succeeds, without restarts
     mirrors[].sourceConnector.autoRestart
     mirrors[].checkpointConnector.autoRestart
     mirrors[].heartbeatConnector.autoRestart (v1beta2)
@@ -129,7 +129,7 @@ honoured: as `topicsExcludePattern`, if that is absent
     mirrors[].topicsBlacklistPattern (v1beta2)
 honoured: as `groupsExcludePattern`, if that is absent
     mirrors[].groupsBlacklistPattern (v1beta2)
-honoured: 0 stops everything; more than 1 has no effect: one process works, others that you start on the file stand by
+honoured: 0 stops everything; more than 1 has no effect: one process works, further processes on the same file stand by
     replicas
 not needed: the brokers' versions are found out
     version
@@ -157,18 +157,18 @@ no effect: no record is looked into, so there is nothing to trace
 """)
 
 _RESTARTED = (
-    "what has failed is restarted, too: its flow begins anew, at once and then after 2, 6, 12 minutes and so on, 60 at"
-    " most; after `maxRestarts` no more. Other partitions of the flow pause while it begins"
+    "failed connectors and tasks are restarted, too: their flow begins anew, at once and then after 2, 6, 12 minutes "
+    "and so on, 60 at most; after `maxRestarts` no more. Other partitions of the flow pause while it begins"
 )
 OPERATED = {
     "target.groupId": "pods of one group are one deployment: one works, the others stand by",
     "target.configStorageTopic": "where the connectors are kept, in Connect's own records",
     "target.statusStorageTopic": "where their states are kept, in Connect's own records",
-    "replicas": "so many pods: one works, the others stand by; 0 is none; `kubectl scale` sets it",
+    "replicas": "number of pods: one works, the others stand by; 0 starts none; `kubectl scale` sets it",
     "resources": "of the container",
-    "livenessProbe": "its times; what is asked is `/health`, whether the control loop turns",
-    "readinessProbe": "its times; what is asked is `/ready`, whether the pod works or stands by",
-    "jvmOptions": "`-Xmx` is `spark.driver.memory`; others have no effect",
+    "livenessProbe": "its times; the probe asks `/health`: does the control loop turn?",
+    "readinessProbe": "its times; the probe asks `/ready`: does the pod work or stand by?",
+    "jvmOptions": "`-Xmx` is `spark.driver.memory`; other options have no effect",
     "metricsConfig": "the names of that exporter, beside sparkmirror's own: port 9404, `tcp-prometheus`, `/metrics`",
     "logging": "levels: the root's is `sparkmirror`'s, others of loggers below it; inline or from a ConfigMap; at once",
     "externalConfiguration": "`env` and `volumes`, mounted below `/opt/kafka/external-configuration` as there",

@@ -73,7 +73,7 @@ def _connector(
 
 
 def _commits(families: Families, of: str, took_ms: float, profiles: Collection[Profile]) -> None:
-    text = "How long the last write of Connect's offsets took, in ms."
+    text = "Duration of the last write of Connect's offsets, in ms."
     if not JMX.isdisjoint(profiles):
         families.declare("kafka_connect_connector_task_offset_commit_avg_time_ms", "gauge", text).add(of, took_ms)
     if Profile.STRIMZI_REPORTER in profiles:

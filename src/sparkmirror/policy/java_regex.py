@@ -418,7 +418,7 @@ class _Translation:
     def _escaped(self, character: str) -> str:
         """Return the single character of an escape."""
         if not character:
-            raise self._refused("a backslash has nothing behind it")
+            raise self._refused("a backslash has nothing after it")
         if character in _CONTROLS:
             return _CONTROLS[character]
         if character == "0":

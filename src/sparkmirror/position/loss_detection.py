@@ -151,8 +151,8 @@ def _cut_and_emptied(
         return cut[-1]
     words = (
         f"target {route.target_topic}-{route.partition} lost offsets {first} to {appended - 1}, which it had "
-        "acknowledged (an unclean leader election?), and has deleted all records since: somebody else may have written "
-        f"in their place, so nothing tells where to go on; {TELL_US}"
+        "acknowledged (an unclean leader election?), and has deleted all records since: a foreign producer may have "
+        f"written in their place, so nothing tells where to go on; {TELL_US}"
     )
     return _loss(
         LossKind.TARGET_TRUNCATED, route, LedgerPosition(target_topic_id, first), first, appended, "halted", words
@@ -210,7 +210,9 @@ def altered(route: PartitionPair, at: LedgerPosition, copied_to: int, upstream: 
     """
     first, end = min(copied_to, upstream), max(copied_to, upstream)
     words = f"the offset of source {route.source_topic}-{route.partition} was altered from {copied_to} to {upstream}: "
-    words += "what is between them is skipped" if upstream > copied_to else "what is between them is copied again"
+    words += (
+        "the records between them are skipped" if upstream > copied_to else "the records between them are copied again"
+    )
     action: Action = "continued" if upstream > copied_to else "restarted"
     return _loss(LossKind.ALTERED, route, at, first, end, action, words)
 
@@ -228,7 +230,7 @@ def not_ours(route: PartitionPair, target_topic_id: bytes, stretch: ForeignRecor
         )
         return _loss(LossKind.FENCED, route, at, stretch.first, stretch.end, "continued", words)
     words = (
-        f"somebody else wrote offsets {stretch.first} to {stretch.end - 1} of target {route.target_topic}-"
+        f"a foreign producer wrote offsets {stretch.first} to {stretch.end - 1} of target {route.target_topic}-"
         f"{route.partition}: they are stepped over, and offsets still translate exactly; "
     )
     if moved:
@@ -279,9 +281,9 @@ def _truncated(route: PartitionPair, at: LedgerPosition, first: int, end: int, p
         f"election, after offsets {first} to {end - 1} were copied: the target has records that the source disowns"
     )
     words += (
-        "; set sparkmirror.on.truncated=continue to copy what the source has there now, behind them"
+        "; set sparkmirror.on.truncated=continue to copy the source's present records there, after them"
         if halts
-        else "; what the source has there now is copied behind them"
+        else "; the source's present records there are copied after them"
     )
     return _loss(LossKind.TRUNCATED, route, at, first, end, "halted" if halts else "continued", words)
 
@@ -292,7 +294,7 @@ def _expired(route: PartitionPair, at: LedgerPosition, first: int, end: int, pol
         f"offsets {first} to {end - 1} of source {route.source_topic}-{route.partition} are gone: "
         "they expired before they were copied"
     )
-    words += "; set sparkmirror.on.expired=continue to go on behind them" if halts else "; the copy goes on behind them"
+    words += "; set sparkmirror.on.expired=continue to go on after them" if halts else "; the copy goes on after them"
     return _loss(LossKind.EXPIRED, route, at, first, end, "halted" if halts else "continued", words)
 
 
@@ -303,9 +305,9 @@ def _recreated(route: PartitionPair, at: LedgerPosition, upstream: int, policy: 
         f"was copied up to offset {upstream}, and what came after that is not known"
     )
     words += (
-        "; set sparkmirror.on.recreated=restart to copy the new one behind it"
+        "; set sparkmirror.on.recreated=restart to copy the new one after it"
         if halts
-        else "; the new one is copied behind it, from its start"
+        else "; the new one is copied after it, from its start"
     )
     return _loss(LossKind.RECREATED, route, at, upstream, upstream, "halted" if halts else "restarted", words)
 

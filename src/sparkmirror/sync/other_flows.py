@@ -78,5 +78,5 @@ def refusal_of_second(flow: str, other: str, remote: str) -> str:
     return (
         f"topic {remote} at the target is a copy that flow {other} keeps, and records of both would mix in it:"
         f" take the topic out of {flow}.topics, or use DefaultReplicationPolicy in {flow};"
-        f" only where {other} has ended for good and nobody needs its copy, delete {remote} at the target"
+        f" only where {other} has ended for good and no consumer needs its copy, delete {remote} at the target"
     )
