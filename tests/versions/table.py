@@ -21,8 +21,8 @@ INTRODUCTION = """\
 # Versions of Kafka
 
 `tests/versions` tries sparkmirror with real brokers of each version; `python tests/versions/table.py` makes this
-page from the recorded results. Versions up to 3.9 keep their metadata in ZooKeeper unless the table says KRaft. *IBP* is
-`inter.broker.protocol.version`, if it is older than the brokers: the first half of an upgrade.
+page from the recorded results. Versions up to 3.9 keep their metadata in ZooKeeper unless the table says KRaft.
+*IBP* is `inter.broker.protocol.version`, if it is older than the brokers: the first half of an upgrade.
 """
 
 COLUMNS = """\
@@ -45,15 +45,16 @@ UPGRADING = """\
 ## Upgrades in place
 
 One mirror runs all the time, and a producer writes to the topic. A phase is done when records written after it have
-arrived; at the end each record is there once, in order. Kafka 4 has no ZooKeeper: a target that keeps its metadata there
-can't become 4.x in place: the 4.x target is a new cluster to sparkmirror, or the old one is migrated to KRaft on 3.9
-before.
+arrived; at the end each record is there once, in order. Kafka 4 has no ZooKeeper. A target with metadata in ZooKeeper
+can't become 4.x in place: the 4.x target is a new cluster to sparkmirror, or the old one is migrated to KRaft on
+3.9 before.
 """
 
 REFUSALS = """\
 ## What is refused
 
-`run` refuses these pairs before it creates anything at the target, with exit code 3; `lint --connect` has the same words.
+`run` refuses these pairs before it creates anything at the target, with exit code 3; `lint --connect` has the same
+words.
 """
 
 WEAKER = """\
