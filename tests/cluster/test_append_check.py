@@ -269,7 +269,7 @@ def test_a_flow_refuses_a_target_with_a_fault(fault: Fault) -> None:
         assert not cluster.topics
     line = str(caught.value)
     assert line.startswith(
-        "cluster eu can't be a target: its brokers don't check what is appended as Apache Kafka does"
+        "cluster eu can't be a target: its brokers don't check appended batches as Apache Kafka does"
     )
     assert CAUGHT[fault][1] in line
     assert "\n" not in line

@@ -111,7 +111,7 @@ def test_without_tls_its_settings_do_nothing_and_say_so(load: Load) -> None:
     ("key", "part"),
     [
         ("consumer.ssl.protocol", "write ssl.protocol or us.ssl.protocol"),
-        ("us.ssl.cipher.suites", "has no effect: it is for Java's TLS, and ours is OpenSSL's"),
+        ("us.ssl.cipher.suites", "has no effect: it is for Java's TLS, and sparkmirror's is OpenSSL's"),
         ("us.sasl.mechanism", "has no effect without SASL"),
     ],
 )

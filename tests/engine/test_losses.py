@@ -142,7 +142,7 @@ def test_expired_while_it_runs(
             assert driver.view.forecast is not None
             assert driver.view.forecast.topic == pair.topic
             assert 25 < driver.view.forecast.minutes < 30
-            assert f"what is not copied yet of {pair.topic}-" in ProgressMeter(driver).read().forecast
+            assert f"uncopied records of {pair.topic}-" in ProgressMeter(driver).read().forecast
             lt.delete_records(pair.source, pair.topic, 0, before=77)
             words.pause([])
             mp.wait_for(lambda: copied(pair, 0) == 73 and copied(pair, 1) == 100, 180, "what is left copied")

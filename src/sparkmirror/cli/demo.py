@@ -90,7 +90,7 @@ def _show_class() -> type[Show]:
     try:
         from sparkmirror.demo.show import Show
     except ImportError as error:
-        raise SetupError(f"{error}; install what the demo needs with: pip install 'sparkmirror[demo]'") from error
+        raise SetupError(f"{error}; install the demo's packages with: pip install 'sparkmirror[demo]'") from error
     return Show
 
 

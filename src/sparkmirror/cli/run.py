@@ -38,7 +38,7 @@ Secrets = Annotated[
         "--secrets",
         metavar="DIR",
         envvar="SPARKMIRROR_SECRETS",
-        help="Where Secrets of a Strimzi resource are mounted, as DIR/<name>/<key>, or their manifests lie.",
+        help="Directory of a Strimzi resource's Secrets: mounted as DIR/<name>/<key>, or their manifests.",
     ),
 ]
 Clusters = Annotated[

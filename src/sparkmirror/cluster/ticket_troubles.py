@@ -73,7 +73,7 @@ def explain(error: GssTrouble, login: Kerberos, host: str) -> str:
 def _about_keytab(code: int, login: Kerberos) -> str:
     """Explain an error of keytab or principal; empty for other errors."""
     if code in _NO_TICKETS:
-        return f"the keytab {login.keytab} has no key of {login.principal}: see by klist -k what it has"
+        return f"the keytab {login.keytab} has no key of {login.principal}: klist -k lists its keys"
     if code in _WRONG_KEY:
         return f"the KDC refuses the key of {login.principal} in the keytab {login.keytab}: export it anew, by ktadd"
     if code == _NO_CLIENT:

@@ -26,8 +26,8 @@ The mark belongs to no line of the file.
 """
 
 _MARKED = (
-    "stands behind a byte order mark, which MirrorMaker 2 takes for a part of this key, so that it doesn't know it:"
-    " save the file without"
+    "stands after a byte order mark, which MirrorMaker 2 takes for a part of this key, so that it doesn't know the key:"
+    " save the file without the mark"
 )
 OLD_NAMES = {
     "topics.blacklist": "topics.exclude",
@@ -167,7 +167,10 @@ class Properties(Mapping[str, Entry]):
                     yield entry
                 continue
             items, beside = entry.value.strip(), stated.get(new)
-            what = f"is read as {new}, as up to Kafka 3.9; MirrorMaker 2 ignores it since 4.0, and copies what it names"
+            what = (
+                f"is read as {new}, as up to Kafka 3.9; MirrorMaker 2 ignores it since 4.0, and copies the names that "
+                "it excludes"
+            )
             if beside is not None and beside.value.strip() != items:
                 self.warnings.append(
                     entry.note(f"{what}: names that either key excludes are left out; write all into {new}")

@@ -153,10 +153,10 @@ def _page() -> Iterator[str]:
     yield "## What has no effect"
     yield _IDLE
     titles: dict[str, Mapping[str, known_keys.IdleKey]] = {
-        "Of MirrorMaker 2's connectors": known_keys.CONNECTOR,
-        "Of every connector": known_keys.CONNECTOR_BASE,
-        "Of Kafka Connect": known_keys.CONNECT,
-        "Of consumers, producers and admin clients, where no table above has them": known_keys.CLIENT,
+        "Keys of MirrorMaker 2's connectors": known_keys.CONNECTOR,
+        "Keys of every connector": known_keys.CONNECTOR_BASE,
+        "Keys of Kafka Connect": known_keys.CONNECT,
+        "Keys of consumers, producers and admin clients that no table above has": known_keys.CLIENT,
     }
     for title, keys in titles.items():
         yield f"### {title}\n"

@@ -156,7 +156,7 @@ def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
         raise ConfigError("is missing: write the source's alias", origin=place, key="source.cluster.alias")
     for end, alias in zip(("source", "target"), connector.flow, strict=True):
         if not alias.isprintable():  # aliases are part of output that is printed line by line
-            raise ConfigError(f"{alias!r} holds what is no text", origin=place, key=f"{end}.cluster.alias")
+            raise ConfigError(f"{alias!r} holds no text", origin=place, key=f"{end}.cluster.alias")
     return connector
 
 
@@ -225,8 +225,8 @@ class _Reading:
             return
         unfit = [f"{name} can't be run" for name, part in self.parts.items() if part.role is ConnectorRole.SOURCE]
         words = (
-            f"waits for a {ConnectorRole.SOURCE.value} of {self.name}: checkpoints are translated by what it has"
-            " copied, and until there is one only what was copied before is translated"
+            f"waits for a {ConnectorRole.SOURCE.value} of {self.name}: checkpoints are translated by the"
+            " records that it has copied; until there is one, only offsets of earlier copies are translated"
         )
         words = "; ".join([words, *unfit])
         self.parts[checkpoint.name] = replace(self.parts[checkpoint.name], note=words)

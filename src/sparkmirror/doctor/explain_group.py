@@ -48,7 +48,7 @@ def _permission(facts: GroupFacts) -> Step:
         return Step("permission", Mark.NO, facts.trouble, Reason.SOURCE_UNREACHABLE, change)
     if facts.refused:
         change = (
-            f"kafka-acls.sh --add --allow-principal User:OURS --operation Describe --group {facts.group}"
+            f"kafka-acls.sh --add --allow-principal User:PRINCIPAL --operation Describe --group {facts.group}"
             f" (at {facts.source})"
         )
         return Step("permission", Mark.NO, f"{facts.source}: {facts.refused}", Reason.SOURCE_PERMISSION, change)

@@ -160,7 +160,7 @@ def _permission(facts: TopicFacts) -> Iterator[Step]:
 
 def _grant(operations: list[str], topic: str, alias: str) -> str:
     asked = " ".join(f"--operation {operation.title().replace('_', '')}" for operation in operations)
-    return f"kafka-acls.sh --add --allow-principal User:OURS {asked} --topic {topic} (at {alias})"
+    return f"kafka-acls.sh --add --allow-principal User:PRINCIPAL {asked} --topic {topic} (at {alias})"
 
 
 def _exists(facts: TopicFacts) -> Iterator[Step]:

@@ -89,7 +89,7 @@ LAG = (
         "lag-growing",
         Severity.WARNING,
         "The flow falls behind",
-        "The lag, without what is parked or paused, is above 50,000 records and has grown since a sample at "
+        "The lag, without parked or paused partitions, is above 50,000 records and has grown since a sample at "
         "least 60 s old (Redpanda's thresholds for shadow links).",
         "More is written at the source than the flow copies.",
         "Look at the findings above; if there are none, raise tasks.max and give Spark more slots.",

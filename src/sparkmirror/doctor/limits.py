@@ -52,8 +52,8 @@ LIMITS = (
         "cap-too-low",
         Severity.WARNING,
         "The flow may copy less than is written at the source",
-        "`sparkmirror throttle`'s cap is below what came to the source since a sample at least 5 s old (offsets, times "
-        "the copied records' mean size).",
+        "`sparkmirror throttle`'s cap is below the bytes that came to the source since a sample at least 5 s old "
+        "(offsets, times the copied records' mean size).",
         "The cap was set for another load, or was meant for a while.",
         "Raise it or take it away: `sparkmirror throttle FILE off`.",
         _cap,
@@ -63,8 +63,8 @@ LIMITS = (
         "fetched-not-written",
         Severity.WARNING,
         "Far more is fetched than written",
-        "Since a sample at least 5 s old over 10 MB were fetched, and over 3 times of what was written.",
-        "The target refuses or throttles what was fetched, or most of it belongs to aborted transactions.",
+        "Since a sample at least 5 s old over 10 MB were fetched, and over 3 times the written bytes.",
+        "The target refuses or throttles the fetched records, or most of them belong to aborted transactions.",
         "Look at the parked partitions and at the target's quotas.",
         _fetched,
         LATE,

@@ -23,7 +23,7 @@ _CAUSES = {
     Cause.RIVAL: _Words("Another process writes as this flow", "Stop the other process; start both with the lease."),
     Cause.NOT_AUTHORIZED: _Words(
         "A right is missing",
-        "Grant what the reason names; `sparkmirror lint FILE --connect` lists all that are missing.",
+        "Grant the rights that the reason names; `sparkmirror lint FILE --connect` lists all that are missing.",
     ),
     Cause.UNREACHABLE: _Words(
         "A broker can't be reached",

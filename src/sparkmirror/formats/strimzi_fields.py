@@ -79,11 +79,11 @@ honoured: `ssl.` settings that Strimzi lets through; others reach no client, as 
     mirrors[].source.config (v1)
 honoured: as `target.config` or `source.config`; `group.id` and storage topics as v1's fields
     clusters[].config (v1beta2)
-honoured: absent, and nothing is copied; groups are translated by what sparkmirror copied before
+honoured: if absent, nothing is copied; groups are translated by sparkmirror's earlier copies
     mirrors[].sourceConnector
-honoured: absent, and no groups are translated
+honoured: if absent, no groups are translated
     mirrors[].checkpointConnector
-honoured: absent, and no heartbeats are sent
+honoured: if absent, no heartbeats are sent
     mirrors[].heartbeatConnector (v1beta2)
 honoured: of the source connector; the two other connectors' tasks are not spread here
     mirrors[].sourceConnector.tasksMax
@@ -95,7 +95,7 @@ honoured: MirrorMaker 2's own keys, as docs/configuration.md has them
     mirrors[].sourceConnector.config
     mirrors[].checkpointConnector.config
     mirrors[].heartbeatConnector.config (v1beta2)
-honoured: `paused` or `stopped`: it is not run, and a source connector's flow not at all
+honoured: `paused` or `stopped`: the connector is not run; with the source connector the whole flow is not run
     mirrors[].sourceConnector.state
     mirrors[].checkpointConnector.state
     mirrors[].heartbeatConnector.state (v1beta2)
@@ -115,7 +115,7 @@ no effect: no annotation asks for it here: `sparkmirror serve` alters them exact
     mirrors[].sourceConnector.alterOffsets
     mirrors[].checkpointConnector.alterOffsets
     mirrors[].heartbeatConnector.alterOffsets (v1beta2)
-no effect: there are no plug-ins to choose among
+no effect: there are no plug-ins to choose from
     mirrors[].sourceConnector.version
     mirrors[].checkpointConnector.version
     mirrors[].heartbeatConnector.version (v1beta2)
@@ -152,7 +152,7 @@ no effect: there is no JMX; `sparkmirror run --metrics-port 9404 --metrics-profi
     metricsConfig
 no effect: `sparkmirror run --verbose` logs more
     logging
-no effect: no record is looked into, so there is nothing to trace
+no effect: sparkmirror does not look into records, so there is nothing to trace
     tracing
 """)
 

@@ -114,8 +114,8 @@ class FlowSurvey:
         for name, topic in self._target.metadata(targets).items():
             if topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise ClusterUnreachable(
-                    f"flow {self._flow.name}: cluster {self._flow.target.alias} does not let us read {name}: nothing "
-                    "tells whether it is equal: grant sparkmirror's principal READ and DESCRIBE on it"
+                    f"flow {self._flow.name}: cluster {self._flow.target.alias} does not let sparkmirror read {name}, "
+                    "so it can't be compared: grant sparkmirror's principal READ and DESCRIBE on it"
                 )
 
     def _plan(
@@ -225,8 +225,8 @@ class FlowSurvey:
         if again:
             first = again[0]
             notes.append(
-                f"{twice} records were copied again: source offset {first.upstream} and what follows lies at target "
-                f"offset {first.first} and at {first.again}"
+                f"{twice} records were copied again: source offset {first.upstream} and the records after it lie at "
+                f"target offset {first.first} and at {first.again}"
             )
         if compared.others:
             notes.append(f"{compared.others} target offsets are another mirror's: not compared")

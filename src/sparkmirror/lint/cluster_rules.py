@@ -411,7 +411,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
     LintRule(
         "append-check",
         _ERROR,
-        "the target does not check what is appended as Apache Kafka does",
+        "the target does not check appended batches as Apache Kafka does",
         "the run refuses it, with exit code 3: records would be lost there, or be there twice",
         "mirror to another cluster, or to another version of its brokers",
         append_check,
@@ -420,7 +420,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         "append-check-unproven",
         _INFO,
         "append check not proven",
-        "it is not known whether the target checks what is appended; the run says so, and goes on",
+        "it is not known whether the target checks appended batches; the run says so, and goes on",
         f"grant CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}, or ask the maker of the brokers",
         append_check_unproven,
     ),

@@ -94,7 +94,9 @@ def _clients(families: Families, flow: Flow, profiles: Collection[Profile]) -> N
     for prefix, total, of in clients(flow, profiles, "producer"):
         _count(families, f"{prefix}_outgoing_byte", total, of, flow.target.bytes, "Bytes written.")
         _connections(families, prefix, of, sum(pump.connections[1] for pump in flow.pumps))
-        text = "32 MiB, Kafka's default, without what was fetched and is not acknowledged; by records' mean size."
+        text = (
+            "32 MiB, Kafka's default, less the records that were fetched and are not acknowledged, by their mean size."
+        )
         families.declare(f"{prefix}_buffer_available_bytes", "gauge", text).add(of, _free(flow))
     asked = flow.source.admin_connections + flow.target.admin_connections
     for prefix, _, of in clients(flow, profiles, "admin_client"):

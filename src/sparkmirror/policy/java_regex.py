@@ -210,7 +210,7 @@ class _Translation:
             if self._take(")"):
                 return None
             if not self._take(":"):
-                raise self._refused("after (? stands what Java doesn't know")
+                raise self._refused("after (? stands a construct that Java doesn't know")
             start = "?:"
         elif start is None:
             start = self._number_group()

@@ -251,7 +251,7 @@ def shrunk(route: PartitionPair, newest: Segment, target_end: int) -> Loss:
     upstream = newest.next_upstream(newest.sequence + target_end - newest.downstream)
     words = (
         f"source topic {route.source_topic} was created again without partition {route.partition}, which was copied up "
-        f"to offset {upstream}; what came after that is not known, and what was copied stays at the target"
+        f"to offset {upstream}; whether records came after it is not known, and the copied records stay at the target"
     )
     at = LedgerPosition(newest.target_topic_id, target_end)
     return _loss(LossKind.SHRUNK, route, at, upstream, upstream, "halted", words)
@@ -266,7 +266,7 @@ def target_recreated(route: PartitionPair, target_topic_id: bytes, first: int, s
     end = max(first, source_start or 0)
     words = f"target topic {route.target_topic} was deleted and created again; partition {route.partition}: "
     if source_start is None:
-        words += "the source topic is a new one, too, and is copied from its start; what was copied before is gone"
+        words += "the source topic is a new one, too, and is copied from its start; the records copied before are gone"
     elif end > first:
         words += f"copied again from the source, but for offsets {first} to {end - 1}, which it has no more"
     else:
@@ -302,7 +302,7 @@ def _recreated(route: PartitionPair, at: LedgerPosition, upstream: int, policy: 
     halts = policy.recreated == "halt"
     words = (
         f"source topic {route.source_topic} was deleted and created again; partition {route.partition} of the old one "
-        f"was copied up to offset {upstream}, and what came after that is not known"
+        f"was copied up to offset {upstream}, and whether records came after it is not known"
     )
     words += (
         "; set sparkmirror.on.recreated=restart to copy the new one after it"

@@ -54,7 +54,7 @@ class OtherFlows:
         try:
             return TopicMemory(TopicLog(self._client, losses_topic(alias))).known
         except ConnectionError as error:
-            log.debug("flow %s: what flow %s copies is not known: %s", self._flow.name, alias, error)
+            log.debug("flow %s: the topics of flow %s are not known: %s", self._flow.name, alias, error)
             return {}
 
 

@@ -74,7 +74,7 @@ def explain(error: OSError) -> str:
     if reason.endswith(_NO_COMMON_VERSION):
         return "it speaks no version of TLS that sparkmirror offers; check ssl.enabled.protocols and ssl.protocol"
     if reason.endswith("ALERT_CERTIFICATE_EXPIRED"):
-        return "it says that sparkmirror's certificate has expired; renew what ssl.keystore names"
+        return "it says that sparkmirror's certificate has expired; renew the certificate in ssl.keystore"
     if reason.endswith(_NO_CERTIFICATE):
         words = "check ssl.keystore, and until when its certificate is valid"
         return f"it refuses sparkmirror's certificate, or asks for one ({_words(reason)}); {words}"
