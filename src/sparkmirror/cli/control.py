@@ -38,7 +38,7 @@ def pause(
 
     Replaces the topics that were paused before.
 
-    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror pause mm2.properties --topics orders.*,bills
     """
@@ -63,7 +63,7 @@ def resume(
 ) -> None:
     """Go on with all paused topics.
 
-    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror resume mm2.properties
     """
@@ -83,7 +83,7 @@ def throttle(
 ) -> None:
     """Cap the bandwidth of running flows, at once.
 
-    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror throttle mm2.properties 20M --backfill 5M
     """

@@ -50,7 +50,7 @@ def convert(
 
     Settings that the other format can't say are listed on standard error, each with the reason.
 
-    Exit codes: 0 written, 1 written, but with --strict something was not said, 2 FILE is wrong.
+    Exit codes: 0 written, 1 written, but with --strict a setting was lost, 2 FILE is wrong.
 
     Example: sparkmirror convert mm2.properties --to strimzi > mirror.yaml
     """

@@ -59,7 +59,7 @@ def demo(
 
     Everything runs on this machine.
 
-    Exit codes: 0 every partition is identical, 1 it is not, 3 this machine lacks something, 130
+    Exit codes: 0 every partition is identical, 1 a partition differs, 3 this machine lacks something, 130
     interrupted.
 
     Example: sparkmirror demo --records 100000 --keep

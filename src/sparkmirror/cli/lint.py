@@ -31,7 +31,7 @@ def lint(
 ) -> None:
     """Find the mistakes that users make, with their consequences and what to do.
 
-    Exit codes: 0 nothing is wrong, 1 something is, 2 FILE can't be read.
+    Exit codes: 0 no mistake, 1 a mistake, 2 FILE can't be read.
 
     Example: sparkmirror lint mm2.properties --connect
     """

@@ -36,7 +36,7 @@ def log_level(
 
     Takes effect within seconds, and lasts until the level is set again.
 
-    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror log-level mm2.properties sparkmirror.engine DEBUG
     """

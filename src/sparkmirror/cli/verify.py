@@ -75,7 +75,7 @@ def verify(
     The verdict is "equal", "equal so far" (some records are not copied yet: these are counted, by
     reason) or "different". Records that come to the source after the start need not be copied.
 
-    Exit codes: 0 equal, 1 something differs or is not copied yet, 2 the file or the command line is
+    Exit codes: 0 equal, 1 records differ or are not copied yet, 2 the file or the command line is
     wrong, 3 a cluster can't be reached, or Spark is missing.
 
     Example: sparkmirror verify mm2.properties --topics orders.*
