@@ -247,7 +247,9 @@ class _Reading:
         config, _ = explain_entries(connectors[0].path, list(self._with_target(entries, connectors[0])), notes=notes)
         flow = next(iter((*config.flows, *config.beats)), None)
         if flow is None:
-            raise ConfigError("asks for nothing to be done", origin=connectors[0].path, key="enabled")
+            raise ConfigError(
+                "asks for no work: enable the flow or its heartbeats", origin=connectors[0].path, key="enabled"
+            )
         # A flow whose classes or filters can't be built must not occupy the pair.
         self._loadable.check(flow)
         topic_rules(flow, flow.originals)

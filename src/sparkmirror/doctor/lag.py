@@ -99,7 +99,7 @@ LAG = (
     Rule(
         "lag-over-objective",
         Severity.WARNING,
-        "The copy is older than was promised",
+        "The copy is older than the objective allows",
         "The oldest record that is not copied is older than sparkmirror.objective.seconds.",
         "The flow copies slower than it must.",
         "Raise tasks.max if Spark has slots, after the findings above.",

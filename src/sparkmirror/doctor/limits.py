@@ -55,7 +55,7 @@ LIMITS = (
         "`sparkmirror throttle`'s cap is below the bytes that came to the source since a sample at least 5 s old "
         "(offsets, times the copied records' mean size).",
         "The cap was set for another load, or was meant for a while.",
-        "Raise it or take it away: `sparkmirror throttle FILE off`.",
+        "Raise the cap or remove it: `sparkmirror throttle FILE off`.",
         _cap,
         LATE,
     ),
