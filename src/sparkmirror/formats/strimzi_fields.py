@@ -73,7 +73,7 @@ honoured: `tls`, `scram-sha-256`, `scram-sha-512`, `plain`, `custom`, `oauth`; s
     target.authentication (v1)
     mirrors[].source.authentication (v1)
     clusters[].authentication (v1beta2)
-honoured: workers' settings, such as `producer.`; what Strimzi forbids is left out as there
+honoured: workers' settings, such as `producer.`; settings that Strimzi forbids are left out
     target.config (v1)
 honoured: `ssl.` settings that Strimzi lets through; others reach no client, as there
     mirrors[].source.config (v1)
