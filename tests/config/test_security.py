@@ -410,7 +410,7 @@ def test_tokens(load: Load, lines: str, expected: Login) -> None:
             "us.sasl.jaas.config",
             f"is missing: write {KERBEROS_MODULE} required",
         ),
-        (KERBEROS + ";", "us.sasl.kerberos.service.name", "is missing: write what the brokers' principals begin with"),
+        (KERBEROS + ";", "us.sasl.kerberos.service.name", "is missing: write the beginning of the brokers' principals"),
         (
             KERBEROS + " serviceName=kafka;\nsasl.kerberos.service.name = other",
             "sasl.kerberos.service.name",

@@ -162,7 +162,7 @@ def test_expired_while_it_runs(
         words.pause([])
         client.close()
     assert pair.ledger() == [("expired", 0, 50, 77, 50, "continued")]
-    assert "the source deletes what is not copied yet" in caplog.text
+    assert "the source deletes uncopied records of" in caplog.text
     assert "expired: offsets 50 to 76" in caplog.text
 
 
