@@ -200,7 +200,7 @@ def markdown(results: Sequence[TranslationResult]) -> str:
                 f"| {result.case.title} | {ours} | {score.asked}, {place} | {_share(score)} | {score.unknown} "
                 f"| {score.read_twice:,} | {score.skipped:,} |"
             )
-    lines += ["", "| our map of | runs | memory, kB | µs for a lookup |", "|---|---|---|---|"]
+    lines += ["", "| sparkmirror's map of | runs | memory, kB | µs for a lookup |", "|---|---|---|---|"]
     lines += [
         f"| {result.case.title} | {result.map.runs:,} | {result.map.bytes / 1e3:,.1f} | {result.map.lookup_us:.1f} |"
         for result in results

@@ -149,7 +149,7 @@ def compare(where: str, truth: Log, everything: Log, copy: Log) -> Findings:
             if record.content != truth[place].content:
                 findings.add(Anomaly.CHANGED, f"{what}: {_difference(truth[place], record)}")
             if place < furthest:
-                findings.add(Anomaly.REORDERED, f"{what} comes behind {truth[furthest].id}")
+                findings.add(Anomaly.REORDERED, f"{what} comes after {truth[furthest].id}")
             furthest = max(furthest, place)
         elif (record.id, 0) in places:
             findings.add(Anomaly.DUPLICATE, f"{what}, copy {occurrence[1] + 1}")

@@ -146,7 +146,7 @@ class Scoreboard:
             )
         for result in self.rounds:
             name = f"Round {result.plan.number}"
-            lines += [f"- {name}, copied anew behind a lost segments topic: {topic}." for topic in result.copied_anew]
+            lines += [f"- {name}, copied anew after a lost segments topic: {topic}." for topic in result.copied_anew]
             if result.drained_s is None:
                 lines.append(f"- {name}: the mirror never copied the rest.")
             if result.orphans:

@@ -9,7 +9,7 @@ usage: $0 ACCOUNT_ID REGION
        for example $0 012345678910 us-east-1
 
   TAG       of the images; the version of this checkout by default
-  REGISTRY  another registry than the account's ECR in that region; then nobody signs in to it
+  REGISTRY  another registry than the account's ECR in that region; then the script does not sign in to it
 END
     exit 1
 }

@@ -79,7 +79,7 @@ OF_SPARK = (
     ),
     LeftOut(
         "RocksDB",
-        "the state store of stateful streaming queries, which there are none of",
+        "the state store of stateful streaming queries; a mirror has none",
         ("jars/rocksdbjni-*.jar",),
     ),
     LeftOut(
@@ -99,7 +99,7 @@ OF_SPARK = (
     ),
     LeftOut(
         "the Scala shell and its compiler",
-        "nobody types Scala here",
+        "no user types Scala here",
         ("jars/scala-compiler-*.jar", "jars/spark-repl*.jar", "jars/jline-3*.jar", "jars/java-diff-utils-*.jar"),
     ),
     LeftOut("YARN", "not a place where containers run", ("jars/spark-yarn*.jar",)),
@@ -110,13 +110,13 @@ OF_SPARK = (
     ),
     LeftOut(
         "R, examples, data, tests, scripts for a shell, the API of pandas",
-        "nobody calls them",
+        "no part of sparkmirror calls them",
         ("R", "examples", "data", "tests", "*/tests", "*/*/tests", "sbin", "bin/*.cmd", "pandas"),
     ),
     LeftOut("PySpark and Py4J once more, packed", "they are installed", ("python/lib/*.zip",)),
     LeftOut(
         "the other scripts of bin",
-        "they need a shell; spark-class and spark-submit are ours",
+        "they need a shell; spark-class and spark-submit are sparkmirror's own",
         ("bin/beeline", "bin/*-shell*", "bin/spark-sql", "bin/sparkR*", "bin/run-example", "bin/pyspark"),
     ),
 )

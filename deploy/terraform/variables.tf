@@ -1,25 +1,25 @@
 # The first seven are the AWS kit's, under its names: its main.tfvars works here, too.
 
 variable "region" {
-  description = "Where everything is made."
+  description = "AWS region of all resources."
   type        = string
   default     = "us-east-1"
 }
 
 variable "partition" {
-  description = "Of ARNs: aws, aws-cn or aws-us-gov."
+  description = "Partition in ARNs: aws, aws-cn or aws-us-gov."
   type        = string
   default     = "aws"
 }
 
 variable "tags" {
-  description = "Added to everything that can have tags."
+  description = "Tags of all resources that can have tags."
   type        = map(string)
   default     = {}
 }
 
 variable "account-id" {
-  description = "The account that this is meant for; a plan with credentials of another one warns."
+  description = "The intended account; a plan with credentials of another account warns."
   type        = string
   validation {
     condition     = can(regex("^[0-9]{12}$", var.account-id))
@@ -28,7 +28,7 @@ variable "account-id" {
 }
 
 variable "app-shorthand-name" {
-  description = "What all names begin with."
+  description = "Beginning of all names."
   type        = string
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{1,19}$", var.app-shorthand-name))
@@ -37,72 +37,72 @@ variable "app-shorthand-name" {
 }
 
 variable "vpc-id" {
-  description = "The VPC to deploy in; it is not made here."
+  description = "The VPC to deploy in; Terraform does not create it."
   type        = string
 }
 
 variable "source-cluster-bootstrap-broker-string" {
-  description = "Brokers of the source, host:port with commas between them; null makes an MSK cluster."
+  description = "Brokers of the source, host:port with commas between them; null: an MSK cluster is created."
   type        = string
   default     = null
 }
 
 variable "target-cluster-bootstrap-broker-string" {
-  description = "Brokers of the target; null makes an MSK cluster."
+  description = "Brokers of the target; null: an MSK cluster is created."
   type        = string
   default     = null
 }
 
 variable "subnet-ids" {
-  description = "Two or three private subnets, each in another zone; null takes those of the VPC that give no public addresses."
+  description = "Two or three private subnets, each in another zone; null: the VPC's subnets that give no public addresses."
   type        = list(string)
   default     = null
 }
 
 variable "source-cluster-arn" {
-  description = "Of an MSK cluster that is there already and signs in by IAM; null if it does not."
+  description = "ARN of an existing MSK cluster with sign-in by IAM; null for another cluster."
   type        = string
   default     = null
 }
 
 variable "target-cluster-arn" {
-  description = "Of an MSK cluster that is there already and signs in by IAM; null if it does not."
+  description = "ARN of an existing MSK cluster with sign-in by IAM; null for another cluster."
   type        = string
   default     = null
 }
 
 variable "iam-topics" {
-  description = "Names of topics that are copied, as IAM resources have them (* stands for any text)."
+  description = "Names of copied topics, as in IAM resources (* stands for any text)."
   type        = list(string)
   default     = ["*"]
 }
 
 variable "iam-groups" {
-  description = "Names of consumer groups that are looked after, as IAM resources have them."
+  description = "Names of translated consumer groups, as in IAM resources."
   type        = list(string)
   default     = ["*"]
 }
 
 variable "source-alias" {
-  description = "What the source is called in names of topics and in those that the mirror keeps."
+  description = "The source's alias, as in the names of copies and of the mirror's own topics."
   type        = string
   default     = "msksource"
 }
 
 variable "target-alias" {
-  description = "What the target is called."
+  description = "The target's alias."
   type        = string
   default     = "mskdest"
 }
 
 variable "topics" {
-  description = "Java regexes of topics that are copied, with commas between them."
+  description = "Java regexes of topics to copy, with commas between them."
   type        = string
   default     = ".*"
 }
 
 variable "groups" {
-  description = "Java regexes of consumer groups that are looked after."
+  description = "Java regexes of consumer groups to translate."
   type        = string
   default     = ".*"
 }
@@ -120,7 +120,7 @@ variable "connector-directory" {
 }
 
 variable "connector-values" {
-  description = "What more stands for $${NAME} in these files, beside aliases, brokers and patterns."
+  description = "Further values of $${NAME} in these files, beside aliases, brokers and patterns."
   type        = map(string)
   default     = {}
 }
@@ -132,7 +132,7 @@ variable "secrets" {
 }
 
 variable "image-tag" {
-  description = "Of both images, as build_images.sh has pushed them."
+  description = "Tag of both images, as build_images.sh has pushed them."
   type        = string
 }
 
@@ -159,18 +159,18 @@ variable "worker-max" {
 }
 
 variable "grafana-password-secret-arn" {
-  description = "Of a secret in Secrets Manager that holds the password of Grafana's user admin, as plain text."
+  description = "ARN of a secret in Secrets Manager that holds the password of Grafana's user admin, as plain text."
   type        = string
 }
 
 variable "bastion-security-group-id" {
-  description = "Who may open Prometheus, Grafana and the live page; null: nobody but the tasks."
+  description = "Security group whose members may open Prometheus, Grafana and the live page; null: only the tasks."
   type        = string
   default     = null
 }
 
 variable "log-retention-days" {
-  description = "How long CloudWatch keeps logs."
+  description = "Days for which CloudWatch keeps logs."
   type        = number
   default     = 5
 }
@@ -194,19 +194,19 @@ variable "aws-cli-image" {
 }
 
 variable "msk-kafka-version" {
-  description = "Of MSK clusters that are made here."
+  description = "Kafka version of MSK clusters that Terraform creates."
   type        = string
   default     = "3.9.x"
 }
 
 variable "msk-instance-type" {
-  description = "Of their brokers."
+  description = "Instance type of the brokers of MSK clusters that Terraform creates."
   type        = string
   default     = "kafka.m7g.large"
 }
 
 variable "msk-volume-gib" {
-  description = "Disk of each of their brokers."
+  description = "Disk of each broker of MSK clusters that Terraform creates."
   type        = number
   default     = 100
 }

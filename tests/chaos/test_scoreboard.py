@@ -59,7 +59,7 @@ def test_both_files_tell_all(tmp_path: Path) -> None:
     assert row + "| 1.0 / 1.0, 1 never |" in page
     assert "| source cut | 1 | 1.0 / 1.0 |" in page
     assert "- Round 3, not done: executor kill: no executor is running." in page
-    assert "- Round 3, copied anew behind a lost segments topic: t: why." in page
+    assert "- Round 3, copied anew after a lost segments topic: t: why." in page
     assert "took back" not in page
     data = json.loads((tmp_path / JSON).read_text())
     assert data["good"] is True

@@ -45,7 +45,7 @@ def test_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 def test_a_notice_is_no_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code, text = run(monkeypatch, tmp_path, [Status(well(processes=1), 0)], "--wait", "0")
     assert code == 0
-    assert text.startswith("notice [no-standby] A->B: Nobody takes over if this process ends (1 process)\n  why: ")
+    assert text.startswith("notice [no-standby] A->B: No process takes over if this process ends (1 process)\n  why: ")
 
 
 def test_what_is_wrong_has_figures_cause_and_action(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -60,19 +60,21 @@ CAUGHT = {
 }
 """Which checks each fault makes fail, and what is said then."""
 
+_GRANT = "grant sparkmirror's principal"
+
 UNTOLD = {
-    Fault.ALLOWS_NO_DELETION: "can't be deleted: TOPIC_AUTHORIZATION_FAILED (29); grant our principal CREATE, DELETE",
-    Fault.ALLOWS_NO_CREATION: "can't be created: TOPIC_AUTHORIZATION_FAILED (29); grant our principal CREATE, DELETE",
-    Fault.ALLOWS_NO_WRITING: "at sequence 0 is refused: TOPIC_AUTHORIZATION_FAILED (29); grant our principal CREATE",
-    Fault.GIVES_NO_PRODUCER_IDS: "gives no producer id: CLUSTER_AUTHORIZATION_FAILED (31); grant our principal",
-    Fault.DELETES_NO_TOPICS: "a topic of our own can't be had: the broker speaks DeleteTopics",
+    Fault.ALLOWS_NO_DELETION: f"can't be deleted: TOPIC_AUTHORIZATION_FAILED (29); {_GRANT} CREATE, DELETE",
+    Fault.ALLOWS_NO_CREATION: f"can't be created: TOPIC_AUTHORIZATION_FAILED (29); {_GRANT} CREATE, DELETE",
+    Fault.ALLOWS_NO_WRITING: f"at sequence 0 is refused: TOPIC_AUTHORIZATION_FAILED (29); {_GRANT} CREATE",
+    Fault.GIVES_NO_PRODUCER_IDS: f"gives no producer id: CLUSTER_AUTHORIZATION_FAILED (31); {_GRANT}",
+    Fault.DELETES_NO_TOPICS: "a topic of sparkmirror's own can't be had: the broker speaks DeleteTopics",
     Fault.HANGS_UP_AT_BATCHES: "it could not be tried to the end: the broker closed the connection",
 }
 """What keeps it from being tried, and what is said then."""
 
 NOTED = {
     Fault.TELLS_NO_REPEATS: "a repeat can't be told from an append by its answer",
-    Fault.TELLS_NO_LIFETIME: "for how long producer state is kept is not told",
+    Fault.TELLS_NO_LIFETIME: "the brokers don't say how long they keep producer state",
 }
 """What is otherwise than at Apache Kafka's brokers, and does not keep it from holding."""
 
@@ -267,7 +269,7 @@ def test_a_flow_refuses_a_target_with_a_fault(fault: Fault) -> None:
         assert not cluster.topics
     line = str(caught.value)
     assert line.startswith(
-        "cluster eu can't be a target: its brokers don't check what is appended as Apache Kafka does"
+        "cluster eu can't be a target: its brokers don't check appended batches as Apache Kafka does"
     )
     assert CAUGHT[fault][1] in line
     assert "\n" not in line
@@ -281,7 +283,7 @@ def test_a_flow_that_can_not_try_it_says_so_and_goes_on(caplog: pytest.LogCaptur
         target.remember()
     (record,) = [record for record in caplog.records if record.levelname == "WARNING"]
     assert record.getMessage().startswith(
-        "flow us->eu: append check not proven at cluster eu: a topic of our own can't"
+        "flow us->eu: append check not proven at cluster eu: a topic of sparkmirror's own can't"
     )
     assert not cluster.topics
 

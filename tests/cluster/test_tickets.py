@@ -45,7 +45,7 @@ class Trouble:
         (
             BY_KEYTAB,
             Trouble(1 << 20, 12),
-            "the tickets of mirror@R ended while we signed in: the next try gets new ones",
+            "the tickets of mirror@R ended during the sign-in: the next try gets new ones",
         ),
         (BY_KEYTAB, Trouble(99), "Kerberos fails: its own words"),
         (BY_CACHE, Trouble(195), "the ticket cache /run/tickets has no tickets: type kinit"),

@@ -329,7 +329,7 @@ def test_a_client_may_show_who_it_is(
     if known:
         client.metadata([])
     else:
-        with pytest.raises(ClusterUnreachable, match=r"refuses our certificate.*check ssl\.keystore"):
+        with pytest.raises(ClusterUnreachable, match=r"refuses sparkmirror's certificate.*check ssl\.keystore"):
             client.metadata([])
     client.close()
 

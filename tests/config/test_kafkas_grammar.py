@@ -178,7 +178,7 @@ def test_a_byte_order_mark_before_a_key(tmp_path: Path) -> None:
     config = load_mm2_properties(path)
     assert [flow.name for flow in config.flows] == ["us->eu"]
     (warning,) = config.warnings
-    assert warning.startswith(f"{path}: clusters: stands behind a byte order mark, which MirrorMaker 2 takes")
+    assert warning.startswith(f"{path}: clusters: stands after a byte order mark, which MirrorMaker 2 takes")
 
 
 @pytest.mark.parametrize("text", ["false # passive", "no", "off", "0", "", "true # active", "enabled"])
@@ -207,7 +207,7 @@ def test_the_only_flow_is_not_enabled_by_such_a_word(load: Load) -> None:
     "key", ["sync.topic.acls.enabled", "refresh.topics.enabled", "us->eu.emit.checkpoints.enabled"]
 )
 def test_other_booleans_are_true_or_false(load: Load, key: str) -> None:
-    with pytest.raises(ConfigError, match="'false # x' is not allowed, it must be true or false; a # behind a value"):
+    with pytest.raises(ConfigError, match="'false # x' is not allowed, it must be true or false; a # after a value"):
         load(f"{key} = false # x")
 
 
@@ -245,7 +245,7 @@ def test_both_names(load: Load, what: str, *, old_first: bool) -> None:
     config = load("\n".join(reversed(lines) if old_first else lines))
     assert set(EXCLUDES[what](config.flows[0])) == {"a", "b"}
     (warning,) = config.warnings
-    assert f"what either excludes is left out; write all into {what}.exclude" in warning
+    assert f"names that either key excludes are left out; write all into {what}.exclude" in warning
 
 
 def test_both_names_say_the_same(load: Load) -> None:

@@ -18,7 +18,7 @@ BROKERS = "us.bootstrap.servers = u:1\neu.bootstrap.servers = e:1\n"
     ("key", "value", "part"),
     [
         ("tasks.max", "0", "'0' is not allowed, it must be a whole number from 1 to 2147483647"),
-        ("tasks.max", "4 # four", "a # behind a value is part of it"),
+        ("tasks.max", "4 # four", "a # after a value is part of it"),
         ("tasks.max", "1_000", "whole number"),
         ("us->eu.replication.factor", "0", "from 1 to 32767, or -1"),
         ("refresh.topics.enabled", "yes", "'yes' is not allowed, it must be true or false"),
@@ -56,7 +56,7 @@ BROKERS = "us.bootstrap.servers = u:1\neu.bootstrap.servers = e:1\n"
         ("config.properties.exclude", "a,,b", "empty item"),
         ("config.properties.exclude", "+a,b", "items with a + and items without: write it before each one"),
         ("us->eu.config.properties.exclude", "a, +b", "or before none to replace that"),
-        ("config.properties.exclude", "+a,+", "has a + with nothing behind it"),
+        ("config.properties.exclude", "+a,+", "has a + with nothing after it"),
         ("groups", ",a", "empty item"),
         ("us->eu.use.defaults.from", "SOURCE", "must be target or source"),
         ("offset-syncs.topic.location", "eu", "must be source or target"),

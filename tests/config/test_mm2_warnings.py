@@ -41,7 +41,7 @@ REQUEST_PLACE = "write eu.producer.max.request.size or us->eu.producer.override.
         ("us.request.timeout.ms", "has no effect: say for which client, with <cluster>.admin."),
         ("admin.request.timeout.ms", "write us.admin.request.timeout.ms or us->eu.source.admin.request.timeout.ms"),
         ("us.admin.fetch.max.bytes", "has no effect: that client has no such setting"),
-        ("us->eu.source.admin.retries", "has no effect: what fails is tried again until it succeeds"),
+        ("us->eu.source.admin.retries", "has no effect: a failed request is tried again until it succeeds"),
         ("us.consumer.group.id", "has no effect: copying needs no consumer group"),
         ("eu.producer.linger.ms", "has no effect: batches are copied as they are at the source"),
         ("us.metadata.max.age.ms", "has no effect: topics are looked up as refresh.topics.interval.seconds says"),
@@ -116,7 +116,7 @@ def test_repeated_items(load: Load) -> None:
 
 def test_comment_behind_a_value(load: Load) -> None:
     (warning,) = load("topics = orders # all of them").warnings
-    assert warning.endswith("topics: holds a #, which behind a value does not start a comment")
+    assert warning.endswith("topics: holds a #, which does not start a comment after a value")
 
 
 @pytest.mark.parametrize("arrow", [" -> ", "-> ", " ->"])

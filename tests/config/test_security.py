@@ -111,7 +111,7 @@ def test_without_tls_its_settings_do_nothing_and_say_so(load: Load) -> None:
     ("key", "part"),
     [
         ("consumer.ssl.protocol", "write ssl.protocol or us.ssl.protocol"),
-        ("us.ssl.cipher.suites", "has no effect: it is for Java's TLS, and ours is OpenSSL's"),
+        ("us.ssl.cipher.suites", "has no effect: it is for Java's TLS, and sparkmirror's is OpenSSL's"),
         ("us.sasl.mechanism", "has no effect without SASL"),
     ],
 )
@@ -410,7 +410,7 @@ def test_tokens(load: Load, lines: str, expected: Login) -> None:
             "us.sasl.jaas.config",
             f"is missing: write {KERBEROS_MODULE} required",
         ),
-        (KERBEROS + ";", "us.sasl.kerberos.service.name", "is missing: write what the brokers' principals begin with"),
+        (KERBEROS + ";", "us.sasl.kerberos.service.name", "is missing: write the beginning of the brokers' principals"),
         (
             KERBEROS + " serviceName=kafka;\nsasl.kerberos.service.name = other",
             "sasl.kerberos.service.name",

@@ -25,20 +25,21 @@ from sparkmirror.demo import KafkaCluster, RealConnectWorker
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.demo.ports import free_ports
 
-_UNREADABLE = "refused in our words, not in Java's; a real worker fails with 500 for what the client sent"
-_REFUSED = "refused with the same words; a real worker fails with 500 for what the client sent"
+_UNREADABLE = "refused in sparkmirror's words, not in Java's; a real worker fails with 500 for the client's mistake"
+_REFUSED = "refused with the same words; a real worker fails with 500 for the client's mistake"
 _NO_NAME = "same status; a real worker's server refuses the path before Connect sees it, and answers with a page"
-_OVERRIDES = "settings of the producer, `producer.override.`, are not listed: only those that have an effect count"
+_OVERRIDES = "settings of the producer, `producer.override.`, are not listed: only settings that have an effect are"
+_HIDDEN = "secrets are shown as `[hidden]`; a request that sends this back keeps the stored secret"
 STATED = {
-    "all plug-ins": "only those that are here: the three connectors, and the converter of bytes",
-    "validate a transformation": "an error: records are copied unchanged, and that must not stay unsaid",
+    "all plug-ins": "only plug-ins that sparkmirror has: the three connectors, and the converter of bytes",
+    "validate a transformation": "an error, because records are copied unchanged",
     "validate a producer's override": _OVERRIDES,
     "validate with a converter's version 4.3.1": "a converter's own settings are not listed: it has none here",
-    "a configuration with a password": "secrets are shown as `[hidden]`; who sends that back keeps what is stored",
-    "change it, with a password": "secrets are shown as `[hidden]`; who sends that back keeps what is stored",
+    "a configuration with a password": _HIDDEN,
+    "change it, with a password": _HIDDEN,
     **dict.fromkeys(
         ["validate a reference", "PUT a reference"],
-        "what a reference to a config provider stands for is not shown, but the reference",
+        "the reference to a config provider is shown, not its value",
     ),
     "status of a name with a slash": "it is looked for; a real worker's server refuses every path with `%2F`",
     "patch another name": "refused, as a PUT of another name is: the connector keeps its own",
@@ -99,24 +100,25 @@ _START_S = 120.0
 _HEAD = """\
 # Kafka Connect's REST interface, beside a real worker
 
-This page is made by `python -m tests.connect.compare > docs/connect_rest.md`, which starts a real Connect 4.3.1 worker
-and ours, and sends both the same. Ours has a worker that copies nothing, as this is about the interface
-([connect.md](connect.md)). Compared are the status, the headers `Content-Type`, `Location`, `Allow` and
-`WWW-Authenticate`, and the JSON, but not the settings' documentation, which is our own, commit and cluster ids, and the
-order of lists, which has no meaning. Where the answer depends on who works, only what has to be equal is compared.
+This page is made by `python -m tests.connect.compare > docs/connect_rest.md`, which starts a real Connect 4.3.1
+worker and sparkmirror's worker, and sends the same requests to both. sparkmirror's worker copies nothing, because this
+page is about the interface ([connect.md](connect.md)). The comparison covers the status, the headers `Content-Type`,
+`Location`, `Allow` and `WWW-Authenticate`, and the JSON. It leaves out the settings' documentation, commit and cluster
+ids, and the order of lists, which has no meaning. If the answer depends on the state of the work, only the parts that
+must be equal are compared.
 
-Connect answers 500 where what was sent can't be read, or has no sense. Here that is 400, so that a 5xx always means
-that something is wrong with the server or its cluster. Besides, where a worker copies, and not in the table:
+Connect answers 500 to a request that can't be read or makes no sense. sparkmirror answers 400, so that a 5xx always
+means a fault of the server or its cluster. These further differences of a worker that copies are not in the table:
 
-- a status has a `trace` with the reason also where the state is not FAILED: settings of a flow's connectors that
-  disagree, a connector that waits for another one;
+- a status has a `trace` with the reason even if the state is not FAILED: settings of a flow's connectors that
+  disagree, a connector that waits for another connector;
 - PATCH of offsets is refused with 400 for an offset that the source does not have yet, and for a partition that is
   not at the target yet; Connect takes any number;
-- a second connector of a pair is FAILED, or has nothing to do, until the one that was there first goes; Connect runs
+- a second connector of a pair is FAILED, or has nothing to do, until the first connector goes; Connect runs
   both ([connect.md](connect.md));
-- classes of Python are loaded only if the worker's file lists them, and a connector declares no config providers of
-  its own: both is 400;
-- a body of more than 1,048,576 bytes is 413.
+- Python classes are loaded only if the worker's file lists them, and a connector may not declare config providers of
+  its own: both are answered with 400;
+- a body of more than 1,048,576 bytes is answered with 413.
 """
 
 

@@ -332,7 +332,7 @@ def rest_cases(source: str, target: str) -> list[Case]:
         Case("create from a nested configuration", "POST", "/connectors", {"name": "x", "config": {"a": {"b": "c"}}}),
         Case("create from infinity", "POST", "/connectors", '{"name": "x", "config": {"a": Infinity}}'),
         Case("PATCH a connector", "PATCH", "/connectors/x", {}),
-        Case("a method that nobody knows", "FROBNICATE", "/connectors"),
+        Case("an unknown method", "FROBNICATE", "/connectors"),
         Case("create from what is no JSON", "POST", "/connectors", "{"),
         Case("create from nothing", "POST", "/connectors"),
         Case(

@@ -190,7 +190,7 @@ def test_users_without_a_jaas_file_are_refused(served: Serving) -> None:
 def test_a_server_that_would_answer_everybody_against_its_file(tmp_path: Path) -> None:
     settings = worker_settings("kafka:9092", "group", 8083)
     config = worker_config(tmp_path, {**settings, "rest.extension.classes": EXTENSION})
-    with pytest.raises(ConfigError, match="asks for users, but none were read") as caught:
+    with pytest.raises(ConfigError, match="asks for users, but no user was read") as caught:
         ConnectServer(config, InMemoryWorker(config.worker_id))
     assert (caught.value.origin, caught.value.key) == (config.path, "rest.extension.classes")
     assert "--jaas" in str(caught.value)

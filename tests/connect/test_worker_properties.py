@@ -44,7 +44,7 @@ def test_the_kits_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        ("consumer.fetch.max.bytes", "it is for sink connectors; what reads a source is set in its connector, with"),
+        ("consumer.fetch.max.bytes", "it is for sink connectors; set a source's consumer in its connector, with"),
         ("consumer.security.protocol", "it is for sink connectors"),
         ("client.id", "say for which client, with producer. or admin. before it"),
         ("request.timeout.ms", "say for which client, with producer. or admin. before it"),

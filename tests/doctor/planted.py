@@ -186,7 +186,7 @@ def _faults() -> list[Fault]:
             earlier(flow(state=FlowState.COPYING, lag=2_000, topics=(topic("orders", *waits),)), 10_000),
         ),
         _fault(
-            "the source's certificate has ended: nobody is let in",
+            "the source's certificate has ended: no client is let in",
             "certificate-ends",
             with_parked(
                 Cause.UNREACHABLE,
@@ -221,7 +221,7 @@ def _faults() -> list[Fault]:
             ),
         ),
         _fault(
-            "two processes stand by, and nobody works",
+            "two processes stand by, and none works",
             "nobody-works",
             flow(role=Role.JOINING, state=FlowState.JOINING, leader="", processes=2, state_since_ms=NOW_MS - 400_000),
         ),
@@ -331,7 +331,7 @@ def _faults() -> list[Fault]:
         ),
         # --- bandwidth, lag ---
         _fault(
-            "somebody left a throttle in place",
+            "an operator left a throttle in place",
             "cap-too-low",
             dataclasses.replace(behind, objective_s=60.0, bytes_per_s_cap=1_000.0),
             moved(copying(10_000), 2_000),
@@ -410,7 +410,7 @@ def _faults() -> list[Fault]:
             "parked-expired",
             with_parked(Cause.EXPIRED, "halted (expired): offsets 0 to 900 are gone", losses=_losses("expired", 900)),
         ),
-        _fault("a loss that copying went on behind", "records-lost", flow(losses=_losses("expired"))),
+        _fault("a loss after which copying went on", "records-lost", flow(losses=_losses("expired"))),
         _fault("the target lost acknowledged records", "copy-damaged", flow(losses=_losses("target-truncated"))),
         _fault(
             "a producer has moved to the copy",
@@ -440,14 +440,14 @@ def _faults() -> list[Fault]:
             with_parked(Cause.TARGET_TRUNCATED, "halted", losses=_losses("target-truncated", 9)),
         ),
         _fault(
-            "somebody deleted the copy, and auto-creation is off",
+            "an operator deleted the copy, and auto-creation is off",
             "parked-no-topic",
             with_parked(Cause.NO_TOPIC, "UNKNOWN_TOPIC_OR_PARTITION", 2, groups=(late_group,)),
         ),
         _fault(
             "a batch of the source is damaged on disk",
             "parked-unreadable",
-            with_parked(Cause.UNREADABLE, "source: what was fetched can't be read: CRC"),
+            with_parked(Cause.UNREADABLE, "source: the fetched data can't be read: CRC"),
         ),
         _fault(
             "the target knows no zstd",
@@ -487,7 +487,7 @@ def _faults() -> list[Fault]:
             ),
         ),
         _fault(
-            "no leader for two partitions, a group that can't be set, and nobody stands by",
+            "no leader for two partitions, a group that can't be set, and no process stands by",
             "parked-no-leader",
             with_parked(
                 Cause.NO_LEADER,

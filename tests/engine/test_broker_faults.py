@@ -66,7 +66,7 @@ def test_limits_of_a_target_topic(
             "source offset 50: INVALID_TIMESTAMP",
             "2001-09-09",
             f"topic A.{old} has ",
-            "message.timestamp.before.max.ms=86400000: raise what stands in the way",
+            "message.timestamp.before.max.ms=86400000: raise the limit that stands in the way",
         )
         wait_until_parked(
             mirror,

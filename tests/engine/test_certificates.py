@@ -114,7 +114,7 @@ def test_our_own_certificate_expires_and_is_renewed(flow: Flow, authority: Autho
         flow.wait_for(100, "the first records")
         authority.issue(flow.keys, "mirror", valid_until=an_hour_ago())
         flow.source.brokers[0].restart()
-        says = "it refuses our certificate"
+        says = "it refuses sparkmirror's certificate"
         mp.wait_for(lambda: any(says in reason for reason in reasons(mirror)), 180, "the reason")
         authority.issue(flow.keys, "mirror")
         flow.wait_for(100, "fresh records after the mend")

@@ -102,4 +102,4 @@ def test_its_words() -> None:
     for moment in (standing(0), standing(60, start=100)):
         forecaster.note({WHERE: moment})
     (found,) = forecaster.forecasts()
-    assert found.words == "the source deletes what is not copied yet of orders-3 in 9 min"
+    assert found.words == "the source deletes uncopied records of orders-3 in 9 min"

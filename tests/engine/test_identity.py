@@ -35,6 +35,6 @@ def test_a_fresh_broker_is_asked_again() -> None:
 
 def test_a_refusal_is_not_repeated() -> None:
     client = StubClient([31, 0])
-    with pytest.raises(ClusterUnreachable, match="grant our principal IDEMPOTENT_WRITE"):
+    with pytest.raises(ClusterUnreachable, match="grant sparkmirror's principal IDEMPOTENT_WRITE"):
         producers.new_producer_id(client)  # type: ignore[arg-type]
     assert client.codes == [0]

@@ -67,7 +67,7 @@ class Realm:
         return f'useKeyTab=true storeKey=true keyTab="{keytab or self.keytab}" principal="{MIRROR}" serviceName="kafka"'
 
     def first_tickets(self) -> int:
-        """How often the KDC gave our principal tickets."""
+        """How often the KDC gave sparkmirror's principal tickets."""
         log = (self.kdc.directory / "kdc.log").read_text()
         return sum("AS_REQ" in line and "ISSUE" in line and MIRROR in line for line in log.splitlines())
 
@@ -208,7 +208,7 @@ def test_a_wrong_keytab(realm: Realm, topic_name: str, tmp_path: Path) -> None:
     """Its keys are old ones; or it is another's; or not there."""
     other = realm.kdc.keytab(f"other@{REALM}")
     path = realm.write(tmp_path, topic_name, realm.by_keytab(other))
-    assert f"as {MIRROR} failed: the keytab {other} has no key of {MIRROR}: see by klist -k" in refusal(path)
+    assert f"as {MIRROR} failed: the keytab {other} has no key of {MIRROR}: klist -k lists its keys" in refusal(path)
     path = realm.write(tmp_path, topic_name, realm.by_keytab(tmp_path / "nowhere"))
     assert f"the keytab {tmp_path}/nowhere can't be read here: No such file" in refusal(path)
     old = tmp_path / "old.keytab"

@@ -96,7 +96,7 @@ def test_expired_halts_or_goes_on(pair: Pair, tmp_path: Path) -> None:
     pair.assert_identical(1)
 
     lt.delete_records(pair.source, pair.topic, 0, before=75)
-    with pytest.raises(CopyIncomplete, match=r"expired: offsets 50 to 74 of source .* the copy goes on behind them"):
+    with pytest.raises(CopyIncomplete, match=r"expired: offsets 50 to 74 of source .* the copy goes on after them"):
         pair.copy(expired="continue")
     assert pair.ledger() == [("expired", 0, 50, 75, 50, "continued")]
     pair.assert_continued(0, seam=50, upstream=75)
@@ -142,7 +142,7 @@ def test_expired_while_it_runs(
             assert driver.view.forecast is not None
             assert driver.view.forecast.topic == pair.topic
             assert 25 < driver.view.forecast.minutes < 30
-            assert f"what is not copied yet of {pair.topic}-" in ProgressMeter(driver).read().forecast
+            assert f"uncopied records of {pair.topic}-" in ProgressMeter(driver).read().forecast
             lt.delete_records(pair.source, pair.topic, 0, before=77)
             words.pause([])
             mp.wait_for(lambda: copied(pair, 0) == 73 and copied(pair, 1) == 100, 180, "what is left copied")
@@ -162,7 +162,7 @@ def test_expired_while_it_runs(
         words.pause([])
         client.close()
     assert pair.ledger() == [("expired", 0, 50, 77, 50, "continued")]
-    assert "the source deletes what is not copied yet" in caplog.text
+    assert "the source deletes uncopied records of" in caplog.text
     assert "expired: offsets 50 to 76" in caplog.text
 
 
@@ -187,7 +187,7 @@ def test_truncated_halts_or_goes_on(pair: Pair) -> None:
         pair.copy()
     assert pair.ledger() == [("truncated", 0, 50, 70, 50, "halted")]
     assert lt.records(pair.target, pair.remote, 0) == pair.before[0]
-    with pytest.raises(CopyIncomplete, match=r"truncated: .* what the source has there now is copied behind them"):
+    with pytest.raises(CopyIncomplete, match=r"truncated: .* the source's present records there are copied after them"):
         pair.copy(truncated="continue")
     assert pair.ledger() == [("truncated", 0, 50, 70, 50, "continued")]
 

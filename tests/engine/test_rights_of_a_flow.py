@@ -45,7 +45,7 @@ JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required userna
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
-    """Two clusters that keep ACLs, where our principal has the rights of the page; somebody in clear may do all."""
+    """Two clusters with ACLs: sparkmirror's principal has the page's rights, a client in clear may do all."""
     pair = [
         KafkaCluster(tmp_path_factory.mktemp(name), acls=True, listeners={"PLAIN": plain({"mirror": PASSWORD})})
         for name in ("rights-source", "rights-target")
@@ -142,7 +142,7 @@ LOOKED_AT = (STRIMZIS_TOPIC, "connect-offsets")
 def unnamed(
     cluster: KafkaCluster, file: Path, wanted: Callable[[Acl], bool], logged: Callable[[], list[str]]
 ) -> Iterator[str]:
-    """Rights of our principal whose loss `lint --connect` doesn't name by operation and resource."""
+    """Rights of sparkmirror's principal whose loss `lint --connect` doesn't name by operation and resource."""
     client = client_of(cluster)
     asked = {acl for acl in granted(cluster) if wanted(acl) and acl.name not in LOOKED_AT}
     for acl in sorted(asked):
@@ -256,9 +256,12 @@ def test_each_right_that_is_missing_when_topics_are_there(
 ON_TARGET = [
     (
         Acl("primary.", ME, "*", WRITE, ALLOW, PREFIXED),
-        r"topic primary\.checkpoints\.internal.*grant our principal READ and WRITE",
+        r"topic primary\.checkpoints\.internal.*grant sparkmirror's principal READ and WRITE",
     ),
-    (Acl("primary-mm2", ME, "*", READ, ALLOW, LITERAL, AclResource.GROUP), r"grant our principal READ on the group"),
+    (
+        Acl("primary-mm2", ME, "*", READ, ALLOW, LITERAL, AclResource.GROUP),
+        r"grant sparkmirror's principal READ on the group",
+    ),
     (
         Acl("billing", ME, "*", READ, ALLOW, LITERAL, AclResource.GROUP),
         r"billing: .*and READ where its offsets are set",
@@ -266,9 +269,9 @@ ON_TARGET = [
     (Acl("heartbeats", ME, "*", WRITE, ALLOW), r"topic heartbeats: grant it CREATE and WRITE"),
     (
         Acl("mm2-sparkmirror-", ME, "*", WRITE, ALLOW, PREFIXED),
-        r"topic mm2-sparkmirror-.*grant our principal READ and WRITE",
+        r"topic mm2-sparkmirror-.*grant sparkmirror's principal READ and WRITE",
     ),
-    (Acl(STRIMZIS_TOPIC, ME, "*", READ, ALLOW), r"grant our principal READ on it"),
+    (Acl(STRIMZIS_TOPIC, ME, "*", READ, ALLOW), r"grant sparkmirror's principal READ on it"),
 ]
 
 

@@ -134,7 +134,7 @@ def test_truncated_at_the_source(
         copy()
     assert lt.records(target_cluster, remote, 0) == before
 
-    with pytest.raises(CopyIncomplete, match=r"truncated: .* what the source has there now is copied behind them"):
+    with pytest.raises(CopyIncomplete, match=r"truncated: .* the source's present records there are copied after them"):
         copy(truncated="continue")
     assert lt.gist(lt.ledger(target_cluster, topic_name)) == [("truncated", 0, 40, 60, 60, "continued")]
     theirs = lt.records(trio, topic_name, 0)

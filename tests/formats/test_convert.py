@@ -411,7 +411,7 @@ def test_the_verb(tmp_path: Path) -> None:
     printed = CliRunner().invoke(app, ["convert", example, "--to", "strimzi"])
     assert printed.exit_code == 0
     assert "kind: KafkaMirrorMaker2" in printed.stdout
-    assert "not said" in printed.stderr
+    assert "no place in the other format" in printed.stderr
     assert CliRunner().invoke(app, ["convert", example, "--to", "strimzi", "--strict"]).exit_code == 1
 
 

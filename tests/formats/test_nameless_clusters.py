@@ -15,7 +15,7 @@ from sparkmirror.formats.convert import convert
 from sparkmirror.sync.topic_rules import topic_rules
 
 PACKAGE = "org.apache.kafka.connect.mirror."
-KEEPS = "is MirrorMaker 2's old way to keep topics' names: run as with IdentityReplicationPolicy, on from what it"
+KEEPS = "is MirrorMaker 2's old way to keep topics' names: run as with IdentityReplicationPolicy, on from its"
 EMPTY = {"source.cluster.alias": "", "replication.policy.separator": ""}
 CASE = "orders", "mm2-offset-syncs{}internal", "checkpointsinternal"
 """The copy of `orders`, and MirrorMaker 2's two topics, as 4.3.1's own classes name them."""

@@ -84,7 +84,7 @@ def test_a_log_that_was_cut_short_is_said_to_have_changed(monkeypatch: pytest.Mo
         assert [one.header.records for one in found] == [END]
     with (
         reading(*[short] * 999) as found,
-        pytest.raises(LogChanged, match="orders-0: what may be read of it ends at 3"),
+        pytest.raises(LogChanged, match="orders-0: its readable part ends at 3"),
     ):
         list(found)
 

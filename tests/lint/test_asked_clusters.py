@@ -248,7 +248,7 @@ def test_rights_on_copies_that_are_not_there(
 
     with granted(guarded, topics, copy, ACLOperation.CREATE):
         lacks = "ALTER", "ALTER_CONFIGS", "DESCRIBE", "DESCRIBE_CONFIGS", "READ", "WRITE"
-        words = "our principal lacks a permission at the target"
+        words = "sparkmirror's principal lacks a permission at the target"
         wait_for("\n".join(f"{words}: {operation} on topic {copy}" for operation in lacks), "")
         with granted(guarded, topics, copy, ACLOperation.DESCRIBE):
             wait_for("", f"ALTER, ALTER_CONFIGS, DESCRIBE_CONFIGS, READ, WRITE on topic {copy}")
@@ -284,9 +284,9 @@ def test_rights_that_the_append_check_needs(
     with granted(guarded, ResourceType.TOPIC, PREFIX, ACLOperation.DELETE, ACLOperation.DESCRIBE):
         wait_for("append-check-unproven", "can't be created: ")
         with granted(guarded, ResourceType.TOPIC, PREFIX, ACLOperation.CREATE):
-            wait_for("append-check-unproven", "grant our principal")
+            wait_for("append-check-unproven", "grant sparkmirror's principal")
             with granted(guarded, ResourceType.TOPIC, PREFIX, ACLOperation.READ, ACLOperation.WRITE):
-                wait_for("append-check-proven", "for how long producer state is kept is not told")
+                wait_for("append-check-proven", "the brokers don't say how long they keep producer state")
 
 
 def test_permissions_at_the_source(

@@ -346,7 +346,7 @@ FOLLOWED: list[tuple[str, Any, str]] = [
         lambda d: properties(d, ("us->eu.topics", "orders"), ("replication.policy.class", IDENTITY)),
         "take _schemas out",
     ),
-    ("schemas-left-out", lambda d: properties(d, ("topics.exclude", "__.*")), "take what matches"),
+    ("schemas-left-out", lambda d: properties(d, ("topics.exclude", "__.*")), "take the pattern that matches"),
     ("unusable", lambda d: properties(d, ("replication.factor", "3")), "as the reason says"),
     ("placeholder", lambda d: properties(d, **{"us.bootstrap.servers": "us1:9092"}), "write the real value"),
     ("misspelt-factor", lambda d: properties(d, ("heartbeats.topic.replication.factor", "1")), "spell the key"),

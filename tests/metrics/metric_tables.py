@@ -20,7 +20,7 @@ _HEAD = "| name | type | labels | meaning |\n|---|---|---|---|"
 
 def tables() -> str:
     """All of them, each under its heading."""
-    parts = ["## Our names", "", _HEAD, *_rows(own_families(RICH, HighWater()))]
+    parts = ["## sparkmirror's names", "", _HEAD, *_rows(own_families(RICH, HighWater()))]
     for profile in Profile:
         families = Families()
         add_profiles(families, RICH, [profile])

@@ -183,7 +183,7 @@ def test_what_somebody_else_wrote_at_the_end_is_stepped_over(flow: Flow) -> None
     assert (found.position.sequence, found.position.upstream, found.position.downstream) == (COPIED, COPIED, 34)
     assert found.position.claim_due
     assert foreign(flow) == [(COPIED, COPIED + 4)]
-    assert "somebody else wrote offsets 30 to 33" in flow.losses()[0].words
+    assert "a foreign producer wrote offsets 30 to 33" in flow.losses()[0].words
 
 
 @pytest.mark.broker

@@ -176,7 +176,7 @@ def test_an_emptied_log_that_was_cut_stays_until_a_claim_says_where_to_go_on() -
     blind = replace(COPIED, end=25, unseen=True)
     (cut,) = found(blind).losses
     assert (cut.kind, cut.first, cut.end, cut.action) == (LossKind.TARGET_TRUNCATED, 25, 30, "halted")
-    assert "somebody else may have written in their place" in cut.words
+    assert "a foreign producer may have written in their place" in cut.words
     for end in (25, 27, 30, 40):
         filled = replace(blind, end=end, downstream=end)
         assert found(filled, cut).losses == found(filled, cut, appended=-1).losses == (cut,)

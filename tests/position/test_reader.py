@@ -314,7 +314,7 @@ def test_what_somebody_else_wrote_counts_not_as_ours_when_the_log_is_empty(forge
     assert [(one.first, one.end) for one in flow.losses()] == [(COPIED, COPIED + 7)]
     flow.target.append(flow.target_topic, 3)
     flow.target.delete_records(flow.target_topic, COPIED + 9)
-    assert "what retention deleted of it is not known" in flow.refusal().reason
+    assert "how much of that retention deleted is not known" in flow.refusal().reason
 
 
 def test_what_nobody_saw_somebody_else_write_is_only_supposed_to_be_ours(forgetful_flow: Flow) -> None:

@@ -339,11 +339,11 @@ def test_acknowledgements_that_are_none_cost_the_connection(make: Make) -> None:
 
 def test_a_throttle_of_an_hour_is_shown_and_ends_sooner(make: Make) -> None:
     flow = make(PlayedSource(lambda offset: GOOD.fetch(offset, 1), throttle_ms=3_600_000))
-    receipts = flow.turn(lambda receipts: all("throttles us" in receipt.reason for receipt in receipts))
+    receipts = flow.turn(lambda receipts: all("throttles sparkmirror" in receipt.reason for receipt in receipts))
     assert flow.source.fetches == 1
     for receipt in receipts:
         assert receipt.state == "running"
-        assert receipt.reason.startswith("source broker 1 throttles us (a quota there): it is asked again in ")
+        assert receipt.reason.startswith("source broker 1 throttles sparkmirror (a quota there): it is asked again in ")
         assert int(receipt.reason.split()[-2]) <= 300
 
 

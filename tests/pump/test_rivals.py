@@ -299,7 +299,7 @@ def test_what_the_leader_told_of_our_records_is_known_from_then_on() -> None:
 @pytest.mark.parametrize(
     ("known", "why"),
     [
-        (30, "offsets 30 to 32 may have been somebody else's"),
+        (30, "offsets 30 to 32 may have been a foreign producer's"),
         (33, ""),
         (-1, ""),
     ],

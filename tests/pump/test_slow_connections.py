@@ -104,7 +104,7 @@ def test_connections_are_made_while_other_positions_are_read(flow: Flow) -> None
 def test_nothing_is_fetched_before_it_is_known_what_is_paused(flow: Flow) -> None:
     flow.turn_until(lambda: all(one.state == "running" and one.reason for one in flow.receipts()))
     assert {one.reason for one in flow.receipts()} == {
-        "what is paused and capped is not known yet: the flow's control topic is being read"
+        "pauses and caps are not known yet: the flow's control topic is being read"
     }
     assert not flow.dialed.is_set()
     paused = ControlState()

@@ -32,7 +32,7 @@ def test_a_fenced_pump_never_writes_again(code: int) -> None:
 
 
 def test_whoever_may_not_write_at_all_is_told_what_to_grant() -> None:
-    assert "grant us IDEMPOTENT_WRITE" in explanation(31)
+    assert "grant sparkmirror's principal IDEMPOTENT_WRITE" in explanation(31)
 
 
 def test_the_small_sets_beside_the_table_say_the_same() -> None:

@@ -62,7 +62,7 @@ def check(
         (2, SchemaVerdict.ANOTHER_SCHEMA, 'the schema is "int", at the target "long"'),
         (3, SchemaVerdict.MISSING, "this schema has id 77 there"),
         (4, SchemaVerdict.ANOTHER_TYPE, "AVRO, at the target PROTOBUF"),
-        (5, SchemaVerdict.ANOTHER_SCHEMA, "it refers to what is not there: a, which is version 1 of s"),
+        (5, SchemaVerdict.ANOTHER_SCHEMA, "it refers to missing schemas: a, which is version 1 of s"),
         (6, SchemaVerdict.UNKNOWN, "the source's registry does not know it"),
         (9, SchemaVerdict.UNKNOWN, "the source's registry does not know it, the target's does"),
     ],

@@ -412,7 +412,7 @@ def stranger(guarded: tuple[KafkaCluster, KafkaCluster], authority: Authority, t
 def test_acls_that_we_may_not_read(stranger: FlowConfig) -> None:
     syncing = TopicAclSync(stranger, rules())
     with pytest.raises(
-        ClusterUnreachable, match=r"^cluster us: reading the ACLs failed: .*grant our principal DESCRIBE"
+        ClusterUnreachable, match=r"^cluster us: reading the ACLs failed: .*grant sparkmirror's principal DESCRIBE"
     ):
         syncing.run()
     syncing.close()
@@ -438,7 +438,7 @@ def test_configurations_that_we_may_not_read_or_change(
         changing.run()
         (line,) = lines()
         assert line.startswith(f"configuration not synced: topic us.{topic_name} on cluster eu: ")
-        assert line.endswith("; grant our principal ALTER_CONFIGS on it")
+        assert line.endswith("; grant sparkmirror's principal ALTER_CONFIGS on it")
         changing.close()
         with connect(stranger.source, "test") as unknown:
             reading = TopicConfigSync(stranger, rules(), unknown, target, lambda: found)
@@ -446,4 +446,4 @@ def test_configurations_that_we_may_not_read_or_change(
             reading.close()
         (line,) = lines()
         assert line.startswith(f"configuration not synced: topic {topic_name} on cluster us: ")
-        assert line.endswith("our principal needs DESCRIBE_CONFIGS on it")
+        assert line.endswith("sparkmirror's principal needs DESCRIBE_CONFIGS on it")

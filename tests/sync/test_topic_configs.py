@@ -228,13 +228,13 @@ def test_what_can_not_be_synced_is_named(
     pair.sync(own)
     assert lines() == [
         f"configuration not synced: topic {pair.name} on cluster us: it can't be read: the topic is gone, "
-        "or our principal needs DESCRIBE_CONFIGS on it"
+        "or sparkmirror's principal needs DESCRIBE_CONFIGS on it"
     ]
     monkeypatch.setattr(pair.source, "topic_configs", lambda _: {pair.name: [entry("retention.ms", value="-7")]})
     pair.sync(own)
     (line,) = lines()
     assert line.startswith(f"configuration not synced: topic {pair.remote} on cluster eu: Invalid value -7 for conf")
-    assert line.endswith("exclude the property from what is copied: config.properties.exclude = +NAME")
+    assert line.endswith("exclude the property from the copied ones: config.properties.exclude = +NAME")
     monkeypatch.setattr(pair.source, "topic_configs", lambda _: {pair.name: [entry("of.a.newer.kafka")]})
     for expected in (
         [

@@ -21,56 +21,58 @@ INTRODUCTION = """\
 # Versions of Kafka
 
 `tests/versions` tries sparkmirror with real brokers of each version; `python tests/versions/table.py` makes this
-page of what it has recorded. Versions up to 3.9 without another word keep their metadata in ZooKeeper. *IBP* is
-`inter.broker.protocol.version`, where it is older than the brokers: the first half of an upgrade.
+page from the recorded results. Versions up to 3.9 keep their metadata in ZooKeeper unless the table says KRaft.
+*IBP* is `inter.broker.protocol.version`, if it is older than the brokers: the first half of an upgrade.
 """
 
 COLUMNS = """\
-What the columns say:
+The columns mean:
 
-- **lint --connect**: it finds nothing wrong with the clusters.
+- **lint --connect**: lint finds no fault of the clusters.
 - **run --once**: topics of all codecs, keyed, compacted and really cleaned, transactional, and of message formats
-  v0 and v1 where brokers write them, arrive record for record: key, value, headers, timestamp, order, number of
+  v0 and v1 if brokers write them, arrive record for record: key, value, headers, timestamp, order, number of
   each partition.
-- **two kills**: under load the mirror and all its processes are killed twice after they have begun to copy; then the
-  same.
-- **groups**: a group that has stopped is put, in every topic, at exactly the record it would have read next.
-- **translate**: `offsets translate` says the same of any offset, inside compacted logs too.
+- **two kills**: under load the mirror and all its processes are killed twice after they have begun to copy; then
+  records are compared as for run --once.
+- **groups**: a stopped group goes on, in every topic, at exactly the record that it would have read next.
+- **translate**: `offsets translate` translates any offset in the same way, inside compacted logs too.
 - **verify**, **losses**: exit code 0; an empty ledger.
-- **beside MirrorMaker 2**: the real one, 4.3.1, copies the same source into the same target; what both made is
-  equal. Empty where it was not tried.
+- **beside MirrorMaker 2**: the real MirrorMaker 2 4.3.1 copies the same source into the same target; both copies are
+  equal. Empty if it was not tried.
 """
 
 UPGRADING = """\
 ## Upgrades in place
 
-One mirror runs all the time, and the topic is written to. A phase is done when what was written after it has arrived;
-at the end each record is there once, in order. Kafka 4 has no ZooKeeper: a target that keeps its metadata there
-can't become 4.x in place, so it is a new cluster to sparkmirror, or is migrated to KRaft on 3.9 before.
+One mirror runs all the time, and a producer writes to the topic. A phase is done when records written after it have
+arrived; at the end each record is there once, in order. Kafka 4 has no ZooKeeper. A target with metadata in ZooKeeper
+can't become 4.x in place: the 4.x target is a new cluster to sparkmirror, or the old one is migrated to KRaft on
+3.9 before.
 """
 
 REFUSALS = """\
 ## What is refused
 
-Before anything is created at the target, in the same words by `lint --connect`; exit code 3.
+`run` refuses these pairs before it creates anything at the target, with exit code 3; `lint --connect` has the same
+words.
 """
 
 WEAKER = """\
 ## What is weaker with old clusters
 
-`run` says the first two once at its start, and `lint --connect` says them as `info`.
+`run` names the first two weaknesses once at its start, and `lint --connect` reports them as `info`.
 
-- **A source below 2.1**: its brokers check no leader epochs (KIP-320), and tell where one ends to brokers only, if
-  there is an authorizer. An unclean leader election, which takes records that were acknowledged, then shows only
-  where the source's log ends below what was copied of it: as `truncated`. One that has grown past that again
-  meanwhile goes unnoticed.
+- **A source below 2.1**: its brokers check no leader epochs (KIP-320), and tell the end of an epoch to brokers only, if
+  there is an authorizer. An unclean leader election, which loses acknowledged records, then shows only
+  if the source's log ends below the copied offset: as `truncated`. If the log has grown past that offset again
+  meanwhile, the election goes unnoticed.
 - **A source without topic ids** (below 2.8, or with an older `inter.broker.protocol.version`): a topic that is
-  deleted and created again can't be told from the old one; where the new log is shorter it shows as `truncated`.
-  When topics get their ids by an upgrade they are the same topics, and what is copied next is claimed with them.
-- **Message formats v0 and v1** become magic 2 at the target. Format v0 has no timestamps: they are -1 there, which
-  is what a consumer of the source sees, too.
+  deleted and created again looks like the old one; if the new log is shorter it shows as `truncated`.
+  Topics that get their ids by an upgrade stay the same topics, and the next claims have the ids.
+- **Message formats v0 and v1** become magic 2 at the target. Format v0 has no timestamps: they are -1 at the
+  target, and a consumer of the source sees -1, too.
 - **A target below 3.4** forgets an idle producer after `transactional.id.expiration.ms`, not
-  `producer.id.expiration.ms`: it is the former that decides how much may be in flight
+  `producer.id.expiration.ms`: the former setting decides how much may be in flight
   ([design.md](design.md#exactly-once-the-leader-as-compare-and-append)).
 - **The clock** of a cluster with ZooKeeper can't be read, so lint can't compare it.
 - **A target that becomes 4.x**: Kafka 4 has no ZooKeeper. A cluster that has one is migrated to KRaft first, by

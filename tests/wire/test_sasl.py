@@ -46,8 +46,8 @@ def test_a_name_is_escaped() -> None:
 @pytest.mark.parametrize(
     ("challenge", "part"),
     [
-        (b"r=other,s=c2FsdA==,i=4096", "no answer to ours"),
-        (b"r=nonce,s=c2FsdA==,i=4096", "no answer to ours"),
+        (b"r=other,s=c2FsdA==,i=4096", "does not answer sparkmirror's"),
+        (b"r=nonce,s=c2FsdA==,i=4096", "does not answer sparkmirror's"),
         (b"r=nonce1,s=c2FsdA==,i=1", "asks for 1 iterations"),
         (b"r=nonce1,s=c2FsdA==,i=99999999", "asks for 99999999 iterations"),
         (b"r=nonce1,s=c2FsdA==", "can't be read"),

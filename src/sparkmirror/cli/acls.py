@@ -45,7 +45,7 @@ def acls(
     The ACLs are listed by the copies' names. Changes nothing. A mirror leaves out ACLs that allow
     to write: the writers at the target need these.
 
-    Exit codes: 0 whatever it lists, 2 the file or the command line is wrong, 3 a cluster can't be
+    Exit codes: 0 the list is printed, 2 the file or the command line is wrong, 3 a cluster can't be
     reached, or keeps no ACLs.
 
     Example: sparkmirror acls mm2.properties --missing > add-acls.sh

@@ -41,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Copy and move Kafka clusters exactly once, with MirrorMaker 2's own configuration, on Spark.",
-    epilog="Exit codes: 0 well, 1 something was not copied or differs, 2 a file or the command line is wrong,"
+    epilog="Exit codes: 0 success, 1 records were not copied or differ, 2 a file or the command line is wrong,"
     " 3 a cluster can't be reached or this machine lacks something.",
 )
 

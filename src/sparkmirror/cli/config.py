@@ -37,7 +37,7 @@ def config(
     Secrets are masked. A line has a flow, a key, the value, and the key that set the value or
     "default"; in a pipe, tabs are between them. Warnings go to standard error.
 
-    Exit codes: 0 the file can be run, 2 it is wrong.
+    Exit codes: 0 the file can be run, 2 the file is wrong.
 
     Example: sparkmirror config mm2.properties
     """

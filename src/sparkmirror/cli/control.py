@@ -38,7 +38,7 @@ def pause(
 
     Replaces the topics that were paused before.
 
-    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror pause mm2.properties --topics orders.*,bills
     """
@@ -63,7 +63,7 @@ def resume(
 ) -> None:
     """Go on with all paused topics.
 
-    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror resume mm2.properties
     """
@@ -74,7 +74,7 @@ def throttle(
     file: File,
     rate: Annotated[str, typer.Argument(help="Bytes a second for a flow, such as 500K or 20M; or `off`.")],
     backfill: Annotated[
-        str, typer.Option(help="Bytes a second of it for partitions that are far behind; or `off`.")
+        str, typer.Option(help="Bytes a second, within that cap, for partitions that are far behind; or `off`.")
     ] = "off",
     flow: Flow = None,
     clusters: Clusters = None,
@@ -83,7 +83,7 @@ def throttle(
 ) -> None:
     """Cap the bandwidth of running flows, at once.
 
-    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror throttle mm2.properties 20M --backfill 5M
     """

@@ -43,21 +43,23 @@ def convert(
     fill: Annotated[
         bool, typer.Option("--fill", help="Put environment variables in for each ${NAME}; ${provider:...} stays.")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything can't be said.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if a setting has no place in the other format.")
+    ] = False,
     output: Output = Format.TEXT,
 ) -> None:
     """Write FILE as mm2.properties, connectors' JSON files or a Strimzi resource.
 
     Settings that the other format can't say are listed on standard error, each with the reason.
 
-    Exit codes: 0 written, 1 written, but with --strict something was not said, 2 FILE is wrong.
+    Exit codes: 0 written, 1 written, but with --strict a setting was lost, 2 FILE is wrong.
 
     Example: sparkmirror convert mm2.properties --to strimzi > mirror.yaml
     """
     if to not in FORMATS:
         raise ConfigError(f"must be {' or '.join(FORMATS)}", origin="--to", key=to)
     if to == "connectors" and write is None and output is Format.TEXT:
-        raise ConfigError("these are several files: say --write DIR", origin="--to", key=to)
+        raise ConfigError("connectors are several files: write --write DIR", origin="--to", key=to)
     filling = Filling(os.environ if fill else {})
     try:
         reading = read(files, secrets, without_secrets=True, filling=filling if fill else None)
@@ -68,7 +70,7 @@ def convert(
         warn(filling.hidden(line))
     told = [filling.hidden_note(note) for note in result.notes]
     for note in told:
-        console.print(f"not said: {note}", highlight=False, markup=False)
+        console.print(f"no place in the other format: {note}", highlight=False, markup=False)
     written = {_path(write, name, to): text for name, text in result.files.items()}
     if write is not None:
         _save(written)
@@ -78,7 +80,7 @@ def convert(
     elif write is None:
         typer.echo("".join(written.values()), nl=False)
     if strict and told:
-        raise CopyIncomplete(f"{len(told)} things could not be said in {to}")
+        raise CopyIncomplete(f"{len(told)} settings have no place in {to}")
 
 
 def _path(write: str | None, name: str, to: str) -> Path:

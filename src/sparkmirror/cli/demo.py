@@ -59,7 +59,7 @@ def demo(
 
     Everything runs on this machine.
 
-    Exit codes: 0 every partition is identical, 1 it is not, 3 this machine lacks something, 130
+    Exit codes: 0 every partition is identical, 1 a partition differs, 3 this machine lacks something, 130
     interrupted.
 
     Example: sparkmirror demo --records 100000 --keep
@@ -90,7 +90,7 @@ def _show_class() -> type[Show]:
     try:
         from sparkmirror.demo.show import Show
     except ImportError as error:
-        raise SetupError(f"{error}; install what the demo needs with: pip install 'sparkmirror[demo]'") from error
+        raise SetupError(f"{error}; install the demo's packages with: pip install 'sparkmirror[demo]'") from error
     return Show
 
 

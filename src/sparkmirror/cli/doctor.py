@@ -43,7 +43,7 @@ def doctor(
 
     The worst comes first, and causes come before consequences.
 
-    Exit codes: 0 nothing but notices, 1 something critical or a warning, 2 the file is wrong, 3 the
+    Exit codes: 0 no finding but notices, 1 a critical finding or a warning, 2 the file is wrong, 3 the
     target can't be reached, or nothing was published for longer than --stale seconds.
 
     Example: sparkmirror doctor mm2.properties --wait 70

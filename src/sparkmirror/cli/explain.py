@@ -34,7 +34,7 @@ def explain(
     Prints the checks in the order in which they decide, up to the first that says no, and what to
     change. Changes nothing.
 
-    Exit codes: 0 a flow mirrors it, 1 none does, 2 the file or the command line is wrong.
+    Exit codes: 0 a flow mirrors the name, 1 no flow does, 2 the file or the command line is wrong.
 
     Example: sparkmirror explain mm2.properties orders:3
     """

@@ -40,7 +40,7 @@ def groups(
 
     Also lists the records that would be read again.
 
-    Exit codes: 0 whatever it lists, 2 the file is wrong, 3 the target can't be reached, or nothing
+    Exit codes: 0 the list is printed, 2 the file is wrong, 3 the target can't be reached, or nothing
     was published for longer than --stale seconds.
 
     Example: sparkmirror groups mm2.properties -o json

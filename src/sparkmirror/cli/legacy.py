@@ -83,13 +83,13 @@ def legacy(
         str | None, typer.Option("--consumer.rebalance.listener", metavar="CLASS", help="Refused: a Java class.")
     ] = None,
     rebalance_listener_args: Annotated[
-        str | None, typer.Option("--rebalance.listener.args", help="Arguments of that class: no effect.")
+        str | None, typer.Option("--rebalance.listener.args", help="Arguments of the rebalance listener: no effect.")
     ] = None,
     message_handler: Annotated[
         str | None, typer.Option("--message.handler", metavar="CLASS", help="Refused: a Java class.")
     ] = None,
     message_handler_args: Annotated[
-        str | None, typer.Option("--message.handler.args", help="Arguments of that class: no effect.")
+        str | None, typer.Option("--message.handler.args", help="Arguments of the message handler: no effect.")
     ] = None,
     new_consumer: Annotated[bool, typer.Option("--new.consumer", help="Has no effect, as in Kafka 2.8.")] = False,
     spark: Spark = None,

@@ -21,7 +21,8 @@ def lint(
     connect: Annotated[
         bool,
         typer.Option(
-            "--connect", help="Ask the clusters, too. One topic of our own is made at the target, and deleted."
+            "--connect",
+            help="Ask the clusters, too. One topic of sparkmirror's own is made at the target, and deleted.",
         ),
     ] = False,
     output: Output = Format.TEXT,
@@ -30,7 +31,7 @@ def lint(
 ) -> None:
     """Find the mistakes that users make, with their consequences and what to do.
 
-    Exit codes: 0 nothing is wrong, 1 something is, 2 FILE can't be read.
+    Exit codes: 0 no mistake, 1 a mistake, 2 FILE can't be read.
 
     Example: sparkmirror lint mm2.properties --connect
     """

@@ -21,7 +21,8 @@ _DEFAULT = "DEFAULT"
 def log_level(
     file: File,
     package: Annotated[
-        str, typer.Argument(metavar="PACKAGE", help="sparkmirror or kafka, or what is below: sparkmirror.engine.")
+        str,
+        typer.Argument(metavar="PACKAGE", help="A logger: sparkmirror, kafka, or one below, as sparkmirror.engine."),
     ],
     level: Annotated[
         str, typer.Argument(metavar="LEVEL", help=f"{', '.join(LEVELS)}; or default, as when the process was started.")
@@ -35,12 +36,14 @@ def log_level(
 
     Takes effect within seconds, and lasts until the level is set again.
 
-    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror log-level mm2.properties sparkmirror.engine DEBUG
     """
     if not is_settable(package):
-        raise ConfigError(f"write {' or '.join(PACKAGES)}, or what is below one", origin="PACKAGE", key=package)
+        raise ConfigError(
+            f"write {' or '.join(PACKAGES)}, or a logger below one of them", origin="PACKAGE", key=package
+        )
     wanted = level.upper()
     if wanted not in (*LEVELS, _DEFAULT):
         raise ConfigError(f"write {', '.join(LEVELS)} or default", origin="LEVEL", key=level)

@@ -33,7 +33,7 @@ def losses(
 ) -> None:
     """List the loss ledger: what was lost where, and what was done about it.
 
-    Exit codes: 0 whatever it lists, 2 the file is wrong, 3 the target can't be reached.
+    Exit codes: 0 the list is printed, 2 the file is wrong, 3 the target can't be reached.
 
     Example: sparkmirror losses mm2.properties -o json
     """

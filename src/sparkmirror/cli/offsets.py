@@ -50,7 +50,7 @@ def translate(
     For an application that keeps its own offsets: prints the topic, partition and offset at which
     the application goes on there; for a table, the table with two columns more.
 
-    Exit codes: 0 all translated, 1 some could not be (each is named), 2 the file or the command
+    Exit codes: 0 all translated, 1 some offsets could not be (each is named), 2 the file or the command
     line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror offsets translate mm2.properties --topic orders --partition 3 --offset 1200

@@ -38,7 +38,7 @@ Secrets = Annotated[
         "--secrets",
         metavar="DIR",
         envvar="SPARKMIRROR_SECRETS",
-        help="Where Secrets of a Strimzi resource are mounted, as DIR/<name>/<key>, or their manifests lie.",
+        help="Directory of a Strimzi resource's Secrets: mounted as DIR/<name>/<key>, or their manifests.",
     ),
 ]
 Clusters = Annotated[
@@ -74,7 +74,7 @@ def run(
     A Strimzi resource that is changed is taken over while the mirror runs; a line says what
     changed.
 
-    Exit codes: 0 done or stopped, 1 something was not copied (--once), 2 the file is wrong, 3 a
+    Exit codes: 0 done or stopped, 1 records were not copied (--once), 2 the file is wrong, 3 a
     cluster can't be reached or can't be a target, or Spark is missing.
 
     Example: sparkmirror run mm2.properties --clusters backup

@@ -77,7 +77,7 @@ def check(
 
     Looks at keys and values, and asks both registries by Confluent's API.
 
-    Exit codes: 0 all ids lead to an equal schema, 1 one does not, 2 the file or the command line is
+    Exit codes: 0 all ids lead to an equal schema, 1 an id does not, 2 the file or the command line is
     wrong, 3 a cluster or a registry can't be reached.
 
     Example: sparkmirror schemas check mm2.properties --topics orders.*

@@ -44,7 +44,7 @@ def done(
     then leaves the topics alone. Records that the writers write to the copies are no loss, and
     verify compares up to the noted ends.
 
-    Exit codes: 0 said, 2 the file or the command line is wrong, 3 a cluster can't be reached.
+    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 a cluster can't be reached.
 
     Example: sparkmirror topics done mm2.properties --topics orders.*
     """
@@ -74,7 +74,7 @@ def undo(
 ) -> None:
     """Take `done` back: the mirror goes on copying the topics.
 
-    Exit codes: 0 said, 2 the file or the command line is wrong, 3 the target can't be reached.
+    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
 
     Example: sparkmirror topics undo mm2.properties --topics orders.*
     """
@@ -105,7 +105,7 @@ def list_topics(
 ) -> None:
     """List the copied topics: partitions, state, lag and rate.
 
-    Exit codes: 0 whatever it lists, 2 the file is wrong, 3 the target can't be reached, or nothing
+    Exit codes: 0 the list is printed, 2 the file is wrong, 3 the target can't be reached, or nothing
     was published for longer than --stale seconds.
 
     Example: sparkmirror topics list mm2.properties

@@ -52,13 +52,14 @@ def verify(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample: the same seed chooses the same ranges.")] = 0,
     resume: Annotated[
-        Path | None, typer.Option(metavar="JOURNAL", help="Note finished ranges there, and skip those noted before.")
+        Path | None,
+        typer.Option(metavar="JOURNAL", help="Note finished ranges in this file, and skip ranges noted before."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Differences listed of each partition.")] = 100,
+    limit: Annotated[int, typer.Option(min=0, help="Most differences to list of each partition.")] = 100,
     allow_behind: Annotated[
         int,
         typer.Option(
-            min=0, metavar="N", help="Records that may be not copied yet, of all that were there at the start."
+            min=0, metavar="N", help="Most records that may be not copied yet, of those at the source at the start."
         ),
     ] = 0,
     output: Annotated[Format, typer.Option("--output", "-o", help="JSON comes as lines.")] = Format.TEXT,
@@ -74,7 +75,7 @@ def verify(
     The verdict is "equal", "equal so far" (some records are not copied yet: these are counted, by
     reason) or "different". Records that come to the source after the start need not be copied.
 
-    Exit codes: 0 equal, 1 something differs or is not copied yet, 2 the file or the command line is
+    Exit codes: 0 equal, 1 records differ or are not copied yet, 2 the file or the command line is
     wrong, 3 a cluster can't be reached, or Spark is missing.
 
     Example: sparkmirror verify mm2.properties --topics orders.*

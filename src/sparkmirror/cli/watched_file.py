@@ -88,7 +88,7 @@ class WatchedFile:
         except ConfigError as error:
             reason = "; ".join(map(str, error.mistakes))
             log.warning(
-                "%s has changed and is not taken: %s; what ran goes on",
+                "%s has changed and is not taken: %s; the mirror goes on as before",
                 self._path,
                 reason,
                 extra=Event.FILE_NOT_TAKEN.extra,
@@ -120,7 +120,7 @@ def differences(before: Taken, after: Taken) -> list[str]:
         elif keys:
             words.append(f"flow {flow}: {_listed([key.removeprefix(f'{flow}.') for key in keys])}")
     if not words and _flows(before.config) != _flows(after.config):
-        words.append("what secrets or references stand for")
+        words.append("values of secrets or references")
     return words
 
 

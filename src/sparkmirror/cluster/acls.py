@@ -27,7 +27,7 @@ EVERYBODY, ANYWHERE = "User:*", "*"
 ACLS_PER_REQUEST = 500
 ADVICE: Mapping[int, str] = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (
-        "grant our principal DESCRIBE on the cluster at the source, and ALTER at the target"
+        "grant sparkmirror's principal DESCRIBE on the cluster at the source, and ALTER at the target"
     ),
 }
 _ANY = 1

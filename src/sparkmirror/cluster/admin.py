@@ -57,10 +57,10 @@ As in MirrorMaker 2 (`mm2.md` 2.1).
 """
 ADVICE: Mapping[int, str] = {
     ErrorCode.INVALID_TOPIC_EXCEPTION: "rename the topic or exclude it",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant our principal CREATE and DESCRIBE on it",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "grant our principal CREATE on the cluster",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant sparkmirror's principal CREATE and DESCRIBE on it",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "grant sparkmirror's principal CREATE on the cluster",
     ErrorCode.INVALID_REPLICATION_FACTOR: "lower its replication factor or add brokers; -1 takes the broker's default",
-    ErrorCode.INVALID_CONFIG: "exclude the property from what is copied: config.properties.exclude = +NAME",
+    ErrorCode.INVALID_CONFIG: "exclude the property from the copied ones: config.properties.exclude = +NAME",
     ErrorCode.POLICY_VIOLATION: "the cluster's create.topic.policy forbids it",
 }
 

@@ -278,7 +278,9 @@ class _Checks:
 def _topic_ids(topic_id: bytes) -> Trial:
     if topic_id == NO_ID:
         return Trial(
-            "topic ids", AppendVerdict.FAILS, "topics have no ids, so one made again under its name is not noticed"
+            "topic ids",
+            AppendVerdict.FAILS,
+            "topics have no ids, so a topic that is deleted and created again is not noticed",
         )
     return Trial("topic ids", AppendVerdict.HOLDS, "topics have ids")
 
@@ -289,7 +291,7 @@ def _lifetime(client: ClusterClient) -> Trial:
     except ConnectionError:
         lifetime_ms = None
     if lifetime_ms is None:
-        return Trial("state", AppendVerdict.NOTED, "for how long producer state is kept is not told")
+        return Trial("state", AppendVerdict.NOTED, "the brokers don't say how long they keep producer state")
     return Trial("state", AppendVerdict.HOLDS, f"producer state kept for {_period(lifetime_ms)}")
 
 

@@ -138,8 +138,8 @@ def weaker_guarantees(client: ClusterClient, topics: Sequence[str]) -> list[str]
     if old:
         brokers = ", ".join(map(str, old))
         lines.append(
-            f"brokers older than Kafka 2.1 ({brokers}): an unclean leader election there shows only where it makes a "
-            "log shorter than what was copied of it, since older brokers check no leader epochs (KIP-320)"
+            f"brokers older than Kafka 2.1 ({brokers}): an unclean leader election there shows only if it makes a "
+            "log shorter than its copied part, since older brokers check no leader epochs (KIP-320)"
         )
     if any(topic.topic_id == NO_ID and not topic.error for topic in client.metadata(topics[:SAMPLE]).values()):
         lines.append(

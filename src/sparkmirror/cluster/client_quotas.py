@@ -19,7 +19,7 @@ Types are `user`, `client-id` and `ip`. A name of None stands for the default.
 
 ADVICE: Mapping[int, str] = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (
-        "grant our principal DESCRIBE_CONFIGS on the source's cluster, and ALTER_CONFIGS on the target's"
+        "grant sparkmirror's principal DESCRIBE_CONFIGS on the source's cluster, and ALTER_CONFIGS on the target's"
     ),
 }
 

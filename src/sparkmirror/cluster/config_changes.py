@@ -18,7 +18,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.wire.error_codes import ErrorCode
 
 ADVICE: Mapping[int, str] = {
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant our principal ALTER_CONFIGS on it",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant sparkmirror's principal ALTER_CONFIGS on it",
     ErrorCode.INVALID_CONFIG: _AT_CREATION[ErrorCode.INVALID_CONFIG],
     ErrorCode.POLICY_VIOLATION: "the cluster's alter.config.policy forbids it",
 }

@@ -37,7 +37,7 @@ _GROUP_KEY = 0
 
 def group_refusal(code: int) -> str:
     """Describe a coordinator's refusal: Kafka's error, and the right to grant."""
-    grant = "; grant our principal DESCRIBE on the group, and READ where its offsets are set"
+    grant = "; grant sparkmirror's principal DESCRIBE on the group, and READ where its offsets are set"
     return error_name(code) + (grant if code == ErrorCode.GROUP_AUTHORIZATION_FAILED else "")
 
 

@@ -112,7 +112,7 @@ class Groups:
                     sizes.append(len(described.members))
             return passing
 
-        self._coordinators.ask_each([group], ask, {}, "reading who is in a group")
+        self._coordinators.ask_each([group], ask, {}, "reading the members of groups")
         return sizes[0] if sizes else None
 
     def committed(self, groups: Iterable[str]) -> FetchedOffsets:
@@ -130,7 +130,7 @@ class Groups:
                     fetched.offsets[group] = offsets
             return failed
 
-        self._coordinators.ask_each(groups, ask, fetched.refused, "reading what its groups have committed")
+        self._coordinators.ask_each(groups, ask, fetched.refused, "reading the committed offsets of its groups")
         return fetched
 
     def commit(self, offsets: Mapping[str, Offsets]) -> dict[str, dict[TopicPartition, int]]:

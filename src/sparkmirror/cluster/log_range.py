@@ -98,6 +98,6 @@ def _fetch(
     part = next(parts, None)
     error = head.error or (part.error if part is not None else 0)
     if part is None or error:
-        why = error_name(error) if error else "the broker throttles us"
+        why = error_name(error) if error else "the broker throttles sparkmirror"
         raise RangeUnread(f"cluster {client.config.alias}: {topic.name}-{partition} at offset {offset}: {why}")
     return part

@@ -74,7 +74,7 @@ def group_operations(client: ClusterClient, wanted: Iterable[str]) -> dict[str, 
                     allowed[entry.group_id] = frozenset()
         return passing
 
-    lost = Coordinators(client).ask_each(list(wanted), ask, {}, "reading what we may do with groups")
+    lost = Coordinators(client).ask_each(list(wanted), ask, {}, "reading sparkmirror's rights on groups")
     allowed |= {group: frozenset() for group, code in lost.items() if code == ErrorCode.GROUP_AUTHORIZATION_FAILED}
     return {group: operations for group, operations in allowed.items() if operations is not None}
 

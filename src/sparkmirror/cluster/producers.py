@@ -82,5 +82,5 @@ def new_producer_id(client: ClusterClient) -> tuple[int, int]:
     code = answer.error_code if answer else ErrorCode.UNKNOWN_SERVER_ERROR
     raise ClusterUnreachable(
         f"cluster {client.config.alias} gives no producer id: {error_name(code)}; "
-        "grant our principal IDEMPOTENT_WRITE on the cluster"
+        "grant sparkmirror's principal IDEMPOTENT_WRITE on the cluster"
     )

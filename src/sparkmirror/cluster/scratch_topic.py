@@ -112,7 +112,9 @@ def _led(client: ClusterClient, name: str, partitions: int) -> TopicLeaders:
             return topic
         if time.monotonic() > deadline:
             why = error_name(topic.error) if topic.error else "its partitions have no leaders"
-            raise NoScratchTopic(f"a topic of our own was created, and is not there after {_THERE_S:.0f} s: {why}")
+            raise NoScratchTopic(
+                f"a topic of sparkmirror's own was created, and is not there after {_THERE_S:.0f} s: {why}"
+            )
         time.sleep(_PAUSE_S)
 
 
@@ -168,7 +170,7 @@ def _at_controller(client: ClusterClient, request: Callable[[], Any], topics: Ca
         try:
             answer = client.ask(node, request())
         except UnsupportedBroker as error:
-            raise NoScratchTopic(f"a topic of our own can't be had: {error}") from error
+            raise NoScratchTopic(f"a topic of sparkmirror's own can't be had: {error}") from error
         except ConnectionError as error:
             failure = error
             continue
@@ -181,10 +183,10 @@ def _at_controller(client: ClusterClient, request: Callable[[], Any], topics: Ca
 
 def _words(what: str, code: int, message: str) -> str:
     reason = " ".join((message or error_name(code)).split()).rstrip(".")
-    return f"a topic of our own can't be {what}: {reason}{what_to_grant(code)}"
+    return f"a topic of sparkmirror's own can't be {what}: {reason}{what_to_grant(code)}"
 
 
 def what_to_grant(code: int) -> str:
     """Return the advice to append to an error; empty if the error isn't about rights."""
-    needed = f"; grant our principal CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}"
+    needed = f"; grant sparkmirror's principal CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}"
     return needed if code in NOT_AUTHORIZED else ""

@@ -56,7 +56,7 @@ def explain(error: GssTrouble, login: Kerberos, host: str) -> str:
         cache = f"the ticket cache {login.cache}" if login.cache else "the ticket cache that the environment names"
         return f"{cache} has {'only expired' if expired else 'no'} tickets: type kinit, or have a keytab used instead"
     if expired:
-        return f"the tickets of {login.principal} ended while we signed in: the next try gets new ones"
+        return f"the tickets of {login.principal} ended during the sign-in: the next try gets new ones"
     words = " ".join(": ".join(error.get_all_statuses(error.min_code, False)).split())
     if code in _NO_KDC:
         return f"no KDC answers ({words}): see that it runs, and that krb5.conf, or KRB5_CONFIG's file, names it"
@@ -73,7 +73,7 @@ def explain(error: GssTrouble, login: Kerberos, host: str) -> str:
 def _about_keytab(code: int, login: Kerberos) -> str:
     """Explain an error of keytab or principal; empty for other errors."""
     if code in _NO_TICKETS:
-        return f"the keytab {login.keytab} has no key of {login.principal}: see by klist -k what it has"
+        return f"the keytab {login.keytab} has no key of {login.principal}: klist -k lists its keys"
     if code in _WRONG_KEY:
         return f"the KDC refuses the key of {login.principal} in the keytab {login.keytab}: export it anew, by ktadd"
     if code == _NO_CLIENT:

@@ -47,7 +47,11 @@ class LogUnavailable(ConnectionError):
 
     def __init__(self, topic: str, what: str, code: int) -> None:
         self.code = code
-        grant = "; grant our principal READ and WRITE on it" if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED else ""
+        grant = (
+            "; grant sparkmirror's principal READ and WRITE on it"
+            if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            else ""
+        )
         super().__init__(f"topic {topic}: {what}" + (f" (error {code})" if code else "") + grant)
 
 
@@ -179,7 +183,7 @@ class TopicLog:
         part = next(parts, None)
         if part is None:
             time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
-            raise LogUnavailable(self.topic, "the broker throttles us", ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+            raise LogUnavailable(self.topic, "the broker throttles sparkmirror", ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         if part.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             raise LogUnavailable(self.topic, "it can't be read", part.error)
         return part

@@ -202,7 +202,7 @@ def _known(key: ScopedKey) -> str | None:
     if not key.role and (reason := _in_connect(name)) is not None:
         return f"has no effect: {reason}"
     if name.startswith("ssl."):
-        return "has no effect: it is for Java's TLS, and ours is OpenSSL's, with its own ciphers"
+        return "has no effect: it is for Java's TLS, and sparkmirror's is OpenSSL's, with its own ciphers"
     of_sasl = name.startswith("sasl.") and name in known_keys.CLIENT
     if not key.role and key.level is Level.TOP and not of_sasl:
         return None

@@ -46,8 +46,8 @@ def with_aliases(lookup: Lookup, flow: FlowConfig) -> FlowConfig:
     lookup.warn(
         source.note(
             "is empty, and replication.policy.separator too, which is MirrorMaker 2's old way to keep topics' names:"
-            " run as with IdentityReplicationPolicy, on from what it stored under the empty alias; names can't show"
-            " what is a copy, so flows between two clusters must go one way only"
+            " run as with IdentityReplicationPolicy, on from its offsets under the empty alias; names can't show"
+            " which topics are copies, so flows between two clusters must go one way only"
         )
     )
     return flow.model_copy(update={"replication_policy_class": IDENTITY_POLICY})

@@ -50,7 +50,7 @@ CONFIG_EXCLUDE = _of(
     TopicSyncConfig,
     "config.properties.exclude",
     Additions(DEFAULT_CONFIG_EXCLUDE),
-    "Regexes of properties that are not copied. With `+` before each one they are added to the default ones.",
+    "Regexes of properties that are not copied. With `+` before each regex they are added to the default ones.",
     "1.2",
 )
 TOPIC_SYNC_SETTINGS: tuple[Setting, ...] = (
@@ -59,71 +59,115 @@ TOPIC_SYNC_SETTINGS: tuple[Setting, ...] = (
         TopicSyncConfig,
         "config.property.filter.class",
         ClassName((DEFAULT_CONFIG_FILTER,)),
-        "What decides by `config.properties.exclude`.",
+        "Class that applies `config.properties.exclude`.",
         "1.2",
     ),
-    _of(TopicSyncConfig, "use.defaults.from", Choice(("target", "source")), "Whose defaults a copy has.", "1.5"),
-    _of(TopicSyncConfig, "sync.topic.configs.enabled", Boolean(), "Whether topics' properties are kept equal.", "1.2"),
+    _of(
+        TopicSyncConfig, "use.defaults.from", Choice(("target", "source")), "Cluster whose defaults a copy has.", "1.5"
+    ),
+    _of(
+        TopicSyncConfig,
+        "sync.topic.configs.enabled",
+        Boolean(),
+        "true: copies' properties are kept equal to the source's.",
+        "1.2",
+    ),
     _of(
         TopicSyncConfig,
         "sync.topic.configs.interval.seconds",
         SECONDS,
-        "How often topics' properties are made equal.",
+        "Time between two comparisons of topics' properties.",
         "1.2",
     ),
-    _of(TopicSyncConfig, "sync.topic.acls.enabled", Boolean(), "Whether topics' ACLs are copied.", "1.2"),
-    _of(TopicSyncConfig, "sync.topic.acls.interval.seconds", SECONDS, "How often topics' ACLs are copied.", "1.2"),
-    _access(
-        "sync.acls.patterns.enabled", "acl_patterns_enabled", "Whether ACLs of prefixes and of `*` are copied, too."
+    _of(TopicSyncConfig, "sync.topic.acls.enabled", Boolean(), "true: topics' ACLs are copied.", "1.2"),
+    _of(
+        TopicSyncConfig, "sync.topic.acls.interval.seconds", SECONDS, "Time between two copies of topics' ACLs.", "1.2"
     ),
+    _access("sync.acls.patterns.enabled", "acl_patterns_enabled", "true: ACLs of prefixes and of `*` are copied, too."),
     _access(
         "sync.acls.removals.enabled",
         "acl_removals_enabled",
-        "Whether what this mirror has added is removed when the source has it no more; quotas, too.",
+        "true: ACLs and quotas that this mirror added are removed once they are gone at the source.",
     ),
-    _access("sync.group.acls.enabled", "sync_group_acls_enabled", "Whether ACLs of groups are copied."),
+    _access("sync.group.acls.enabled", "sync_group_acls_enabled", "true: ACLs of groups are copied."),
     _access(
         "sync.transactional.id.acls.enabled",
         "sync_transactional_id_acls_enabled",
-        "Whether ACLs of transactional ids are copied.",
+        "true: ACLs of transactional ids are copied.",
     ),
-    _access("sync.client.quotas.enabled", "sync_client_quotas_enabled", "Whether client quotas are copied."),
+    _access("sync.client.quotas.enabled", "sync_client_quotas_enabled", "true: client quotas are copied."),
 )
 """Settings that keep remote topics like the source's topics."""
 
 GROUP_SETTINGS: tuple[Setting, ...] = (
     _of(GroupConfig, "groups", Names(), "Regexes of consumer groups to translate.", "1.3"),
     _of(GroupConfig, "groups.exclude", Names(), "Regexes of groups not to translate, though `groups` matches.", "1.3"),
-    _of(GroupConfig, "group.filter.class", ClassName((DEFAULT_GROUP_FILTER,)), "What decides by `groups`.", "1.3"),
-    _of(GroupConfig, "refresh.groups.enabled", Boolean(), "Whether new groups are looked for.", "1.3"),
-    _of(GroupConfig, "refresh.groups.interval.seconds", SECONDS, "How often they are looked for.", "1.3"),
-    _of(GroupConfig, "emit.checkpoints.enabled", Boolean(), "Whether checkpoints are written.", "1.3"),
-    _of(GroupConfig, "emit.checkpoints.interval.seconds", SECONDS, "How often they are written.", "1.3"),
-    _of(GroupConfig, "checkpoints.topic.replication.factor", FACTOR, "Of the topic of checkpoints.", "1.3"),
-    _of(GroupConfig, "sync.group.offsets.enabled", Boolean(), "Whether groups' offsets are set at the target.", "1.3"),
-    _of(GroupConfig, "sync.group.offsets.interval.seconds", SECONDS, "How often they are set.", "1.3"),
+    _of(
+        GroupConfig,
+        "group.filter.class",
+        ClassName((DEFAULT_GROUP_FILTER,)),
+        "Class that applies `groups` and `groups.exclude`.",
+        "1.3",
+    ),
+    _of(GroupConfig, "refresh.groups.enabled", Boolean(), "true: the mirror looks for new groups.", "1.3"),
+    _of(GroupConfig, "refresh.groups.interval.seconds", SECONDS, "Time between two looks for new groups.", "1.3"),
+    _of(GroupConfig, "emit.checkpoints.enabled", Boolean(), "true: checkpoints are written.", "1.3"),
+    _of(GroupConfig, "emit.checkpoints.interval.seconds", SECONDS, "Time between two writes of checkpoints.", "1.3"),
+    _of(
+        GroupConfig,
+        "checkpoints.topic.replication.factor",
+        FACTOR,
+        "Replication factor of the checkpoints topic.",
+        "1.3",
+    ),
+    _of(GroupConfig, "sync.group.offsets.enabled", Boolean(), "true: groups' offsets are set at the target.", "1.3"),
+    _of(
+        GroupConfig,
+        "sync.group.offsets.interval.seconds",
+        SECONDS,
+        "Time between two settings of groups' offsets.",
+        "1.3",
+    ),
 )
 """Settings of consumer groups and their positions."""
 
 OFFSET_SYNC_SETTINGS: tuple[Setting, ...] = (
-    _of(OffsetSyncConfig, "offset.lag.max", Integer(0, LONG_MAX), "How stale a sync may be, in records.", "1.2"),
-    _of(OffsetSyncConfig, "emit.offset-syncs.enabled", Boolean(), "Whether offset syncs are written.", "1.2"),
+    _of(
+        OffsetSyncConfig,
+        "offset.lag.max",
+        Integer(0, LONG_MAX),
+        "Most records between two offset syncs of a partition.",
+        "1.2",
+    ),
+    _of(OffsetSyncConfig, "emit.offset-syncs.enabled", Boolean(), "true: offset syncs are written.", "1.2"),
     _of(
         OffsetSyncConfig,
         "offset-syncs.topic.location",
         Choice(("source", "target")),
-        "The cluster that they are written to.",
+        "Cluster that offset syncs are written to.",
         "1.2",
     ),
-    _of(OffsetSyncConfig, "offset-syncs.topic.replication.factor", FACTOR, "Of the topic of offset syncs.", "1.2"),
+    _of(
+        OffsetSyncConfig,
+        "offset-syncs.topic.replication.factor",
+        FACTOR,
+        "Replication factor of the offset syncs topic.",
+        "1.2",
+    ),
 )
 """Settings of MirrorMaker 2's offset syncs."""
 
-EMIT_HEARTBEATS = _of(HeartbeatConfig, "emit.heartbeats.enabled", Boolean(), "Whether heartbeats are sent.", "1.4")
+EMIT_HEARTBEATS = _of(HeartbeatConfig, "emit.heartbeats.enabled", Boolean(), "true: heartbeats are sent.", "1.4")
 HEARTBEAT_SETTINGS: tuple[Setting, ...] = (
     EMIT_HEARTBEATS,
-    _of(HeartbeatConfig, "emit.heartbeats.interval.seconds", SECONDS, "How often they are sent.", "1.4"),
-    _of(HeartbeatConfig, "heartbeats.topic.replication.factor", FACTOR, "Of the topic of heartbeats.", "1.4"),
+    _of(HeartbeatConfig, "emit.heartbeats.interval.seconds", SECONDS, "Time between two heartbeats.", "1.4"),
+    _of(
+        HeartbeatConfig,
+        "heartbeats.topic.replication.factor",
+        FACTOR,
+        "Replication factor of the heartbeats topic.",
+        "1.4",
+    ),
 )
 """Settings of heartbeats.
 
@@ -131,10 +175,25 @@ The interval and the topic's replication factor count also for pairs that copy n
 """
 
 STORAGE_SETTINGS: tuple[Setting, ...] = (
-    _storage("offset.storage.topic", NAME_CHARACTERS, "Where Kafka Connect keeps its offsets.", KeyScope.STORAGE),
-    _storage("offset.storage.partitions", Integer(1, also=-1), "Of that topic.", KeyScope.STORAGE),
-    _storage("offset.storage.replication.factor", FACTOR, "Of that topic.", KeyScope.STORAGE),
-    _storage("offset.flush.interval.ms", Integer(1, LONG_MAX), "How often they are written.", KeyScope.WORKER),
+    _storage("offset.storage.topic", NAME_CHARACTERS, "Topic of Kafka Connect's offsets.", KeyScope.STORAGE),
+    _storage(
+        "offset.storage.partitions",
+        Integer(1, also=-1),
+        "Partitions of the topic of Connect's offsets.",
+        KeyScope.STORAGE,
+    ),
+    _storage(
+        "offset.storage.replication.factor",
+        FACTOR,
+        "Replication factor of the topic of Connect's offsets.",
+        KeyScope.STORAGE,
+    ),
+    _storage(
+        "offset.flush.interval.ms",
+        Integer(1, LONG_MAX),
+        "Time between two writes of Connect's offsets.",
+        KeyScope.WORKER,
+    ),
 )
 """Settings of the offsets of MirrorMaker 2's Connect workers.
 

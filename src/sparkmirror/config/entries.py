@@ -26,8 +26,8 @@ The mark belongs to no line of the file.
 """
 
 _MARKED = (
-    "stands behind a byte order mark, which MirrorMaker 2 takes for a part of this key, so that it doesn't know it:"
-    " save the file without"
+    "stands after a byte order mark, which MirrorMaker 2 takes for a part of this key, so that it doesn't know the key:"
+    " save the file without the mark"
 )
 OLD_NAMES = {
     "topics.blacklist": "topics.exclude",
@@ -140,7 +140,7 @@ class Properties(Mapping[str, Entry]):
             if entry.aside:
                 self.warnings.append(entry.note(entry.aside))
             if re.search(r"\s#", entry.value) and entry.key != CLUSTERS_KEY:
-                self.warnings.append(entry.note("holds a #, which behind a value does not start a comment"))
+                self.warnings.append(entry.note("holds a #, which does not start a comment after a value"))
             self._entries[entry.key] = entry
         self._entries.update((entry.key, entry) for entry in self._renamed(list(on_top)))
 
@@ -167,9 +167,14 @@ class Properties(Mapping[str, Entry]):
                     yield entry
                 continue
             items, beside = entry.value.strip(), stated.get(new)
-            what = f"is read as {new}, as up to Kafka 3.9; MirrorMaker 2 ignores it since 4.0, and copies what it names"
+            what = (
+                f"is read as {new}, as up to Kafka 3.9; MirrorMaker 2 ignores it since 4.0, and copies the names that "
+                "it excludes"
+            )
             if beside is not None and beside.value.strip() != items:
-                self.warnings.append(entry.note(f"{what}: what either excludes is left out; write all into {new}"))
+                self.warnings.append(
+                    entry.note(f"{what}: names that either key excludes are left out; write all into {new}")
+                )
                 items = ",".join(filter(None, (beside.value.strip(), items)))
             else:
                 self.warnings.append(entry.note(f"{what}: write {new}"))

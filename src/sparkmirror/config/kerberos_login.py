@@ -42,7 +42,9 @@ def _service(stated: str, in_jaas: str) -> str:
             f"is {stated}, and serviceName in sasl.jaas.config {in_jaas}: write the same, or one",
         )
     if not stated and not in_jaas:
-        raise LoginError("kerberos.service.name", "is missing: write what the brokers' principals begin with, as kafka")
+        raise LoginError(
+            "kerberos.service.name", "is missing: write the beginning of the brokers' principals, as kafka"
+        )
     return stated or in_jaas
 
 

@@ -76,14 +76,14 @@ a partition that can't be copied is parked with the reason and tried again, and 
     errors.retry.delay.max.ms = 60000
 no record is ever skipped: a partition that can't be copied is parked with the reason
     errors.tolerance = none
-what fails is always logged, and what a record holds never
+failures are always logged, the contents of records never
     errors.log.enable = false
     errors.log.include.messages = false
 """)
 """Keys of every connector of Kafka Connect."""
 
 CONNECT = _table("""
-each record is copied exactly once, whatever this says
+each record is copied exactly once, whatever this key says
     exactly.once.source.support = disabled
     exactly.once.support = requested
 exactly once needs no transactions here
@@ -133,7 +133,7 @@ Java plug-ins can't be loaded; Python ones are found on PYTHONPATH
     plugin.discovery = hybrid_warn
 a flow's own producer.override settings are always obeyed
     connector.client.config.override.policy = All
-which topics are copied is always known
+sparkmirror always knows which topics are copied
     topic.tracking.enable = true
     topic.tracking.allow.reset = true
 """)
@@ -161,7 +161,7 @@ a batch counts as written when all in-sync replicas have it, and exactly once
     transactional.id
     transaction.timeout.ms = 60000
     transaction.two.phase.commit.enable = false
-what fails is tried again until it succeeds
+a failed request is tried again until it succeeds
     delivery.timeout.ms = 120000
     max.block.ms = 60000
     retries = 2147483647
@@ -212,7 +212,7 @@ clusters are reached through their brokers: write <cluster>.bootstrap.servers
     bootstrap.controllers
 every address of a name is tried
     client.dns.lookup = use_all_dns_ips
-new tickets are got after four fifths of their lives, or by whoever fills the ticket cache
+new tickets are got after four fifths of their lives, or by the program that fills the ticket cache
     sasl.kerberos.kinit.cmd = /usr/bin/kinit
     sasl.kerberos.min.time.before.relogin = 60000
     sasl.kerberos.ticket.renew.jitter = 0.05
@@ -226,7 +226,7 @@ MirrorMaker 2's own topics hold few bytes, and are written uncompressed
     compression.type = none
 a connection is kept until its broker closes it
     connections.max.idle.ms = 540000
-what is asked of a cluster may take admin.timeout.ms
+a request to a cluster may take admin.timeout.ms
     default.api.timeout.ms = 60000
 topics are looked up as refresh.topics.interval.seconds says, leaders as soon as one has moved
     metadata.max.age.ms = 300000
@@ -234,7 +234,7 @@ topics are looked up as refresh.topics.interval.seconds says, leaders as soon as
 bootstrap.servers are asked again as soon as no broker that is known answers
     metadata.recovery.rebootstrap.trigger.ms = 300000
     metadata.recovery.strategy = rebootstrap
-the operating system's own size is taken, but where data is fetched and written
+the operating system chooses the size, except where data is fetched or written
     receive.buffer.bytes = 65536
     send.buffer.bytes = 131072
 pauses before another try are sparkmirror's own
@@ -242,7 +242,7 @@ pauses before another try are sparkmirror's own
     reconnect.backoff.ms = 50
     retry.backoff.max.ms = 1000
     retry.backoff.ms = 100
-a cluster is spoken with in one way: write <cluster>.security.protocol
+all clients of a cluster use one protocol: write <cluster>.security.protocol
     security.protocol = PLAINTEXT
 connecting may take as long as an answer, and 10 s at most
     socket.connection.setup.timeout.max.ms = 30000

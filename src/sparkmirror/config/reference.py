@@ -54,25 +54,26 @@ _HEAD = """\
 # Configuration
 
 The file is MirrorMaker 2's own `mm2.properties`. `sparkmirror config FILE` prints what counts for each flow of a file
-and which key gave it; a key without effect is named with the reason, also by `sparkmirror run`.
+and which key gave each value; a key without effect is named with the reason, also by `sparkmirror run`.
 This page is made from the code: `python -m sparkmirror.config.reference > docs/configuration.md`.
 
-`A->B.` before a key means this flow only, `A.` its source, `B.` its target, "alone" all flows. Where a key
-can be written in several places they are given in order: the first that is there counts. As with MirrorMaker 2,
+`A->B.` before a key means this flow only, `A.` its source, `B.` its target, "alone" all flows. If a key can be written
+in several places, the tables list them in order: the first place that has a value counts. As with MirrorMaker 2,
 `consumer.`, `producer.` and `admin.` without an alias before them count nowhere; here a warning says so.
 
-Lists are separated by commas. An empty item stops the run; repeated ones are taken out with a warning. A key that
-is there more than once: the last one counts, with a warning. All mistakes of a file are told at once, a line each.
+Lists are separated by commas. An empty item stops the run; a repeated item is taken out with a warning. If a key is
+written more than once, its last value counts, with a warning. All mistakes of a file are reported at once, a line each.
 
-Values are what Kafka's own classes read. A `#` behind a value is a part of it. `A->B.enabled` is true if it says
+Values are read as Kafka's own classes read them. A `#` after a value is a part of it. `A->B.enabled` is true if it says
 `true`, and false whatever else it says; any other boolean must be `true` or `false`. A number has digits and a sign,
-nothing else. Brokers are `host:port`; an IPv6 address may stand in brackets, and `scheme://` before it, which is not
-looked at. A cluster's brokers may be written again, behind a client or a flow, if they are the same.
+nothing else. Brokers are `host:port`; an IPv6 address may stand in brackets. A `scheme://` before it is allowed, and
+ignored. A cluster's brokers may be written again in a key of a client or a flow, if they are the same.
 The old names `topics.blacklist`, `groups.blacklist` and `config.properties.blacklist` are read as `….exclude`.
 
 A filter or policy of your own is a Python class, written `module:Class`. It is given the keys that MirrorMaker 2
 would give to a Java class, but no secrets and nothing that comes from a config provider.
-Its own keys are written behind `A->B.`; those of a policy may also stand alone, as `replication.policy.<name>`.
+The class's own keys are written with `A->B.` before them; a policy's own keys may also stand alone, as
+`replication.policy.<name>`.
 """
 
 _CLUSTERS = """
@@ -80,36 +81,37 @@ _CLUSTERS = """
 the other pairs send heartbeats into their targets, too, unless `emit.heartbeats.enabled` is false for them. If no
 flow is enabled the run stops, but not where `A->B.emit.heartbeats.enabled = true` asks for a pair's heartbeats.
 
-What begins with `security.`, `ssl.` or `sasl.` may differ for what copies: behind `A.consumer.` it
-counts for fetching from A, behind `B.producer.` for producing to B, behind `A.admin.` or `B.admin.` for all else;
-behind `A->B.source.consumer.` and the like for this one flow ([security.md](security.md)).
+A key that begins with `security.`, `ssl.` or `sasl.` may have another value for the clients that copy. With
+`A.consumer.` before the key, the value counts for fetching from A; with `B.producer.` for producing to B; with
+`A.admin.` or `B.admin.` for all other requests; with `A->B.source.consumer.` and the like for this flow only
+([security.md](security.md)).
 """
 
 _REGISTRIES = """
-For `sparkmirror schemas check` ([schemas.md](schemas.md)); nothing else asks them. Each is there once more for the
-target's registry, with `target.` in the place of `source.`. Secrets are resolved when it is asked.
+Only `sparkmirror schemas check` ([schemas.md](schemas.md)) asks schema registries. Each key exists once more for the
+target's registry, with `target.` instead of `source.`. Secrets are resolved when the registry is asked.
 """
 
 _PROVIDERS = """
-`${name:path:key}` is replaced by what the provider `name` has, in any value. Only names listed in `config.providers`
-are looked for. A value that is needed and can't be found stops the run, where Kafka would go on with the text itself.
-`sparkmirror config` masks what came from a provider. Passwords and keys of `ssl.` and `sasl.` are resolved where a
-connection is made, so Spark's workers need the same variables and files, and nothing secret travels to them. All else
-is resolved once, when a run starts.
+In any value, `${name:path:key}` is replaced by the value that the provider `name` has. Only providers listed in
+`config.providers` count. A needed value that can't be found stops the run; Kafka would go on with the text itself.
+`sparkmirror config` masks values that came from a provider. Passwords and keys of `ssl.` and `sasl.` are resolved in
+the process that makes the connection: Spark's workers need the same variables and files, and no secret travels to
+them. All other values are resolved once, when a run starts.
 
 | key | default | what it does here |
 |---|---|---|"""
 
 _REFUSED = """
-These would change what is copied, or how. Other values than the ones given stop the run.
+These keys would change which records are copied, or how. Any value but the listed ones stops the run.
 
 | key | value | why |
 |---|---|---|
 """
 
 _IDLE = """
-MirrorMaker 2, Kafka Connect or Kafka's clients know these. They have no effect here, which a warning says unless
-the value asks for what is done anyway. The defaults are Kafka's.
+MirrorMaker 2, Kafka Connect or Kafka's clients know these keys. They have no effect here. A warning says so, unless the
+value asks for something that sparkmirror does anyway. The defaults are Kafka's.
 """
 
 
@@ -151,10 +153,10 @@ def _page() -> Iterator[str]:
     yield "## What has no effect"
     yield _IDLE
     titles: dict[str, Mapping[str, known_keys.IdleKey]] = {
-        "Of MirrorMaker 2's connectors": known_keys.CONNECTOR,
-        "Of every connector": known_keys.CONNECTOR_BASE,
-        "Of Kafka Connect": known_keys.CONNECT,
-        "Of consumers, producers and admin clients, where no table above has them": known_keys.CLIENT,
+        "Keys of MirrorMaker 2's connectors": known_keys.CONNECTOR,
+        "Keys of every connector": known_keys.CONNECTOR_BASE,
+        "Keys of Kafka Connect": known_keys.CONNECT,
+        "Keys of consumers, producers and admin clients that no table above has": known_keys.CLIENT,
     }
     for title, keys in titles.items():
         yield f"### {title}\n"
@@ -174,9 +176,9 @@ def _providers() -> Iterator[str]:
     environment, files, _ = CLASSES
     classes = ", ".join(map(_code, CLASSES)) + f"; also with `{PACKAGE}` before it."
     parameter = f"{FAMILY}<name>.param."
-    yield _row((_code(PROVIDERS_KEY), "", "The names that are looked for."))
+    yield _row((_code(PROVIDERS_KEY), "", "Names of the providers that count."))
     yield _row((_code(f"{FAMILY}<name>.class"), "", classes))
-    allowed = "Environment variables that may be read: a regex for whole names."
+    allowed = "Environment variables that may be read: a regex that matches whole names."
     yield _row((_code(parameter + PARAMETERS[environment]), "`.*`", allowed))
     allowed = "Files and directories that may be read: absolute paths, separated by commas."
     yield _row((_code(parameter + PARAMETERS[files]), "all", allowed))

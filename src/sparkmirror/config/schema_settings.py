@@ -30,9 +30,11 @@ def _own(side: Side) -> tuple[Setting, ...]:
         return Setting(f"{SCHEMAS}{side}.{name}", kind, KeyScope.CONNECTOR, doc, _PAGE, RegistryConfig, field)
 
     return (
-        setting("url", HttpUrl(), "The schema registry, as far as Confluent's API begins there; no commas."),
-        setting("basic.auth.user.info", Hidden(), "`user:password` for it."),
-        setting("bearer.auth.token", Hidden(), "A token for it, in the place of user and password."),
+        setting(
+            "url", HttpUrl(), "URL of the schema registry, up to the path where Confluent's API begins; no commas."
+        ),
+        setting("basic.auth.user.info", Hidden(), "`user:password` for the registry."),
+        setting("bearer.auth.token", Hidden(), "A token for the registry, instead of user and password."),
     )
 
 

@@ -268,7 +268,7 @@ class Additions:
                 " before none to replace that"
             )
         if "" in added:
-            raise ValueError("has a + with nothing behind it")
+            raise ValueError("has a + with nothing after it")
         return (*self.usual, *(item for item in added if item not in self.usual))
 
 
@@ -339,7 +339,7 @@ def repeated(items: Sequence[str]) -> list[str]:
 
 
 def _refused(text: str, allowed: str) -> ValueError:
-    hint = "; a # behind a value is part of it, not a comment" if "#" in text else ""
+    hint = "; a # after a value is part of it, not a comment" if "#" in text else ""
     given = text.strip()
     given = given if len(given) <= SHOWN else given[:SHOWN] + "…"
     return ValueError(f"{given!r} is not allowed, it must be {allowed}{hint}")

@@ -171,4 +171,4 @@ def _no_other_fields(content: Mapping[str, object], known: tuple[str, ...]) -> N
 
 
 def _unreadable(reason: str) -> RestError:
-    return bad_request(f"The body can't be read as JSON of what is asked for: {reason}")
+    return bad_request(f"The body can't be read as JSON of the expected form: {reason}")

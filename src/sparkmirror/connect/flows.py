@@ -156,7 +156,7 @@ def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
         raise ConfigError("is missing: write the source's alias", origin=place, key="source.cluster.alias")
     for end, alias in zip(("source", "target"), connector.flow, strict=True):
         if not alias.isprintable():  # aliases are part of output that is printed line by line
-            raise ConfigError(f"{alias!r} holds what is no text", origin=place, key=f"{end}.cluster.alias")
+            raise ConfigError(f"{alias!r} holds no text", origin=place, key=f"{end}.cluster.alias")
     return connector
 
 
@@ -225,8 +225,8 @@ class _Reading:
             return
         unfit = [f"{name} can't be run" for name, part in self.parts.items() if part.role is ConnectorRole.SOURCE]
         words = (
-            f"waits for a {ConnectorRole.SOURCE.value} of {self.name}: checkpoints are translated by what it has"
-            " copied, and until there is one only what was copied before is translated"
+            f"waits for a {ConnectorRole.SOURCE.value} of {self.name}: checkpoints are translated by the"
+            " records that it has copied; until there is one, only offsets of earlier copies are translated"
         )
         words = "; ".join([words, *unfit])
         self.parts[checkpoint.name] = replace(self.parts[checkpoint.name], note=words)
@@ -247,7 +247,9 @@ class _Reading:
         config, _ = explain_entries(connectors[0].path, list(self._with_target(entries, connectors[0])), notes=notes)
         flow = next(iter((*config.flows, *config.beats)), None)
         if flow is None:
-            raise ConfigError("asks for nothing to be done", origin=connectors[0].path, key="enabled")
+            raise ConfigError(
+                "asks for no work: enable the flow or its heartbeats", origin=connectors[0].path, key="enabled"
+            )
         # A flow whose classes or filters can't be built must not occupy the pair.
         self._loadable.check(flow)
         topic_rules(flow, flow.originals)

@@ -399,7 +399,7 @@ class Herder:
                 self._step()
             except Exception:
                 log.exception(
-                    "what the connectors do could not be brought up to date; it is tried again",
+                    "the mirror could not be brought up to date with the connectors; it is tried again",
                     extra=Event.CONNECTORS_NOT_SERVED.extra,
                 )
 

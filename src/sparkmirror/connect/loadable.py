@@ -25,7 +25,7 @@ _NOT_LISTED = f"a Python class is loaded only if the worker's file lists it in {
 _NOT_DECLARED = "config providers are those of the worker's own file only: declare it there, and take it out here"
 
 _FROM_FILE = (
-    "names a file of the server, and what that holds would be sent to brokers of the connector's choice: only the"
+    "names a file of the server, and its content would be sent to brokers of the connector's choice: only the"
     " worker's own file may name one; take the token from one of its config providers, as option oauth.access.token of"
     " Strimzi's login handler"
 )

@@ -50,7 +50,7 @@ class ConnectServer:
     ) -> None:
         if config.basic_auth and users is None:
             reason = (
-                "asks for users, but none were read, so that everybody would be let in:"
+                "asks for users, but no user was read, so that every client would be let in:"
                 " name a JAAS file in KAFKA_OPTS, or with --jaas"
             )
             raise ConfigError(reason, origin=config.path, key="rest.extension.classes")

@@ -77,7 +77,7 @@ _IDLE = {
     "admin.listeners": "the admin endpoints are at all listeners",
     "client.id": _WHOSE,
     "config.storage.": "the topic is compacted, and otherwise as the broker makes it",
-    "consumer.": "it is for sink connectors; what reads a source is set in its connector, with consumer. before it",
+    "consumer.": "it is for sink connectors; set a source's consumer in its connector, with consumer. before the key",
     "request.timeout.ms": _WHOSE,
     "status.storage.": "the topic is compacted, and otherwise as the broker makes it",
     "inter.worker.": "a request is sent on with its own credentials",

@@ -136,7 +136,7 @@ CLUSTERS = (
         Severity.WARNING,
         "A certificate ends soon, or has ended",
         "Less than 14 days are left; less than 2 are critical.",
-        "It was not renewed.",
+        "The certificate was not renewed.",
         "Renew the certificate that this cluster's ssl.* settings name; it is read again at the next connection.",
         _certificates,
         ("source-unreachable", "target-unreachable", *_BEHIND_IT, "lease-refused"),

@@ -74,9 +74,9 @@ DUTIES = (
         "many-groups",
         Severity.NOTICE,
         "The flow has very many groups",
-        "10,000 groups or more: so many were measured (docs/groups.md), and each turn asks for all. A warning "
-        "where a turn of theirs takes longer than its interval.",
-        "The filter takes every group of the source in.",
+        "10,000 groups or more (the most that were measured, docs/groups.md): each turn asks for all of them. A "
+        "warning if a turn of a duty of groups takes longer than its interval.",
+        "The filter includes every group of the source.",
         "Narrow `groups`, or raise emit.checkpoints.interval.seconds and sync.group.offsets.interval.seconds.",
         _many_groups,
         ("duty-slow", "duty-late", "group-sync-late", "group-would-reread"),
@@ -84,10 +84,10 @@ DUTIES = (
     Rule(
         "duty-failing",
         Severity.WARNING,
-        "Something beside the copying fails",
+        "A duty beside the copying fails",
         "The last turn of a duty failed.",
-        "The reason names it.",
-        "Change what the cause names; it is tried again by itself.",
+        "The reason names the cause.",
+        "Correct what the reason names; the duty is tried again by itself.",
         _failing,
         _GROUPS,
     ),
@@ -104,7 +104,7 @@ DUTIES = (
     Rule(
         "duty-late",
         Severity.WARNING,
-        "Something beside the copying is late",
+        "A duty beside the copying is late",
         "No good turn for 3 intervals and 30 s, and none failed either (3 intervals as the alert GroupSyncLate).",
         "Its turn hangs: a cluster does not answer, or the host is overloaded.",
         "Look at the process's log; a restart begins the turn anew.",

@@ -18,7 +18,7 @@ EXACTNESS = (
     Rule(
         "exactness-weaker",
         Severity.NOTICE,
-        "Something can't be noticed with these brokers",
+        "Some faults can't be noticed with these brokers",
         "The brokers are too old to tell all that the copy's guarantees rest upon.",
         "Old brokers.",
         "Follow the reason, or upgrade the brokers (docs/versions.md).",

@@ -48,7 +48,7 @@ def _permission(facts: GroupFacts) -> Step:
         return Step("permission", Mark.NO, facts.trouble, Reason.SOURCE_UNREACHABLE, change)
     if facts.refused:
         change = (
-            f"kafka-acls.sh --add --allow-principal User:OURS --operation Describe --group {facts.group}"
+            f"kafka-acls.sh --add --allow-principal User:PRINCIPAL --operation Describe --group {facts.group}"
             f" (at {facts.source})"
         )
         return Step("permission", Mark.NO, f"{facts.source}: {facts.refused}", Reason.SOURCE_PERMISSION, change)
@@ -57,7 +57,7 @@ def _permission(facts: GroupFacts) -> Step:
 
 def _exists(facts: GroupFacts) -> Step:
     if not facts.there:
-        words = f"{facts.source} has no such group, or our principal may not see it"
+        words = f"{facts.source} has no such group, or sparkmirror's principal may not see it"
         change = "look for a slip in the name; else grant DESCRIBE on it"
         return Step("exists", Mark.NO, words, Reason.NOT_AT_SOURCE, change)
     if not facts.looked_after:

@@ -143,22 +143,24 @@ def _permission(facts: TopicFacts) -> Iterator[Step]:
     for side, topic, needed, reason in sides:
         lacking = sorted(needed - side.operations) if side.operations is not None else []
         if lacking:
-            words = f"our principal lacks {', '.join(lacking)} on topic {topic} of {side.alias}"
+            words = f"sparkmirror's principal lacks {', '.join(lacking)} on topic {topic} of {side.alias}"
             yield Step("permission", Mark.NO, words, reason, _grant(lacking, topic, side.alias))
     if facts.target.partitions is None and facts.may_create is False:
-        words = f"{facts.remote} is to be created, and our principal lacks CREATE at {facts.target.alias}"
+        words = f"{facts.remote} is to be created, and sparkmirror's principal lacks CREATE at {facts.target.alias}"
         change = f"grant CREATE on the cluster or on {facts.remote}, or create {facts.remote} by hand"
         yield Step("permission", Mark.NO, words, Reason.TARGET_PERMISSION, change)
     known = [side.alias for side in (facts.source, facts.target) if side.operations is not None]
     words = (
-        f"our principal has the rights it needs at {' and '.join(known)}" if known else "not known: brokers don't say"
+        f"sparkmirror's principal has the rights it needs at {' and '.join(known)}"
+        if known
+        else "not known: brokers don't say"
     )
     yield Step("permission", Mark.YES, words)
 
 
 def _grant(operations: list[str], topic: str, alias: str) -> str:
     asked = " ".join(f"--operation {operation.title().replace('_', '')}" for operation in operations)
-    return f"kafka-acls.sh --add --allow-principal User:OURS {asked} --topic {topic} (at {alias})"
+    return f"kafka-acls.sh --add --allow-principal User:PRINCIPAL {asked} --topic {topic} (at {alias})"
 
 
 def _exists(facts: TopicFacts) -> Iterator[Step]:
@@ -205,7 +207,7 @@ def _refused(facts: TopicFacts) -> Iterator[Step]:
         yield Step("refused", Mark.NO, refusal, Reason.REFUSED, change)
     elif topic is not None and topic.gone:
         words = "it was deleted at the source, and its copy stays"
-        yield Step("refused", Mark.NO, words, Reason.GONE, "delete the copy if nobody reads it")
+        yield Step("refused", Mark.NO, words, Reason.GONE, "delete the copy if no consumer reads it")
     else:
         yield Step("refused", Mark.YES, "the mirror does not refuse it")
 
@@ -223,7 +225,7 @@ def _released(facts: TopicFacts) -> Iterator[Step]:
         words = "an operator has said that its writers have moved: it is copied up to where it ended then"
         yield Step("released", Mark.NOTE, words, Reason.ENDS, undo)
     else:
-        yield Step("released", Mark.YES, "nobody has said that its writers have moved")
+        yield Step("released", Mark.YES, "no operator has said that its writers have moved")
 
 
 def _paused(facts: TopicFacts) -> Iterator[Step]:
@@ -231,7 +233,7 @@ def _paused(facts: TopicFacts) -> Iterator[Step]:
         words = f"an operator has paused {facts.paused_by}"
         yield Step("paused", Mark.NO, words, Reason.PAUSED, f"`sparkmirror resume FILE --flow '{facts.flow}'`")
     else:
-        yield Step("paused", Mark.YES, "nobody has paused it")
+        yield Step("paused", Mark.YES, "no operator has paused it")
 
 
 def _asked(facts: TopicFacts) -> list[Partition]:
@@ -307,7 +309,7 @@ def _limit(facts: TopicFacts) -> Iterator[Step]:
     if worst is not None and worst[0].cause is Cause.THROTTLED:
         words = f"{facts.topic}-{worst[0].partition}: {worst[0].reason or 'a broker asks it to wait'}"
         yield Step("limit", Mark.NOTE, words, Reason.THROTTLED, action(Cause.THROTTLED))
-    caps = ((facts.bytes_per_s_cap, "in all"), (facts.backfill_per_s_cap, "for what is far behind"))
+    caps = ((facts.bytes_per_s_cap, "in all"), (facts.backfill_per_s_cap, "for partitions far behind"))
     said = [f"{cap:,.0f} bytes/s {of}" for cap, of in caps if cap is not None]
     if said:
         words = f"an operator has capped the flow at {' and '.join(said)}"

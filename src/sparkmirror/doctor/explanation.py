@@ -64,7 +64,7 @@ class Reason(StrEnum):
     NO_OFFSETS = "it has committed nothing"
     NO_COPIED_TOPIC = "it has read no topic that is copied"
     NOT_SYNCED = "its offsets can't be set at the target"
-    CATCHING_UP = "it has read what is not copied yet"
+    CATCHING_UP = "it has read records that are not copied yet"
     CHECKPOINTS_ONLY = "its offsets are translated, and not set at the target"
 
 

@@ -44,7 +44,7 @@ def _late(case: Case) -> Iterator[Sign]:
         yield Sign(
             group.group,
             f"{counted(len(late), 'group')}, the oldest for {age / 1000:,.0f} s, due every {duty.interval_s:,.0f} s",
-            "The group has read what is not copied yet." if group.state is GroupState.CATCHING_UP else "",
+            "The group has read records that are not copied yet." if group.state is GroupState.CATCHING_UP else "",
         )
 
 
@@ -67,7 +67,7 @@ GROUPS = (
         Severity.WARNING,
         "A group's offsets can't be set at the target",
         "The group's state is `can't be synced`. One finding a reason.",
-        "The reason names it.",
+        "The reason names the cause.",
         "Follow the reason; the group can't move until then.",
         _not_synced,
     ),
@@ -75,7 +75,8 @@ GROUPS = (
         "group-sync-late",
         Severity.WARNING,
         "A group's offsets are late at the target",
-        "All its offsets were last seen there over 3 intervals and 30 s ago (the alert GroupSyncLate: 3 intervals).",
+        "All offsets of the group were last at the target over 3 intervals and 30 s ago (the alert GroupSyncLate: 3 "
+        "intervals).",
         "The duty that sets them is late.",
         "Look at the findings above; before the group moves, wait until it is synced.",
         _late,
@@ -86,7 +87,7 @@ GROUPS = (
         Severity.WARNING,
         "A group would read much again if it moved now",
         "Over 10,000 records lie between its offset at the target and where it is at the source.",
-        "It has read on since its offsets were set at the target.",
+        "The group has read on since its offsets were set at the target.",
         "Before it moves: stop it at the source, and wait one sync.group.offsets.interval.seconds.",
         _reread,
     ),

@@ -58,7 +58,7 @@ LAG = (
     Rule(
         "no-progress",
         Severity.CRITICAL,
-        "Nothing is copied though there is something to copy",
+        "Nothing is copied though records wait",
         "No position of a partition that lags (and is neither parked nor paused) is another one than in a sample at "
         "least 60 s old. Gaps of aborted or compacted records move positions, so they are progress.",
         "Not known.",
@@ -69,8 +69,8 @@ LAG = (
     Rule(
         "partitions-stuck",
         Severity.WARNING,
-        "Some partitions don't move, others do",
-        "As `no-progress`, of some partitions only.",
+        "Some partitions don't move while the rest does",
+        "As rule `no-progress`, but for some partitions only.",
         "Their leader, or the task that has them, does not go on.",
         "Look at these partitions' leaders (`kafka-topics.sh --describe`), and at the task's executor.",
         _stuck,
@@ -79,7 +79,7 @@ LAG = (
     Rule(
         "retention-race",
         Severity.CRITICAL,
-        "The source will delete what is not copied",
+        "The source will delete records that are not copied",
         "The forecast over the last ten minutes is below six hours.",
         "Retention at the source is shorter than the flow needs to catch up.",
         "Raise retention.ms of the topic at the source until the flow has caught up.",
@@ -89,7 +89,7 @@ LAG = (
         "lag-growing",
         Severity.WARNING,
         "The flow falls behind",
-        "The lag, without what is parked or paused, is above 50,000 records and has grown since a sample at "
+        "The lag, without parked or paused partitions, is above 50,000 records and has grown since a sample at "
         "least 60 s old (Redpanda's thresholds for shadow links).",
         "More is written at the source than the flow copies.",
         "Look at the findings above; if there are none, raise tasks.max and give Spark more slots.",
@@ -99,7 +99,7 @@ LAG = (
     Rule(
         "lag-over-objective",
         Severity.WARNING,
-        "The copy is older than was promised",
+        "The copy is older than the objective allows",
         "The oldest record that is not copied is older than sparkmirror.objective.seconds.",
         "The flow copies slower than it must.",
         "Raise tasks.max if Spark has slots, after the findings above.",

@@ -45,7 +45,7 @@ LEASE = (
         "This process can't join the flow's other processes",
         "The process stands by for a reason other than another working process.",
         "The lease's group does not let it in.",
-        "Follow the reason; it is tried again by itself.",
+        "Follow the reason; the mirror tries again by itself.",
         _refused,
         ("nobody-works", "long-joining"),
         everywhere=True,

@@ -70,7 +70,7 @@ LOSSES = (
         "offsets-altered",
         Severity.NOTICE,
         "An operator had the copy go on at another offset",
-        "The ledger has an entry of that. Records were skipped, or copied again.",
+        "The ledger has an entry of an altered offset. Records were skipped, or copied again.",
         "A connector's offsets were altered or reset.",
         "Look at `sparkmirror losses FILE` for which, and compare both sides: `sparkmirror verify FILE`.",
         _look(LossKind.ALTERED),

@@ -16,16 +16,17 @@ sparkmirror doctor mm2.properties --wait 70
 sparkmirror doctor mm2.properties -o json
 ```
 
-tells what is wrong with a running mirror, why, and what to do: the worst first, and what explains other findings
-before them, even where it is less bad by itself (a quota before the flow that does not move for it). It reads what the
-mirror publishes at the flow's target every 5 s, twice, so it works from any machine that can read the target.
+`sparkmirror doctor` tells what is wrong with a running mirror, why, and what to do. The worst finding comes first. A
+finding that explains others comes before them, even if it is less bad by itself (a quota comes before the flow that the
+quota stops). Doctor reads twice the status that the mirror publishes at the flow's target every 5 s. So doctor works
+from any machine that can read the target.
 
-`--wait` is the time between both looks, 6 s unless said otherwise. Some rules compare with a sample of a minute ago
-(`no-progress`, `partitions-stuck`, `lag-growing`, `heartbeats-missing`): for these say `--wait 70`. The page of a
-running mirror looks all the time, and knows Spark's slots besides.
+`--wait` is the time between the two looks, 6 s by default. Some rules compare with a sample of a minute ago
+(`no-progress`, `partitions-stuck`, `lag-growing`, `heartbeats-missing`): for these rules write `--wait 70`. The page of
+a running mirror looks all the time, and also knows Spark's slots.
 
-Exit codes: 0 nothing but notices, 1 something critical or a warning, 2 the file is wrong, 3 the target can't be
-reached, or nothing was published for longer than `--stale` seconds.
+Exit codes: 0 no finding but notices, 1 a critical finding or a warning, 2 the file is wrong, 3 the target can't be
+reached, or the mirror has published nothing for longer than `--stale` seconds.
 
 A finding is `critical` (data is lost, or will be soon, or nothing is copied), a `warning` (it gets worse, or a promise
 is broken), or a `notice` (worth knowing).

@@ -23,7 +23,7 @@ _CAUSES = {
     Cause.RIVAL: _Words("Another process writes as this flow", "Stop the other process; start both with the lease."),
     Cause.NOT_AUTHORIZED: _Words(
         "A right is missing",
-        "Grant what the reason names; `sparkmirror lint FILE --connect` lists all that are missing.",
+        "Grant the rights that the reason names; `sparkmirror lint FILE --connect` lists all that are missing.",
     ),
     Cause.UNREACHABLE: _Words(
         "A broker can't be reached",
@@ -38,7 +38,7 @@ _CAUSES = {
         "The target has too few replicas in sync",
         "Bring the target's missing replicas back, or lower min.insync.replicas of the copy.",
     ),
-    Cause.NO_TOPIC: _Words("A topic is not there", "Create the topic, or take it out of `topics`."),
+    Cause.NO_TOPIC: _Words("A topic is missing", "Create the topic, or take it out of `topics`."),
     Cause.TOO_LARGE: _Words(
         "A batch is larger than the target takes",
         "Raise max.message.bytes of the copy (or message.max.bytes of the target's brokers): `kafka-configs.sh --alter "
@@ -53,11 +53,11 @@ _CAUSES = {
         "The source's records can't be read",
         "Look at the batch that the reason names with kafka-dump-log.sh at the source.",
     ),
-    Cause.REFUSED: _Words("A cluster refuses the records", "Change what the reason names at that cluster."),
-    Cause.EXPIRED: _Words("The source deleted what was not copied", _LEDGER.format("sparkmirror.on.expired")),
+    Cause.REFUSED: _Words("A cluster refuses the records", "Correct what the reason names at that cluster."),
+    Cause.EXPIRED: _Words("The source deleted records that were not copied", _LEDGER.format("sparkmirror.on.expired")),
     Cause.TRUNCATED: _Words("The source's log was cut", _LEDGER.format("sparkmirror.on.truncated")),
     Cause.TARGET_TRUNCATED: _Words(
-        "The target lost what it had acknowledged",
+        "The target lost records that it had acknowledged",
         "Look at `sparkmirror losses FILE`, then compare both sides: `sparkmirror verify FILE`.",
     ),
     Cause.RECREATED: _Words("A topic was created again", _LEDGER.format("sparkmirror.on.recreated")),
@@ -76,20 +76,20 @@ _CAUSES = {
     ),
     Cause.PREDECESSOR: _Words(
         "Partitions wait for a predecessor",
-        "Wait: it goes on when the predecessor's session has ended.",
+        "Wait: the partition goes on when the predecessor's session has ended.",
         Severity.NOTICE,
     ),
     Cause.POSITION: _Words(
-        "Positions are not known", "Follow the reason; it is looked at again by itself.", Severity.WARNING
+        "Positions are not known", "Follow the reason; the mirror looks again by itself.", Severity.WARNING
     ),
     Cause.BROKER: _Words(
-        "A broker answers with an error", "Follow the reason; it is tried again by itself.", Severity.WARNING
+        "A broker answers with an error", "Follow the reason; the mirror tries again by itself.", Severity.WARNING
     ),
     Cause.PAUSED: _Words(
-        "Paused partitions are parked", "Go on with them: `sparkmirror resume FILE`.", Severity.NOTICE
+        "Paused partitions are parked", "Resume the partitions: `sparkmirror resume FILE`.", Severity.NOTICE
     ),
     Cause.NONE: _Words("Partitions can't be copied", "Look at the process's log."),
-    Cause.OTHER: _Words("Partitions can't be copied", "Follow the reason; it is looked at again by itself."),
+    Cause.OTHER: _Words("Partitions can't be copied", "Follow the reason; the mirror looks again by itself."),
 }
 """Words of every cause."""
 
@@ -106,7 +106,7 @@ def _rule(cause: Cause, words: _Words) -> Rule:
         words.severity,
         words.title,
         f"Partitions are parked with the cause `{cause}`. One finding, however many they are.",
-        "The reason names it.",
+        "The reason names the cause.",
         words.action,
         look,
         (*LATE, "records-lost", "copy-damaged", "foreign-writer", "group-not-synced"),

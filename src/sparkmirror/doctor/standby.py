@@ -18,7 +18,7 @@ STANDBY = (
     Rule(
         "no-standby",
         Severity.NOTICE,
-        "Nobody takes over if this process ends",
+        "No process takes over if this process ends",
         "The lease's group has one member.",
         "No other process was started for this flow.",
         "Start `sparkmirror run FILE` on another host, too.",

@@ -61,8 +61,8 @@ TOPICS = (
         "A topic can't be copied, or not whole",
         "The topic matches, and its copy, or the copy's newest partitions, are refused: by the target, or because "
         "another flow has it.",
-        "The reason names it.",
-        "Change what the cause names, or take the topic out of `topics`.",
+        "The reason names the cause.",
+        "Correct what the reason names, or take the topic out of `topics`.",
         _refused,
         ("group-not-synced",),
     ),
@@ -72,7 +72,7 @@ TOPICS = (
         "A paused topic has something to copy",
         "Its partitions are paused and lag. A warning once the oldest record has waited for an hour.",
         "An operator has paused it (`sparkmirror pause`), and perhaps forgotten it.",
-        "Go on with it: `sparkmirror resume FILE`.",
+        "Resume the topic: `sparkmirror resume FILE`.",
         _paused,
     ),
     Rule(
@@ -88,7 +88,7 @@ TOPICS = (
         "topic-deleted",
         Severity.NOTICE,
         "A topic was deleted at the source",
-        "It was copied, and is not there any more.",
+        "A topic that was copied is no longer at the source.",
         "An operator or a tool deleted the topic there.",
         "Delete the copy if it has no readers.",
         _gone,

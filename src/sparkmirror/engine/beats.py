@@ -57,7 +57,7 @@ class Beats:
         """Reason in a few words why this process does not send the heartbeats."""
         if self._lease.refused:
             return f"standing by: {self._lease.refused}"
-        return "standing by: another process sends them" if self._lease.elsewhere else "joining"
+        return "standing by: another process sends the heartbeats" if self._lease.elsewhere else "joining"
 
     @property
     def failing(self) -> str:

@@ -28,7 +28,7 @@ class EndReason(StrEnum):
 
 
 _WORDS = {
-    EndReason.PLANNED: "all that was asked for is done, or it is a day old",
+    EndReason.PLANNED: "all requested work is done, or the epoch is a day old",
     EndReason.STOPPED: "the mirror was asked to stop",
     EndReason.FLOWS: "other flows can be worked on now",
     EndReason.SETTINGS: "the configuration has changed",

@@ -71,7 +71,7 @@ class Forecast(NamedTuple):
 
     @property
     def words(self) -> str:
-        return f"the source deletes what is not copied yet of {self.topic}-{self.partition} in {self.minutes:.0f} min"
+        return f"the source deletes uncopied records of {self.topic}-{self.partition} in {self.minutes:.0f} min"
 
 
 class Forecaster:

@@ -26,7 +26,8 @@ def agree_identity(flow: FlowConfig) -> Identity:
             agreed = segments.agree(client.cluster_id, Identity(client.cluster_id, *new_producer_id(client)))
         if agreed is None:
             raise ClusterUnreachable(
-                f"cluster {flow.target.alias}: our own record in {segments_topic(flow.source.alias)} can't be read back"
+                f"cluster {flow.target.alias}: sparkmirror's own record in {segments_topic(flow.source.alias)} "
+                "can't be read back"
             )
         return agreed
     finally:

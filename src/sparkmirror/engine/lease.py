@@ -282,9 +282,9 @@ class Lease:
             case InconsistentGroupProtocolError():
                 return f"a MirrorMaker 2 (or another Connect worker) still runs in {group}; stop it first"
             case GroupAuthorizationFailedError():
-                return f"we may not join {group}; grant our principal READ on the group"
+                return f"sparkmirror may not join {group}; grant sparkmirror's principal READ on the group"
             case TopicAuthorizationFailedError():
-                return f"we may not read topic {self._partition.topic}, which {group} needs; grant READ on it"
+                return f"sparkmirror may not read topic {self._partition.topic}, which {group} needs; grant READ on it"
             case KafkaTimeoutError():
                 return f"{group}: no answer from {', '.join(self._config.bootstrap_servers)}"
             case InvalidSessionTimeoutError():

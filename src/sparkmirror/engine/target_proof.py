@@ -51,7 +51,7 @@ class TargetProof:
             self._not_proven(result.untold)
         elif not result.holds:
             raise UnfitTarget(
-                f"cluster {target} can't be a target: its brokers don't check what is appended as Apache Kafka does, so"
+                f"cluster {target} can't be a target: its brokers don't check appended batches as Apache Kafka does, so"
                 f" records would be lost or there twice: {result.words}; mirror to another cluster"
             )
         else:

@@ -64,7 +64,7 @@ def open_files(paths: Sequence[str], filling: Filling | None) -> tuple[str, list
         wrong.add(ConfigError(reason, origin=file.path))
     if not ours:
         wrong.stop()
-        raise ConfigError(f"holds nothing that says what to mirror: {_KNOWN}", origin=paths[0])
+        raise ConfigError(f"holds no file that says what to mirror: {_KNOWN}", origin=paths[0])
     return form, ours, wrong
 
 

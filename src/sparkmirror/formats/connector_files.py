@@ -151,7 +151,7 @@ class _ConnectorsFile:
             if key in ("name", "config", "initial_state"):
                 continue
             if key in _TOLD:
-                self._note(entry, "is not needed: it is what Connect tells about a connector", "not needed")
+                self._note(entry, "is not needed: it is Connect's description of a connector", "not needed")
             else:
                 self._note(entry, "is not read: beside name and config there is initial_state only")
         stated = fields.get("initial_state")

@@ -170,7 +170,7 @@ class _Merged:
             )
         reason = (
             f"is alone: {flow} has no MirrorSourceConnector here, so nothing is copied, and groups are translated by"
-            " what sparkmirror copied before; to copy, write a source connector into the same file"
+            " sparkmirror's earlier copies; to copy, write a source connector into the same file"
         )
         line = checkpoint.settings["connector.class"].line
         self.notes.append(Note(checkpoint.path, line, checkpoint.name, reason))

@@ -30,7 +30,7 @@ from sparkmirror.formats.connect import (
 from sparkmirror.formats.merge import CONNECTS_OWN, SECURITY, role_of
 from sparkmirror.formats.reading import Note, Reading
 
-_LEFT_OUT = "is no enabled flow: what is said of it is left out"
+_LEFT_OUT = "is no enabled flow: its settings are left out"
 SPARK_KEYS = "is for Spark on this machine: Kafka Connect and Strimzi have no place for it"
 METRICS_KEYS = "is for sparkmirror run with its own file: say --metrics-port, or scrape sparkmirror serve's listeners"
 _WORKERS = (

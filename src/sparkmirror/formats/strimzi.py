@@ -185,7 +185,7 @@ class _ResourceReader:
         self.notes += FieldNotes(self._document, self._version, old=self._old).all()
         mirrors = self._spec.get("mirrors")
         if not mirrors:
-            reason = "mirrors is missing: write what is mirrored"
+            reason = "mirrors is missing: write the mirrors"
             raise self._wrong.get(("spec", "mirrors")) or self._error((), reason, "spec.mirrors")
         target: dict[str, Any] = {"alias": "target", "bootstrapServers": _STAND_IN}
         target_steps: Path_ = ("spec",)

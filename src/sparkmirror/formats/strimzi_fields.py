@@ -73,19 +73,19 @@ honoured: `tls`, `scram-sha-256`, `scram-sha-512`, `plain`, `custom`, `oauth`; s
     target.authentication (v1)
     mirrors[].source.authentication (v1)
     clusters[].authentication (v1beta2)
-honoured: workers' settings, such as `producer.`; what Strimzi forbids is left out as there
+honoured: workers' settings, such as `producer.`; settings that Strimzi forbids are left out
     target.config (v1)
 honoured: `ssl.` settings that Strimzi lets through; others reach no client, as there
     mirrors[].source.config (v1)
 honoured: as `target.config` or `source.config`; `group.id` and storage topics as v1's fields
     clusters[].config (v1beta2)
-honoured: absent, and nothing is copied; groups are translated by what sparkmirror copied before
+honoured: if absent, nothing is copied; groups are translated by sparkmirror's earlier copies
     mirrors[].sourceConnector
-honoured: absent, and no groups are translated
+honoured: if absent, no groups are translated
     mirrors[].checkpointConnector
-honoured: absent, and no heartbeats are sent
+honoured: if absent, no heartbeats are sent
     mirrors[].heartbeatConnector (v1beta2)
-honoured: of the source connector; tasks of the two others are nothing that is spread here
+honoured: of the source connector; the two other connectors' tasks are not spread here
     mirrors[].sourceConnector.tasksMax
 not needed: groups are translated by the driver, all at once
     mirrors[].checkpointConnector.tasksMax
@@ -95,7 +95,7 @@ honoured: MirrorMaker 2's own keys, as docs/configuration.md has them
     mirrors[].sourceConnector.config
     mirrors[].checkpointConnector.config
     mirrors[].heartbeatConnector.config (v1beta2)
-honoured: `paused` or `stopped`: it is not run, and a source connector's flow not at all
+honoured: `paused` or `stopped`: the connector is not run; with the source connector the whole flow is not run
     mirrors[].sourceConnector.state
     mirrors[].checkpointConnector.state
     mirrors[].heartbeatConnector.state (v1beta2)
@@ -103,7 +103,7 @@ honoured: as `state: paused`
     mirrors[].sourceConnector.pause (v1beta2)
     mirrors[].checkpointConnector.pause (v1beta2)
     mirrors[].heartbeatConnector.pause (v1beta2)
-no effect: what fails is tried again until it succeeds, without restarts
+no effect: a failed request is tried again until it succeeds, without restarts
     mirrors[].sourceConnector.autoRestart
     mirrors[].checkpointConnector.autoRestart
     mirrors[].heartbeatConnector.autoRestart (v1beta2)
@@ -115,7 +115,7 @@ no effect: no annotation asks for it here: `sparkmirror serve` alters them exact
     mirrors[].sourceConnector.alterOffsets
     mirrors[].checkpointConnector.alterOffsets
     mirrors[].heartbeatConnector.alterOffsets (v1beta2)
-no effect: there are no plug-ins to choose among
+no effect: there are no plug-ins to choose from
     mirrors[].sourceConnector.version
     mirrors[].checkpointConnector.version
     mirrors[].heartbeatConnector.version (v1beta2)
@@ -129,7 +129,7 @@ honoured: as `topicsExcludePattern`, if that is absent
     mirrors[].topicsBlacklistPattern (v1beta2)
 honoured: as `groupsExcludePattern`, if that is absent
     mirrors[].groupsBlacklistPattern (v1beta2)
-honoured: 0 stops everything; more than 1 has no effect: one process works, others that you start on the file stand by
+honoured: 0 stops everything; more than 1 has no effect: one process works, further processes on the same file stand by
     replicas
 not needed: the brokers' versions are found out
     version
@@ -152,23 +152,23 @@ no effect: there is no JMX; `sparkmirror run --metrics-port 9404 --metrics-profi
     metricsConfig
 no effect: `sparkmirror run --verbose` logs more
     logging
-no effect: no record is looked into, so there is nothing to trace
+no effect: sparkmirror does not look into records, so there is nothing to trace
     tracing
 """)
 
 _RESTARTED = (
-    "what has failed is restarted, too: its flow begins anew, at once and then after 2, 6, 12 minutes and so on, 60 at"
-    " most; after `maxRestarts` no more. Other partitions of the flow pause while it begins"
+    "failed connectors and tasks are restarted, too: their flow begins anew, at once and then after 2, 6, 12 minutes "
+    "and so on, 60 at most; after `maxRestarts` no more. Other partitions of the flow pause while it begins"
 )
 OPERATED = {
     "target.groupId": "pods of one group are one deployment: one works, the others stand by",
     "target.configStorageTopic": "where the connectors are kept, in Connect's own records",
     "target.statusStorageTopic": "where their states are kept, in Connect's own records",
-    "replicas": "so many pods: one works, the others stand by; 0 is none; `kubectl scale` sets it",
+    "replicas": "number of pods: one works, the others stand by; 0 starts none; `kubectl scale` sets it",
     "resources": "of the container",
-    "livenessProbe": "its times; what is asked is `/health`, whether the control loop turns",
-    "readinessProbe": "its times; what is asked is `/ready`, whether the pod works or stands by",
-    "jvmOptions": "`-Xmx` is `spark.driver.memory`; others have no effect",
+    "livenessProbe": "its times; the probe asks `/health`: does the control loop turn?",
+    "readinessProbe": "its times; the probe asks `/ready`: does the pod work or stand by?",
+    "jvmOptions": "`-Xmx` is `spark.driver.memory`; other options have no effect",
     "metricsConfig": "the names of that exporter, beside sparkmirror's own: port 9404, `tcp-prometheus`, `/metrics`",
     "logging": "levels: the root's is `sparkmirror`'s, others of loggers below it; inline or from a ConfigMap; at once",
     "externalConfiguration": "`env` and `volumes`, mounted below `/opt/kafka/external-configuration` as there",

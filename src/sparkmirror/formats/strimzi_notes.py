@@ -15,7 +15,7 @@ from sparkmirror.formats.strimzi_shapes import SPEC, Shape, ShapeKind
 from sparkmirror.formats.yaml_files import Document, Path_, shown
 
 _NO_FIELD = "is no field of KafkaMirrorMaker2; it has no effect"
-_ONLY_OLD = "is a field of v1beta2 only: Strimzi drops it from v1, and so do we"
+_ONLY_OLD = "is a field of v1beta2 only: Strimzi drops it from v1, and so does sparkmirror"
 _OLD_LAYOUT = frozenset(("connectCluster", "clusters", "mirrors[].sourceCluster", "mirrors[].targetCluster"))
 _NEW_LAYOUT = frozenset(("mirrors[].source",))
 _WORKERS_OWN = frozenset(("target.groupId", "target.configStorageTopic", "target.statusStorageTopic"))

@@ -13,9 +13,9 @@ from sparkmirror.formats.strimzi_security import OAUTH_IDLE, OF_TYPES
 STATUS = (
     ("conditions", "`Ready` or `NotReady`, with the reason; a partition that can't be copied makes it `NotReady`."),
     ("observedGeneration", "`metadata.generation` of the file."),
-    ("connectors", "As Connect's status has them: name, state, tasks, and why something failed as `trace`."),
+    ("connectors", "As in Connect's status: name, state, tasks, and the reason of a failure as `trace`."),
     ("connectorPlugins", "MirrorMaker 2's three classes, with sparkmirror's version."),
-    ("replicas", "1 while it runs, else 0."),
+    ("replicas", "1 while the mirror runs, else 0."),
     (
         "labelSelector",
         "`strimzi.io/cluster=<name>,strimzi.io/name=<name>-mirrormaker2,strimzi.io/kind=KafkaMirrorMaker2`.",
@@ -32,20 +32,21 @@ _HEAD = """\
 sparkmirror run mirror.yaml --secrets /mnt/secrets --status-file status.yaml
 ```
 
-runs a `KafkaMirrorMaker2` of `kafka.strimzi.io/v1` or `v1beta2` as it is; several in one file, too. All verbs take
-such a file, `sparkmirror config` and `sparkmirror lint` among them. On Kubernetes an operator runs the resources
-themselves ([operator.md](deploy/operator.md)).
+`sparkmirror run` takes a `KafkaMirrorMaker2` of `kafka.strimzi.io/v1` or `v1beta2` as it is; a file may have several.
+All verbs take such a file, also `sparkmirror config` and `sparkmirror lint`. On Kubernetes an operator runs the
+resources themselves ([operator.md](deploy/operator.md)).
 
-It may be YAML or JSON, and what `kubectl get kmm2 -o yaml` or `-o json` prints, with `kind: List`; a directory stands
-for all such files in it. Other kinds beside it are passed over, but Secrets and ConfigMaps.
+The file may be YAML or JSON, also the output of `kubectl get kmm2 -o yaml` or `-o json` with `kind: List`; a directory
+stands for all such files in it. Resources of other kinds in it are passed over, except Secrets and ConfigMaps.
 
-It is read as the operator reads it: first into the configuration of Connect's workers and connectors, then into the
-keys of an mm2.properties file. So everything in [configuration.md](configuration.md) holds, with the same names.
+sparkmirror reads the resource as Strimzi's operator does: first into the configuration of Connect's workers and
+connectors, then into the keys of an mm2.properties file. So everything in [configuration.md](configuration.md) holds,
+with the same names.
 `sparkmirror convert mirror.yaml --to properties` prints those keys ([convert.md](convert.md)).
 
-The file, or each of a directory, is watched (every two seconds, through links, as Kubernetes mounts a ConfigMap): a
-change that can be run is taken over by the running mirror, flows that stay the same go on, and a line (`file-changed`)
-says which flows and keys differ. One that can't be run is refused in one line (`file-not-taken`), and what ran goes on.
+The running mirror watches the file, or each file of a directory (every two seconds, through links, as Kubernetes mounts
+a ConfigMap). It takes over a valid change: unchanged flows go on, and a line (`file-changed`) names the changed flows
+and keys. It refuses an invalid change in one line (`file-not-taken`), and goes on as before.
 `spark.*` settings count from the next start on.
 
 ## Secrets
@@ -53,23 +54,24 @@ says which flows and keys differ. One that can't be run is refused in one line (
 `--secrets DIR`, or the environment variable `SPARKMIRROR_SECRETS`, names a directory with
 
 - `DIR/<name>/<key>`: Secrets as Kubernetes mounts them. They become references: each process reads them when it
-  connects, Spark's workers too, so mount them there as well. Nothing secret travels, and renewed ones count from
+  connects, Spark's workers too, so mount them there as well. No secret travels, and a renewed Secret counts from
   the next connection.
 - `DIR/*.yaml`: manifests of Secrets and ConfigMaps. They may also stand in the file of the resource itself. Their
   values are taken when the run starts; on a Spark cluster they travel, so Spark's encryption must be on.
 
-`lint`, `config` and `convert` do without Secrets that are not there: each one is named by a warning, and its values are
-not known. All other verbs stop, and name all of them at once. A resource of v1beta2 becomes one of v1 without any.
+`lint`, `config` and `convert` work without missing Secrets: a warning names each missing Secret, and its values are
+not known. All other verbs stop, and name all missing Secrets at once. Converting a resource from v1beta2 to v1 needs no
+Secrets.
 
 In values, `${strimzisecrets:<namespace>/<name>:<key>}` and `${strimziconfigmaps:…}` are looked up in the same
 places, as are those of the providers `io.strimzi.kafka.KubernetesSecretConfigProvider` and
-`…ConfigMapConfigProvider`; the namespace is not looked at. `${strimzienv:…}`, `${strimzifile:…}` and
+`…ConfigMapConfigProvider`; the namespace is ignored. `${strimzienv:…}`, `${strimzifile:…}` and
 `${strimzidir:…}` mean this machine's environment and files.
 
 ## Status
 
-`--status-file FILE` holds the resource with its `status`, as the operator writes it; it is replaced every 5 s where
-something has changed, and at the end.
+`--status-file FILE` holds the resource with its `status`, as the operator writes it; the file is replaced every 5 s if
+the status has changed, and at the end.
 
 | field | what it says |
 |---|---|
@@ -78,15 +80,15 @@ something has changed, and at the end.
 _FIELDS_HEAD = """
 ## Fields
 
-Of `spec`. One with `no effect` is named by a warning if it is there, and so is a field that Strimzi doesn't have; what
-is below one with `no effect` isn't looked at.
+These are the fields of `spec`. A warning names each field with `no effect` in a file, and each field that Strimzi
+doesn't have; fields below one with `no effect` are ignored.
 
 | field | in | effect | |
 |---|---|---|---|
 """
 
 _OPERATED_HEAD = """
-`sparkmirror operator` ([operator.md](deploy/operator.md)) makes more of some of them:
+`sparkmirror operator` ([operator.md](deploy/operator.md)) uses more of these fields:
 
 | field | under the operator |
 |---|---|
@@ -103,8 +105,8 @@ Below `tls` there is `trustedCertificates`, each with `secretName` and `certific
 _TAIL = """
 ## Examples
 
-`examples/strimzi` has files of the kinds that Strimzi ships; tests run them with real brokers, unchanged but for
-addresses. Strimzi's own can be run in the same way from a checkout of theirs:
+`examples/strimzi` has files of the kinds that Strimzi ships; tests run them with real brokers, with changed addresses
+only. Strimzi's own examples can be run in the same way from a checkout of Strimzi:
 
 ```
 STRIMZI_EXAMPLES=strimzi-kafka-operator/packaging/examples make test ARGS="--full tests/engine/test_strimzi_own.py"

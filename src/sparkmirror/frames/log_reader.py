@@ -204,7 +204,7 @@ class RangeReader:
     def _see_that_it_goes_on(self, part: fetch.FetchedPartition) -> None:
         end = part.last_stable_offset if self._isolation_level else part.high_watermark
         if not part.records and end < self._bounds.end:
-            raise _EndsEarly(f"what may be read of it ends at {end} now")
+            raise _EndsEarly(f"its readable part ends at {end} now")
 
     def _batches(self, part: fetch.FetchedPartition, offset: int) -> tuple[list[ComparedBatch], int]:
         """Return the data batches of an answer, and the offset to go on from."""

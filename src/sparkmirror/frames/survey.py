@@ -114,8 +114,8 @@ class FlowSurvey:
         for name, topic in self._target.metadata(targets).items():
             if topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise ClusterUnreachable(
-                    f"flow {self._flow.name}: cluster {self._flow.target.alias} does not let us read {name}: nothing "
-                    "tells whether it is equal: grant our principal READ and DESCRIBE on it"
+                    f"flow {self._flow.name}: cluster {self._flow.target.alias} does not let sparkmirror read {name}, "
+                    "so it can't be compared: grant sparkmirror's principal READ and DESCRIBE on it"
                 )
 
     def _plan(
@@ -170,7 +170,7 @@ class FlowSurvey:
             per_offset = sizes.get(source, 0) / max(log.end - log.start, 1) or _GUESSED_BYTES_PER_OFFSET
             unread = [
                 f"the settings of {topic} on cluster {cluster.alias} can't be read, so it is taken for one that is not "
-                "compacted and not stamped by brokers: grant our principal DESCRIBE_CONFIGS on it"
+                "compacted and not stamped by brokers: grant sparkmirror's principal DESCRIBE_CONFIGS on it"
                 for cluster, topic, read in (
                     (self._flow.source, source[0], source_configs),
                     (self._flow.target, target[0], target_configs),
@@ -225,13 +225,13 @@ class FlowSurvey:
         if again:
             first = again[0]
             notes.append(
-                f"{twice} records were copied again: source offset {first.upstream} and what follows lies at target "
-                f"offset {first.first} and at {first.again}"
+                f"{twice} records were copied again: source offset {first.upstream} and the records after it lie at "
+                f"target offset {first.first} and at {first.again}"
             )
         if compared.others:
             notes.append(f"{compared.others} target offsets are another mirror's: not compared")
         if theirs := sum(gap.end - gap.first for gap in compared.theirs):
-            notes.append(f"{theirs} target offsets are those of the topic's writers, which have moved: not compared")
+            notes.append(f"{theirs} target offsets were written by the topic's writers, which have moved: not compared")
         # The opposite side may have a record at each offset where a cleaner has left few.
         most = MOST_UNMATCHED if source.compacted or target.compacted else None
         ranges = cut(compared, offsets, bytes_per_offset, first_range, most_offsets=most)

@@ -204,9 +204,7 @@ class _VerifyRun:
             with FlowSurvey(flow, scope) as survey:
                 plans += survey.plan(sum(len(plan.ranges) for plan in plans))
         if not plans:
-            raise ConfigError(
-                "no topic of the source is among what the flows copy", origin="--topics, or the file's topics"
-            )
+            raise ConfigError("the flows copy no topic of the source", origin="--topics, or the file's topics")
         return plans
 
     def _sampled(self, every: Sequence[tuple[PartitionPlan, RangePlan]]) -> list[tuple[PartitionPlan, RangePlan]]:

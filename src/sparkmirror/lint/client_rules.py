@@ -52,7 +52,7 @@ def wrong_prefix(subject: Subject) -> Iterator[Spot]:
     for setting in astray(subject):
         if not setting.stated:
             places = " or ".join(key.removesuffix(setting.name) for key in setting.right)
-            yield at(setting.entry, fix=f"write {places} before the name, instead of what is there")
+            yield at(setting.entry, fix=f"write {places} before the name, instead of the present beginning")
 
 
 def consumer_key(subject: Subject) -> Iterator[Spot]:
@@ -63,7 +63,7 @@ def consumer_key(subject: Subject) -> Iterator[Spot]:
         name = name.removeprefix("override.")
         if producer and counting_prefixes(name) == ("consumer.",) and name not in _OF_BOTH:
             place = "consumer." if subject.reading.connect else f"{source}.consumer."
-            yield at(entry, fix=f"write {place} before the name, instead of what is there")
+            yield at(entry, fix=f"write {place} before the name, instead of the present beginning")
 
 
 def broker_key(subject: Subject) -> Iterator[Spot]:
@@ -197,7 +197,7 @@ CLIENT_RULES: tuple[LintRule[Subject], ...] = (
         _WARNING,
         "is a broker's setting; clients don't know it",
         "it has no effect: large messages are refused all the same",
-        "take it out; the topic's max.message.bytes is what counts, and producer.override.max.request.size",
+        "take it out; the topic's max.message.bytes counts, and producer.override.max.request.size",
         broker_key,
     ),
     LintRule(
@@ -220,7 +220,7 @@ CLIENT_RULES: tuple[LintRule[Subject], ...] = (
         "digit-lost",
         _WARNING,
         "looks as if its last digit was lost",
-        "a tenth of what was meant, and slower by as much",
+        "a tenth of the intended value, and slower by as much",
         "write the whole number, or one that is not so near to a power of two",
         digit_lost,
     ),

@@ -310,15 +310,15 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
     LintRule(
         "weaker-source",
         _INFO,
-        "the source is so old that something can't be noticed",
-        "the source is copied exactly as long as this does not happen",
-        "upgrade the source, or see that it does not happen (docs/versions.md)",
+        "the source is so old that some faults can't be noticed",
+        "the copy is exact as long as the named fault does not happen",
+        "upgrade the source, or see that the fault does not happen (docs/versions.md)",
         weaker_source,
     ),
     LintRule(
         "forbidden-at-source",
         _ERROR,
-        "our principal lacks a permission at the source",
+        "sparkmirror's principal lacks a permission at the source",
         "topics stay uncopied, or their properties and ACLs do; MirrorMaker 2 says RUNNING and copies nothing",
         "grant it, by kafka-acls.sh or the provider's own policies",
         forbidden_at_source,
@@ -326,7 +326,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
     LintRule(
         "forbidden-at-target",
         _ERROR,
-        "our principal lacks a permission at the target",
+        "sparkmirror's principal lacks a permission at the target",
         "nothing can be written, or copies are not kept like the source's",
         "grant it, by kafka-acls.sh or the provider's own policies",
         forbidden_at_target,
@@ -334,7 +334,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
     LintRule(
         "rights-unknown",
         _INFO,
-        "the rights of our principal on topics that don't exist yet are unknown",
+        "the rights of sparkmirror's principal on topics that don't exist yet are unknown",
         "the topics would be created; without READ and WRITE they stay empty, without the other rights they are not"
         " kept like the source's",
         "grant them, for copies by prefix (kafka-acls.sh --resource-pattern-type prefixed); with DESCRIBE on the"
@@ -344,7 +344,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
     LintRule(
         "groups-unseen",
         _WARNING,
-        "our principal may lack a permission for groups that a pattern matches",
+        "sparkmirror's principal may lack a permission for groups that a pattern matches",
         "groups without an ACL of their own for it are left out without a word: their consumers begin anew at the"
         " target",
         "grant DESCRIBE on all groups at the source, and READ at the target if sync.group.offsets.enabled is true;"
@@ -411,7 +411,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
     LintRule(
         "append-check",
         _ERROR,
-        "the target does not check what is appended as Apache Kafka does",
+        "the target does not check appended batches as Apache Kafka does",
         "the run refuses it, with exit code 3: records would be lost there, or be there twice",
         "mirror to another cluster, or to another version of its brokers",
         append_check,
@@ -420,7 +420,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         "append-check-unproven",
         _INFO,
         "append check not proven",
-        "it is not known whether the target checks what is appended; the run says so, and goes on",
+        "it is not known whether the target checks appended batches; the run says so, and goes on",
         f"grant CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}, or ask the maker of the brokers",
         append_check_unproven,
     ),

@@ -179,7 +179,7 @@ FLOW_RULES: tuple[LintRule[Subject], ...] = (
         _ERROR,
         TroubleKind.FAN_IN,
         "list the topic in one flow only, or use DefaultReplicationPolicy in both, or mirror one of them to another"
-        " cluster; what is copied already stays",
+        " cluster; existing copies stay",
     ),
     _shared("nothing-listed", _ERROR, TroubleKind.NOTHING_LISTED, "list topics that can be copied"),
     _shared("comes-back", _WARNING, TroubleKind.COMES_BACK, "as for echo-loop"),

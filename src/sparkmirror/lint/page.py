@@ -20,20 +20,20 @@ sparkmirror lint mirror.yaml --secrets /mnt/secrets --connect
 sparkmirror lint source.json checkpoint.json heartbeat.json worker.properties -o json
 ```
 
-looks for the mistakes that users of MirrorMaker 2 report, in files of all three formats, and prints for each its line,
-its consequences, and the remedy. Exit code 0: no mistake (there may be `info`), 1: a mistake, 2: the file can't be
-read. In a pipe, or with `-o json`, the output has no colours.
+`sparkmirror lint` looks for the mistakes that users of MirrorMaker 2 report, in files of all three formats. For each
+mistake it prints the line, the consequences and the remedy. Exit code 0: no mistake (there may be `info`), 1: a
+mistake, 2: the file can't be read. In a pipe, or with `-o json`, the output has no colours.
 
 With `--connect` lint asks both clusters of each flow, too, and leaves them as they are: it asks for permissions, and
-creates topics with `validate_only`. Brokers don't tell the rights on topics that don't exist yet; ACLs do, if our
-principal may read them. A cluster's clock is the active controller's, as DescribeQuorum tells it.
+creates topics with `validate_only`. Brokers don't tell the rights on topics that don't exist yet; ACLs do, if
+sparkmirror's principal may read them. The clock of a cluster is its active controller's, as DescribeQuorum tells it.
 
-**Lint makes one topic of sparkmirror's own at the target, and deletes it within a second**: on it the brokers must show
-that they check what is appended as Apache Kafka does, for all exactness rests on that
-([design.md](design.md#exactly-once-the-leader-as-compare-and-append)). Its name is
-`mm2-sparkmirror-append-check.<time>-<random>.internal`. If our principal may not make it, or not delete it, no topic is
-made, and `info` says that nothing was proven. A topic left behind by a killed process is deleted by the first check at
-least five minutes later.
+**Lint makes one topic of sparkmirror's own at the target, and deletes it within a second**: on this topic the brokers
+must show that they check appended batches as Apache Kafka does, because exactly once rests on that check
+([design.md](design.md#exactly-once-the-leader-as-compare-and-append)). The topic's name is
+`mm2-sparkmirror-append-check.<time>-<random>.internal`. If sparkmirror's principal lacks the right to make or to delete
+it, no topic is made, and `info` says that nothing was proven. If a killed process leaves such a topic, the first check
+at least five minutes later deletes it.
 """
 
 

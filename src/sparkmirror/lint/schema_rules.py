@@ -109,7 +109,8 @@ _LEFT_OUT = (
     "a schema registry's topic is left out",
     "this is right if one registry serves both clusters, or schemas are exported; a registry that is to read the copy"
     " has nothing to read",
-    "leave it, or take what matches _schemas out of topics.exclude; sparkmirror schemas check tells whether ids hold",
+    "leave it, or take the pattern that matches _schemas out of topics.exclude; sparkmirror schemas check tells whether"
+    " ids hold",
 )
 
 SCHEMA_FILE_RULES: tuple[LintRule[Subject], ...] = (

@@ -73,7 +73,7 @@ def _connector(
 
 
 def _commits(families: Families, of: str, took_ms: float, profiles: Collection[Profile]) -> None:
-    text = "How long the last write of Connect's offsets took, in ms."
+    text = "Duration of the last write of Connect's offsets, in ms."
     if not JMX.isdisjoint(profiles):
         families.declare("kafka_connect_connector_task_offset_commit_avg_time_ms", "gauge", text).add(of, took_ms)
     if Profile.STRIMZI_REPORTER in profiles:
@@ -94,7 +94,9 @@ def _clients(families: Families, flow: Flow, profiles: Collection[Profile]) -> N
     for prefix, total, of in clients(flow, profiles, "producer"):
         _count(families, f"{prefix}_outgoing_byte", total, of, flow.target.bytes, "Bytes written.")
         _connections(families, prefix, of, sum(pump.connections[1] for pump in flow.pumps))
-        text = "32 MiB, Kafka's default, without what was fetched and is not acknowledged; by records' mean size."
+        text = (
+            "32 MiB, Kafka's default, less the records that were fetched and are not acknowledged, by their mean size."
+        )
         families.declare(f"{prefix}_buffer_available_bytes", "gauge", text).add(of, _free(flow))
     asked = flow.source.admin_connections + flow.target.admin_connections
     for prefix, _, of in clients(flow, profiles, "admin_client"):

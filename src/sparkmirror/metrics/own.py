@@ -53,14 +53,14 @@ WORST_GROUPS = 200
 _FLOW = (
     ("records_total", "counter", "Records copied."),
     ("bytes_total", "counter", "Bytes copied."),
-    ("lag_records", "gauge", "Offsets at the source that are there and not copied."),
+    ("lag_records", "gauge", "Existing offsets at the source that are not copied."),
     ("lag_seconds", "gauge", "Age of the oldest record that is not copied, of the partition where it is largest."),
-    ("eta_seconds", "gauge", "Until all has caught up, at the present rate."),
-    ("objective_seconds", "gauge", "The lag that people were promised (sparkmirror.objective.seconds)."),
-    ("retention_race_seconds", "gauge", "Until the source deletes what is not copied, if that is near."),
+    ("eta_seconds", "gauge", "Time until the flow has caught up, at the present rate."),
+    ("objective_seconds", "gauge", "Promised lag (sparkmirror.objective.seconds)."),
+    ("retention_race_seconds", "gauge", "Time until the source deletes records that are not copied, if that is near."),
     ("partitions_unknown", "gauge", "Partitions whose lag is not known."),
     ("processes", "gauge", "Processes that work on the flow or stand by."),
-    ("tasks_max", "gauge", "Most Spark tasks that the flow is spread over."),
+    ("tasks_max", "gauge", "Most Spark tasks for the flow."),
 )
 
 
@@ -112,10 +112,10 @@ def _process(families: Families, process: Process, at_ms: int) -> None:
         python=process.python_version,
         mode=process.mode,
     )
-    families.declare("sparkmirror_build_info", "gauge", "1; the labels tell versions.").add(build, 1)
+    families.declare("sparkmirror_build_info", "gauge", "Always 1; the labels tell versions.").add(build, 1)
     for name, kind, text, value in (
-        ("snapshot_timestamp_seconds", "gauge", "When these figures were put together.", at_ms / 1000),
-        ("start_timestamp_seconds", "gauge", "When the process started.", process.started_ms / 1000),
+        ("snapshot_timestamp_seconds", "gauge", "Time at which these figures were gathered.", at_ms / 1000),
+        ("start_timestamp_seconds", "gauge", "Start of the process.", process.started_ms / 1000),
         ("cpu_seconds_total", "counter", "CPU time of the driver process.", process.cpu_s),
         ("memory_bytes", "gauge", "Resident memory of the driver process.", process.memory_bytes),
         ("spark_slots", "gauge", "Tasks that Spark can run at once.", process.slots),
@@ -132,7 +132,9 @@ def _standing(families: Families, flow: Flow) -> None:
     _states(
         families, "sparkmirror_flow_state", "1 for the state that the flow is in.", of, "state", FlowState, flow.state
     )
-    _states(families, "sparkmirror_flow_role", "1 for what this process is to the flow.", of, "role", Role, flow.role)
+    _states(
+        families, "sparkmirror_flow_role", "1 for the role of this process in the flow.", of, "role", Role, flow.role
+    )
     families.declare("sparkmirror_processes", "gauge", _help_of("processes")).add(of, flow.processes)
 
 
@@ -165,10 +167,20 @@ def _figures(families: Families, flow: Flow) -> None:
         if name in values:
             families.declare(f"sparkmirror_{name}", kind, text).add(of, values[name])
     _histogram(
-        families, "sparkmirror_latency_seconds", "From records' timestamps to their acknowledgements.", of, flow.latency
+        families,
+        "sparkmirror_latency_seconds",
+        "Time from records' timestamps to their acknowledgements.",
+        of,
+        flow.latency,
     )
-    _histogram(families, "sparkmirror_heartbeat_latency_seconds", "The same of heartbeats.", of, flow.heartbeat_latency)
-    epochs = families.declare("sparkmirror_epochs_total", "counter", "Spark jobs of the flow that ended, by why.")
+    _histogram(
+        families,
+        "sparkmirror_heartbeat_latency_seconds",
+        "Time from heartbeats' timestamps to their acknowledgements.",
+        of,
+        flow.heartbeat_latency,
+    )
+    epochs = families.declare("sparkmirror_epochs_total", "counter", "Ended Spark jobs of the flow, by reason.")
     for reason, count in sorted(flow.epochs.items()):
         epochs.add(f"{of},{labels(reason=reason)}", count)
     families.declare("sparkmirror_topics", "gauge", "Topics that are copied.").add(
@@ -203,7 +215,7 @@ def _histogram(families: Families, name: str, text: str, of: str, histogram: His
 
 def _sides(families: Families, flow: Flow) -> None:
     of = labels(flow=flow.flow)
-    fetched = families.declare("sparkmirror_fetched_bytes_total", "counter", "Bytes that the source answered.")
+    fetched = families.declare("sparkmirror_fetched_bytes_total", "counter", "Bytes in the source's answers.")
     written = families.declare("sparkmirror_written_bytes_total", "counter", "Bytes sent to the target.")
     fetched.add(of, flow.source.bytes)
     written.add(of, flow.target.bytes)
@@ -216,11 +228,11 @@ def _side(families: Families, of: str, figures: ClusterFigures) -> None:
     for name, kind, text, value in (
         ("requests_total", "counter", "Requests of the pumps to a cluster.", figures.requests),
         ("request_errors_total", "counter", "Answers and connections that failed.", figures.errors),
-        ("throttle_seconds_total", "counter", "How long brokers' quotas made pumps wait.", figures.throttle_s),
+        ("throttle_seconds_total", "counter", "Time that pumps waited because of brokers' quotas.", figures.throttle_s),
         (
             "certificate_expiry_timestamp_seconds",
             "gauge",
-            "When the first certificate of a cluster's settings ends.",
+            "End of the first certificate to expire of a cluster's settings.",
             None if ends is None else ends / 1000,
         ),
     ):
@@ -243,7 +255,7 @@ def _all_groups(families: Families, flow: Flow) -> None:
     families.declare(
         "sparkmirror_groups_synced_timestamp_seconds",
         "gauge",
-        "The oldest of sparkmirror_group_synced_timestamp_seconds.",
+        "Oldest value of sparkmirror_group_synced_timestamp_seconds.",
     ).add(of, min(synced) / 1000 if synced else None)
 
 
@@ -267,7 +279,9 @@ def _groups(families: Families, flows: list[Flow]) -> None:
         "sparkmirror_group_reread_records", "gauge", "Records that a group would read again at the target now."
     )
     synced = families.declare(
-        "sparkmirror_group_synced_timestamp_seconds", "gauge", "When a group's offsets were last all at the target."
+        "sparkmirror_group_synced_timestamp_seconds",
+        "gauge",
+        "Last time at which all offsets of a group were at the target.",
     )
     lags = families.declare("sparkmirror_group_lag_records", "gauge", "A group's lag, by side.")
     for flow, group in shown_groups(flows):
@@ -294,18 +308,18 @@ def _duties(families: Families, flow: Flow) -> None:
         of = labels(flow=flow.flow, duty=duty.duty)
         succeeded = None if duty.succeeded_ms is None else duty.succeeded_ms / 1000
         for name, kind, text, value in (
-            ("duty_interval_seconds", "gauge", "How often a duty is done.", duty.interval_s),
-            ("duty_success_timestamp_seconds", "gauge", "When a duty's last good turn ended.", succeeded),
-            ("duty_duration_seconds", "gauge", "How long that turn took.", duty.took_s),
-            ("duty_failing", "gauge", "Whether a duty's last turn failed.", int(bool(duty.failing))),
-            ("duty_failures_total", "counter", "Turns of a duty that failed.", duty.failures),
+            ("duty_interval_seconds", "gauge", "Interval of a duty.", duty.interval_s),
+            ("duty_success_timestamp_seconds", "gauge", "End of a duty's last good turn.", succeeded),
+            ("duty_duration_seconds", "gauge", "Duration of a duty's last good turn.", duty.took_s),
+            ("duty_failing", "gauge", "1 if a duty's last turn failed, else 0.", int(bool(duty.failing))),
+            ("duty_failures_total", "counter", "Failed turns of a duty.", duty.failures),
         ):
             families.declare(f"sparkmirror_{name}", kind, text).add(of, value)
 
 
 def _topics(families: Families, flows: list[Flow]) -> None:
     lag = families.declare("sparkmirror_topic_lag_records", "gauge", "Lag of a topic whose partitions' lags are known.")
-    seconds = families.declare("sparkmirror_topic_lag_seconds", "gauge", "The largest of a topic's partitions.")
+    seconds = families.declare("sparkmirror_topic_lag_seconds", "gauge", "Largest lag of a topic's partitions.")
     records = families.declare("sparkmirror_topic_records_total", "counter", "Records copied of a topic.")
     sizes = families.declare("sparkmirror_topic_bytes_total", "counter", "Bytes copied of a topic.")
     for flow, topic in shown_topics(flows):
@@ -348,7 +362,9 @@ def shown_partitions(flows: Iterable[Flow]) -> list[tuple[Flow, Topic, Partition
 
 def _partitions(families: Families, flows: list[Flow]) -> None:
     lag = families.declare("sparkmirror_partition_lag_records", "gauge", "Lag of a partition.")
-    seconds = families.declare("sparkmirror_partition_lag_seconds", "gauge", "Age of its oldest record not copied.")
+    seconds = families.declare(
+        "sparkmirror_partition_lag_seconds", "gauge", "Age of a partition's oldest record that is not copied."
+    )
     records = families.declare("sparkmirror_partition_records_total", "counter", "Records copied of a partition.")
     names = {
         (flow.flow, topic.topic): labels(flow=flow.flow, topic=topic.topic) for flow in flows for topic in flow.topics

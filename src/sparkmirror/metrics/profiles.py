@@ -139,7 +139,7 @@ def _checkpoints(families: Families, flows: list[Flow], profiles: Collection[Pro
         for prefix in prefixes:
             for suffix, _ in _SPREADS:
                 name = f"{prefix}_checkpoint_latency_ms{suffix}"
-                families.declare(name, "gauge", "How long the group's last checkpoint took.").add(of, took_ms)
+                families.declare(name, "gauge", "Duration of the group's last checkpoint.").add(of, took_ms)
 
 
 def _checkpoint_rows(flows: Iterable[Flow]) -> list[tuple[Flow, str, str, str, float]]:

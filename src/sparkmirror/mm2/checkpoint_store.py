@@ -45,7 +45,7 @@ class CheckpointStore:
                 if error.code not in AUTHORIZATION_FAILED:
                     raise
                 log.warning(
-                    "%s; so the first checkpoints of this run may lie behind those that are there",
+                    "%s; so the first checkpoints of this run may be older than the stored ones",
                     error,
                     extra=Event.CHECKPOINTS_UNREADABLE.extra,
                 )

@@ -115,7 +115,7 @@ class _RecordReader:
     def string(self) -> str:
         size = self._take(_SHORT)
         if size < 0 or self._at + size > len(self._content):
-            raise Malformed("a string is longer than what there is")
+            raise Malformed("a string is longer than the rest of the record")
         self._at += size
         try:
             return self._content[self._at - size : self._at].decode()

@@ -99,7 +99,8 @@ def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple
 
 def _warn(client: ClusterClient, topic: TopicLeaders) -> None:
     log.warning(
-        "cluster %s: topic %s can't be read: if MirrorMaker 2 keeps its offsets there, grant our principal READ on it",
+        "cluster %s: topic %s can't be read: if MirrorMaker 2 keeps its offsets there, "
+        "grant sparkmirror's principal READ on it",
         client.config.alias,
         topic.name,
         extra=Event.STORED_OFFSETS_UNREADABLE.extra,

@@ -11,7 +11,7 @@ from sparkmirror.page.sentences import OLD_S, is_old, short, unknown_partitions
 from sparkmirror.page.words import cannot, count, duration
 from sparkmirror.sync.group_standing import GroupState
 
-WRITERS = "Whether its writers have stopped can't be seen from here: stop them, then look again."
+WRITERS = "The page can't see whether the source's writers have stopped: stop them, then look again."
 
 
 class CutOverVerdict(StrEnum):

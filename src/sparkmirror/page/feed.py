@@ -221,4 +221,4 @@ def _event(name: str, data: dict[str, Any]) -> str:
 def _tell_failure(work: asyncio.Task[None]) -> None:
     error = None if work.cancelled() else work.exception()
     if error is not None:
-        log.error("the live page can't be told what is going on", exc_info=error, extra=Event.REQUEST_FAILED.extra)
+        log.error("the live page can't get its figures", exc_info=error, extra=Event.REQUEST_FAILED.extra)

@@ -210,7 +210,7 @@ class _Translation:
             if self._take(")"):
                 return None
             if not self._take(":"):
-                raise self._refused("after (? stands what Java doesn't know")
+                raise self._refused("after (? stands a construct that Java doesn't know")
             start = "?:"
         elif start is None:
             start = self._number_group()
@@ -418,7 +418,7 @@ class _Translation:
     def _escaped(self, character: str) -> str:
         """Return the single character of an escape."""
         if not character:
-            raise self._refused("a backslash has nothing behind it")
+            raise self._refused("a backslash has nothing after it")
         if character in _CONTROLS:
             return _CONTROLS[character]
         if character == "0":

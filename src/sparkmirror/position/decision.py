@@ -159,9 +159,9 @@ def decide(
         sequence = unwrap(reading.tail.last_sequence + 1, near=lowest)
         source = "the tail of its log"
     elif reading.log_end_before != reading.log_end_after:
-        return Doubt("the log is growing without a producer state of ours", wait=True)
+        return Doubt("the log is growing without a producer state of this flow", wait=True)
     elif reading.has_records and not (reading.log_end_after == newest.downstream and begins(newest)):
-        reason = "the target partition holds records, but none that this flow wrote: somebody else writes to it"
+        reason = "the target partition holds records, but none that this flow wrote: a foreign producer writes to it"
         return Doubt(reason, uncovered=reading.log_end_after == newest.downstream and not whole)
     else:
         # A sequence below 0 shows that foreign records were among the records that the log has lost altogether.
@@ -256,7 +256,7 @@ def _disagreement(source: str, sequence: int, lowest: int, highest: int) -> str:
     if sequence < lowest:
         return (
             f"the target holds {lowest - sequence} record(s) more than this flow wrote "
-            f"({source}: {sequence}, log end: {lowest}): somebody else writes to it, or a record is there twice"
+            f"({source}: {sequence}, log end: {lowest}): a foreign producer writes to it, or a record is there twice"
         )
     return (
         f"the target holds {sequence - highest} record(s) fewer than this flow wrote "

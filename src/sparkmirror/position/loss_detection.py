@@ -151,8 +151,8 @@ def _cut_and_emptied(
         return cut[-1]
     words = (
         f"target {route.target_topic}-{route.partition} lost offsets {first} to {appended - 1}, which it had "
-        "acknowledged (an unclean leader election?), and has deleted all records since: somebody else may have written "
-        f"in their place, so nothing tells where to go on; {TELL_US}"
+        "acknowledged (an unclean leader election?), and has deleted all records since: a foreign producer may have "
+        f"written in their place, so nothing tells where to go on; {TELL_US}"
     )
     return _loss(
         LossKind.TARGET_TRUNCATED, route, LedgerPosition(target_topic_id, first), first, appended, "halted", words
@@ -210,7 +210,9 @@ def altered(route: PartitionPair, at: LedgerPosition, copied_to: int, upstream: 
     """
     first, end = min(copied_to, upstream), max(copied_to, upstream)
     words = f"the offset of source {route.source_topic}-{route.partition} was altered from {copied_to} to {upstream}: "
-    words += "what is between them is skipped" if upstream > copied_to else "what is between them is copied again"
+    words += (
+        "the records between them are skipped" if upstream > copied_to else "the records between them are copied again"
+    )
     action: Action = "continued" if upstream > copied_to else "restarted"
     return _loss(LossKind.ALTERED, route, at, first, end, action, words)
 
@@ -228,7 +230,7 @@ def not_ours(route: PartitionPair, target_topic_id: bytes, stretch: ForeignRecor
         )
         return _loss(LossKind.FENCED, route, at, stretch.first, stretch.end, "continued", words)
     words = (
-        f"somebody else wrote offsets {stretch.first} to {stretch.end - 1} of target {route.target_topic}-"
+        f"a foreign producer wrote offsets {stretch.first} to {stretch.end - 1} of target {route.target_topic}-"
         f"{route.partition}: they are stepped over, and offsets still translate exactly; "
     )
     if moved:
@@ -249,7 +251,7 @@ def shrunk(route: PartitionPair, newest: Segment, target_end: int) -> Loss:
     upstream = newest.next_upstream(newest.sequence + target_end - newest.downstream)
     words = (
         f"source topic {route.source_topic} was created again without partition {route.partition}, which was copied up "
-        f"to offset {upstream}; what came after that is not known, and what was copied stays at the target"
+        f"to offset {upstream}; whether records came after it is not known, and the copied records stay at the target"
     )
     at = LedgerPosition(newest.target_topic_id, target_end)
     return _loss(LossKind.SHRUNK, route, at, upstream, upstream, "halted", words)
@@ -264,7 +266,7 @@ def target_recreated(route: PartitionPair, target_topic_id: bytes, first: int, s
     end = max(first, source_start or 0)
     words = f"target topic {route.target_topic} was deleted and created again; partition {route.partition}: "
     if source_start is None:
-        words += "the source topic is a new one, too, and is copied from its start; what was copied before is gone"
+        words += "the source topic is a new one, too, and is copied from its start; the records copied before are gone"
     elif end > first:
         words += f"copied again from the source, but for offsets {first} to {end - 1}, which it has no more"
     else:
@@ -279,9 +281,9 @@ def _truncated(route: PartitionPair, at: LedgerPosition, first: int, end: int, p
         f"election, after offsets {first} to {end - 1} were copied: the target has records that the source disowns"
     )
     words += (
-        "; set sparkmirror.on.truncated=continue to copy what the source has there now, behind them"
+        "; set sparkmirror.on.truncated=continue to copy the source's present records there, after them"
         if halts
-        else "; what the source has there now is copied behind them"
+        else "; the source's present records there are copied after them"
     )
     return _loss(LossKind.TRUNCATED, route, at, first, end, "halted" if halts else "continued", words)
 
@@ -292,7 +294,7 @@ def _expired(route: PartitionPair, at: LedgerPosition, first: int, end: int, pol
         f"offsets {first} to {end - 1} of source {route.source_topic}-{route.partition} are gone: "
         "they expired before they were copied"
     )
-    words += "; set sparkmirror.on.expired=continue to go on behind them" if halts else "; the copy goes on behind them"
+    words += "; set sparkmirror.on.expired=continue to go on after them" if halts else "; the copy goes on after them"
     return _loss(LossKind.EXPIRED, route, at, first, end, "halted" if halts else "continued", words)
 
 
@@ -300,12 +302,12 @@ def _recreated(route: PartitionPair, at: LedgerPosition, upstream: int, policy: 
     halts = policy.recreated == "halt"
     words = (
         f"source topic {route.source_topic} was deleted and created again; partition {route.partition} of the old one "
-        f"was copied up to offset {upstream}, and what came after that is not known"
+        f"was copied up to offset {upstream}, and whether records came after it is not known"
     )
     words += (
-        "; set sparkmirror.on.recreated=restart to copy the new one behind it"
+        "; set sparkmirror.on.recreated=restart to copy the new one after it"
         if halts
-        else "; the new one is copied behind it, from its start"
+        else "; the new one is copied after it, from its start"
     )
     return _loss(LossKind.RECREATED, route, at, upstream, upstream, "halted" if halts else "restarted", words)
 

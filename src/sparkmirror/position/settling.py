@@ -124,8 +124,8 @@ class Settler:
         if tail is None:
             return Settled(
                 Doubt(
-                    "somebody else wrote to the target partition, and what retention deleted of it is not known: "
-                    "delete the target topic to have it copied again"
+                    "a foreign producer wrote to the target partition, and how much of that retention deleted is not "
+                    "known: delete the target topic to have it copied again"
                 )
             )
         position = decide(reading, ruling.true, tail, whole=whole)

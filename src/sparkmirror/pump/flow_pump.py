@@ -377,7 +377,7 @@ class FlowPump:
         try:
             copy.prepare(self._loop.now, lambda: now_s() >= until_s or not self._may_prepare(copy))
         except ValueError as error:
-            copy.park(f"source: what was fetched can't be read: {error}", self._loop.now, Cause.UNREADABLE)
+            copy.park(f"source: the fetched data can't be read: {error}", self._loop.now, Cause.UNREADABLE)
 
     def _may_prepare(self, copy: PartitionCopy) -> bool:
         """True if memory allows making batches of the answer, which may be far larger."""
@@ -567,7 +567,7 @@ class FlowPump:
         if copy.asked_at is not None and self._loop.now - copy.asked_at > SLOW_S:
             return "its position is being read", Cause.POSITION
         if self._control is None and self._loop.now - self._began > SLOW_S:
-            return "what is paused and capped is not known yet: the flow's control topic is being read", Cause.POSITION
+            return "pauses and caps are not known yet: the flow's control topic is being read", Cause.POSITION
         source_leg = self._fetching.get(copy)
         if source_leg is not None and source_leg.refusal:
             return source_leg.refusal, Cause.BROKER
@@ -577,7 +577,7 @@ class FlowPump:
         for leg in filter(None, legs):
             if leg.throttled_s > SLOW_S:
                 asked = f"it is asked again in {leg.throttled_s:.0f} s"
-                return f"{leg.peer} throttles us (a quota there): {asked}", Cause.THROTTLED
+                return f"{leg.peer} throttles sparkmirror (a quota there): {asked}", Cause.THROTTLED
             if leg.dialing_s > SLOW_S:
                 return f"{leg.peer} is being connected to", Cause.UNREACHABLE
         return "", Cause.NONE

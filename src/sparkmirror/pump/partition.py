@@ -286,7 +286,7 @@ class PartitionCopy:
         if appended < 0:
             return "no note tells how many of its offsets were markers of a fence" if self._was_fenced else ""
         if appended < end:
-            return f"offsets {appended} to {end - 1} may have been somebody else's"
+            return f"offsets {appended} to {end - 1} may have been a foreign producer's"
         return ""
 
     def _resume_at(self, bearings: Bearings) -> int:

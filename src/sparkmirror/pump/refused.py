@@ -36,7 +36,7 @@ class Refused(NamedTuple):
         if not settings:
             return self.words
         limits = ", ".join(f"{name}={value}" for name, value in settings.items())
-        return f"{self.words}; topic {self.target_topic} has {limits}: raise what stands in the way"
+        return f"{self.words}; topic {self.target_topic} has {limits}: raise the limit that stands in the way"
 
 
 def refused(batch: Batch, ack: Ack, target_topic: str) -> Refused:

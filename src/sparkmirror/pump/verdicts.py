@@ -71,7 +71,9 @@ _PARK = {
     ErrorCode.INVALID_REQUIRED_ACKS: "acks=all is refused",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "not authorized for the topic",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "not authorized for the group",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "not authorized for the cluster: grant us IDEMPOTENT_WRITE on it",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (
+        "not authorized for the cluster: grant sparkmirror's principal IDEMPOTENT_WRITE on it"
+    ),
     ErrorCode.INVALID_TIMESTAMP: "the target refuses the record's timestamp",
     ErrorCode.UNSUPPORTED_VERSION: "the request's version is not supported",
     ErrorCode.INVALID_REQUEST: "the request is invalid",
@@ -86,9 +88,9 @@ _PARK = {
 }
 _STOP = {
     ErrorCode.INVALID_PRODUCER_EPOCH: "another incarnation with a higher epoch has fenced this one",
-    ErrorCode.INVALID_TXN_STATE: "a transaction of our producer id is open",
+    ErrorCode.INVALID_TXN_STATE: "a transaction of the flow's producer id is open",
     ErrorCode.INVALID_PRODUCER_ID_MAPPING: "the producer id is mapped to another transactional id",
-    ErrorCode.CONCURRENT_TRANSACTIONS: "transactions of our producer id run at the same time",
+    ErrorCode.CONCURRENT_TRANSACTIONS: "transactions of the flow's producer id run at the same time",
     ErrorCode.TRANSACTION_COORDINATOR_FENCED: "the transaction's coordinator has fenced this producer",
     ErrorCode.PRODUCER_FENCED: "another incarnation has fenced this one",
 }

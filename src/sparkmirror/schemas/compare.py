@@ -66,7 +66,7 @@ class SchemaComparer:
         try:
             verdict, detail = _compared(_whole(here, self._source), _whole(there, self._target))
         except Unresolved as missing:
-            verdict, detail = SchemaVerdict.ANOTHER_SCHEMA, f"it refers to what is not there: {missing}"
+            verdict, detail = SchemaVerdict.ANOTHER_SCHEMA, f"it refers to missing schemas: {missing}"
         if verdict is not SchemaVerdict.EQUAL:
             target_subjects = self._target.subjects(number)
             target_words = (

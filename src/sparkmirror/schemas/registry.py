@@ -149,9 +149,9 @@ class Registry:
         status = f"{error.code} {error.reason}"
         if error.code in (401, 403):
             keys = f"{self._prefix}basic.auth.user.info or {self._prefix}bearer.auth.token"
-            raise RegistryUnreachable(f"{self._name} refuses us ({status}): see {keys}") from None
+            raise RegistryUnreachable(f"{self._name} refuses sparkmirror ({status}): see {keys}") from None
         if error.code // 100 == 3:
-            raise self._no_registry(f"it sends us elsewhere ({status}): write the address that it names") from None
+            raise self._no_registry(f"it redirects to another address ({status}): write that address") from None
         if error.code != 404:
             raise RegistryUnreachable(f"{self._name} answers {status}") from None
         said = self._json(error.read(LARGEST_ANSWER + 1))

@@ -95,7 +95,7 @@ class ConnectOffsets:
             self._names, self._written = None, {}  # the next run creates the topic
         elif gone or (error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED and topic in names.guessed):
             self._names = names.without(topic)
-            why = "is gone" if gone else "may be another flow's, and is not for us to write to"
+            why = "is gone" if gone else "may be another flow's, so sparkmirror does not write to it"
             log.info(
                 "flow %s: no offsets are kept in %s, which %s",
                 self._flow.name,

@@ -41,10 +41,10 @@ The clusters tell whether patterns of two flows match a common topic; then the t
 
 EFFECTS = {
     TroubleKind.ECHO_LOOP: "each record comes back to where it was written, for ever: topics grow without end",
-    TroubleKind.COMES_BACK: "each record is copied back once more than anybody wants, under another name",
+    TroubleKind.COMES_BACK: "each record is copied back once more, under another name",
     TroubleKind.FAN_IN: "records of both would mix in it, and offsets and groups of neither could be translated",
     TroubleKind.MAY_FAN_IN: "if both sources have a topic of the same name, that of the second flow is refused",
-    TroubleKind.NEVER_COPIED: "it stays where it is, without another word",
+    TroubleKind.NEVER_COPIED: "it stays uncopied, without another word",
     TroubleKind.NOTHING_LISTED: "the flow runs and copies nothing",
 }
 

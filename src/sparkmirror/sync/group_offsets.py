@@ -36,8 +36,8 @@ _MEMBERS = frozenset(
 """Error codes of a commit to a group that has members."""
 _ADVICE: Mapping[int, str] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "it has no such partition",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant our principal READ on the topic",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "grant our principal READ on the group",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant sparkmirror's principal READ on the topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "grant sparkmirror's principal READ on the group",
 }
 
 

@@ -72,7 +72,7 @@ class InternalTopic:
             self._there = error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 raise ClusterUnreachable(
-                    f"cluster {self._cluster.alias}: our principal may not write to topic {self.name}: "
+                    f"cluster {self._cluster.alias}: sparkmirror's principal may not write to topic {self.name}: "
                     f"grant it CREATE and WRITE on it{self._otherwise}"
                 ) from error
             raise

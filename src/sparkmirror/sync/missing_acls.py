@@ -22,7 +22,9 @@ from sparkmirror.sync.topic_rules import TopicRules, group_filter, topic_rules
 from sparkmirror.wire.error_codes import ErrorCode
 
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-_ADVICE: Mapping[int, str] = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "grant our principal DESCRIBE on the cluster"}
+_ADVICE: Mapping[int, str] = {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "grant sparkmirror's principal DESCRIBE on the cluster"
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -54,7 +54,7 @@ class OtherFlows:
         try:
             return TopicMemory(TopicLog(self._client, losses_topic(alias))).known
         except ConnectionError as error:
-            log.debug("flow %s: what flow %s copies is not known: %s", self._flow.name, alias, error)
+            log.debug("flow %s: the topics of flow %s are not known: %s", self._flow.name, alias, error)
             return {}
 
 
@@ -78,5 +78,5 @@ def refusal_of_second(flow: str, other: str, remote: str) -> str:
     return (
         f"topic {remote} at the target is a copy that flow {other} keeps, and records of both would mix in it:"
         f" take the topic out of {flow}.topics, or use DefaultReplicationPolicy in {flow};"
-        f" only where {other} has ended for good and nobody needs its copy, delete {remote} at the target"
+        f" only where {other} has ended for good and no consumer needs its copy, delete {remote} at the target"
     )

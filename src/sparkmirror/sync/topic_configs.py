@@ -21,7 +21,7 @@ from sparkmirror.sync.topics import MirroredTopic, TopicSync
 from sparkmirror.sync.unknown_properties import by_property
 from sparkmirror.wire.rpc import UnsupportedBroker
 
-_UNREADABLE = "it can't be read: the topic is gone, or our principal needs DESCRIBE_CONFIGS on it"
+_UNREADABLE = "it can't be read: the topic is gone, or sparkmirror's principal needs DESCRIBE_CONFIGS on it"
 
 logger = logging.getLogger(__name__)
 

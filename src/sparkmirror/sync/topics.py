@@ -181,7 +181,7 @@ class TopicDuty:
             else:
                 refused[name] = (
                     f"its configuration can't be read on cluster {self._source.config.alias}: "
-                    f"it is gone, or our principal needs DESCRIBE_CONFIGS on it"
+                    f"it is gone, or sparkmirror's principal needs DESCRIBE_CONFIGS on it"
                 )
         answers, unknown = create_as_known(
             specs.values(), self._target.creations, lambda: self._known_properties(names, remotes)

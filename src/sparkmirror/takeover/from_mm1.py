@@ -117,7 +117,10 @@ class GroupTakeover:
             return f"{named} is no consumer group ({listed.type or listed.protocol}): write another group.id", False
         if listed.state in IDLE:
             return "", False
-        return f"MirrorMaker 1 still runs: {named} has members ({listed.state}); stop it, we wait for that", True
+        return (
+            f"MirrorMaker 1 still runs: {named} has members ({listed.state}); stop it; sparkmirror waits for that",
+            True,
+        )
 
     def _refuse(self, route: PartitionPair, reason: str, *, wait: bool, tell: bool = True) -> None:
         self.refused[route] = reason

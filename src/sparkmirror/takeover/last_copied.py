@@ -224,8 +224,8 @@ class LastCopiedReader:
 
 def _strange(stored: int, pair: BothLogs) -> str:
     return (
-        f"the target does not end with the source's records behind offset {stored}, the last that MirrorMaker 2 says "
-        f"it copied: somebody else wrote there, or a cleaner removed what would tell; {STOP_CLEANLY}, or delete "
+        f"the target does not end with the source's records after offset {stored}, the last that MirrorMaker 2 says "
+        f"it copied: a foreign producer wrote there, or compaction removed the evidence; {STOP_CLEANLY}, or delete "
         f"{pair.target.name}"
     )
 

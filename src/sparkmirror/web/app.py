@@ -34,8 +34,8 @@ def metrics_router(snapshots: Callable[[], Snapshot], profiles: Collection[Profi
         try:
             return Response(collector.text(), media_type=CONTENT_TYPE)
         except Exception:  # old figures would look new; Prometheus shows an error as `up == 0`
-            log.exception("the figures can't be told", extra=Event.REQUEST_FAILED.extra)
-            return Response("the figures can't be told: the log says why\n", 500, media_type="text/plain")
+            log.exception("the figures can't be gathered", extra=Event.REQUEST_FAILED.extra)
+            return Response("the figures can't be gathered: the log says why\n", 500, media_type="text/plain")
 
     return router
 

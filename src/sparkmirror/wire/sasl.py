@@ -82,7 +82,7 @@ class Scram:
         except (KeyError, ValueError):
             raise SaslError("the broker's SCRAM message can't be read") from None
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
-            raise SaslError("the broker's SCRAM message is no answer to ours")
+            raise SaslError("the broker's SCRAM message does not answer sparkmirror's")
         if not LEAST_ITERATIONS <= iterations <= MOST_ITERATIONS:
             raise SaslError(f"the broker asks for {iterations} iterations, not {LEAST_ITERATIONS} to {MOST_ITERATIONS}")
         without_proof = f"c=biws,r={nonce}"
@@ -104,7 +104,7 @@ class Scram:
         except binascii.Error:
             signature = b""
         if not hmac.compare_digest(signature, self._server_signature):
-            raise SaslError("the broker could not prove that it knows our password: it may be an impostor")
+            raise SaslError("the broker could not prove that it knows sparkmirror's password: it may be an impostor")
         return None
 
     def _hmac(self, key: bytes, message: bytes) -> bytes:

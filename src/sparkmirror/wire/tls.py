@@ -72,12 +72,12 @@ def explain(error: OSError) -> str:
         return error.strerror or str(error) or type(error).__name__
     reason = error.reason or ""
     if reason.endswith(_NO_COMMON_VERSION):
-        return "it speaks no version of TLS that we offer; check ssl.enabled.protocols and ssl.protocol"
+        return "it speaks no version of TLS that sparkmirror offers; check ssl.enabled.protocols and ssl.protocol"
     if reason.endswith("ALERT_CERTIFICATE_EXPIRED"):
-        return "it says that our certificate has expired; renew what ssl.keystore names"
+        return "it says that sparkmirror's certificate has expired; renew the certificate in ssl.keystore"
     if reason.endswith(_NO_CERTIFICATE):
         words = "check ssl.keystore, and until when its certificate is valid"
-        return f"it refuses our certificate, or wants one ({_words(reason)}); {words}"
+        return f"it refuses sparkmirror's certificate, or asks for one ({_words(reason)}); {words}"
     return f"TLS failed ({_words(reason) or error}); check the port and security.protocol"
 
 

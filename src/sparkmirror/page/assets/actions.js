@@ -39,9 +39,9 @@ const FORMS = {
     button: "Resume them",
     fields: (flow) =>
       flow.paused.length
-        ? field("Paused expressions", "topics", flow.paused.join(", "), "Leave those here that are to go on.")
+        ? field("Paused expressions", "topics", flow.paused.join(", "), "Leave only the expressions to resume.")
         : [element("p", {}, "Nothing is paused in this flow.")],
-    body: (data) => ({ topics: names(data, "Name what is to go on.") }),
+    body: (data) => ({ topics: names(data, "Name the expressions to resume.") }),
     off: (flow) => !flow.paused.length,
   },
   throttle: {
@@ -49,7 +49,7 @@ const FORMS = {
     button: "Set the cap",
     fields: (flow) => [
       ...field("Bytes a second of the whole flow", "bytes_per_s", plain(flow.bytes_per_s_cap), "Such as 500K or 20M; empty: no cap."),
-      ...field("Of it for partitions that are far behind", "backfill", plain(flow.backfill_per_s_cap), "Empty: no cap of their own."),
+      ...field("Of that cap, for partitions that are far behind", "backfill", plain(flow.backfill_per_s_cap), "Empty: no cap of their own."),
     ],
     body: (data) => ({
       bytes_per_s: data.get("bytes_per_s").trim() ? rate(data.get("bytes_per_s")) : null,
