@@ -15,7 +15,7 @@ from operated import KEY, resource, secret
 from tests.connect.served_api import served_api
 from tests.deploy.kube_cluster import KubeCluster, crd, kube_cluster
 
-from sparkmirror.operator.controller import Controller
+from sparkmirror.operator.controller import CALM_S, Controller
 from sparkmirror.operator.kube import KubeApi
 from sparkmirror.operator.rest import ConnectRest
 from sparkmirror.operator.turn import Settings, Turns
@@ -69,9 +69,7 @@ def test_forty_resources(operator: KubeCluster) -> None:
     crowded = [key for key, pods in Counter((owner(pod), node(pod)) for pod in running(operator)).items() if pods > 1]
     assert not crowded, "pods of one mirror are on different nodes"
 
-    versions = {kind: written(operator, kind) for kind in ("kmm2", "deployments", "configmaps", "services")}
-    time.sleep(10)
-    assert {kind: written(operator, kind) for kind in versions} == versions, "nothing is written while nothing changes"
+    until(lambda: stays_as_it_is(operator), "nothing is written while nothing changes")
 
     drained = node(running(operator)[0])
     began = time.monotonic()
@@ -105,6 +103,13 @@ def numbered(number: int) -> dict[str, Any]:
 def items(cluster: KubeCluster, kind: str) -> list[dict[str, Any]]:
     read: list[dict[str, Any]] = json.loads(cluster.kubectl("get", kind, "-n", KEY.namespace, "-o", "json"))["items"]
     return read
+
+
+def stays_as_it_is(cluster: KubeCluster) -> bool:
+    """True if the operator writes nothing for as long as it takes turns of all resources."""
+    versions = {kind: written(cluster, kind) for kind in ("kmm2", "deployments", "configmaps", "services")}
+    time.sleep(CALM_S + 5)
+    return {kind: written(cluster, kind) for kind in versions} == versions
 
 
 def written(cluster: KubeCluster, kind: str) -> dict[str, str]:

@@ -60,6 +60,10 @@ class Brokers:
         """Records of a topic without gaps that are at the target."""
         return self._ended(self.backup, f"primary.{topic}", partitions)
 
+    def copied_of_each(self, topic: str, partitions: int) -> list[int]:
+        """The same by partition."""
+        return self.node.place.ask(lambda: mp.end_offsets(self.backup, f"primary.{topic}", partitions))
+
     def _ended(self, servers: str, topic: str, partitions: int) -> int:
         return self.node.place.ask(lambda: sum(mp.end_offsets(servers, topic, partitions)))
 

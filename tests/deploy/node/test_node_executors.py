@@ -44,10 +44,12 @@ def release(
 def test_three_executors_copy_more_than_one(release: Release, clusters: Brokers) -> None:
     release.set(replicas=1, spark={"executors": 1, "settings": CPU})
     wait_for_tasks(release, 1)
+    wait_until_each_has_moved(clusters)
     alone = rate(clusters)
     began = time.monotonic()
     release.set(spark={"executors": 3})
     wait_for_tasks(release, 3)
+    wait_until_each_has_moved(clusters)
     print(f"executors: three work {time.monotonic() - began:.1f} s after the upgrade was begun")
     together = rate(clusters)
     print(f"executors: one copied {alone:.1f} MB/s, three {together:.1f} MB/s: {together / alone:.1f} times as much")
@@ -68,6 +70,16 @@ def wait_for_tasks(release: Release, count: int) -> None:
         return int(read[0]) if read else 0
 
     wait_for(all_work, STARTED_S, f"{count} executors work")
+
+
+def wait_until_each_has_moved(clusters: Brokers) -> None:
+    before = clusters.copied_of_each(TOPIC, PARTITIONS)
+
+    def all_have() -> bool:
+        now = clusters.copied_of_each(TOPIC, PARTITIONS)
+        return all(end > old for end, old in zip(now, before, strict=True))
+
+    wait_for(all_have, STARTED_S, "each partition is copied on")
 
 
 def addresses(release: Release) -> list[str]:
