@@ -129,7 +129,7 @@ def test_pause_and_throttle_take_effect_at_once(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sparkmirror.engine.mirror.REPLAN_S", 1.0)
+    monkeypatch.setattr("sparkmirror.engine.epoch_runner.REPLAN_S", 1.0)
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 100)
     words = control(target_cluster)

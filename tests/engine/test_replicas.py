@@ -53,7 +53,7 @@ def test_the_nearest_replica_is_fetched_from(
     mp.produce(racked.bootstrap_servers, topic_name, PARTITIONS, 300)
     settings = {"A.consumer.client.rack": f"rack-{nearby.node_id}"}
     with driver_of(racked, target_cluster, topic_name, tmp_path, settings) as driver:
-        pump = SteppedPump(driver.order(driver.partitions()))
+        pump = SteppedPump(driver.orders.order(driver.partitions()))
 
         def fetched_from() -> dict[int, int]:
             """Partition to broker."""

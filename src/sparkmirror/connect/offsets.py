@@ -97,10 +97,10 @@ class ConnectorOffsets:
             time.sleep(_WAIT_S)
         policy = topic_rules(self._flow, self._flow.originals).policy
         try:
-            with self._in_charge() as driver, AlteredOffsets(self._flow, policy, driver.identity) as altered:
+            with self._in_charge() as driver, AlteredOffsets(self._flow, policy, driver.leadership.identity) as altered:
                 if wanted is None:
                     wanted = dict.fromkeys(altered.copied())
-                altered.go_on_at(wanted, unclean=driver.unclean)
+                altered.go_on_at(wanted, unclean=driver.predecessors.unclean)
         except NotAltered as error:
             raise ValueError(str(error)) from error
 
@@ -121,9 +121,9 @@ class ConnectorOffsets:
             deadline = time.monotonic() + SETTLED_S
             while not driver.held():
                 if time.monotonic() > deadline:
-                    raise NotAltered(f"flow {self._flow.name}: {driver.standing_by}")
+                    raise NotAltered(f"flow {self._flow.name}: {driver.leadership.standing_by}")
                 time.sleep(_WAIT_S)
-            driver.take_charge()
+            driver.become_active()
             yield driver
         finally:
             if own is not None:

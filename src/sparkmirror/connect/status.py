@@ -65,7 +65,7 @@ def flow_state(mirror: Mirror, flow: str) -> FlowWork:
         copies=driver.flow.copies,
         restarting=restarting,
         failure=failure,
-        standing_by=driver.standing_by,
+        standing_by=driver.leadership.standing_by,
         trouble=mirror.troubles.get(flow, ""),
         waiting=seen.waiting if seen is not None else "",
         failing={duty.duty: duty.failing for duty in seen.duties if duty.failing} if seen is not None else {},

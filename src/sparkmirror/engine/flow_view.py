@@ -162,7 +162,7 @@ class FlowView:
             self.partitions[PartitionKey(flow, figures.source_topic, figures.partition)].figures = figures
         self.changes += bool(report.receipts or report.figures)
 
-    def settle(self, epoch: int, receipts: Iterable[Receipt]) -> None:
+    def end_epoch(self, epoch: int, receipts: Iterable[Receipt]) -> None:
         """Take note of an ended epoch and its receipts."""
         if self.settled is not None:
             self._close()

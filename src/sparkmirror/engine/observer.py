@@ -171,7 +171,7 @@ class _FlowObserver:
         ends = surroundings.certificates.get(driver.name, (None, None))
         admin = driver.view.admin_connections
         forecast = driver.view.forecast
-        leader = driver.heard.leader
+        leader = driver.reports.heard.leader
         flow = driver.flow
         return Flow(
             flow=driver.name,
@@ -202,16 +202,16 @@ class _FlowObserver:
             groups=self._groups(driver),
             duties=_duties(driver),
             losses=_losses(driver.losses),
-            ledger=_losses(driver.loss_watch.ledger),
+            ledger=_losses(driver.reports.loss_watch.ledger),
             pumps=_pumps(driver.view),
             retention_s=forecast.minutes * 60 if forecast is not None else None,
             retention_of=f"{forecast.topic}-{forecast.partition}" if forecast is not None else "",
-            paused=tuple(pattern.pattern for pattern in driver.heard.paused),
-            bytes_per_s_cap=driver.heard.bytes_per_second,
-            backfill_per_s_cap=driver.heard.backfill_bytes_per_second,
+            paused=tuple(pattern.pattern for pattern in driver.reports.heard.paused),
+            bytes_per_s_cap=driver.reports.heard.bytes_per_second,
+            backfill_per_s_cap=driver.reports.heard.backfill_bytes_per_second,
             objective_s=flow.objective_seconds or None,
             tasks_max=flow.tasks_max,
-            weaker=driver.weaknesses.lines,
+            weaker=driver.topics.weaknesses.lines,
             settings={
                 "replication.policy.class": flow.replication_policy_class,
                 "isolation.level": flow.fetch.isolation_level,
@@ -231,10 +231,10 @@ class _FlowObserver:
         return topics, not moving and not any(row.lag != 0 for topic in topics for row in topic.partitions)
 
     def _topics(self, driver: FlowDriver, now: float) -> tuple[Topic, ...]:
-        view, done = driver.view, driver.done_topics
-        tasks = {(key.topic, key.partition): task for key, task in driver.tasks.items()}
+        view, done = driver.view, driver.topics.done_topics
+        tasks = {(key.topic, key.partition): task for key, task in driver.orders.tasks.items()}
         late: dict[str, dict[int, int]] = defaultdict(dict)
-        refused = driver.topics.refused
+        refused = driver.topics.newest.refused
         for topic, partition, offsets in done.late_offsets(view.source_ends):
             late[topic][partition] = offsets
         rows: dict[str, list[Partition]] = defaultdict(list)
@@ -446,7 +446,7 @@ def _side(alias: str, totals: LegTotals, connections: int, ends_ms: int | None) 
 def _role(driver: FlowDriver) -> Role:
     if driver.held():
         return Role.LEADER
-    return Role.STANDBY if driver.lease is not None and driver.lease.elsewhere else Role.JOINING
+    return Role.STANDBY if driver.leadership.elsewhere else Role.JOINING
 
 
 def _histogram(latencies: Latencies) -> Histogram:

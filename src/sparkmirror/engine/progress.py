@@ -124,10 +124,10 @@ class ProgressMeter:
         elapsed = max(now - since, 0.1)
         records_per_s = (records - old_records) / elapsed
         look = self._looks.at(self._driver, lambda: self._look(now))
-        lag = look.lag if self._driver.synced else None
+        lag = look.lag if self._driver.topics.synced else None
         live = [report for report in list(view.pumps.values()) if not report.ended]
         latencies = [report.latency_ms for report in live if report.latency_ms is not None]
-        refused = tuple(f"{topic}: {why}" for topic, why in sorted(self._driver.topics.refused.items()))
+        refused = tuple(f"{topic}: {why}" for topic, why in sorted(self._driver.topics.newest.refused.items()))
         waiting = next((report.waiting for report in live if report.waiting), "")
         waiting = waiting or view.silence(self._driver.flow.source.alias, now)
         return FlowProgress(
@@ -147,8 +147,8 @@ class ProgressMeter:
             losses=summed_up(self._driver.losses),
             forecast=view.forecast.words if view.forecast is not None else "",
             gone=view.gone,
-            released=self._driver.done_topics.released,
-            late=self._driver.done_topics.late(view.source_ends),
+            released=self._driver.topics.done_topics.released,
+            late=self._driver.topics.done_topics.late(view.source_ends),
             waiting=waiting,
             groups=counted(self._driver.groups.newest.values()),
             failing=tuple(f"{duty}: {why}" for duty, why in sorted(self._driver.failing.items())),
@@ -200,12 +200,12 @@ class ProgressMeter:
             if end > UNKNOWN or partition_view.seen_at > seen_since:
                 end = max(end, receipt.source_end)
             standings.append(PartitionLag(key, receipt.upstream, end, receipt.state == "parked", starts.get(at, 0)))
-        refused = [PartitionKey(self._driver.name, topic, UNKNOWN) for topic in self._driver.topics.refused]
+        refused = [PartitionKey(self._driver.name, topic, UNKNOWN) for topic in self._driver.topics.newest.refused]
         return standings + [PartitionLag(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
 
     def _state(self, known: int, partitions: int, state: str) -> str:
         if not self._driver.flow.copies:
             return "translating"
-        if not partitions and self._driver.done_topics.released:
-            return "held up" if self._driver.done_topics.late(self._driver.view.source_ends) else "caught up"
+        if not partitions and self._driver.topics.done_topics.released:
+            return "held up" if self._driver.topics.done_topics.late(self._driver.view.source_ends) else "caught up"
         return "starting" if known < partitions or not partitions else state

@@ -68,6 +68,12 @@ class Roster:
         self._exchanging = False
 
     @property
+    def tasks_max(self) -> int:
+        """Number of tasks that all wanted flows ask for together."""
+        with self._lock:
+            return sum(flow.tasks_max for flow in self._wanted.values())
+
+    @property
     def failed(self) -> Mapping[str, str]:
         """Flows that could not be opened, with the reason in a single line.
 

@@ -1,4 +1,4 @@
-"""Watch over the source's logs during the copy.
+"""Monitor of the source's logs during the copy.
 
 The ends tell the lag; starts and retention tell which records the source deletes next.
 """
@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config import FlowConfig
+from sparkmirror.engine.flow_view import FlowView
 from sparkmirror.engine.forecast import WARN_MINUTES, Forecast, Forecaster, LagSample
 from sparkmirror.events import Event
-from sparkmirror.messages.orders import Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
+
+LOOK_S = 5.0
+"""Seconds between readings of the source's ends, for the lag."""
+
+FIRST_LOOK_S = 0.4
+"""Seconds between attempts at the first reading."""
 
 RETENTION_S = 300.0
 """Seconds for which a topic's retention counts as known."""
@@ -23,46 +30,62 @@ RETENTION_S = 300.0
 log = logging.getLogger(__name__)
 
 
-class Lookout:
-    """Watch over a flow's source; each look asks the source's brokers a few things."""
+class LagMonitor:
+    """Monitor of a flow's source; each look asks the source's brokers a few things.
 
-    def __init__(self, flow: FlowConfig, source: ClusterAdmin) -> None:
-        self.ends: Mapping[TopicPartition, int] = {}
-        """Source partition to the end of its readable records.
+    Pumps don't see the ends of partitions that they don't fetch. The results are in the flow's view.
+    """
 
-        Pumps don't see the ends of partitions that they don't fetch.
-        """
-        self.starts: Mapping[TopicPartition, int] = {}
-        """Starts of the logs of partitions that lag."""
-        self.forecast: Forecast | None = None
-        """The partition that loses records first, if that is near."""
+    def __init__(
+        self,
+        flow: FlowConfig,
+        view: FlowView,
+        source: ClusterAdmin,
+        target: ClusterAdmin,
+        partitions: Callable[[], Iterable[TopicPartition]],
+    ) -> None:
+        """Prepare the monitor; `partitions` returns the source partitions to ask for."""
         self._flow = flow
+        self._view = view
         self._source = source
+        self._target = target
+        self._partitions = partitions
         self._forecaster = Forecaster()
         self._retentions: dict[str, tuple[float, int]] = {}
         self._warned_of: set[TopicPartition] = set()
 
-    def look(self, partitions: Iterable[TopicPartition], receipts: Mapping[TopicPartition, Receipt]) -> None:
+    def watch(self, closing: threading.Event) -> None:
+        """Read the source's ends and starts at intervals, until `closing` is set."""
+        while not closing.wait(LOOK_S if self._view.source_ends else FIRST_LOOK_S):
+            try:
+                self.look()
+                self._view.admin_connections = self._source.connections, self._target.connections
+            except Exception as error:  # the lag then rests on the pumps' reports
+                self._view.ends_trouble = str(error)
+                log.debug("flow %s: the source's offsets can't be read: %s", self._flow.name, error)
+
+    def look(self) -> None:
         """Read the ends of all partitions, and the starts of lagging ones.
 
         Raises `ClusterUnreachable`.
         """
-        self.ends = self._source.end_offsets(partitions, isolation=self._flow.fetch.isolation_level)
+        views = list(self._view.partitions.items())
+        receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}
+        ends = self._source.end_offsets(self._partitions(), isolation=self._flow.fetch.isolation_level)
         lagging = {
             partition: receipt
             for partition, receipt in receipts.items()
-            if 0 <= receipt.upstream < self.ends.get(partition, 0)
+            if 0 <= receipt.upstream < ends.get(partition, 0)
         }
         now = time.time()
         starts = self._source.start_offsets(lagging) if lagging else {}
-        self.starts = starts
         self._read_retentions({topic for topic, _ in starts}, now)
         self._forecaster.note(
             {
                 partition: LagSample(
                     now,
                     receipt.upstream,
-                    self.ends[partition],
+                    ends[partition],
                     starts[partition],
                     receipt.timestamp_ms,
                     self._retentions[partition[0]][1],
@@ -71,15 +94,19 @@ class Lookout:
                 if partition in starts
             }
         )
-        self._tell()
+        forecast = self._nearest_loss()
+        self._view.take_look(ends, starts)
+        self._view.forecast = forecast
 
-    def _tell(self) -> None:
+    def _nearest_loss(self) -> Forecast | None:
+        """Return the partition that loses records first, if that is near, and warn of it."""
         near = [forecast for forecast in self._forecaster.forecasts() if forecast.minutes < WARN_MINUTES]
-        self.forecast = min(near, key=lambda forecast: forecast.minutes, default=None)
+        nearest = min(near, key=lambda forecast: forecast.minutes, default=None)
         endangered = {(forecast.topic, forecast.partition) for forecast in near}
-        if self.forecast is not None and endangered - self._warned_of:
-            log.warning("flow %s: %s", self._flow.name, self.forecast.words, extra=Event.RETENTION_RACE.extra)
+        if nearest is not None and endangered - self._warned_of:
+            log.warning("flow %s: %s", self._flow.name, nearest.words, extra=Event.RETENTION_RACE.extra)
         self._warned_of = endangered
+        return nearest
 
     def _read_retentions(self, topics: set[str], now: float) -> None:
         """Read `retention.ms` of topics, where older than `RETENTION_S`.
