@@ -77,10 +77,10 @@ def test_what_a_turn_that_failed_has_found_the_next_one_tells(
     mp.create_topic(source_cluster.bootstrap_servers, first, 1)
     with driver_of(source_cluster, target_cluster, f"{topic_name}.*", tmp_path) as driver:
 
-        def looked_over() -> bool:
+        def checked() -> bool:
             return driver.topics.checked
 
-        assert looked_over()
+        assert checked()
         mp.create_topic(source_cluster.bootstrap_servers, second, 1)
         with pytest.MonkeyPatch.context() as patch:
 
@@ -90,14 +90,14 @@ def test_what_a_turn_that_failed_has_found_the_next_one_tells(
             patch.setattr(driver.topics.takeover, "look", fail)
             with pytest.raises(ConnectionError):
                 driver.sync_topics()
-        assert not looked_over()
+        assert not checked()
         assert driver.sync_topics(), "another topic"
-        assert looked_over()
+        assert checked()
         assert not driver.sync_topics()
         assert {key.topic for key in driver.partitions()} == {first, second}
         driver.leadership.announce_again()
         driver.become_active()
-        assert not looked_over()
+        assert not checked()
 
 
 def test_who_was_feared_alive_is_until_the_quiet_rules_wait_is_over(monkeypatch: pytest.MonkeyPatch) -> None:

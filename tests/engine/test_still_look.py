@@ -49,7 +49,7 @@ def test_a_flow_that_stands_still_is_looked_at_once() -> None:
     flow.view.take_report("A->B", report(RECEIPT))
     assert [looks.at(flow) for _ in range(3)] == [1, 1, 1]
     flow.view.take_report("A->B", report())
-    flow.view.take_look({("orders", 0): 5}, {})
+    flow.view.take_ends({("orders", 0): 5}, {})
     assert looks.at(flow) == 1, "a report without receipts, and equal ends, tell nothing new"
 
 
@@ -62,8 +62,8 @@ def test_a_flow_that_moves_is_looked_at_each_time() -> None:
     "change",
     [
         lambda flow: flow.view.take_report("A->B", report(RECEIPT)),
-        lambda flow: flow.view.take_look({("orders", 0): 6}, {}),
-        lambda flow: flow.view.take_look({("orders", 0): 5}, {("orders", 0): 1}),
+        lambda flow: flow.view.take_ends({("orders", 0): 6}, {}),
+        lambda flow: flow.view.take_ends({("orders", 0): 5}, {("orders", 0): 1}),
         lambda flow: flow.view.end_epoch(1, [RECEIPT]),
         lambda flow: setattr(flow.topics, "newest", object()),
         lambda flow: setattr(flow.orders, "tasks", {}),

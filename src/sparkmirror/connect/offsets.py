@@ -91,13 +91,16 @@ class ConnectorOffsets:
     def _go_on_at(self, wanted: Mapping[TopicPartition, int | None] | None) -> None:
         """Have the copy go on at these upstream offsets; None begins all partitions anew."""
         deadline = time.monotonic() + SETTLED_S
-        while not self._mirror.roster.is_settled:
+        while not self._mirror.registry.is_up_to_date:
             if time.monotonic() > deadline:
                 raise ValueError(f"flow {self._flow.name} has not ended yet; try again in a moment")
             time.sleep(_WAIT_S)
         policy = topic_rules(self._flow, self._flow.originals).policy
         try:
-            with self._in_charge() as driver, AlteredOffsets(self._flow, policy, driver.leadership.identity) as altered:
+            with (
+                self._active_driver() as driver,
+                AlteredOffsets(self._flow, policy, driver.leadership.identity) as altered,
+            ):
                 if wanted is None:
                     wanted = dict.fromkeys(altered.copied())
                 altered.go_on_at(wanted, unclean=driver.predecessors.unclean)
@@ -105,8 +108,8 @@ class ConnectorOffsets:
             raise ValueError(str(error)) from error
 
     @contextmanager
-    def _in_charge(self) -> Iterator[FlowDriver]:
-        """Yield the flow's driver, or a temporary driver, in charge of the flow.
+    def _active_driver(self) -> Iterator[FlowDriver]:
+        """Yield the flow's driver, or a temporary driver, once active.
 
         The driver holds the flow's lease, so that no other process works on the flow.
         """

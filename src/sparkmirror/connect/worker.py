@@ -157,7 +157,7 @@ class ConnectWorker:
         with self._lock:
             flow = self._state.flows.parts[name].flow
             if self._state.specs[name].target_state is TargetState.STARTED:
-                self._mirror.change(self._state.flows.config, anew=[flow])
+                self._mirror.change(self._state.flows.config, restart=[flow])
 
     # --- status ---------------------------------------------------------------------------------
 

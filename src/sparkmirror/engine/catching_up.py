@@ -53,14 +53,14 @@ class CatchingUp(Generic[Key]):
         self._goals: dict[Key, Goal] = {}
         self._caught_up: set[Key] = set()
 
-    def look(self, standings: Iterable[PartitionLag[Key]], now_s: float) -> str:
+    def look(self, lags: Iterable[PartitionLag[Key]], now_s: float) -> str:
         """Return the flow's state: `finding out`, `copying`, `held up` or `caught up`.
 
         `now_s` is a monotonic clock's.
         """
         unknown = behind = parked = False
         seen = set()
-        for lag in standings:
+        for lag in lags:
             key, position, end, is_parked, start = lag
             seen.add(key)
             parked |= is_parked

@@ -35,7 +35,7 @@ class EpochJob:
             self._spark.sparkContext.addJobTag(self._tag)  # tags of the session exist only since Spark 4
             rows = self._spark.range(0, count, 1, count).mapInArrow(work, RECEIPTS).collect()
             self.receipts = [Receipt(**row.asDict()) for row in rows]
-        except Exception as error:  # after any error the next epoch reads all positions anew
+        except Exception as error:  # after any error the next epoch reads all positions again
             self.failure = in_one_line(error)
 
     def wait(self, timeout_s: float) -> bool:

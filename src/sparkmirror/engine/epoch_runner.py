@@ -16,9 +16,9 @@ from sparkmirror.engine.completion import Completion, send_failure
 from sparkmirror.engine.end_reason import EndReason
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.flow_registry import FlowRegistry, at_once
 from sparkmirror.engine.observer import Observer
 from sparkmirror.engine.planner import Growth, Planner
-from sparkmirror.engine.roster import Roster, at_once
 from sparkmirror.engine.topic_refresh import TopicRefresh
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
@@ -61,7 +61,7 @@ class EpochRunner:
     def __init__(
         self,
         planner: Planner,
-        registry: Roster,
+        registry: FlowRegistry,
         refresh: TopicRefresh,
         observer: Observer,
         completion: Completion,

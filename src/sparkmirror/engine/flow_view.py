@@ -107,7 +107,7 @@ class FlowView:
     changes: int = 0
     """Number of reports, and of ended epochs, that told anything new of partitions."""
 
-    settled: EndedEpoch | None = None
+    ended: EndedEpoch | None = None
     """Newest ended epoch, until reports of a later epoch come.
 
     Receipts know more than the pumps' last reports.
@@ -115,13 +115,13 @@ class FlowView:
 
     @property
     def records(self) -> int:
-        reported = sum(report.records for report in self._unsettled)
-        return self.past_records + reported + (self.settled.records if self.settled else 0)
+        reported = sum(report.records for report in self._reports_not_summed)
+        return self.past_records + reported + (self.ended.records if self.ended else 0)
 
     @property
     def bytes(self) -> int:
-        reported = sum(report.bytes for report in self._unsettled)
-        return self.past_bytes + reported + (self.settled.bytes if self.settled else 0)
+        reported = sum(report.bytes for report in self._reports_not_summed)
+        return self.past_bytes + reported + (self.ended.bytes if self.ended else 0)
 
     @property
     def totals(self) -> Totals:
@@ -129,9 +129,9 @@ class FlowView:
         return sum((report.totals for report in list(self.pumps.values())), self.past_totals)
 
     @property
-    def _unsettled(self) -> list[FlowReport]:
-        settled = self.settled.epoch if self.settled else -1
-        return [report for report in list(self.pumps.values()) if report.epoch != settled]
+    def _reports_not_summed(self) -> list[FlowReport]:
+        ended = self.ended.epoch if self.ended else None
+        return [report for report in list(self.pumps.values()) if report.epoch != ended]
 
     @property
     def copied(self) -> dict[TopicPartition, int]:
@@ -164,10 +164,10 @@ class FlowView:
 
     def end_epoch(self, epoch: int, receipts: Iterable[Receipt]) -> None:
         """Take note of an ended epoch and its receipts."""
-        if self.settled is not None:
+        if self.ended is not None:
             self._close()
         final = list(receipts)
-        self.settled = EndedEpoch(
+        self.ended = EndedEpoch(
             epoch, sum(receipt.records for receipt in final), sum(receipt.bytes for receipt in final)
         )
         self.changes += 1
@@ -186,7 +186,7 @@ class FlowView:
         words = f"cluster {alias} has not told the ends of its logs for {silent_s:,.0f} s"
         return f"{words}: {self.ends_trouble}" if self.ends_trouble else words
 
-    def take_look(self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> None:
+    def take_ends(self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> None:
         """Take the newest ends and starts of the source's logs.
 
         Equal ones change nothing: the mappings stay the same objects.
@@ -196,14 +196,14 @@ class FlowView:
         self.ends_read_at, self.ends_trouble = time.monotonic(), ""
 
     def _close(self) -> None:
-        if self.settled is not None:
-            self.past_records += self.settled.records
-            self.past_bytes += self.settled.bytes
+        if self.ended is not None:
+            self.past_records += self.ended.records
+            self.past_bytes += self.ended.bytes
             for report in self.pumps.values():
-                if report.epoch == self.settled.epoch:
+                if report.epoch == self.ended.epoch:
                     self.past_totals += report.totals
-            self.pumps = {pump: report for pump, report in self.pumps.items() if report.epoch != self.settled.epoch}
-            self.settled = None
+            self.pumps = {pump: report for pump, report in self.pumps.items() if report.epoch != self.ended.epoch}
+            self.ended = None
 
     def note(self, report: FlowReport) -> None:
         """Keep a pump's newest report; reports of earlier epochs are summed up."""
@@ -211,11 +211,11 @@ class FlowView:
             return  # from a pump that was cancelled and lived on
         for pump, old in list(self.pumps.items()):
             if old.epoch < report.epoch:
-                if self.settled is None or old.epoch != self.settled.epoch:
+                if self.ended is None or old.epoch != self.ended.epoch:
                     self.past_records += old.records
                     self.past_bytes += old.bytes
                 self.past_totals += old.totals
                 del self.pumps[pump]
-        if self.settled is not None and self.settled.epoch < report.epoch:
+        if self.ended is not None and self.ended.epoch < report.epoch:
             self._close()
         self.pumps[report.pump] = report

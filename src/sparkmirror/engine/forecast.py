@@ -80,16 +80,16 @@ class Forecaster:
     def __init__(self) -> None:
         self._seen: dict[TopicPartition, deque[LagSample]] = defaultdict(deque)
 
-    def note(self, standings: Mapping[TopicPartition, LagSample]) -> None:
+    def note(self, samples: Mapping[TopicPartition, LagSample]) -> None:
         """Take a sample of every partition that lags; all other partitions are forgotten."""
-        for partition in self._seen.keys() - standings.keys():
+        for partition in self._seen.keys() - samples.keys():
             del self._seen[partition]
-        for partition, standing in standings.items():
+        for partition, sample in samples.items():
             seen = self._seen[partition]
-            if len(seen) > 1 and standing.at_s - seen[-2].at_s < STEP_S:
+            if len(seen) > 1 and sample.at_s - seen[-2].at_s < STEP_S:
                 seen.pop()
-            seen.append(standing)
-            while standing.at_s - seen[0].at_s > WINDOW_S:
+            seen.append(sample)
+            while sample.at_s - seen[0].at_s > WINDOW_S:
                 seen.popleft()
 
     def forecasts(self) -> Iterable[Forecast]:

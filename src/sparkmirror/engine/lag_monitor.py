@@ -95,7 +95,7 @@ class LagMonitor:
             }
         )
         forecast = self._nearest_loss()
-        self._view.take_look(ends, starts)
+        self._view.take_ends(ends, starts)
         self._view.forecast = forecast
 
     def _nearest_loss(self) -> Forecast | None:

@@ -20,11 +20,11 @@ from sparkmirror.engine.duties import LAST_TURNS_S
 from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.epoch_runner import TURN_S, EpochRunner
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.flow_registry import FlowRegistry
 from sparkmirror.engine.observer import Observer
 from sparkmirror.engine.planner import Planner
 from sparkmirror.engine.progress_display import OnProgress, ProgressDisplay
 from sparkmirror.engine.publishing import Publishing
-from sparkmirror.engine.roster import Roster
 from sparkmirror.engine.session import guard_secrets
 from sparkmirror.engine.spark_start import SparkStart
 from sparkmirror.engine.surroundings import Surroundings
@@ -74,7 +74,7 @@ class Mirror:
         self._failures = 0
         """Number of failures in a row."""
         incarnation = uuid.uuid4().hex
-        self.roster = Roster(
+        self.registry = FlowRegistry(
             config.model_copy(update={"beats": ()}) if once else config,
             lambda flow: FlowDriver(flow, incarnation, use_lease=use_lease, once=once),
             lambda flow: guard_secrets(flow, config.spark, config.path),
@@ -91,10 +91,10 @@ class Mirror:
         self._publishing = Publishing(self.observer.snapshot)
         self._refresh = TopicRefresh()
         self._completion = Completion()
-        self._planner = Planner(config.spark, self.roster.tasks_max, incarnation)
+        self._planner = Planner(config.spark, self.registry.tasks_max, incarnation)
         self._runner = EpochRunner(
             self._planner,
-            self.roster,
+            self.registry,
             self._refresh,
             self.observer,
             self._completion,
@@ -106,7 +106,7 @@ class Mirror:
     @property
     def drivers(self) -> list[FlowDriver]:
         """Drivers of the flows that this process works on, or stands by for."""
-        return self.roster.drivers
+        return self.registry.drivers
 
     @property
     def epoch(self) -> int:
@@ -130,13 +130,13 @@ class Mirror:
         """Return the flow's partitions of each task that serves the flow."""
         return self._planner.tasks(flow)
 
-    def change(self, config: MirrorConfig, anew: Collection[str] = ()) -> None:
+    def change(self, config: MirrorConfig, restart: Collection[str] = ()) -> None:
         """Take another configuration, from any thread; returns at once.
 
-        Unchanged flows keep their drivers. Flows that changed or are named by `anew` end in order and begin anew; all
-        other flows are closed. Spark stays as it was started. `roster.failed` has the flows that can't be opened.
+        Unchanged flows keep their drivers. Flows that changed or are named by `restart` end in order and begin again.
+        All other flows are closed. Spark stays as it was started. `registry.failed` has the flows that can't be opened.
         """
-        self.roster.change(config, anew)
+        self.registry.change(config, restart)
 
     def stop(self) -> None:
         """End the epoch, give the leases up, and let `run` return."""
@@ -149,8 +149,8 @@ class Mirror:
         not copy everything, or if a partition can't be copied and that ends the run (`LegacyConfig`).
         """
         try:
-            self.roster.open()
-            self.roster.start()
+            self.registry.open()
+            self.registry.start()
             self._surroundings.start()
             started = time.monotonic()
             while not self._stop.is_set() and not self._finished():
@@ -177,13 +177,13 @@ class Mirror:
 
     def _exchange(self) -> None:
         """Take in the changes that `change` asked for; called between epochs."""
-        self.roster.exchange_beats()
-        if not self.roster.is_due:
+        self.registry.exchange_beats()
+        if not self.registry.is_due:
             return
-        for driver in self.roster.exchange():
+        for driver in self.registry.exchange():
             self._display.renew(driver)
             self._refresh.forget(driver.name)
-        self._planner.slots.ask(self.roster.tasks_max)
+        self._planner.slots.ask(self.registry.tasks_max)
 
     def _stand_by(self, since: float) -> None:
         session_s = max((driver.flow.group_session_timeout_ms for driver in self.drivers), default=0) / 1000
@@ -250,7 +250,7 @@ class Mirror:
         A change of the configuration or a stop ends the pause.
         """
         until = time.monotonic() + min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S)
-        while time.monotonic() < until and not self.roster.is_due and not self._turn():
+        while time.monotonic() < until and not self.registry.is_due and not self._turn():
             pass
 
     def _idle(self, ready: Sequence[FlowDriver]) -> None:
@@ -297,5 +297,5 @@ class Mirror:
     def _close(self) -> None:
         self._surroundings.close()
         self._publishing.close()
-        self.roster.close(TRANSLATE_S if self._finished() else LAST_TURNS_S)
+        self.registry.close(TRANSLATE_S if self._finished() else LAST_TURNS_S)
         self._spark.close()

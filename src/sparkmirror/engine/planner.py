@@ -18,7 +18,7 @@ from sparkmirror.messages.orders import PumpOrder
 EPOCH_S = 86_400.0
 """Longest duration of an epoch in seconds.
 
-Each day the tasks build their connections and claims anew.
+Each day the tasks build other connections and claims.
 """
 
 log = logging.getLogger(__name__)

@@ -160,11 +160,11 @@ class ProgressMeter:
         partitions = self._driver.partitions()
         views = list(self._driver.view.partitions.values())
         known = [partition.receipt for partition in views if partition.receipt is not None]
-        standings = self._standings(partitions, now)
-        unknown = sum(not lag.known for lag in standings)
-        lag = sum(each.lag for each in standings if each.position < each.end)
+        lags = self._lags(partitions, now)
+        unknown = sum(not lag.known for lag in lags)
+        lag = sum(each.lag for each in lags if each.position < each.end)
         look = _Look(
-            state=self._catching_up.look(standings, now),
+            state=self._catching_up.look(lags, now),
             partitions=len(partitions),
             told=len(known),
             unknown=unknown,
@@ -180,7 +180,7 @@ class ProgressMeter:
         )
         return look, not unknown and not lag
 
-    def _standings(self, partitions: Iterable[PartitionKey], now: float) -> list[PartitionLag[PartitionKey]]:
+    def _lags(self, partitions: Iterable[PartitionKey], now: float) -> list[PartitionLag[PartitionKey]]:
         """Return the lag of each partition.
 
         Refused topics count as parked partitions.
@@ -189,19 +189,19 @@ class ProgressMeter:
         ends = view.known_ends(now)
         views, starts = dict(view.partitions), view.source_starts
         seen_since = time.time() - ENDS_S
-        standings = []
+        lags = []
         for key in partitions:
             partition_view, at = views.get(key), key[1:]
             end = ends.get(at, UNKNOWN)
             receipt = partition_view.receipt if partition_view is not None else None
             if partition_view is None or receipt is None:
-                standings.append(PartitionLag(key, UNKNOWN, end, parked=False))
+                lags.append(PartitionLag(key, UNKNOWN, end, parked=False))
                 continue
             if end > UNKNOWN or partition_view.seen_at > seen_since:
                 end = max(end, receipt.source_end)
-            standings.append(PartitionLag(key, receipt.upstream, end, receipt.state == "parked", starts.get(at, 0)))
+            lags.append(PartitionLag(key, receipt.upstream, end, receipt.state == "parked", starts.get(at, 0)))
         refused = [PartitionKey(self._driver.name, topic, UNKNOWN) for topic in self._driver.topics.newest.refused]
-        return standings + [PartitionLag(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
+        return lags + [PartitionLag(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
 
     def _state(self, known: int, partitions: int, state: str) -> str:
         if not self._driver.flow.copies:

@@ -31,7 +31,7 @@ REOPEN_S = 30.0
 log = logging.getLogger(__name__)
 
 
-class Roster:
+class FlowRegistry:
     """Drivers of a mirror's flows: `open` and `start`, then `change` and `exchange`.
 
     `change` may be called from any thread, `exchange` between epochs. `make` makes a flow's driver; `check` raises
@@ -50,7 +50,7 @@ class Roster:
         self._lock = threading.Lock()
         self._wanted = {flow.name: flow for flow in config.flows}
         self._wanted_beats = {flow.name: flow for flow in config.beats}
-        self._anew: set[str] = set()
+        self._restart: set[str] = set()
         """Flows whose drivers are to be replaced even if unchanged."""
         self._opened: dict[str, FlowDriver] = {}
         """Open drivers that wait for the epoch's end."""
@@ -60,7 +60,7 @@ class Roster:
         The event is set if the flow need not be opened any more.
         """
         self._failed: dict[str, str] = {}
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         """Warnings about flows that were already logged.
 
         Each warning comes once, however often the flow is tried.
@@ -77,7 +77,7 @@ class Roster:
     def failed(self) -> Mapping[str, str]:
         """Flows that could not be opened, with the reason in a single line.
 
-        The roster tries again.
+        The registry tries again.
         """
         with self._lock:
             return dict(self._failed)
@@ -114,23 +114,23 @@ class Roster:
 
     # --- changes --------------------------------------------------------------------------------
 
-    def change(self, config: MirrorConfig, anew: Collection[str] = ()) -> None:
+    def change(self, config: MirrorConfig, restart: Collection[str] = ()) -> None:
         """Set the wanted configuration.
 
-        Flows of `anew` are reopened even if unchanged.
+        Flows of `restart` are reopened even if unchanged.
         """
         with self._lock:
             self._wanted = {flow.name: flow for flow in config.flows}
             self._wanted_beats = {flow.name: flow for flow in config.beats}
             working = {driver.name: driver.flow for driver in self.drivers}
-            self._anew = {name for name in {*self._anew, *anew} if name in self._wanted}
+            self._restart = {name for name in {*self._restart, *restart} if name in self._wanted}
             coming = {name: flow for name, (flow, _) in self._opening.items()}
             coming |= {name: driver.flow for name, driver in self._opened.items()}
             for name, flow in coming.items():
-                if name in anew or flow != self._wanted.get(name):
+                if name in restart or flow != self._wanted.get(name):
                     self._give_up(name)
             for name, flow in self._wanted.items():
-                if name not in {*self._opening, *self._opened} and (working.get(name) != flow or name in self._anew):
+                if name not in {*self._opening, *self._opened} and (working.get(name) != flow or name in self._restart):
                     self._begin_to_open(flow)
 
     def _give_up(self, name: str) -> None:
@@ -190,8 +190,8 @@ class Roster:
 
     def _warn(self, lines: Sequence[str]) -> None:
         for line in lines:
-            if line not in self._said:
-                self._said.add(line)
+            if line not in self._warned:
+                self._warned.add(line)
                 log.warning("%s", line, extra=Event.CONFIG_WARNING.extra)
 
     @property
@@ -201,7 +201,7 @@ class Roster:
             return bool(self._opened) or bool(self._leaving())
 
     @property
-    def is_settled(self) -> bool:
+    def is_up_to_date(self) -> bool:
         """True if the wanted configuration is at work, except flows that failed."""
         with self._lock:
             waiting = self._opening.keys() - self._failed.keys()
@@ -210,8 +210,8 @@ class Roster:
         return not waiting and not moving and not self.is_due
 
     def is_restarting(self, flow: str) -> bool:
-        """True if a flow is going to begin anew."""
-        return flow in self._anew
+        """True if a flow is going to be restarted."""
+        return flow in self._restart
 
     def _leaving(self) -> list[FlowDriver]:
         """Return the drivers that can be closed now.
@@ -237,7 +237,7 @@ class Roster:
         with self._lock:
             leaving, opened = self._leaving(), self._opened
             self._opened = {}
-            self._anew -= opened.keys()
+            self._restart -= opened.keys()
             # From now on `change` sees the new drivers, and does not begin to open them twice.
             self.drivers = [driver for driver in self.drivers if driver not in leaving] + list(opened.values())
             self._exchanging = True
