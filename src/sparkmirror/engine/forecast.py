@@ -46,18 +46,18 @@ class LagSample(NamedTuple):
     source_end: int
     log_start: int
     """Start of the source's log."""
-    timestamp_ms: int
-    """Timestamp of the last copied record; -1: not known.
+    timestamp_ms: int | None
+    """Timestamp of the last copied record; None: not known.
 
     The next record is hardly older.
     """
-    retention_ms: int
-    """Retention of the source topic; -1: it deletes no record by age."""
+    retention_ms: int | None
+    """Retention of the source topic; None: it deletes no record by age."""
 
     @property
     def seconds_left(self) -> float:
         """Seconds until retention takes the oldest record that is not copied."""
-        if self.timestamp_ms < 0 or self.retention_ms < 0:
+        if self.timestamp_ms is None or self.retention_ms is None:
             return math.inf
         return (self.timestamp_ms + self.retention_ms) / 1000 - self.at_s
 

@@ -51,7 +51,7 @@ class LagMonitor:
         self._target = target
         self._partitions = partitions
         self._forecaster = Forecaster()
-        self._retentions: dict[str, tuple[float, int]] = {}
+        self._retentions: dict[str, tuple[float, int | None]] = {}
         self._warned_of: set[TopicPartition] = set()
 
     def watch(self, closing: threading.Event) -> None:
@@ -87,7 +87,7 @@ class LagMonitor:
                     receipt.upstream,
                     ends[partition],
                     starts[partition],
-                    receipt.timestamp_ms,
+                    receipt.timestamp_ms if receipt.timestamp_ms >= 0 else None,
                     self._retentions[partition[0]][1],
                 )
                 for partition, receipt in lagging.items()
@@ -111,11 +111,12 @@ class LagMonitor:
     def _read_retentions(self, topics: set[str], now: float) -> None:
         """Read `retention.ms` of topics, where older than `RETENTION_S`.
 
-        The value is -1 if the topic deletes no record by age, or if its configuration may not be read.
+        The value is None if the topic deletes no record by age, or if its configuration may not be read.
         """
-        due = [topic for topic in topics if now - self._retentions.get(topic, (-math.inf, -1))[0] > RETENTION_S]
+        due = [topic for topic in topics if now - self._retentions.get(topic, (-math.inf, None))[0] > RETENTION_S]
         configs = self._source.topic_configs(due) if due else {}
         for topic in due:
             values = {entry.name: entry.value or "" for entry in configs.get(topic, ())}
             deletes = "delete" in values.get("cleanup.policy", "")
-            self._retentions[topic] = now, int(values.get("retention.ms", -1)) if deletes else -1
+            retention_ms = int(values.get("retention.ms", -1))
+            self._retentions[topic] = now, retention_ms if deletes and retention_ms >= 0 else None

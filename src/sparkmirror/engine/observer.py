@@ -18,7 +18,6 @@ from typing import NamedTuple
 from sparkmirror import __version__
 from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.catching_up import UNKNOWN
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import ENDS_S, FlowView, PartitionView
 from sparkmirror.engine.progress import ProgressMeter
@@ -52,6 +51,9 @@ from sparkmirror.sync.group_standing import GroupState
 
 FRESH_S = 1.0
 """Age in seconds from which a request makes a new snapshot."""
+
+UNKNOWN = -1
+"""Offset that was not read yet, in receipts and in rows that are being made."""
 
 MOVES_S = 2.5
 """Seconds without a report after which a partition counts as still."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.catching_up import UNKNOWN, CatchingUp, PartitionLag
+from sparkmirror.engine.catching_up import CatchingUp, PartitionLag
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import ENDS_S
 from sparkmirror.engine.loss_watch import summed_up
@@ -20,6 +20,8 @@ from sparkmirror.engine.still_look import StillLook
 from sparkmirror.sync.group_standing import counted
 
 _WINDOW_S = 5.0
+_NO_PARTITION = -1
+"""Number in the key of a whole topic that is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ class ProgressMeter:
         known = [partition.receipt for partition in views if partition.receipt is not None]
         lags = self._lags(partitions, now)
         unknown = sum(not lag.known for lag in lags)
-        lag = sum(each.lag for each in lags if each.position < each.end)
+        lag = sum(each.lag or 0 for each in lags)
         look = _Look(
             state=self._catching_up.look(lags, now),
             partitions=len(partitions),
@@ -192,16 +194,19 @@ class ProgressMeter:
         lags = []
         for key in partitions:
             partition_view, at = views.get(key), key[1:]
-            end = ends.get(at, UNKNOWN)
+            end = ends.get(at)
             receipt = partition_view.receipt if partition_view is not None else None
             if partition_view is None or receipt is None:
-                lags.append(PartitionLag(key, UNKNOWN, end, parked=False))
+                lags.append(PartitionLag(key, None, end, parked=False))
                 continue
-            if end > UNKNOWN or partition_view.seen_at > seen_since:
-                end = max(end, receipt.source_end)
-            lags.append(PartitionLag(key, receipt.upstream, end, receipt.state == "parked", starts.get(at, 0)))
-        refused = [PartitionKey(self._driver.name, topic, UNKNOWN) for topic in self._driver.topics.newest.refused]
-        return lags + [PartitionLag(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
+            if receipt.source_end >= 0 and (end is not None or partition_view.seen_at > seen_since):
+                end = max(end or 0, receipt.source_end)
+            position = receipt.upstream if receipt.upstream >= 0 else None
+            lags.append(PartitionLag(key, position, end, receipt.state == "parked", starts.get(at, 0)))
+        refused = [
+            PartitionKey(self._driver.name, topic, _NO_PARTITION) for topic in self._driver.topics.newest.refused
+        ]
+        return lags + [PartitionLag(key, None, None, parked=True) for key in refused]
 
     def _state(self, known: int, partitions: int, state: str) -> str:
         if not self._driver.flow.copies:
