@@ -79,7 +79,7 @@ def drivers(flows: FlowRegistry) -> dict[str, StubDriver]:
 
 
 def settle(flows: FlowRegistry) -> None:
-    """As the mirror does it between epochs."""
+    """As the mirror does it between rounds."""
 
     def settled() -> bool:
         flows.exchange()

@@ -18,7 +18,7 @@ from sparkmirror.pump.quiet import GRACE_S
 
 
 class StubDriver:
-    """Notes what a mirror has it do before an epoch."""
+    """Notes what a mirror has it do before a round."""
 
     name = "a->b"
 
@@ -27,7 +27,7 @@ class StubDriver:
         self.topics = SimpleNamespace(
             takeover=SimpleNamespace(waiting=False), done_topics=SimpleNamespace(changed=False), checked=False
         )
-        self.control = SimpleNamespace(say=lambda epoch, phase: self.done.append(phase))
+        self.control = SimpleNamespace(say=lambda round_number, phase: self.done.append(phase))
         self.away = False
         self.done: list[str] = []
 
@@ -46,7 +46,7 @@ class StubDriver:
         return {"t-0": 1}
 
 
-def test_a_mirror_looks_before_each_epoch_if_the_last_look_came_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mirror_looks_before_each_round_if_the_last_look_came_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the next one would not be due."""
     source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "ab")
     flow = FlowConfig(source=source, target=target, refresh_topics_enabled=False)
@@ -101,7 +101,7 @@ def test_what_a_turn_that_failed_has_found_the_next_one_tells(
 
 
 def test_who_was_feared_alive_is_until_the_quiet_rules_wait_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An epoch that ends in order within it has waited for nobody (R5)."""
+    """A round that ends in order within it has waited for nobody (R5)."""
     source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "ab")
     driver = FlowDriver(FlowConfig(source=source, target=target), "one", use_lease=False, once=False)
     now = 100.0

@@ -94,7 +94,7 @@ def test_it_tells_what_is_so(
             seen.extend(one.records for one in flows)
             return seen[-1] == records and any(one.epochs.get("settings") == 1 for one in flows)
 
-        mp.wait_for(lambda: counts(COUNT), 30, "the epoch has ended for the sake of the settings")
+        mp.wait_for(lambda: counts(COUNT), 30, "the round has ended for the sake of the settings")
         write(source_cluster, topic_name, plain(range(COUNT, COUNT + 50)))
         mp.wait_for(lambda: counts(COUNT + 50), 60, "what has come since is copied")
         assert seen == sorted(seen)

@@ -64,7 +64,7 @@ def test_a_flow_that_moves_is_looked_at_each_time() -> None:
         lambda flow: flow.view.take_report("A->B", report(RECEIPT)),
         lambda flow: flow.view.take_ends({("orders", 0): 6}, {}),
         lambda flow: flow.view.take_ends({("orders", 0): 5}, {("orders", 0): 1}),
-        lambda flow: flow.view.end_epoch(1, [RECEIPT]),
+        lambda flow: flow.view.end_round(1, [RECEIPT]),
         lambda flow: setattr(flow.topics, "newest", object()),
         lambda flow: setattr(flow.orders, "tasks", {}),
         lambda flow: setattr(flow.topics, "checked", False),

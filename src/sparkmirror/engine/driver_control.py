@@ -15,7 +15,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.done_topics import DoneTopics
-from sparkmirror.messages.control import TICK_S, Control, ControlState, Epoch, Leader, Phase, control_topic
+from sparkmirror.messages.control import TICK_S, Control, ControlState, Leader, Phase, Round, control_topic
 from sparkmirror.messages.orders import AddedRoutes, Receipt
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 class DriverControl:
     """Writer of a flow's control topic for one driver; for any thread.
 
-    The driver announces itself and the phases of its epochs, and repeats the newest phase while it lives.
+    The driver announces itself and the phases of its rounds, and repeats the newest phase while it lives.
     """
 
     def __init__(self, flow: FlowConfig, incarnation: str, held: Callable[[], bool]) -> None:
@@ -32,8 +32,8 @@ class DriverControl:
 
         `held` returns True while this process works on the flow; only then phases are repeated.
         """
-        self.first_epoch: int | None = None
-        """First epoch of this driver; the flow may have had another driver before."""
+        self.first_round: int | None = None
+        """First round of this driver; the flow may have had another driver before."""
         self.done_topics = DoneTopics(lambda topic, done: self._control.done(topic, done))
         self._name = flow.name
         self._incarnation = incarnation
@@ -42,7 +42,7 @@ class DriverControl:
         self._log = TopicLog(self._client, control_topic(flow.source.alias))
         self._control = Control(self._log)
         self._phase: tuple[int, Phase] | None = None
-        """Epoch and phase to repeat; None before the first epoch and after an end."""
+        """Round and phase to repeat; None before the first round and after an end."""
         self._lock = threading.Lock()
 
     def begin(self, *, announce: bool) -> tuple[ControlState, int | None]:
@@ -63,13 +63,13 @@ class DriverControl:
                 )
         return state, rank
 
-    def say(self, epoch: int, phase: Phase) -> None:
-        """Order the pumps of an epoch to run or to end, or say that the epoch has ended."""
+    def say(self, round_number: int, phase: Phase) -> None:
+        """Order the pumps of a round to run or to end, or say that the round has ended."""
         with self._lock:
-            if self.first_epoch is None:
-                self.first_epoch = epoch
-            self._phase = (epoch, phase) if phase != "ended" else None
-            self._control.epoch(Epoch(incarnation=self._incarnation, number=epoch, phase=phase))
+            if self.first_round is None:
+                self.first_round = round_number
+            self._phase = (round_number, phase) if phase != "ended" else None
+            self._control.round(Round(incarnation=self._incarnation, number=round_number, phase=phase))
 
     def add(self, added: AddedRoutes) -> None:
         """Have running tasks copy more partitions."""
@@ -96,7 +96,7 @@ class DriverControl:
         with self._lock:
             if self._phase is not None and self._held():
                 number, phase = self._phase
-                self._control.epoch(Epoch(incarnation=self._incarnation, number=number, phase=phase))
+                self._control.round(Round(incarnation=self._incarnation, number=number, phase=phase))
 
     def finish(self) -> None:
         """Write the last progress of the done topics, if this process works on the flow."""

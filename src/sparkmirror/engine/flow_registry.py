@@ -1,7 +1,7 @@
 """The flows that a mirror works on, and their drivers.
 
-The drivers are opened, exchanged between epochs, and closed. While an epoch runs, flows newly asked for are opened in
-the background. When the epoch has ended, the opened drivers take their place: an unchanged flow keeps its driver, a
+The drivers are opened, exchanged between rounds, and closed. While a round runs, flows newly asked for are opened in
+the background. When the round has ended, the opened drivers take their place: an unchanged flow keeps its driver, a
 changed flow hands its lease on.
 """
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 class FlowRegistry:
     """Drivers of a mirror's flows: `open` and `start`, then `change` and `exchange`.
 
-    `change` may be called from any thread, `exchange` between epochs. `make` makes a flow's driver; `check` raises
+    `change` may be called from any thread, `exchange` between rounds. `make` makes a flow's driver; `check` raises
     `ConfigError` for a flow that this mirror can't run.
     """
 
@@ -53,7 +53,7 @@ class FlowRegistry:
         self._restart: set[str] = set()
         """Flows whose drivers are to be replaced even if unchanged."""
         self._opened: dict[str, FlowDriver] = {}
-        """Open drivers that wait for the epoch's end."""
+        """Open drivers that wait for the round's end."""
         self._opening: dict[str, tuple[FlowConfig, threading.Event]] = {}
         """Flows being opened, by name, each with an event.
 
@@ -230,7 +230,7 @@ class FlowRegistry:
     def exchange(self) -> list[FlowDriver]:
         """Close unwanted drivers and start ready ones; return the new drivers.
 
-        No epoch may run.
+        No round may run.
         """
         if not self.is_due:
             return []
@@ -256,7 +256,7 @@ class FlowRegistry:
         return list(opened.values())
 
     def exchange_beats(self) -> None:
-        """Send heartbeats for the pairs wanted now; no epoch has to end for that."""
+        """Send heartbeats for the pairs wanted now; no round has to end for that."""
         with self._lock:
             wanted = dict(self._wanted_beats)
         gone = [beats for beats in self.beats if wanted.get(beats.name) != beats.flow]

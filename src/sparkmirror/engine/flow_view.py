@@ -59,10 +59,10 @@ class PartitionView:
         self.bytes_per_s = self.records_per_s = 0.0
 
 
-class EndedEpoch(NamedTuple):
-    """Counts of an epoch that has ended."""
+class EndedRound(NamedTuple):
+    """Counts of a round that has ended."""
 
-    epoch: int
+    number: int
     records: int
     bytes: int
 
@@ -96,19 +96,19 @@ class FlowView:
 
     past_records: int = 0
     past_bytes: int = 0
-    """Bytes of the pumps of epochs before the newest; `past_records` likewise."""
+    """Bytes of the pumps of rounds before the newest; `past_records` likewise."""
 
     past_totals: Totals = field(default_factory=Totals)
-    """Totals of the pumps of epochs before the newest."""
+    """Totals of the pumps of rounds before the newest."""
 
-    epochs: Counter[str] = field(default_factory=Counter)
-    """Number of ended epochs, by reason."""
+    rounds: Counter[str] = field(default_factory=Counter)
+    """Number of ended rounds, by reason."""
 
     changes: int = 0
-    """Number of reports, and of ended epochs, that told anything new of partitions."""
+    """Number of reports, and of ended rounds, that told anything new of partitions."""
 
-    ended: EndedEpoch | None = None
-    """Newest ended epoch, until reports of a later epoch come.
+    ended: EndedRound | None = None
+    """Newest ended round, until reports of a later round come.
 
     Receipts know more than the pumps' last reports.
     """
@@ -130,7 +130,7 @@ class FlowView:
 
     @property
     def _reports_not_summed(self) -> list[FlowReport]:
-        ended = self.ended.epoch if self.ended else None
+        ended = self.ended.number if self.ended else None
         return [report for report in list(self.pumps.values()) if report.epoch != ended]
 
     @property
@@ -162,13 +162,13 @@ class FlowView:
             self.partitions[PartitionKey(flow, figures.source_topic, figures.partition)].figures = figures
         self.changes += bool(report.receipts or report.figures)
 
-    def end_epoch(self, epoch: int, receipts: Iterable[Receipt]) -> None:
-        """Take note of an ended epoch and its receipts."""
+    def end_round(self, round_number: int, receipts: Iterable[Receipt]) -> None:
+        """Take note of an ended round and its receipts."""
         if self.ended is not None:
             self._close()
         final = list(receipts)
-        self.ended = EndedEpoch(
-            epoch, sum(receipt.records for receipt in final), sum(receipt.bytes for receipt in final)
+        self.ended = EndedRound(
+            round_number, sum(receipt.records for receipt in final), sum(receipt.bytes for receipt in final)
         )
         self.changes += 1
 
@@ -200,22 +200,22 @@ class FlowView:
             self.past_records += self.ended.records
             self.past_bytes += self.ended.bytes
             for report in self.pumps.values():
-                if report.epoch == self.ended.epoch:
+                if report.epoch == self.ended.number:
                     self.past_totals += report.totals
-            self.pumps = {pump: report for pump, report in self.pumps.items() if report.epoch != self.ended.epoch}
+            self.pumps = {pump: report for pump, report in self.pumps.items() if report.epoch != self.ended.number}
             self.ended = None
 
     def note(self, report: FlowReport) -> None:
-        """Keep a pump's newest report; reports of earlier epochs are summed up."""
+        """Keep a pump's newest report; reports of earlier rounds are summed up."""
         if any(other.epoch > report.epoch for other in list(self.pumps.values())):
             return  # from a pump that was cancelled and lived on
         for pump, old in list(self.pumps.items()):
             if old.epoch < report.epoch:
-                if self.ended is None or old.epoch != self.ended.epoch:
+                if self.ended is None or old.epoch != self.ended.number:
                     self.past_records += old.records
                     self.past_bytes += old.bytes
                 self.past_totals += old.totals
                 del self.pumps[pump]
-        if self.ended is not None and self.ended.epoch < report.epoch:
+        if self.ended is not None and self.ended.number < report.epoch:
             self._close()
         self.pumps[report.pump] = report

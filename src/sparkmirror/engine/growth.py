@@ -1,4 +1,4 @@
-"""Growth of a running epoch: tasks take in partitions that appear meanwhile."""
+"""Growth of a running round: tasks take in partitions that appear meanwhile."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The mirror: all flows of a configuration as one Spark application.
 
-The mirror runs epoch after epoch.
+The mirror runs round after round.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from sparkmirror.config import MirrorConfig
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.completion import Completion
 from sparkmirror.engine.duties import LAST_TURNS_S
-from sparkmirror.engine.epoch import EpochJob
-from sparkmirror.engine.epoch_runner import TURN_S, EpochRunner
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_registry import FlowRegistry
 from sparkmirror.engine.observer import Observer
 from sparkmirror.engine.planner import Planner
 from sparkmirror.engine.progress_display import OnProgress, ProgressDisplay
 from sparkmirror.engine.publishing import Publishing
+from sparkmirror.engine.round_job import RoundJob
+from sparkmirror.engine.round_runner import TURN_S, RoundRunner
 from sparkmirror.engine.session import guard_secrets
 from sparkmirror.engine.spark_start import SparkStart
 from sparkmirror.engine.surroundings import Surroundings
@@ -92,7 +92,7 @@ class Mirror:
         self._refresh = TopicRefresh()
         self._completion = Completion()
         self._planner = Planner(config.spark, self.registry.tasks_max, incarnation)
-        self._runner = EpochRunner(
+        self._runner = RoundRunner(
             self._planner,
             self.registry,
             self._refresh,
@@ -109,8 +109,8 @@ class Mirror:
         return self.registry.drivers
 
     @property
-    def epoch(self) -> int:
-        """Number of epochs started."""
+    def rounds(self) -> int:
+        """Number of rounds started."""
         return self._runner.number
 
     @property
@@ -139,7 +139,7 @@ class Mirror:
         self.registry.change(config, restart)
 
     def stop(self) -> None:
-        """End the epoch, give the leases up, and let `run` return."""
+        """End the round, give the leases up, and let `run` return."""
         self._stop.set()
 
     def run(self) -> None:
@@ -176,7 +176,7 @@ class Mirror:
         return [driver for driver in self.drivers if driver.held() and not self._completion.is_finished(driver.name)]
 
     def _exchange(self) -> None:
-        """Take in the changes that `change` asked for; called between epochs."""
+        """Take in the changes that `change` asked for; called between rounds."""
         self.registry.exchange_beats()
         if not self.registry.is_due:
             return
@@ -198,7 +198,7 @@ class Mirror:
         return self._stop.wait(TURN_S)
 
     def _work(self, held: Sequence[FlowDriver]) -> None:
-        """Run an epoch of the flows that can be worked on, or wait for work."""
+        """Run a round of the flows that can be worked on, or wait for work."""
         ready = self._prepare(held)
         if any(driver.partitions() for driver in ready):
             spark = self._spark.wait(self._turn)
@@ -222,7 +222,7 @@ class Mirror:
                     self._refresh.forget(driver.name)
                 self._refresh.refresh(driver)
                 if driver.partitions():
-                    driver.control.say(self.epoch + 1, "running")
+                    driver.control.say(self.rounds + 1, "running")
                 ready.append(driver)
             except (ConnectionError, SparkMirrorError) as error:
                 log.warning("flow %s: %s", driver.name, error, extra=Event.FLOW_NOT_READY.extra)
@@ -265,8 +265,8 @@ class Mirror:
         for driver in ready:
             self._completion.finish(driver)
 
-    def _conclude(self, job: EpochJob, ready: Sequence[FlowDriver]) -> None:
-        """Take the results of an ended epoch; pause or raise after a failure."""
+    def _conclude(self, job: RoundJob, ready: Sequence[FlowDriver]) -> None:
+        """Take the results of an ended round; pause or raise after a failure."""
         complete = self._runner.take_results(job, ready)
         for driver in complete if self._once else ():
             self._completion.finish(driver)
@@ -283,7 +283,7 @@ class Mirror:
             if not job.spark_lives():
                 raise SetupError(f"Spark has ended ({job.failure}); start sparkmirror again")
             log.warning(
-                "epoch %d failed and is planned anew: %s", self.epoch, job.failure, extra=Event.EPOCH_FAILED.extra
+                "epoch %d failed and is planned anew: %s", self.rounds, job.failure, extra=Event.EPOCH_FAILED.extra
             )
             self._pause()
 

@@ -188,7 +188,7 @@ class _FlowObserver:
             leader=f"{leader.host}:{leader.pid}" if leader is not None else "",
             processes=surroundings.processes.get(driver.name),
             epoch=max((report.epoch for report in list(driver.view.pumps.values())), default=0),
-            epochs=counts.epochs,
+            epochs=counts.rounds,
             records=counts.records,
             bytes=counts.bytes,
             records_per_s=progress.records_per_s,
@@ -394,26 +394,26 @@ class _Counts:
     """Counters of a flow."""
 
     def __init__(
-        self, records: int = 0, size: int = 0, totals: Totals | None = None, epochs: dict[str, int] | None = None
+        self, records: int = 0, size: int = 0, totals: Totals | None = None, rounds: dict[str, int] | None = None
     ) -> None:
         self.records = records
         self.bytes = size
         self.totals = totals or Totals()
-        self.epochs = epochs or {}
+        self.rounds = rounds or {}
 
     @classmethod
     def of(cls, view: FlowView) -> _Counts:
-        return cls(view.records, view.bytes, view.totals, dict(view.epochs))
+        return cls(view.records, view.bytes, view.totals, dict(view.rounds))
 
     def plus(self, other: _Counts) -> _Counts:
-        epochs = {
-            why: self.epochs.get(why, 0) + other.epochs.get(why, 0) for why in self.epochs.keys() | other.epochs.keys()
+        rounds = {
+            why: self.rounds.get(why, 0) + other.rounds.get(why, 0) for why in self.rounds.keys() | other.rounds.keys()
         }
         return _Counts(
             self.records + other.records,
             self.bytes + other.bytes,
             self.totals + other.totals,
-            dict(sorted(epochs.items())),
+            dict(sorted(rounds.items())),
         )
 
 

@@ -1,4 +1,4 @@
-"""Orders of a flow's driver to the pumps of the present epoch."""
+"""Orders of a flow's driver to the pumps of the present round."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_RANK = -1
 
 
 class OrderBook:
-    """Orders of one flow: `forget` and `order` for each epoch, then perhaps `add`."""
+    """Orders of one flow: `forget` and `order` for each round, then perhaps `add`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class OrderBook:
         topics: FlowTopics,
     ) -> None:
         self.tasks: Mapping[PartitionKey, int] = {}
-        """Partition to the Spark task that copies it in this epoch."""
+        """Partition to the Spark task that copies it in this round."""
         self._flow = flow
         self._incarnation = incarnation
         self._view = view
@@ -45,9 +45,9 @@ class OrderBook:
         self._predecessors = predecessors
         self._topics = topics
         self._ordered: dict[PartitionKey, RouteOrder] = {}
-        """Orders to the pumps in this epoch."""
+        """Orders to the pumps in this round."""
         self._added: dict[int, list[RouteOrder]] = {}
-        """Orders that came later in this epoch, by task."""
+        """Orders that came later in this round, by task."""
 
     def loads(self) -> list[PartitionLoad]:
         """Return each partition's rate and backlog, for the planner."""
@@ -63,7 +63,7 @@ class OrderBook:
         return loads
 
     def forget(self) -> None:
-        """Forget the orders, since a new epoch is planned."""
+        """Forget the orders, since a new round is planned."""
         self._ordered.clear()
         self._added.clear()
 
@@ -110,7 +110,7 @@ class OrderBook:
 
     @property
     def only_grown(self) -> bool:
-        """True if every partition ordered in this epoch is still to be copied, unmoved.
+        """True if every partition ordered in this round is still to be copied, unmoved.
 
         A partition may neither have another remote topic nor another reason of refusal. Partitions that reached their
         end don't count.
@@ -122,9 +122,11 @@ class OrderBook:
             if not self._topics.done_topics.is_reached(key.topic, key.partition)
         )
 
-    def add(self, epoch: int, taken: Mapping[int, Iterable[PartitionKey]], shares: Mapping[int, float]) -> None:
+    def add(self, round_number: int, taken: Mapping[int, Iterable[PartitionKey]], shares: Mapping[int, float]) -> None:
         """Order running tasks to copy more partitions; `shares` as in `AddedRoutes`."""
         for task, keys in taken.items():
             self._added.setdefault(task, []).extend(self._route_orders(keys))
         routes = {task: tuple(added) for task, added in self._added.items()}
-        self._control.add(AddedRoutes(incarnation=self._incarnation, epoch=epoch, routes=routes, shares=dict(shares)))
+        self._control.add(
+            AddedRoutes(incarnation=self._incarnation, epoch=round_number, routes=routes, shares=dict(shares))
+        )

@@ -1,4 +1,4 @@
-"""Plans of a mirror's epochs: which task copies which partitions."""
+"""Plans of a mirror's rounds: which task copies which partitions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.messages.orders import PumpOrder
 
-EPOCH_S = 86_400.0
-"""Longest duration of an epoch in seconds.
+ROUND_S = 86_400.0
+"""Longest duration of a round in seconds.
 
 Each day the tasks build other connections and claims.
 """
@@ -31,11 +31,11 @@ class Growth(Enum):
     LATER = "later"
     """Tasks that would get partitions have not reported yet."""
     IMPOSSIBLE = "impossible"
-    """Only a new plan, so another epoch, has a place for the partitions."""
+    """Only a new plan, so another round, has a place for the partitions."""
 
 
 class Planner:
-    """Planner of one mirror; `assignment` is the plan of the epoch that runs."""
+    """Planner of one mirror; `assignment` is the plan of the round that runs."""
 
     def __init__(self, spark_settings: Mapping[str, str], tasks: int, incarnation: str) -> None:
         """Begin with Spark's settings; `tasks` is the sum of the flows' `tasks.max`."""
@@ -58,8 +58,8 @@ class Planner:
         parts = [tuple(key for key in keys if key.flow == flow) for keys in self.assignment]
         return [part for part in parts if part]
 
-    def orders(self, epoch: int, drivers: Sequence[FlowDriver]) -> list[PumpOrder]:
-        """Plan an epoch, and return the orders to its tasks."""
+    def orders(self, round_number: int, drivers: Sequence[FlowDriver]) -> list[PumpOrder]:
+        """Plan a round, and return the orders to its tasks."""
         self.assignment = self.plan(drivers)
         by_name = {driver.name: driver for driver in drivers}
         parts = {driver.name: shares(self.assignment, driver.name) for driver in drivers}
@@ -73,36 +73,38 @@ class Planner:
                 by_flow[key.flow].append(key)
             orders.append(
                 PumpOrder(
-                    epoch=epoch,
+                    epoch=round_number,
                     task=task,
                     incarnation=self._incarnation,
-                    seconds=EPOCH_S,
+                    seconds=ROUND_S,
                     flows=tuple(by_name[flow].orders.order(keys, parts[flow][task]) for flow, keys in by_flow.items()),
                 )
             )
         return orders
 
-    def take_in(self, epoch: int, driver: FlowDriver, drivers: Sequence[FlowDriver]) -> Growth:
+    def take_in(self, round_number: int, driver: FlowDriver, drivers: Sequence[FlowDriver]) -> Growth:
         """Hand a flow's new partitions to running tasks, if possible.
 
-        Ending the epoch would hold up all other partitions.
+        Ending the round would hold up all other partitions.
         """
         if not driver.orders.only_grown:
             return Growth.IMPOSSIBLE
         taken = grow(self.assignment, driver.name, (load for each in drivers for load in each.orders.loads()))
         if taken is None:
             return Growth.IMPOSSIBLE
-        if not taken.keys() <= driver.reports.started_tasks(epoch):
+        if not taken.keys() <= driver.reports.started_tasks(round_number):
             return Growth.LATER
         assignment = grown(self.assignment, taken)
         try:
-            driver.orders.add(epoch, taken, shares(assignment, driver.name))
+            driver.orders.add(round_number, taken, shares(assignment, driver.name))
         except (ConnectionError, SparkMirrorError) as error:  # the tasks may have read the record or not
             log.warning("flow %s: %s", driver.name, error, extra=Event.CONTROL_NOT_WRITTEN.extra)
             return Growth.IMPOSSIBLE
         self.assignment = assignment
         driver.orders.tasks = self._task_of_each(driver.name)
-        log.info("epoch %d: %d partitions more", epoch, sum(map(len, taken.values())), extra=Event.EPOCH_GROWN.extra)
+        log.info(
+            "epoch %d: %d partitions more", round_number, sum(map(len, taken.values())), extra=Event.EPOCH_GROWN.extra
+        )
         return Growth.DONE
 
     def _task_of_each(self, flow: str) -> dict[PartitionKey, int]:

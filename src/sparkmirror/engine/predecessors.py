@@ -17,12 +17,12 @@ class Predecessors:
 
     def __init__(self) -> None:
         self.unclean = False
-        """True if pumps of an earlier epoch may still be alive."""
+        """True if pumps of an earlier round may still be alive."""
         self._unclean_at = float("-inf")
         self._progress: StandingLog | None = None
 
     def begin(self, progress: StandingLog, *, unclean: bool) -> None:
-        """Take over from another driver, whose last epoch ended in order or `unclean`.
+        """Take over from another driver, whose last round ended in order or `unclean`.
 
         Raises the errors of reading the recorded progress.
         """
@@ -31,9 +31,9 @@ class Predecessors:
         self.note_end(unclean=unclean)
 
     def note_end(self, *, unclean: bool) -> None:
-        """Take note of how the pumps before the next epoch ended.
+        """Take note of how the pumps before the next round ended.
 
-        After an `unclean` end pumps may still be alive. Such pumps count as alive for `GRACE_S`, even if a later epoch
+        After an `unclean` end pumps may still be alive. Such pumps count as alive for `GRACE_S`, even if a later round
         has ended in order (R5).
         """
         now = time.monotonic()

@@ -50,8 +50,8 @@ class ReportWatch:
         self._view = view
         self._control = control
         self._held = held
-        self._ended_epoch = 0
-        """Newest epoch whose final receipts are known."""
+        self._ended_round = 0
+        """Newest round whose final receipts are known."""
         self._began_ms = int(time.time() * 1000)
 
     def begin(self) -> None:
@@ -90,37 +90,37 @@ class ReportWatch:
                 closing.wait(_FAILED_WATCH_PAUSE_S)
         client.close()
 
-    def _is_of_this_driver(self, epoch: int) -> bool:
-        first = self._control.first_epoch
-        return first is not None and epoch >= first
+    def _is_of_this_driver(self, round_number: int) -> bool:
+        first = self._control.first_round
+        return first is not None and round_number >= first
 
     def _note(self, report: FlowReport) -> None:
         self._view.note(report)
-        if report.epoch <= self._ended_epoch:
-            return  # late: the final receipts of that epoch are known
+        if report.epoch <= self._ended_round:
+            return  # late: the final receipts of that round are known
         self._view.take_report(self._flow.name, report)
         for receipt in report.receipts:
             self._control.done_topics.reach(receipt)
 
-    def take_receipts(self, epoch: int, receipts: Mapping[PartitionKey, Receipt]) -> None:
-        """Take the final receipts of an epoch."""
-        self._ended_epoch = epoch
+    def take_receipts(self, round_number: int, receipts: Mapping[PartitionKey, Receipt]) -> None:
+        """Take the final receipts of a round."""
+        self._ended_round = round_number
         for key, receipt in receipts.items():
             self._view.partitions.setdefault(key, PartitionView()).end_with(receipt)
             self._control.done_topics.reach(receipt)
-        self._view.end_epoch(epoch, receipts.values())
+        self._view.end_round(round_number, receipts.values())
 
-    def started_tasks(self, epoch: int) -> set[int]:
-        """Return the tasks of an epoch that have reported."""
+    def started_tasks(self, round_number: int) -> set[int]:
+        """Return the tasks of a round that have reported."""
         return {
             report.task
             for report in list(self._view.pumps.values())
-            if report.epoch == epoch and report.incarnation == self._incarnation
+            if report.epoch == round_number and report.incarnation == self._incarnation
         }
 
-    def ended_early(self, epoch: int) -> str:
-        """Return why a pump of an epoch ended this flow by itself; empty if none did."""
-        reports = [report for report in list(self._view.pumps.values()) if report.epoch == epoch]
+    def ended_early(self, round_number: int) -> str:
+        """Return why a pump of a round ended this flow by itself; empty if none did."""
+        reports = [report for report in list(self._view.pumps.values()) if report.epoch == round_number]
         return next((report.ended_because for report in reports if report.ended and report.ended_because), "")
 
     def close(self) -> None:

@@ -51,7 +51,7 @@ def slots_of(spark: SparkSession) -> int:
 class Slots:
     """Slots of one mirror; for one thread.
 
-    Call `begin` with each epoch, and `changed` while it lasts.
+    Call `begin` with each round, and `changed` while it lasts.
     """
 
     def __init__(self, settings: Mapping[str, str], asked: int) -> None:
@@ -77,17 +77,17 @@ class Slots:
         """Number of tasks to plan for."""
 
     def begin(self, tasks: int) -> None:
-        """Take note that an epoch of `tasks` tasks has begun."""
+        """Take note that a round of `tasks` tasks has begun."""
         self._tasks = tasks
         self._first_started_at = None
         self._starts_known = False
         self._more_since = None
 
     def changed(self, spark: SparkSession, started: Callable[[], int], is_same_plan: Callable[[], bool]) -> bool:
-        """True if the epoch's tasks no longer fit the slots, so that `count` changed.
+        """True if the round's tasks no longer fit the slots, so that `count` changed.
 
         `started` returns the number of tasks that have reported; `is_same_plan` returns True if the plan for `count` is
-        the epoch's.
+        the round's.
         """
         if not self._theirs:
             return False

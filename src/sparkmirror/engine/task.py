@@ -21,7 +21,7 @@ RECEIPTS = (
     "halted string, timestamp_ms long, target_topic_id string, appended long, last_upstream long, "
     "last_downstream long, cause string"
 )
-"""Schema of an epoch's result, with one row per partition.
+"""Schema of a round's result, with one row per partition.
 
 Offsets are the next offsets, -1 if unknown; null in `halted` means that no loss halted the partition.
 """

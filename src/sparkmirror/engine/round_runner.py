@@ -1,4 +1,4 @@
-"""Epochs of a mirror, from the orders to the pumps' receipts."""
+"""Rounds of a mirror, from the orders to the pumps' receipts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pyspark.sql import SparkSession
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.completion import Completion, send_failure
 from sparkmirror.engine.end_reason import EndReason
-from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_registry import FlowRegistry, at_once
 from sparkmirror.engine.observer import Observer
 from sparkmirror.engine.planner import Growth, Planner
+from sparkmirror.engine.round_job import RoundJob
 from sparkmirror.engine.topic_refresh import TopicRefresh
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
@@ -26,22 +26,22 @@ from sparkmirror.messages.control import Phase
 from sparkmirror.messages.orders import Receipt
 
 TURN_S = 0.2
-"""Seconds between two looks at a running epoch, or at work that waits."""
+"""Seconds between two looks at a running round, or at work that waits."""
 
 REPLAN_S = 300.0
 """Seconds between plans by load.
 
-An epoch goes on if the new plan is the same.
+A round goes on if the new plan is the same.
 """
 
 AGAIN_S = 30.0
-"""Seconds that an epoch runs without flows whose clusters were unreachable.
+"""Seconds that a round runs without flows whose clusters were unreachable.
 
-Then the epoch ends, to try these flows again.
+Then the round ends, to try these flows again.
 """
 
 END_S = 8.0
-"""Seconds that an epoch has to end by itself; then Spark cancels the job.
+"""Seconds that a round has to end by itself; then Spark cancels the job.
 
 The time is the pumps' own drain time and a margin.
 """
@@ -55,8 +55,8 @@ The pumps of a flow whose target hangs hear of the end later, or notice the sile
 log = logging.getLogger(__name__)
 
 
-class EpochRunner:
-    """Runner of a mirror's epochs: `run`, `take_results`, `restart_ended_early`."""
+class RoundRunner:
+    """Runner of a mirror's rounds: `run`, `take_results`, `restart_ended_early`."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class EpochRunner:
     ) -> None:
         """Prepare the runner.
 
-        `held` returns the drivers of the flows that this process works on, and `show` shows the progress; an epoch ends
+        `held` returns the drivers of the flows that this process works on, and `show` shows the progress; a round ends
         soon after `stopping` is set.
         """
         self.number = 0
-        """Number of epochs started."""
+        """Number of rounds started."""
         self.copying: frozenset[str] = frozenset()
         """Flows that pumps of this process are copying."""
         self._planner = planner
@@ -87,12 +87,12 @@ class EpochRunner:
         self._show = show
         self._stopping = stopping
         self._changed: set[str] = set()
-        """Flows whose partitions differ from this epoch's orders."""
+        """Flows whose partitions differ from this round's orders."""
 
-    def run(self, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]) -> EpochJob:
-        """Run an epoch of the `ready` flows to its end.
+    def run(self, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]) -> RoundJob:
+        """Run a round of the `ready` flows to its end.
 
-        `held` has all flows of this process; an epoch without some of them ends soon.
+        `held` has all flows of this process; a round without some of them ends soon.
         """
         self.number += 1
         self._changed.clear()
@@ -104,7 +104,7 @@ class EpochRunner:
         self.copying = frozenset(part.flow.name for order in orders for part in order.flows)
         self._observer.slots, self._observer.tasks = self._planner.slots.count, len(orders)
         self._planner.slots.begin(len(orders))
-        job = EpochJob(spark, self.number, orders)
+        job = RoundJob(spark, self.number, orders)
         reason = self._wait_for_end(job, spark, held, ready)
         self._end(job, ready)
         if job.receipts is None:
@@ -112,12 +112,12 @@ class EpochRunner:
         log.info("epoch %d: ended: %s", self.number, reason.words, extra=Event.EPOCH_ENDED.extra)
         self._observer.tasks = 0
         for driver in ready:
-            driver.view.epochs[reason.value] += 1
+            driver.view.rounds[reason.value] += 1
         self.copying = frozenset()
         return job
 
     def _wait_for_end(
-        self, job: EpochJob, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]
+        self, job: RoundJob, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]
     ) -> EndReason:
         """Look after a running job until it is done or has to end; return the reason."""
         again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
@@ -160,7 +160,7 @@ class EpochRunner:
         )
 
     def _refreshed(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
-        """Run the topic duty if due; True if the epoch can go on."""
+        """Run the topic duty if due; True if the round can go on."""
         try:
             if self._refresh.refresh(driver):
                 self._changed.add(driver.name)
@@ -173,7 +173,7 @@ class EpochRunner:
             self._changed.discard(driver.name)
         return growth is not Growth.IMPOSSIBLE
 
-    def _end(self, job: EpochJob, ready: Sequence[FlowDriver]) -> None:
+    def _end(self, job: RoundJob, ready: Sequence[FlowDriver]) -> None:
         if not job.wait(0):
             at_once(ready, functools.partial(self._say, phase="ending"), SAY_S)
             if not job.wait(END_S):
@@ -189,7 +189,7 @@ class EpochRunner:
         except (ConnectionError, SparkMirrorError) as error:
             log.warning("flow %s: %s", driver.name, error, extra=Event.CONTROL_NOT_WRITTEN.extra)
 
-    def take_results(self, job: EpochJob, ready: Sequence[FlowDriver]) -> list[FlowDriver]:
+    def take_results(self, job: RoundJob, ready: Sequence[FlowDriver]) -> list[FlowDriver]:
         """Hand an ended job's receipts to the drivers; return the complete drivers.
 
         Work is complete if pumps ended in order, and each partition is done or parked.
