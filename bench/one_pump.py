@@ -11,10 +11,10 @@ from sparkmirror.pump.pump import pump
 def begun(driver: FlowDriver, incarnation: str, seconds: float) -> PumpOrder:
     """Have an open driver say that its flow runs; returns the order for one pump of all partitions."""
     driver.start()
-    driver.take_charge()
+    driver.become_active()
     driver.sync_topics()
-    driver.say(1, "running")
-    order = driver.order(driver.partitions())
+    driver.control.say(1, "running")
+    order = driver.orders.order(driver.partitions())
     return PumpOrder(epoch=1, task=0, incarnation=incarnation, seconds=seconds, flows=(order,))
 
 

@@ -1,6 +1,6 @@
 """The planner alone: how long a plan takes for as many partitions as the largest clusters have.
 
-Between two epochs nothing is copied, so that time matters. No cluster and no Spark: it is a pure function.
+Between two rounds nothing is copied, so that time matters. No cluster and no Spark: it is a pure function.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FLOWS = 10
 TOPICS = 200
 LEADERS = 60
 DRIFT = 0.05
-"""How much a partition's rate changes from one epoch to the next when nothing happens."""
+"""How much a partition's rate changes from one round to the next when nothing happens."""
 HOT_SHARE, HOT_FACTOR = 0.1, 10.0
 """The change: so many partitions get so much busier, ..."""
 NEW_SHARE = 0.01

@@ -181,7 +181,7 @@ class Handover:
 
 def wait_for_all_taken(mirror: Mirror) -> None:
     """Until each partition was taken over; one whose last transaction has not ended yet is looked at again."""
-    mp.wait_for(lambda: mirror.drivers[0].takeover.taken == PARTITIONS, 120, "all partitions are taken over")
+    mp.wait_for(lambda: mirror.drivers[0].topics.takeover.taken == PARTITIONS, 120, "all partitions are taken over")
 
 
 def read(cluster: KafkaCluster, topic: str, partitions: int) -> Iterator[tuple[int, Any]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sparkmirror.cli import main
-from sparkmirror.engine import flow_driver, flow_view, forecast, lookout, observer, progress, surroundings
+from sparkmirror.engine import flow_view, forecast, lag_monitor, observer, progress, surroundings
 
 surroundings.LOOK_S = 1.0
-flow_driver.LOOK_S = 1.0
-lookout.RETENTION_S = 1.0
+lag_monitor.LOOK_S = 1.0
+lag_monitor.RETENTION_S = 1.0
 forecast.SHORTEST_S = 3.0
 for module in (flow_view, observer, progress):
     vars(module)["ENDS_S"] = 8.0

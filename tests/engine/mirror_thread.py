@@ -10,7 +10,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import MirrorConfig, load_mm2_properties
-from sparkmirror.engine.mirror import Mirror, OnProgress
+from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.progress_display import OnProgress
 from sparkmirror.messages.orders import Receipt
 
 

@@ -84,7 +84,7 @@ def test_limits_of_a_target_topic(
         mp.wait_for(lambda: mp.end_offsets(there, f"A.{large}", 1) == [101], 120, "the large one copied")
         mp.produce(here, old, 1, 50)
         mp.wait_for(lambda: mp.end_offsets(there, f"A.{old}", 1) == [200], 180, "and what follows")
-        assert mirror.epoch == 1
+        assert mirror.rounds == 1
     assert_copied(source_cluster, target_cluster, {topic: f"A.{topic}" for topic in (old, fine)}, 300)
     assert_copied(source_cluster, target_cluster, {large: f"A.{large}"}, 101)
 
@@ -119,7 +119,7 @@ def test_a_quota_at_the_target(
             assert reasons <= {""}
             set_quota(target_cluster, "producer_byte_rate", None, client_id)
             mp.wait_for(lambda: sum(mp.end_offsets(there, f"A.{topic_name}", 4)) == 16_000, 120, "the rest")
-            assert mirror.epoch == 1
+            assert mirror.rounds == 1
     finally:
         set_quota(target_cluster, "producer_byte_rate", None, client_id)
     assert_copied(source_cluster, target_cluster, {topic_name: f"A.{topic_name}"}, 16_000)

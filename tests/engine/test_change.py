@@ -61,8 +61,8 @@ def test_flows_come_change_and_go_under_load(
         mirror.change(with_flows(config, both, other))
         mp.wait_for(lambda: sum(mp.end_offsets(source, f"B.{rev}", 2)) == 100, 120, "the flow back")
         mirror.change(with_flows(config, both, unreachable(other)))
-        mp.wait_for(lambda: other.name in mirror.roster.failed, 120, "the reason why it can't be opened")
-        mp.wait_for(lambda: mirror.roster.is_settled, 120, "its end")
+        mp.wait_for(lambda: other.name in mirror.registry.failed, 120, "the reason why it can't be opened")
+        mp.wait_for(lambda: mirror.registry.is_up_to_date, 120, "its end")
         assert mirror.drivers == [second]
         before = copied(f"A.{stays}")
         mp.wait_for(lambda: copied(f"A.{stays}") > before, 120, "the other going on")
@@ -74,9 +74,9 @@ def test_flows_come_change_and_go_under_load(
         assert copied(f"A.{stays}") == before
         mirror.change(with_flows(config, both))
         mp.wait_for(lambda: copied(f"A.{stays}") > before, 120, "the copy going on")
-        mirror.change(with_flows(config, both), anew=[both.name])
-        mp.wait_for(lambda: mirror.drivers[-1:] != [] and mirror.roster.is_settled, 120, "the restart")
-        assert not mirror.roster.is_restarting(both.name)
+        mirror.change(with_flows(config, both), restart=[both.name])
+        mp.wait_for(lambda: mirror.drivers[-1:] != [] and mirror.registry.is_up_to_date, 120, "the restart")
+        assert not mirror.registry.is_restarting(both.name)
 
     with run_mirror(path, spark) as mirror:
         with mp.load(source, stays, 2), mp.load(source, added, 2):

@@ -106,7 +106,9 @@ def test_a_killed_strimzi_worker_is_taken_over_and_given_back(
                 lambda: mp.end_offsets(target_cluster.bootstrap_servers, remote_more, 1)[0] >= 110, 180, "its new ones"
             )
     with handover.ours(spark) as mirror:
-        mp.wait_for(lambda: mirror.drivers[0].takeover.taken == PARTITIONS + 1, 120, "all partitions are taken over")
+        mp.wait_for(
+            lambda: mirror.drivers[0].topics.takeover.taken == PARTITIONS + 1, 120, "all partitions are taken over"
+        )
         handover.wait_for_all()
     print(f"stored offsets behind by {behind}; {handover.copied()} records, repeated: {handover.repeated()}")
     assert max(behind) > 0

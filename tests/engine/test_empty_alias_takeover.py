@@ -33,7 +33,7 @@ def test_on_from_where_it_stopped_and_back(
     assert len(handover.stored()) == PARTITIONS
     mp.produce(source_cluster.bootstrap_servers, topic_name, PARTITIONS, 4_000)
     mirror = handover.finish(spark)
-    assert mirror.drivers[0].takeover.taken == PARTITIONS
+    assert mirror.drivers[0].topics.takeover.taken == PARTITIONS
     clusters = {json.loads(record.key)[1]["cluster"] for _, record in read(target_cluster, handover.offsets_topic, 25)}
     assert clusters == {""}
     mp.produce(source_cluster.bootstrap_servers, topic_name, PARTITIONS, 4_000)

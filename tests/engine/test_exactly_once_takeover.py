@@ -37,7 +37,7 @@ def test_stopped_and_given_back(handover: Handover, spark: SparkSession) -> None
             handover.wait_for_more(2_000, "us")
         with handover.mirror_maker:
             handover.wait_for_more(4_000, "MirrorMaker 2 again")
-    assert handover.finish(spark).drivers[0].takeover.taken == PARTITIONS
+    assert handover.finish(spark).drivers[0].topics.takeover.taken == PARTITIONS
     print(f"markers {markers(handover)}, repeated: {handover.repeated()}")
     assert not any(handover.repeated().values())
 

@@ -81,7 +81,7 @@ def test_the_same_pump_goes_on(flow: LoadedFlow) -> None:
 
 
 def test_successors_go_on(flow: LoadedFlow) -> None:
-    """Each was killed under load, so that each next one starts without state and an unclean epoch before it."""
+    """Each was killed under load, so that each next one starts without state and an unclean round before it."""
     for _ in range(2):
         with flow.load(), flow.start() as mirror:
             flow.wait_for_progress(90)

@@ -11,13 +11,13 @@ AT = ("t", 0)
 
 def test_ends_are_known_until_they_are_too_old() -> None:
     view = FlowView()
-    view.take_look({AT: 7}, {})
+    view.take_ends({AT: 7}, {})
     read_at = view.ends_read_at
     view.ends_trouble = "timed out"  # the next reading failed, and they are known all the same
     assert (view.known_ends(read_at + ENDS_S - 1), view.silence("A", read_at + ENDS_S - 1)) == ({AT: 7}, "")
     assert view.known_ends(read_at + ENDS_S) == {}
     assert view.silence("A", read_at + ENDS_S) == "cluster A has not told the ends of its logs for 30 s: timed out"
-    view.take_look({AT: 8}, {})
+    view.take_ends({AT: 8}, {})
     assert view.silence("A", time.monotonic()) == ""
 
 

@@ -18,8 +18,8 @@ def standing(
     *,
     end: int = 10_000,
     start: int = 0,
-    timestamp_ms: int = -1,
-    retention_ms: int = -1,
+    timestamp_ms: int | None = None,
+    retention_ms: int | None = None,
 ) -> LagSample:
     return LagSample(at_s, upstream, end, start, timestamp_ms, retention_ms)
 

@@ -1,4 +1,4 @@
-"""Partitions that appear while an epoch runs: dealt to running tasks by load, or planned anew."""
+"""Partitions that appear while a round runs: dealt to running tasks by load, or planned anew."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from sparkmirror.cluster.groups import Committed, Groups
 from sparkmirror.config import ClusterConfig, MirrorConfig
 from sparkmirror.config.legacy import LegacyOptions, load_legacy, named_after
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine import flow_driver as flow_driver_module
-from sparkmirror.engine import mirror as mirror_module
+from sparkmirror.engine import report_watch, topic_refresh
+from sparkmirror.engine.completion import send_failure
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import CopyIncomplete
 from sparkmirror.sync.group_commits import OURS
@@ -169,7 +169,7 @@ def test_a_group_is_taken_over_and_given_back(
 
     with run_config(config, spark) as mirror:
         mp.wait_for(lambda: copied(200), PATIENCE_S, "what MirrorMaker 1 had left")
-        assert mirror.drivers[0].takeover.taken == len(committed())
+        assert mirror.drivers[0].topics.takeover.taken == len(committed())
         write(source_cluster, topic_name, 200, 100, [0, 1, 2])  # partition 2 was empty, and nothing was committed
         mp.wait_for(lambda: copied(300), PATIENCE_S, "all partitions")
         mp.wait_for(
@@ -189,7 +189,7 @@ def test_a_group_is_taken_over_and_given_back(
     write(source_cluster, topic_name, 390, 60, [0, 1, 2])
     with run_config(config, spark) as mirror:
         mp.wait_for(lambda: copied(450), PATIENCE_S, "what came after the way back")
-        assert mirror.drivers[0].takeover.taken == 1
+        assert mirror.drivers[0].topics.takeover.taken == 1
     assert numbers(target_cluster, topic_name, 3) == Counter(range(450))
 
     alias = config.flows[0].source.alias
@@ -210,8 +210,8 @@ def test_a_group_with_members_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By name, and it is no failure that would end the run. What the pump said is read, however late one looks."""
-    monkeypatch.setattr(mirror_module, "AGAIN_S", 1.0)
-    monkeypatch.setattr(flow_driver_module, "WATCH_S", 25.0)
+    monkeypatch.setattr(topic_refresh, "RETRY_S", 1.0)
+    monkeypatch.setattr(report_watch, "WATCH_S", 25.0)
     servers = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
     mp.create_topic(servers[0], topic_name, 1)
     mp.create_topic(servers[1], topic_name, 1)
@@ -227,7 +227,7 @@ def test_a_group_with_members_is_waited_for(
         mirror = running.__enter__()
         mp.wait_for(lambda: "MirrorMaker 1 still runs" in parked(mirror), PATIENCE_S, "a word on it")
         assert f"group {topic_name} at {servers[0]} has members" in parked(mirror)
-        assert mirror.drivers[0].send_failure == ""
+        assert send_failure(mirror.drivers[0]) == ""
         assert mp.end_offsets(servers[1], topic_name, 1) == [40]
     mp.wait_for(lambda: mp.end_offsets(servers[1], topic_name, 1) == [50], PATIENCE_S, "the rest")
     running.__exit__(None, None, None)

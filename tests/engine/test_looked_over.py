@@ -18,44 +18,42 @@ from sparkmirror.pump.quiet import GRACE_S
 
 
 class StubDriver:
-    """Notes what a mirror has it do before an epoch."""
+    """Notes what a mirror has it do before a round."""
 
     name = "a->b"
 
     def __init__(self, flow: FlowConfig) -> None:
         self.flow = flow
-        self.takeover = SimpleNamespace(waiting=False)
-        self.done_topics = SimpleNamespace(changed=False)
-        self.looked_over = False
+        self.topics = SimpleNamespace(
+            takeover=SimpleNamespace(waiting=False), done_topics=SimpleNamespace(changed=False), checked=False
+        )
+        self.control = SimpleNamespace(say=lambda round_number, phase: self.done.append(phase))
         self.away = False
         self.done: list[str] = []
 
-    def take_charge(self) -> None:
-        self.done.append("charge")
+    def become_active(self) -> None:
+        self.done.append("active")
 
     def sync_topics(self) -> bool:
-        self.looked_over = False
+        self.topics.checked = False
         if self.away:
             raise ConnectionError("away")
-        self.looked_over = True
+        self.topics.checked = True
         self.done.append("looked")
         return False
 
     def partitions(self) -> dict[str, int]:
         return {"t-0": 1}
 
-    def say(self, epoch: int, phase: str) -> None:
-        self.done.append(phase)
 
-
-def test_a_mirror_looks_before_each_epoch_if_the_last_look_came_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mirror_looks_before_each_round_if_the_last_look_came_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the next one would not be due."""
     source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "ab")
     flow = FlowConfig(source=source, target=target, refresh_topics_enabled=False)
     mirror, stub = Mirror(MirrorConfig(path="test", flows=(flow,)), use_lease=False), StubDriver(flow)
     monkeypatch.setattr(mirror, "_fail_or_wait", lambda error: None)
     driver = cast("FlowDriver", stub)
-    looked = ["charge", "looked", "running"]
+    looked = ["active", "looked", "running"]
 
     def prepared() -> list[str]:
         stub.done.clear()
@@ -63,11 +61,11 @@ def test_a_mirror_looks_before_each_epoch_if_the_last_look_came_to_nothing(monke
         return stub.done.copy()
 
     stub.away = True
-    assert [prepared(), prepared()] == [["charge"]] * 2
+    assert [prepared(), prepared()] == [["active"]] * 2
     stub.away = False
     assert prepared() == looked
-    assert prepared() == ["charge", "running"]
-    stub.looked_over = False  # the lease was lost, and got again
+    assert prepared() == ["active", "running"]
+    stub.topics.checked = False  # the lease was lost, and got again
     assert prepared() == looked
 
 
@@ -79,41 +77,41 @@ def test_what_a_turn_that_failed_has_found_the_next_one_tells(
     mp.create_topic(source_cluster.bootstrap_servers, first, 1)
     with driver_of(source_cluster, target_cluster, f"{topic_name}.*", tmp_path) as driver:
 
-        def looked_over() -> bool:
-            return driver.looked_over
+        def checked() -> bool:
+            return driver.topics.checked
 
-        assert looked_over()
+        assert checked()
         mp.create_topic(source_cluster.bootstrap_servers, second, 1)
         with pytest.MonkeyPatch.context() as patch:
 
             def fail(*_: object, **__: object) -> None:
                 raise ConnectionError("away")
 
-            patch.setattr(driver.takeover, "look", fail)
+            patch.setattr(driver.topics.takeover, "look", fail)
             with pytest.raises(ConnectionError):
                 driver.sync_topics()
-        assert not looked_over()
+        assert not checked()
         assert driver.sync_topics(), "another topic"
-        assert looked_over()
+        assert checked()
         assert not driver.sync_topics()
         assert {key.topic for key in driver.partitions()} == {first, second}
-        driver.take_charge_again()
-        driver.take_charge()
-        assert not looked_over()
+        driver.leadership.announce_again()
+        driver.become_active()
+        assert not checked()
 
 
 def test_who_was_feared_alive_is_until_the_quiet_rules_wait_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An epoch that ends in order within it has waited for nobody (R5)."""
+    """A round that ends in order within it has waited for nobody (R5)."""
     source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "ab")
     driver = FlowDriver(FlowConfig(source=source, target=target), "one", use_lease=False, once=False)
     now = 100.0
-    monkeypatch.setattr("sparkmirror.engine.flow_driver.time.monotonic", lambda: now)
+    monkeypatch.setattr("sparkmirror.engine.predecessors.time.monotonic", lambda: now)
 
     def feared_after(seconds: float, *, unclean: bool) -> bool:
         nonlocal now
         now += seconds
-        driver.note_end(unclean=unclean)
-        return driver.unclean
+        driver.predecessors.note_end(unclean=unclean)
+        return driver.predecessors.unclean
 
     assert not feared_after(0, unclean=False)
     assert feared_after(0, unclean=True)

@@ -24,7 +24,7 @@ from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import segments_topic
 from sparkmirror.durable.losses import losses_topic
 from sparkmirror.durable.progress import StandingLog, Stood
-from sparkmirror.engine import flow_driver, forecast
+from sparkmirror.engine import forecast, lag_monitor
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.errors import CopyIncomplete
@@ -104,7 +104,7 @@ def test_expired_halts_or_goes_on(pair: Pair, tmp_path: Path) -> None:
     pair.produce(20)
     (driver,) = pair.copy().drivers  # complete again
     assert [loss for loss in driver.losses if loss.source_topic == pair.topic] == []
-    assert [loss.offsets for loss in driver.loss_watch.ledger if loss.source_topic == pair.topic] == [25]
+    assert [loss.offsets for loss in driver.reports.loss_watch.ledger if loss.source_topic == pair.topic] == [25]
     assert pair.ledger() == [("expired", 0, 50, 75, 50, "continued")]
     pair.assert_continued(0, seam=50, upstream=75)
 
@@ -126,7 +126,7 @@ def test_expired_while_it_runs(
     pair: Pair, start_mirror: StartMirror, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Paused, so that retention overtakes; the forecast says so before, and the topic goes for good at the end."""
-    monkeypatch.setattr(flow_driver, "LOOK_S", 0.3)
+    monkeypatch.setattr(lag_monitor, "LOOK_S", 0.3)
     monkeypatch.setattr(forecast, "SHORTEST_S", 1.0)
     mp.alter_topic(pair.source.bootstrap_servers, pair.topic, {"retention.ms": str(30 * 60_000)})
     client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(pair.target.bootstrap_servers,)), "test")

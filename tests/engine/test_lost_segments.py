@@ -72,7 +72,7 @@ def test_between_two_runs(flow: LoadedFlow, spark: SparkSession) -> None:
     lt.delete_topic(flow.target, SEGMENTS)
     produce(flow)
     mirror = lt.copy_once(flow.properties, spark)
-    assert mirror.drivers[0].takeover.taken == EMPTY
+    assert mirror.drivers[0].topics.takeover.taken == EMPTY
     assert_all_copied(flow, (EMPTY + PARTITIONS) * EACH)
     produce(flow)
     lt.copy_once(flow.properties, spark)

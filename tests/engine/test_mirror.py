@@ -98,7 +98,7 @@ def test_new_topics_and_partitions_are_found(
         mp.create_topic(source_cluster.bootstrap_servers, later, 2)
         mp.produce(source_cluster.bootstrap_servers, later, 2, 100)
         mp.wait_for(lambda: copied(target_cluster, f"A.{later}", 2) == 100, 90, "the new topic copied")
-        assert mirror.epoch == 2, "more than twice as much was not planned anew"
+        assert mirror.rounds == 2, "more than twice as much was not planned anew"
         admin = KafkaAdminClient(bootstrap_servers=source_cluster.bootstrap_servers)
         admin.create_partitions({topic_name: 3})
         admin.close()
@@ -108,7 +108,7 @@ def test_new_topics_and_partitions_are_found(
         mp.produce(source_cluster.bootstrap_servers, topic_name, 3, 300)
         mp.wait_for(lambda: len_partitions(target_cluster, f"A.{topic_name}") == 3, 90, "the target grown")
         mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 3) == 400, 90, "the new partitions copied")
-        assert mirror.epoch == 2, "the epoch was ended for a few partitions more"
+        assert mirror.rounds == 2, "the round was ended for a few partitions more"
     assert "is cancelled" not in caplog.text
     assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}", later: f"A.{later}"}, 500)
 
@@ -129,7 +129,7 @@ def test_pause_and_throttle_take_effect_at_once(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sparkmirror.engine.mirror.REPLAN_S", 1.0)
+    monkeypatch.setattr("sparkmirror.engine.round_runner.REPLAN_S", 1.0)
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 100)
     words = control(target_cluster)
@@ -152,7 +152,7 @@ def test_pause_and_throttle_take_effect_at_once(
             assert 30_000 < rate < 250_000, f"{rate:,.0f} bytes/s under a throttle of 100,000"
             words.throttle(None)
             mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 8_200, 90, "the rest copied")
-            assert mirror.epoch == 1, "an epoch ended though its plan was still the best"
+            assert mirror.rounds == 1, "a round ended though its plan was still the best"
     finally:
         words.throttle(None)
         words.pause([])

@@ -46,7 +46,7 @@ def test_stopped_cleanly_and_handed_back_and_taken_over_again(
         with handover.ours(spark) as mirror:
             handover.wait_for_more(3_000, "us")
             print(f"us: 10,000 records after {time.monotonic() - began:.1f} s")
-            assert mirror.drivers[0].takeover.taken == PARTITIONS
+            assert mirror.drivers[0].topics.takeover.taken == PARTITIONS
         first = handover.ends()
         with handover.mirror_maker:
             handover.wait_for_more(10_000, "MirrorMaker 2 again")
@@ -55,7 +55,7 @@ def test_stopped_cleanly_and_handed_back_and_taken_over_again(
         handover.commit(source_cluster, settings["groups"], handover.topic, stands)
         with handover.ours(spark) as mirror:
             handover.wait_for_more(10_000, "us again")
-            assert mirror.drivers[0].takeover.taken == PARTITIONS
+            assert mirror.drivers[0].topics.takeover.taken == PARTITIONS
             mp.wait_for(
                 lambda: all(handover.committed(target_cluster, settings["groups"], handover.remote)), 180, "the group"
             )
@@ -83,7 +83,7 @@ def test_killed(handover: Handover, spark: SparkSession) -> None:
         with handover.ours(spark) as mirror:
             handover.wait_for_more(3_000, "us")
             print(f"us: 10,000 records after {time.monotonic() - began:.1f} s")
-            assert mirror.drivers[0].takeover.taken == PARTITIONS
+            assert mirror.drivers[0].topics.takeover.taken == PARTITIONS
     with handover.ours(spark):
         handover.wait_for_all()
     print(f"{handover.copied()} records, repeated: {handover.repeated()}")

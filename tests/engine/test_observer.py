@@ -77,7 +77,7 @@ def test_it_tells_what_is_so(
         assert checkpoints.succeeded_ms is not None
         assert time.time() * 1000 - checkpoints.succeeded_ms < 60_000
         (driver,) = mirror.drivers
-        driver.topics = replace(driver.topics, refused={topic_name: "it can't be given more partitions"})
+        driver.topics.newest = replace(driver.topics.newest, refused={topic_name: "it can't be given more partitions"})
         mp.wait_for(lambda: bool(topic_of(mirror, topic_name).refused), 5, "it is refused, though it is copied")
         assert len(topic_of(mirror, topic_name).partitions) == 2
         mp.wait_for(lambda: flow_of(mirror).groups[0].reread == 0, 30, "the group is at the target")
@@ -86,7 +86,7 @@ def test_it_tells_what_is_so(
         assert (group.state, at.source_offset, at.target_offset) == (GroupState.SYNCED, 200, 200)
         assert (at.source_lag, at.target_lag) == (COUNT - 200, COUNT - 200)
         # A new driver of the same flow goes on counting.
-        mirror.change(config, anew=[flow.flow])
+        mirror.change(config, restart=[flow.flow])
         seen = [flow.records]
 
         def counts(records: int) -> bool:
@@ -94,7 +94,7 @@ def test_it_tells_what_is_so(
             seen.extend(one.records for one in flows)
             return seen[-1] == records and any(one.epochs.get("settings") == 1 for one in flows)
 
-        mp.wait_for(lambda: counts(COUNT), 30, "the epoch has ended for the sake of the settings")
+        mp.wait_for(lambda: counts(COUNT), 30, "the round has ended for the sake of the settings")
         write(source_cluster, topic_name, plain(range(COUNT, COUNT + 50)))
         mp.wait_for(lambda: counts(COUNT + 50), 60, "what has come since is copied")
         assert seen == sorted(seen)

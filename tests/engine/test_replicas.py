@@ -53,7 +53,7 @@ def test_the_nearest_replica_is_fetched_from(
     mp.produce(racked.bootstrap_servers, topic_name, PARTITIONS, 300)
     settings = {"A.consumer.client.rack": f"rack-{nearby.node_id}"}
     with driver_of(racked, target_cluster, topic_name, tmp_path, settings) as driver:
-        pump = SteppedPump(driver.order(driver.partitions()))
+        pump = SteppedPump(driver.orders.order(driver.partitions()))
 
         def fetched_from() -> dict[int, int]:
             """Partition to broker."""
@@ -190,7 +190,7 @@ def test_too_few_replicas_in_sync(
 def test_a_new_leader_that_may_not_tell_its_high_watermark(
     source_cluster: KafkaCluster, racked: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """It is lower than where its epoch began, and stays so while too few replicas are in sync (KIP-207)."""
+    """It is lower than where its round began, and stays so while too few replicas are in sync (KIP-207)."""
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
     copy = f"A.{topic_name}"

@@ -71,7 +71,7 @@ def driver_of(
     driver = FlowDriver(load_mm2_properties(str(path)).flows[0], topic, use_lease=False, once=False)
     driver.open()
     try:
-        driver.take_charge()
+        driver.become_active()
         driver.sync_topics()
         yield driver
     finally:
@@ -107,7 +107,7 @@ def test_a_held_pump_and_a_rival_that_sees_less(
     for round_number in range(4):
         write(producer, topic_name, round_number)
     with driver_of(source_cluster, target_cluster, topic_name, tmp_path) as driver:
-        order = driver.order(driver.partitions()).model_copy(update={"flow": unmerged(driver)})
+        order = driver.orders.order(driver.partitions()).model_copy(update={"flow": unmerged(driver)})
         first, rival = SteppedPump(order), SteppedPump(order)
         first.loop.on_suspended.clear()
         first.allowed = sent_before
@@ -146,7 +146,7 @@ def test_answers_that_take_many_turns_to_make_ready(
         producer.send(topic_name, value=b"value-%d" % number, partition=number % 2)
         producer.flush()
     with driver_of(source_cluster, target_cluster, topic_name, tmp_path) as driver:
-        pump = SteppedPump(driver.order(driver.partitions()).model_copy(update={"flow": unmerged(driver)}))
+        pump = SteppedPump(driver.orders.order(driver.partitions()).model_copy(update={"flow": unmerged(driver)}))
         waiting = 0
 
         def copied() -> bool:
@@ -174,7 +174,7 @@ def test_a_topic_that_becomes_compacted_is_noticed_while_it_is_copied(
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1)
     with driver_of(source_cluster, target_cluster, topic_name, tmp_path) as driver:
-        pump = SteppedPump(driver.order(driver.partitions()))
+        pump = SteppedPump(driver.orders.order(driver.partitions()))
         pump.turn_until(lambda: pump.copy.stage is Stage.RUNNING)
         assert pump.copy.bearings is not None
         assert not pump.copy.bearings.compacted

@@ -122,7 +122,7 @@ def cluster(directory: Path) -> Iterator[Cluster]:
 
 
 def tasks(log: Path) -> int:
-    """Of the newest epoch."""
+    """Of the newest round."""
     told = re.findall(r"epoch \d+: \d+ partitions, (\d+) tasks", log.read_text())
     return int(told[-1]) if told else 0
 

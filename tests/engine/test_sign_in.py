@@ -158,13 +158,13 @@ def under_load(
         with mp.load(source.bootstrap_servers, topic, PARTITIONS, per_s=1000):
             thread.start()
             mp.wait_for(lambda: copied(target, topic) > 500, 120, "the first records")
-            held_at = mirror.drivers[0].lease.term  # type: ignore[union-attr]
-            epochs = mirror.epoch
+            held_at = mirror.drivers[0].leadership.lease.term  # type: ignore[union-attr]
+            rounds = mirror.rounds
             yield mirror
             before = copied(target, topic)
             mp.wait_for(lambda: copied(target, topic) > before + 500, 180, "fresh records")
-        assert mirror.drivers[0].lease.term == held_at  # type: ignore[union-attr]
-        assert mirror.epoch == epochs
+        assert mirror.drivers[0].leadership.lease.term == held_at  # type: ignore[union-attr]
+        assert mirror.rounds == rounds
     finally:
         mirror.stop()
         thread.join(40)

@@ -51,7 +51,7 @@ class Cluster:
 
 @pytest.fixture
 def four(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """A cluster of four slots, with an epoch of four tasks, where eight are asked for."""
+    """A cluster of four slots, with a round of four tasks, where eight are asked for."""
     cluster = Cluster(monkeypatch, 4)
     cluster.begin()
     assert cluster.passes(START_S + 1), "four of eight tasks have no slot"

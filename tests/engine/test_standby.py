@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine import mirror as engine
+from sparkmirror.engine import spark_start
 from sparkmirror.engine.lease import Lease
 from sparkmirror.engine.mirror import Mirror
 
@@ -44,7 +44,7 @@ def test_spark_of_a_standby(
         asked.set()
         raise OSError("this test needs none")
 
-    monkeypatch.setattr(engine, "open_session", no_spark)
+    monkeypatch.setattr(spark_start, "open_session", no_spark)
     topic = f"lease-{topic_name}"
     mp.create_topic(target_cluster.bootstrap_servers, topic, 1)
     other = Lease(
@@ -65,7 +65,7 @@ def test_spark_of_a_standby(
     thread = threading.Thread(target=mirror.run, daemon=True)
     thread.start()
     try:
-        mp.wait_for(lambda: "standing by" in mirror.drivers[0].standing_by, 180, "the mirror to stand by")
+        mp.wait_for(lambda: "standing by" in mirror.drivers[0].leadership.standing_by, 180, "the mirror to stand by")
         if started:
             assert asked.wait(20)
         else:

@@ -20,8 +20,8 @@ RECEIPT = Receipt(flow="A->B", source_topic="orders", target_topic="A.orders", p
 def driver() -> Any:
     """What a look depends on."""
     view = FlowView(source_ends={("orders", 0): 5})
-    done = SimpleNamespace(released=())
-    return SimpleNamespace(view=view, topics=object(), tasks={}, synced=True, looked_over=True, done_topics=done)
+    topics = SimpleNamespace(newest=object(), synced=True, checked=True, done_topics=SimpleNamespace(released=()))
+    return SimpleNamespace(view=view, topics=topics, orders=SimpleNamespace(tasks={}))
 
 
 def report(*receipts: Receipt) -> FlowReport:
@@ -49,7 +49,7 @@ def test_a_flow_that_stands_still_is_looked_at_once() -> None:
     flow.view.take_report("A->B", report(RECEIPT))
     assert [looks.at(flow) for _ in range(3)] == [1, 1, 1]
     flow.view.take_report("A->B", report())
-    flow.view.take_look({("orders", 0): 5}, {})
+    flow.view.take_ends({("orders", 0): 5}, {})
     assert looks.at(flow) == 1, "a report without receipts, and equal ends, tell nothing new"
 
 
@@ -62,13 +62,13 @@ def test_a_flow_that_moves_is_looked_at_each_time() -> None:
     "change",
     [
         lambda flow: flow.view.take_report("A->B", report(RECEIPT)),
-        lambda flow: flow.view.take_look({("orders", 0): 6}, {}),
-        lambda flow: flow.view.take_look({("orders", 0): 5}, {("orders", 0): 1}),
-        lambda flow: flow.view.settle(1, [RECEIPT]),
-        lambda flow: setattr(flow, "topics", object()),
-        lambda flow: setattr(flow, "tasks", {}),
-        lambda flow: setattr(flow, "looked_over", False),
-        lambda flow: setattr(flow.done_topics, "released", ("orders",)),
+        lambda flow: flow.view.take_ends({("orders", 0): 6}, {}),
+        lambda flow: flow.view.take_ends({("orders", 0): 5}, {("orders", 0): 1}),
+        lambda flow: flow.view.end_round(1, [RECEIPT]),
+        lambda flow: setattr(flow.topics, "newest", object()),
+        lambda flow: setattr(flow.orders, "tasks", {}),
+        lambda flow: setattr(flow.topics, "checked", False),
+        lambda flow: setattr(flow.topics.done_topics, "released", ("orders",)),
     ],
 )
 def test_whatever_is_new_is_looked_at(change: Callable[[Any], object]) -> None:

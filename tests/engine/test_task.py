@@ -22,7 +22,7 @@ ORDER = PumpOrder(epoch=1, task=0, incarnation="i", seconds=60, flows=())
 def test_an_early_end_of_a_second_attempt_is_in_doubt(
     monkeypatch: pytest.MonkeyPatch, attempt: int, seconds: float, in_doubt: bool
 ) -> None:
-    """The next epoch must wait as long as this one should have."""
+    """The next round must wait as long as this one should have."""
     now = [100.0]
 
     def pump(order: PumpOrder) -> list[Receipt]:

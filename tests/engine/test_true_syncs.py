@@ -23,7 +23,7 @@ from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import segments_topic
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import losses_topic
-from sparkmirror.messages.control import Control, Epoch, control_topic
+from sparkmirror.messages.control import Control, Round, control_topic
 from sparkmirror.messages.orders import FlowOrder, PumpOrder, Receipt, RouteOrder
 from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.mm2.records import OffsetSync
@@ -68,7 +68,7 @@ class PumpedFlow:
 
     def say(self, phase: Literal["running", "ending"]) -> None:
         """As a driver does all the time: a pump that hears nothing ends."""
-        self._control.epoch(Epoch(incarnation="test", number=1, phase=phase))
+        self._control.round(Round(incarnation="test", number=1, phase=phase))
 
     def order(self) -> PumpOrder:
         self._client.metadata([])

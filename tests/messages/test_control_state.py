@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sparkmirror.cluster.topic_log import LogEntry
-from sparkmirror.messages.control import ControlState, Epoch, Leader
+from sparkmirror.messages.control import ControlState, Leader, Round
 from sparkmirror.messages.orders import RouteOrder
 
 
@@ -16,13 +16,13 @@ def said(key: str, value: Any, offset: int = 0) -> LogEntry:
     return LogEntry(offset, key.encode(), json.dumps(value).encode())
 
 
-def epoch(incarnation: str, number: int, phase: str = "running") -> LogEntry:
+def round_word(incarnation: str, number: int, phase: str = "running") -> LogEntry:
     return said("epoch", {"incarnation": incarnation, "number": number, "phase": phase})
 
 
 GOOD = [
     said("leader", {"incarnation": "a", "host": "h", "pid": 1}, 5),
-    epoch("a", 3),
+    round_word("a", 3),
     said("pause", {"topics": ["orders", "pay.*"]}),
     said("throttle", {"bytes_per_second": 1000}),
 ]
@@ -35,7 +35,7 @@ def told() -> ControlState:
 
 
 def everything(state: ControlState) -> tuple[object, ...]:
-    return state.leader, state.epochs, state.last_epoch, state.paused, state.bytes_per_second
+    return state.leader, state.rounds, state.last_round, state.paused, state.bytes_per_second
 
 
 # --- what is said -------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def test_the_rank_of_a_leader_is_its_offset() -> None:
     assert state.leader == Leader(incarnation="b", rank=7)
 
 
-def test_what_is_added_is_for_one_epoch_of_one_driver() -> None:
+def test_what_is_added_is_for_one_round_of_one_driver() -> None:
     route = {"source_topic": "orders", "target_topic": "a.orders", "partition": 2}
     added = {"incarnation": "a", "epoch": 3, "routes": {"1": [route]}, "shares": {"0": 0.75, "1": 0.25}}
     state = told()
@@ -75,17 +75,17 @@ def test_what_is_added_is_for_one_epoch_of_one_driver() -> None:
 def test_pumps_may_be_alive_until_the_leader_says_that_they_have_ended() -> None:
     state = told()
     assert state.unclean
-    state.apply([epoch("a", 3, "ending")])
+    state.apply([round_word("a", 3, "ending")])
     assert state.unclean
-    state.apply([epoch("a", 3, "ended")])
+    state.apply([round_word("a", 3, "ended")])
     assert not state.unclean
 
 
 def test_the_end_of_a_predecessor_that_was_frozen_is_not_the_leaders() -> None:
     state = told()
-    state.apply([said("leader", {"incarnation": "b"}, 9), epoch("b", 1), epoch("a", 3, "ended")])
+    state.apply([said("leader", {"incarnation": "b"}, 9), round_word("b", 1), round_word("a", 3, "ended")])
     assert state.unclean
-    state.apply([epoch("b", 1, "ended")])
+    state.apply([round_word("b", 1, "ended")])
     assert not state.unclean
 
 
@@ -95,21 +95,21 @@ def test_the_pumps_of_a_predecessor_may_be_alive_where_the_leader_has_had_none_y
     assert state.unclean
 
 
-def test_each_incarnation_has_its_newest_epoch() -> None:
+def test_each_incarnation_has_its_newest_round() -> None:
     state = told()
-    state.apply([epoch("b", 1), epoch("a", 4, "ending")])
-    assert state.epochs == {
-        "a": Epoch(incarnation="a", number=4, phase="ending"),
-        "b": Epoch(incarnation="b", number=1, phase="running"),
+    state.apply([round_word("b", 1), round_word("a", 4, "ending")])
+    assert state.rounds == {
+        "a": Round(incarnation="a", number=4, phase="ending"),
+        "b": Round(incarnation="b", number=1, phase="running"),
     }
-    assert state.last_epoch == state.epochs["a"]
+    assert state.last_round == state.rounds["a"]
 
 
 def test_a_tick_alone_changes_nothing() -> None:
     state = told()
-    assert not state.apply([epoch("a", 3), epoch("a", 3)])
-    assert state.apply([epoch("a", 3, "ending")])
-    assert state.apply([epoch("a", 3, "ending"), epoch("b", 3)])
+    assert not state.apply([round_word("a", 3), round_word("a", 3)])
+    assert state.apply([round_word("a", 3, "ending")])
+    assert state.apply([round_word("a", 3, "ending"), round_word("b", 3)])
 
 
 def test_paused_topics_match_in_full() -> None:
@@ -128,7 +128,7 @@ def test_a_tombstone_takes_a_pause_or_a_throttle_away() -> None:
     assert state.apply([LogEntry(9, b"pause", None), LogEntry(10, b"throttle", None)])
     assert (state.paused, state.bytes_per_second) == ((), None)
     assert state.leader
-    assert state.last_epoch
+    assert state.last_round
 
 
 @pytest.mark.parametrize("rate", [None, 1, 0.5, 10**12])
@@ -167,8 +167,8 @@ def test_nonsense_is_left_out(entry: LogEntry) -> None:
     before = everything(state)
     assert not state.apply([entry])
     assert everything(state) == before
-    assert state.apply([entry, epoch("z", 1)])
-    assert state.last_epoch == Epoch(incarnation="z", number=1, phase="running")
+    assert state.apply([entry, round_word("z", 1)])
+    assert state.last_round == Round(incarnation="z", number=1, phase="running")
 
 
 def test_one_topic_instead_of_a_list_is_not_taken_letter_by_letter() -> None:

@@ -124,11 +124,11 @@ def test_the_truth_within_five_seconds(flow: LoadedFlow) -> None:
         with flow.load():
             flow.wait_for_progress()
         with standing_by(properties) as mirror:
-            mp.wait_for(lambda: bool(mirror.drivers[0].standing_by), 120, "the mirror stands by")
+            mp.wait_for(lambda: bool(mirror.drivers[0].leadership.standing_by), 120, "the mirror stands by")
             with watched(mirror) as page:
                 page.says(r"^Stands by", time.monotonic(), "a standby says so")
                 page.until(lambda: page.tone == "standby", time.monotonic(), "in its colour")
-                mp.wait_for(lambda: mirror.drivers[0].heard.leader is not None, 30, "it has heard who leads")
+                mp.wait_for(lambda: mirror.drivers[0].reports.heard.leader is not None, 30, "it has heard who leads")
                 page.says(rf":{first.process.pid} works on it", time.monotonic(), "and who works")
                 takes_over(flow, first, mirror, page)
                 under_load(flow, copy, mirror, page)

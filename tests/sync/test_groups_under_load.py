@@ -45,7 +45,7 @@ def pumping(flow: GroupFlow, with_receipts: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            driver.say(1, "ending")
+            driver.control.say(1, "ending")
             threads[0].join(30)
             done.set()
             threads[1].join(5)

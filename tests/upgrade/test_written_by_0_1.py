@@ -96,8 +96,8 @@ def test_control_records() -> None:
     (leader,), (epoch,), (routes,) = (said("control", kind) for kind in ("leader", "epoch", "routes"))
     assert state.leader is not None
     assert state.leader.model_dump(exclude={"rank"}) == leader
-    assert state.last_epoch is not None
-    assert state.last_epoch.model_dump() == epoch
+    assert state.last_round is not None
+    assert state.last_round.model_dump() == epoch
     added = state.added_to(routes["incarnation"], routes["epoch"])
     assert added is not None, "a route of 0.1 names the fence, which is passed over"
     (route,) = added.routes[routes["task"]]

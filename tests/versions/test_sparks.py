@@ -29,14 +29,14 @@ from sparkmirror.demo.spark_cluster import standalone_cluster
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 ROOT = Path(__file__).parents[2]
-CANCELLED_EPOCH = ROOT / "tests" / "engine" / "cancelled_epoch.py"
+CANCELLED_ROUND = ROOT / "tests" / "engine" / "cancelled_round.py"
 VERSIONS = ("3.5", "4.0", "4.3")
 INSTALL_S = 900
 PROGRAM_S = 400
 EXECUTORS_S = 240.0
 """An executor unpacks 350 MB before it begins, of which a busy machine takes long."""
 END_S = 60.0
-"""An executor that has just been killed may hold up the end of an epoch until it is cancelled."""
+"""An executor that has just been killed may hold up the end of a round until it is cancelled."""
 BACKLOG = 8_000
 HOME_OF = "import pyspark; print(pyspark.__path__[0], pyspark.__version__)"
 
@@ -181,8 +181,8 @@ def executors() -> list[psutil.Process]:
     return [one for one in children if "CoarseGrainedExecutorBackend" in mp.command_line(one)]
 
 
-def test_an_epoch_is_cancelled_with_its_tasks(installed: Installed) -> None:
-    ran = installed.run("python", str(CANCELLED_EPOCH))
+def test_a_round_is_cancelled_with_its_tasks(installed: Installed) -> None:
+    ran = installed.run("python", str(CANCELLED_ROUND))
     assert ran.returncode == 0, ran.stderr
     outcome = json.loads(ran.stdout.splitlines()[-1])
     assert outcome["ended_s"] is not None

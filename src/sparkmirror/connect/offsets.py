@@ -91,22 +91,25 @@ class ConnectorOffsets:
     def _go_on_at(self, wanted: Mapping[TopicPartition, int | None] | None) -> None:
         """Have the copy go on at these upstream offsets; None begins all partitions anew."""
         deadline = time.monotonic() + SETTLED_S
-        while not self._mirror.roster.is_settled:
+        while not self._mirror.registry.is_up_to_date:
             if time.monotonic() > deadline:
                 raise ValueError(f"flow {self._flow.name} has not ended yet; try again in a moment")
             time.sleep(_WAIT_S)
         policy = topic_rules(self._flow, self._flow.originals).policy
         try:
-            with self._in_charge() as driver, AlteredOffsets(self._flow, policy, driver.identity) as altered:
+            with (
+                self._active_driver() as driver,
+                AlteredOffsets(self._flow, policy, driver.leadership.identity) as altered,
+            ):
                 if wanted is None:
                     wanted = dict.fromkeys(altered.copied())
-                altered.go_on_at(wanted, unclean=driver.unclean)
+                altered.go_on_at(wanted, unclean=driver.predecessors.unclean)
         except NotAltered as error:
             raise ValueError(str(error)) from error
 
     @contextmanager
-    def _in_charge(self) -> Iterator[FlowDriver]:
-        """Yield the flow's driver, or a temporary driver, in charge of the flow.
+    def _active_driver(self) -> Iterator[FlowDriver]:
+        """Yield the flow's driver, or a temporary driver, once active.
 
         The driver holds the flow's lease, so that no other process works on the flow.
         """
@@ -121,9 +124,9 @@ class ConnectorOffsets:
             deadline = time.monotonic() + SETTLED_S
             while not driver.held():
                 if time.monotonic() > deadline:
-                    raise NotAltered(f"flow {self._flow.name}: {driver.standing_by}")
+                    raise NotAltered(f"flow {self._flow.name}: {driver.leadership.standing_by}")
                 time.sleep(_WAIT_S)
-            driver.take_charge()
+            driver.become_active()
             yield driver
         finally:
             if own is not None:

@@ -49,8 +49,8 @@ class FlowWork:
 
 def flow_state(mirror: Mirror, flow: str) -> FlowWork:
     """Return the state of a flow, or of a pair that only sends heartbeats."""
-    failure, restarting = mirror.roster.failed.get(flow, ""), mirror.roster.is_restarting(flow)
-    beats = next((pair for pair in mirror.roster.beats if pair.name == flow), None)
+    failure, restarting = mirror.registry.failed.get(flow, ""), mirror.registry.is_restarting(flow)
+    beats = next((pair for pair in mirror.registry.beats if pair.name == flow), None)
     if beats is not None:
         failing = {HEARTBEATS: beats.failing} if beats.failing else {}
         return FlowWork(True, beats.held(), failing=failing, standing_by="" if failing else beats.standing_by)
@@ -65,7 +65,7 @@ def flow_state(mirror: Mirror, flow: str) -> FlowWork:
         copies=driver.flow.copies,
         restarting=restarting,
         failure=failure,
-        standing_by=driver.standing_by,
+        standing_by=driver.leadership.standing_by,
         trouble=mirror.troubles.get(flow, ""),
         waiting=seen.waiting if seen is not None else "",
         failing={duty.duty: duty.failing for duty in seen.duties if duty.failing} if seen is not None else {},

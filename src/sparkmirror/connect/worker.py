@@ -21,7 +21,8 @@ from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
 from sparkmirror.connect.server_paths import without_paths
 from sparkmirror.connect.status import connector_status, flow_state
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.mirror import Mirror, OnProgress
+from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.progress_display import OnProgress
 from sparkmirror.engine.session import MASTER
 from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.errors import SparkMirrorError
@@ -156,7 +157,7 @@ class ConnectWorker:
         with self._lock:
             flow = self._state.flows.parts[name].flow
             if self._state.specs[name].target_state is TargetState.STARTED:
-                self._mirror.change(self._state.flows.config, anew=[flow])
+                self._mirror.change(self._state.flows.config, restart=[flow])
 
     # --- status ---------------------------------------------------------------------------------
 

@@ -13,9 +13,6 @@ LIVE_S = 5.0
 Pumps report, and the driver reads the ends, every few seconds.
 """
 
-UNKNOWN = -1
-"""Offset that was not read yet."""
-
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -23,10 +20,10 @@ class PartitionLag(NamedTuple, Generic[Key]):
     """Progress of the copy of a partition."""
 
     key: Key
-    position: int
-    """Next source offset to copy; `UNKNOWN` before the first reading."""
-    end: int
-    """Source offset after the last readable record; `UNKNOWN` until read."""
+    position: int | None
+    """Next source offset to copy; None before the first reading."""
+    end: int | None
+    """Source offset after the last readable record; None until read."""
     parked: bool
     start: int = 0
     """Start of the source's log: offsets below are not there to be copied."""
@@ -34,11 +31,16 @@ class PartitionLag(NamedTuple, Generic[Key]):
     @property
     def known(self) -> bool:
         """True if both position and end were read, so that the lag is known."""
-        return self.position > UNKNOWN and self.end > UNKNOWN
+        return self.position is not None and self.end is not None
 
     @property
-    def lag(self) -> int:
-        """Offsets that the source has and the target has not acknowledged yet."""
+    def lag(self) -> int | None:
+        """Offsets that the source has and the target has not acknowledged yet.
+
+        None: not known.
+        """
+        if self.position is None or self.end is None:
+            return None
         return max(self.end - max(self.position, self.start), 0)
 
 
@@ -53,37 +55,37 @@ class CatchingUp(Generic[Key]):
         self._goals: dict[Key, Goal] = {}
         self._caught_up: set[Key] = set()
 
-    def look(self, standings: Iterable[PartitionLag[Key]], now_s: float) -> str:
+    def look(self, lags: Iterable[PartitionLag[Key]], now_s: float) -> str:
         """Return the flow's state: `finding out`, `copying`, `held up` or `caught up`.
 
         `now_s` is a monotonic clock's.
         """
         unknown = behind = parked = False
         seen = set()
-        for lag in standings:
+        for lag in lags:
             key, position, end, is_parked, start = lag
             seen.add(key)
             parked |= is_parked
-            if position <= UNKNOWN or end <= UNKNOWN:
+            if position is None or end is None:
                 unknown |= not is_parked
                 self._caught_up.discard(key)
             elif position >= end or start >= end:
                 self._goals.pop(key, None)
                 self._caught_up.add(key)
-            elif not self._reaches(lag, now_s):
+            elif not self._reaches(key, position, end, now_s):
                 behind |= not is_parked
         self._caught_up &= seen
         self._goals = {key: goal for key, goal in self._goals.items() if key in seen}
         return "finding out" if unknown else "copying" if behind else "held up" if parked else "caught up"
 
-    def _reaches(self, lag: PartitionLag[Key], now_s: float) -> bool:
+    def _reaches(self, key: Key, position: int, end: int, now_s: float) -> bool:
         """True if a partition that lags counts as caught up all the same."""
-        goal = self._goals.get(lag.key)
+        goal = self._goals.get(key)
         if goal is None:
-            self._goals[lag.key] = Goal(lag.end, now_s)
-        elif lag.position >= goal.end:
-            self._goals[lag.key] = Goal(lag.end, now_s)
-            self._caught_up.add(lag.key)
+            self._goals[key] = Goal(end, now_s)
+        elif position >= goal.end:
+            self._goals[key] = Goal(end, now_s)
+            self._caught_up.add(key)
         elif now_s - goal.since_s > LIVE_S:
-            self._caught_up.discard(lag.key)
-        return lag.key in self._caught_up
+            self._caught_up.discard(key)
+        return key in self._caught_up

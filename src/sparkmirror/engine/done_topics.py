@@ -28,7 +28,7 @@ class DoneTopics:
         self._state = ControlState()
         self._offset = 0
         self._lock = threading.Lock()
-        self._unsaid: set[str] = set()
+        self._unwritten: set[str] = set()
         self.changed = False
         """True if the work changed: an operator's word, or a released topic."""
 
@@ -54,11 +54,11 @@ class DoneTopics:
 
     def _write_down(self) -> None:
         with self._lock:
-            due = {topic: self._state.done[topic] for topic in self._unsaid & self._state.done.keys()}
+            due = {topic: self._state.done[topic] for topic in self._unwritten & self._state.done.keys()}
         for topic, done in due.items():
             self._say(topic, done)
         with self._lock:
-            self._unsaid -= due.keys()
+            self._unwritten -= due.keys()
 
     def reach(self, receipt: Receipt) -> None:
         """Take note of a pump's receipt."""
@@ -70,7 +70,7 @@ class DoneTopics:
             reached = {**done.reached, receipt.partition: max(receipt.downstream, 0)}
             if reached != done.reached:
                 self._state.done[receipt.source_topic] = done.model_copy(update={"reached": reached})
-                self._unsaid.add(receipt.source_topic)
+                self._unwritten.add(receipt.source_topic)
                 self.changed |= self._state.done[receipt.source_topic].released
 
     def end_of(self, topic: str, partition: int) -> int | None:

@@ -68,7 +68,7 @@ class Schedule:
 
 
 @dataclass(slots=True)
-class Record:
+class DutyRecord:
     """Successes and failures of a duty so far."""
 
     succeeded_ms: int | None = None
@@ -86,22 +86,22 @@ class Duties:
         self._flow = flow
         self._held = held
         self._failing: dict[str, str] = {}
-        self._records = {schedule.name: Record() for schedule in schedules}
+        self._records = {schedule.name: DutyRecord() for schedule in schedules}
         self.schedules = tuple(schedules)
-        self._kept = [_Kept(self, schedule) for schedule in schedules]
+        self._threads = [_DutyThread(self, schedule) for schedule in schedules]
 
     @property
     def failing(self) -> Mapping[str, str]:
         """Duties whose last turn failed, with the reason in a single line."""
         return dict(self._failing)
 
-    def record(self, name: str) -> Record:
+    def record(self, name: str) -> DutyRecord:
         """Return a duty's record; empty for a duty that the flow does not have."""
-        return self._records.get(name, Record())
+        return self._records.get(name, DutyRecord())
 
     def start(self) -> None:
-        for kept in self._kept:
-            kept.thread.start()
+        for duty_thread in self._threads:
+            duty_thread.thread.start()
 
     def close(self, within_s: float = LAST_TURNS_S) -> None:
         """End all duties; then the lease may be given up.
@@ -109,15 +109,15 @@ class Duties:
         Duties with `at_end` take a last turn, in the order of the schedules.
         """
         deadline = time.monotonic() + within_s
-        at_end = [kept for kept in self._kept if kept.schedule.at_end]
-        for kept in self._kept:
-            if kept not in at_end:
-                kept.closing.set()
-        for kept in at_end:
-            kept.closing.set()
-            kept.join(deadline)
-        for kept in self._kept:
-            kept.join(deadline)
+        at_end = [duty_thread for duty_thread in self._threads if duty_thread.schedule.at_end]
+        for duty_thread in self._threads:
+            if duty_thread not in at_end:
+                duty_thread.closing.set()
+        for duty_thread in at_end:
+            duty_thread.closing.set()
+            duty_thread.join(deadline)
+        for duty_thread in self._threads:
+            duty_thread.join(deadline)
 
     def held(self) -> bool:
         """True if this process holds the lease and may act."""
@@ -138,13 +138,13 @@ class Duties:
             log.info("flow %s: %s: works again", self._flow, name, extra=Event.DUTY_RECOVERED.extra)
 
 
-class _Kept:
+class _DutyThread:
     """One duty and its thread."""
 
     def __init__(self, duties: Duties, schedule: Schedule) -> None:
         self.schedule = schedule
         self.closing = threading.Event()
-        self.thread = threading.Thread(target=self._keep, name=schedule.name, daemon=True)
+        self.thread = threading.Thread(target=self._run, name=schedule.name, daemon=True)
         self._duties = duties
         self._duty: DutyTurns | None = None
 
@@ -152,14 +152,14 @@ class _Kept:
         if self.thread.is_alive():
             self.thread.join(max(deadline - time.monotonic(), 0))
 
-    def _keep(self) -> None:
+    def _run(self) -> None:
         schedule = self.schedule
         due = time.monotonic() + (schedule.interval_s if schedule.delayed else 0.0)
         failures = 0
         try:
             while not self.closing.wait(max(due - time.monotonic(), 0.0)):
                 if not self._duties.held():
-                    self._hang_up()
+                    self._close_duty()
                     due = time.monotonic() + STANDING_BY_S
                     continue
                 failures = 0 if self._turn(last=False) else failures + 1
@@ -169,7 +169,7 @@ class _Kept:
             if schedule.at_end and self._duties.held():
                 self._turn(last=True)
         finally:
-            self._hang_up()
+            self._close_duty()
 
     def _turn(self, *, last: bool) -> bool:
         began = time.monotonic()
@@ -185,12 +185,12 @@ class _Kept:
             return False
         except Exception as error:  # an unforeseen error: a new duty may do better
             self._duties.failed(self.schedule.name, repr(error))
-            self._hang_up()
+            self._close_duty()
             return False
         self._duties.worked(self.schedule.name, time.monotonic() - began)
         return True
 
-    def _hang_up(self) -> None:
+    def _close_duty(self) -> None:
         duty, self._duty = self._duty, None
         if duty is not None:
             duty.close()

@@ -1,4 +1,4 @@
-"""Reasons for the end of an epoch, for metrics and log."""
+"""Reasons for the end of a round, for metrics and log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class EndReason(StrEnum):
-    """Reason for the end of an epoch.
+    """Reason for the end of a round.
 
     The value is the label `reason` of `sparkmirror_epochs_total`.
     """

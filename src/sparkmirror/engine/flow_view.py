@@ -59,10 +59,10 @@ class PartitionView:
         self.bytes_per_s = self.records_per_s = 0.0
 
 
-class EndedEpoch(NamedTuple):
-    """Counts of an epoch that has ended."""
+class EndedRound(NamedTuple):
+    """Counts of a round that has ended."""
 
-    epoch: int
+    number: int
     records: int
     bytes: int
 
@@ -96,32 +96,32 @@ class FlowView:
 
     past_records: int = 0
     past_bytes: int = 0
-    """Bytes of the pumps of epochs before the newest; `past_records` likewise."""
+    """Bytes of the pumps of rounds before the newest; `past_records` likewise."""
 
     past_totals: Totals = field(default_factory=Totals)
-    """Totals of the pumps of epochs before the newest."""
+    """Totals of the pumps of rounds before the newest."""
 
-    epochs: Counter[str] = field(default_factory=Counter)
-    """Number of ended epochs, by reason."""
+    rounds: Counter[str] = field(default_factory=Counter)
+    """Number of ended rounds, by reason."""
 
     changes: int = 0
-    """Number of reports, and of ended epochs, that told anything new of partitions."""
+    """Number of reports, and of ended rounds, that told anything new of partitions."""
 
-    settled: EndedEpoch | None = None
-    """Newest ended epoch, until reports of a later epoch come.
+    ended: EndedRound | None = None
+    """Newest ended round, until reports of a later round come.
 
     Receipts know more than the pumps' last reports.
     """
 
     @property
     def records(self) -> int:
-        reported = sum(report.records for report in self._unsettled)
-        return self.past_records + reported + (self.settled.records if self.settled else 0)
+        reported = sum(report.records for report in self._reports_not_summed)
+        return self.past_records + reported + (self.ended.records if self.ended else 0)
 
     @property
     def bytes(self) -> int:
-        reported = sum(report.bytes for report in self._unsettled)
-        return self.past_bytes + reported + (self.settled.bytes if self.settled else 0)
+        reported = sum(report.bytes for report in self._reports_not_summed)
+        return self.past_bytes + reported + (self.ended.bytes if self.ended else 0)
 
     @property
     def totals(self) -> Totals:
@@ -129,9 +129,9 @@ class FlowView:
         return sum((report.totals for report in list(self.pumps.values())), self.past_totals)
 
     @property
-    def _unsettled(self) -> list[FlowReport]:
-        settled = self.settled.epoch if self.settled else -1
-        return [report for report in list(self.pumps.values()) if report.epoch != settled]
+    def _reports_not_summed(self) -> list[FlowReport]:
+        ended = self.ended.number if self.ended else None
+        return [report for report in list(self.pumps.values()) if report.epoch != ended]
 
     @property
     def copied(self) -> dict[TopicPartition, int]:
@@ -162,13 +162,13 @@ class FlowView:
             self.partitions[PartitionKey(flow, figures.source_topic, figures.partition)].figures = figures
         self.changes += bool(report.receipts or report.figures)
 
-    def settle(self, epoch: int, receipts: Iterable[Receipt]) -> None:
-        """Take note of an ended epoch and its receipts."""
-        if self.settled is not None:
+    def end_round(self, round_number: int, receipts: Iterable[Receipt]) -> None:
+        """Take note of an ended round and its receipts."""
+        if self.ended is not None:
             self._close()
         final = list(receipts)
-        self.settled = EndedEpoch(
-            epoch, sum(receipt.records for receipt in final), sum(receipt.bytes for receipt in final)
+        self.ended = EndedRound(
+            round_number, sum(receipt.records for receipt in final), sum(receipt.bytes for receipt in final)
         )
         self.changes += 1
 
@@ -186,7 +186,7 @@ class FlowView:
         words = f"cluster {alias} has not told the ends of its logs for {silent_s:,.0f} s"
         return f"{words}: {self.ends_trouble}" if self.ends_trouble else words
 
-    def take_look(self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> None:
+    def take_ends(self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> None:
         """Take the newest ends and starts of the source's logs.
 
         Equal ones change nothing: the mappings stay the same objects.
@@ -196,26 +196,26 @@ class FlowView:
         self.ends_read_at, self.ends_trouble = time.monotonic(), ""
 
     def _close(self) -> None:
-        if self.settled is not None:
-            self.past_records += self.settled.records
-            self.past_bytes += self.settled.bytes
+        if self.ended is not None:
+            self.past_records += self.ended.records
+            self.past_bytes += self.ended.bytes
             for report in self.pumps.values():
-                if report.epoch == self.settled.epoch:
+                if report.epoch == self.ended.number:
                     self.past_totals += report.totals
-            self.pumps = {pump: report for pump, report in self.pumps.items() if report.epoch != self.settled.epoch}
-            self.settled = None
+            self.pumps = {pump: report for pump, report in self.pumps.items() if report.epoch != self.ended.number}
+            self.ended = None
 
     def note(self, report: FlowReport) -> None:
-        """Keep a pump's newest report; reports of earlier epochs are summed up."""
+        """Keep a pump's newest report; reports of earlier rounds are summed up."""
         if any(other.epoch > report.epoch for other in list(self.pumps.values())):
             return  # from a pump that was cancelled and lived on
         for pump, old in list(self.pumps.items()):
             if old.epoch < report.epoch:
-                if self.settled is None or old.epoch != self.settled.epoch:
+                if self.ended is None or old.epoch != self.ended.number:
                     self.past_records += old.records
                     self.past_bytes += old.bytes
                 self.past_totals += old.totals
                 del self.pumps[pump]
-        if self.settled is not None and self.settled.epoch < report.epoch:
+        if self.ended is not None and self.ended.number < report.epoch:
             self._close()
         self.pumps[report.pump] = report

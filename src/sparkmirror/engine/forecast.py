@@ -46,18 +46,18 @@ class LagSample(NamedTuple):
     source_end: int
     log_start: int
     """Start of the source's log."""
-    timestamp_ms: int
-    """Timestamp of the last copied record; -1: not known.
+    timestamp_ms: int | None
+    """Timestamp of the last copied record; None: not known.
 
     The next record is hardly older.
     """
-    retention_ms: int
-    """Retention of the source topic; -1: it deletes no record by age."""
+    retention_ms: int | None
+    """Retention of the source topic; None: it deletes no record by age."""
 
     @property
     def seconds_left(self) -> float:
         """Seconds until retention takes the oldest record that is not copied."""
-        if self.timestamp_ms < 0 or self.retention_ms < 0:
+        if self.timestamp_ms is None or self.retention_ms is None:
             return math.inf
         return (self.timestamp_ms + self.retention_ms) / 1000 - self.at_s
 
@@ -80,16 +80,16 @@ class Forecaster:
     def __init__(self) -> None:
         self._seen: dict[TopicPartition, deque[LagSample]] = defaultdict(deque)
 
-    def note(self, standings: Mapping[TopicPartition, LagSample]) -> None:
+    def note(self, samples: Mapping[TopicPartition, LagSample]) -> None:
         """Take a sample of every partition that lags; all other partitions are forgotten."""
-        for partition in self._seen.keys() - standings.keys():
+        for partition in self._seen.keys() - samples.keys():
             del self._seen[partition]
-        for partition, standing in standings.items():
+        for partition, sample in samples.items():
             seen = self._seen[partition]
-            if len(seen) > 1 and standing.at_s - seen[-2].at_s < STEP_S:
+            if len(seen) > 1 and sample.at_s - seen[-2].at_s < STEP_S:
                 seen.pop()
-            seen.append(standing)
-            while standing.at_s - seen[0].at_s > WINDOW_S:
+            seen.append(sample)
+            while sample.at_s - seen[0].at_s > WINDOW_S:
                 seen.popleft()
 
     def forecasts(self) -> Iterable[Forecast]:

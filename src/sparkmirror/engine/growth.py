@@ -1,4 +1,4 @@
-"""Growth of a running epoch: tasks take in partitions that appear meanwhile."""
+"""Growth of a running round: tasks take in partitions that appear meanwhile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def grow(assignment: Assignment, flow: str, loads: Iterable[PartitionLoad]) -> M
     """Deal new partitions of `flow` to running tasks; return task to partitions.
 
     Each new partition goes to the lightest task that serves the flow. `loads` are the loads of all flows. Returns None
-    if everything should be planned anew: no task serves the flow, or the flow would more than double, and may want more
+    if everything needs another plan: no task serves the flow, or the flow would more than double, and may want more
     tasks.
     """
     weights = {load.key: load.weight for load in loads}

@@ -1,70 +1,36 @@
 """The mirror: all flows of a configuration as one Spark application.
 
-The mirror runs epoch after epoch.
+The mirror runs round after round.
 """
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 import time
 import uuid
-from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import MirrorConfig
-from sparkmirror.engine.assignment import Assignment, PartitionKey, plan
+from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.completion import Completion
 from sparkmirror.engine.duties import LAST_TURNS_S
-from sparkmirror.engine.end_reason import EndReason
-from sparkmirror.engine.epoch import EpochJob
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.growth import grow, grown, shares
-from sparkmirror.engine.missing import missing_of
+from sparkmirror.engine.flow_registry import FlowRegistry
 from sparkmirror.engine.observer import Observer
-from sparkmirror.engine.progress import FlowProgress, ProgressMeter
+from sparkmirror.engine.planner import Planner
+from sparkmirror.engine.progress_display import OnProgress, ProgressDisplay
 from sparkmirror.engine.publishing import Publishing
-from sparkmirror.engine.roster import Roster, at_once
-from sparkmirror.engine.session import guard_secrets, open_session, starts_early
-from sparkmirror.engine.slots import Slots
+from sparkmirror.engine.round_job import RoundJob
+from sparkmirror.engine.round_runner import TURN_S, RoundRunner
+from sparkmirror.engine.session import guard_secrets
+from sparkmirror.engine.spark_start import SparkStart
 from sparkmirror.engine.surroundings import Surroundings
+from sparkmirror.engine.topic_refresh import TopicRefresh
 from sparkmirror.errors import ClusterUnreachable, ConfigError, CopyIncomplete, SetupError, SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.messages.orders import PumpOrder, Receipt
-
-REPLAN_S = 300.0
-"""Seconds between plans by load.
-
-An epoch goes on if the new plan is the same.
-"""
-
-EPOCH_S = 86_400.0
-"""Longest duration of an epoch in seconds.
-
-Each day the tasks build their connections and claims anew.
-"""
-
-END_S = 8.0
-"""Seconds that an epoch has to end by itself; then Spark cancels the job.
-
-The time is the pumps' own drain time and a margin.
-"""
-
-AGAIN_S = 30.0
-"""Seconds that an epoch runs without flows whose clusters were unreachable.
-
-Then the epoch ends, to try these flows again.
-"""
-
-SAY_S = 1.0
-"""Seconds to wait for all flows that are told to end.
-
-The pumps of a flow whose target hangs hear of the end later, or notice the silence.
-"""
 
 TRANSLATE_S = 60.0
 """Seconds for the duties' last turns with `once`, after everything is copied.
@@ -78,20 +44,10 @@ STAND_BY_SESSIONS = 5
 A dead holder is replaced within one.
 """
 
-
-_TURN_S = 0.2
-_PROGRESS_S, _LONGEST_PROGRESS_S = 0.5, 2.0
-_PROGRESS_SHARE = 0.005
-"""Share of a core for showing progress.
-
-With many partitions progress is shown less often.
-"""
 _AFTER_FAILURE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 _MOST_FAILURES = 5
 
 log = logging.getLogger(__name__)
-
-OnProgress = Callable[[Sequence[FlowProgress]], None]
 
 
 class Mirror:
@@ -113,56 +69,54 @@ class Mirror:
         on_progress: OnProgress | None = None,
         spark: SparkSession | None = None,
     ) -> None:
-        self._config = config
         self._once = once
-        self._on_progress = on_progress
-        self._incarnation = uuid.uuid4().hex
-        self.roster = Roster(
+        self._stop = threading.Event()
+        self._failures = 0
+        """Number of failures in a row."""
+        incarnation = uuid.uuid4().hex
+        self.registry = FlowRegistry(
             config.model_copy(update={"beats": ()}) if once else config,
-            lambda flow: FlowDriver(flow, self._incarnation, use_lease=use_lease, once=once),
+            lambda flow: FlowDriver(flow, incarnation, use_lease=use_lease, once=once),
             lambda flow: guard_secrets(flow, config.spark, config.path),
         )
-        self._meters = {driver.name: ProgressMeter(driver) for driver in self.drivers}
-        self._surroundings = Surroundings(
-            lambda: [driver.flow for driver in self.drivers], self._spark_now, lease=use_lease
-        )
-        self.observer = Observer(lambda: self.drivers, self._meters, self._state, self._surroundings)
-        """Maker of the snapshots."""
-        self._publishing = Publishing(self.observer.snapshot)
-        self._stop = threading.Event()
-        self._given_session = spark
-        self._session: Future[SparkSession] | None = None
-        self._ticked = time.monotonic()
-        self.epoch = 0
-        """Number of epochs started."""
-        self._failures = 0
-        self._slots = Slots(config.spark, self._asked())
-        self._assignment: Assignment = ()
-        self._refresh_at: dict[str, float] = {}
-        self._progress_at = 0.0
-        self._done: set[str] = set()
-        self._missing: defaultdict[str, list[str]] = defaultdict(list)
-        self._aborted: list[str] = []
-        self._changed: set[str] = set()
-        """Flows whose partitions differ from this epoch's orders."""
-        self.copying: frozenset[str] = frozenset()
-        """Flows that pumps of this process are copying."""
         self.troubles: dict[str, str] = {}
         """Flows that can't be worked on now, with the reason in a single line."""
+        self._spark = SparkStart(config.spark, spark)
+        self._display = ProgressDisplay(lambda: self.drivers, self._state, on_progress)
+        self._surroundings = Surroundings(
+            lambda: [driver.flow for driver in self.drivers], self._spark.now, lease=use_lease
+        )
+        self.observer = Observer(lambda: self.drivers, self._display.meters, self._state, self._surroundings)
+        """Maker of the snapshots."""
+        self._publishing = Publishing(self.observer.snapshot)
+        self._refresh = TopicRefresh()
+        self._completion = Completion()
+        self._planner = Planner(config.spark, self.registry.tasks_max, incarnation)
+        self._runner = RoundRunner(
+            self._planner,
+            self.registry,
+            self._refresh,
+            self.observer,
+            self._completion,
+            self._held,
+            self._display.show,
+            self._stop,
+        )
 
     @property
     def drivers(self) -> list[FlowDriver]:
         """Drivers of the flows that this process works on, or stands by for."""
-        return self.roster.drivers
+        return self.registry.drivers
 
-    def change(self, config: MirrorConfig, anew: Collection[str] = ()) -> None:
-        """Take another configuration, from any thread; returns at once.
+    @property
+    def rounds(self) -> int:
+        """Number of rounds started."""
+        return self._runner.number
 
-        Unchanged flows keep their drivers. Flows that changed or are named by `anew` end in order and begin anew; all
-        other flows are closed. Spark stays as it was started. `roster.failed` has the flows that can't be opened.
-        """
-        self._config = config.model_copy(update={"spark": self._config.spark})
-        self.roster.change(config, anew)
+    @property
+    def copying(self) -> frozenset[str]:
+        """Flows that pumps of this process are copying."""
+        return self._runner.copying
 
     @property
     def tick_age_s(self) -> float:
@@ -170,31 +124,22 @@ class Mirror:
 
         The loop turns several times a second unless held up.
         """
-        return time.monotonic() - self._ticked
+        return self._display.tick_age_s
 
     def tasks(self, flow: str) -> list[tuple[PartitionKey, ...]]:
         """Return the flow's partitions of each task that serves the flow."""
-        parts = [tuple(key for key in keys if key.flow == flow) for keys in self._assignment]
-        return [part for part in parts if part]
+        return self._planner.tasks(flow)
 
-    def _start_session(self) -> Future[SparkSession]:
-        """Start Spark in a thread that doesn't hold up the end of the process."""
-        session: Future[SparkSession] = Future()
+    def change(self, config: MirrorConfig, restart: Collection[str] = ()) -> None:
+        """Take another configuration, from any thread; returns at once.
 
-        def start() -> None:
-            try:
-                session.set_result(self._given_session or open_session(self._config.spark, self._slots.count))
-            except Exception as error:
-                session.set_exception(error)
-
-        threading.Thread(target=start, name="spark", daemon=True).start()
-        return session
-
-    def _asked(self) -> int:
-        return sum(flow.tasks_max for flow in self._config.flows)
+        Unchanged flows keep their drivers. Flows that changed or are named by `restart` end in order and begin again.
+        All other flows are closed. Spark stays as it was started. `registry.failed` has the flows that can't be opened.
+        """
+        self.registry.change(config, restart)
 
     def stop(self) -> None:
-        """End the epoch, give the leases up, and let `run` return."""
+        """End the round, give the leases up, and let `run` return."""
         self._stop.set()
 
     def run(self) -> None:
@@ -204,70 +149,63 @@ class Mirror:
         not copy everything, or if a partition can't be copied and that ends the run (`LegacyConfig`).
         """
         try:
-            self.roster.open()
-            self.roster.start()
+            self.registry.open()
+            self.registry.start()
             self._surroundings.start()
             started = time.monotonic()
             while not self._stop.is_set() and not self._finished():
                 self._exchange()
                 self._publishing.follow(driver.flow for driver in self.drivers)
                 held = self._held()
-                # On this machine a waiting Spark costs memory only, and spares a takeover the wait for Spark's start.
-                if self._session is None and (held or (self.drivers and starts_early(self._config.spark))):
-                    self._session = self._start_session()
-                if not held:
-                    self._stand_by(started)
-                    continue
-                ready = self._prepare(held)
-                if not ready:
-                    continue
-                if any(driver.partitions() for driver in ready):
-                    spark = self._spark_when_up()
-                    if spark is not None:
-                        self._run_epoch(spark, held, ready)
+                if not self._spark.is_begun and (held or (self.drivers and self._spark.is_early)):
+                    self._spark.begin(self._planner.slots.count)
+                if held:
+                    self._work(held)
                 else:
-                    self._idle(ready)
+                    self._stand_by(started)
         finally:
             self._close()
-        self._account()
-
-    def _exchange(self) -> None:
-        """Take in the changes that `change` asked for; called between epochs."""
-        self.roster.exchange_beats()
-        if not self.roster.is_due:
-            return
-        for driver in self.roster.exchange():
-            self._meters[driver.name] = ProgressMeter(driver)
-            self._refresh_at.pop(driver.name, None)
-        self._slots.ask(self._asked())
-
-    def _stand_by(self, since: float) -> None:
-        self._show()
-        session_s = max((driver.flow.group_session_timeout_ms for driver in self.drivers), default=0) / 1000
-        if self._once and time.monotonic() - since > STAND_BY_SESSIONS * session_s:
-            waiting = [driver for driver in self.drivers if driver.name not in self._done]
-            raise CopyIncomplete("\n".join(f"{driver.name}: {driver.standing_by}" for driver in waiting))
-        self._stop.wait(_TURN_S)
-
-    def _spark_when_up(self) -> SparkSession | None:
-        """Wait for Spark, at most until the mirror is stopped."""
-        while self._session is not None and not self._session.done():
-            self._show()
-            if self._stop.wait(_TURN_S):
-                return None
-        return self._session.result() if self._session is not None else None
-
-    def _spark_now(self) -> SparkSession | None:
-        up = self._session is not None and self._session.done() and self._session.exception() is None
-        return self._session.result() if self._session is not None and up else None
-
-    # --- between epochs -------------------------------------------------------------------------
-
-    def _held(self) -> list[FlowDriver]:
-        return [driver for driver in self.drivers if driver.held() and driver.name not in self._done]
+        self._completion.demand_no_abort()
+        if self._once and not self._stop.is_set():
+            self._completion.demand_all_copied(self.drivers)
 
     def _finished(self) -> bool:
-        return self._once and len(self._done) == len(self.drivers)
+        return self._once and self._completion.are_finished(self.drivers)
+
+    def _held(self) -> list[FlowDriver]:
+        return [driver for driver in self.drivers if driver.held() and not self._completion.is_finished(driver.name)]
+
+    def _exchange(self) -> None:
+        """Take in the changes that `change` asked for; called between rounds."""
+        self.registry.exchange_beats()
+        if not self.registry.is_due:
+            return
+        for driver in self.registry.exchange():
+            self._display.renew(driver)
+            self._refresh.forget(driver.name)
+        self._planner.slots.ask(self.registry.tasks_max)
+
+    def _stand_by(self, since: float) -> None:
+        session_s = max((driver.flow.group_session_timeout_ms for driver in self.drivers), default=0) / 1000
+        if self._once and time.monotonic() - since > STAND_BY_SESSIONS * session_s:
+            waiting = [driver for driver in self.drivers if not self._completion.is_finished(driver.name)]
+            raise CopyIncomplete("\n".join(f"{driver.name}: {driver.leadership.standing_by}" for driver in waiting))
+        self._turn()
+
+    def _turn(self) -> bool:
+        """Show the progress and wait a moment; True if the mirror shall stop."""
+        self._display.show()
+        return self._stop.wait(TURN_S)
+
+    def _work(self, held: Sequence[FlowDriver]) -> None:
+        """Run a round of the flows that can be worked on, or wait for work."""
+        ready = self._prepare(held)
+        if any(driver.partitions() for driver in ready):
+            spark = self._spark.wait(self._turn)
+            if spark is not None:
+                self._conclude(self._runner.run(spark, held, ready), ready)
+        elif ready:
+            self._idle(ready)
 
     def _prepare(self, held: Sequence[FlowDriver]) -> list[FlowDriver]:
         """Return the drivers of flows that can be worked on now.
@@ -278,13 +216,13 @@ class Mirror:
         errors: list[Exception] = []
         for driver in held:
             try:
-                driver.take_charge()
+                driver.become_active()
                 self.troubles.pop(driver.name, None)
-                if not driver.looked_over:
-                    self._refresh_at.pop(driver.name, None)
-                self._refresh(driver)
+                if not driver.topics.checked:
+                    self._refresh.forget(driver.name)
+                self._refresh.refresh(driver)
                 if driver.partitions():
-                    driver.say(self.epoch + 1, "running")
+                    driver.control.say(self.rounds + 1, "running")
                 ready.append(driver)
             except (ConnectionError, SparkMirrorError) as error:
                 log.warning("flow %s: %s", driver.name, error, extra=Event.FLOW_NOT_READY.extra)
@@ -312,212 +250,28 @@ class Mirror:
         A change of the configuration or a stop ends the pause.
         """
         until = time.monotonic() + min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S)
-        while time.monotonic() < until and not self.roster.is_due and not self._stop.wait(_TURN_S):
-            self._show()
+        while time.monotonic() < until and not self.registry.is_due and not self._turn():
+            pass
 
-    def _refresh(self, driver: FlowDriver) -> bool:
-        """Run the topic duty if due; True if the partitions to pump changed."""
-        now = time.monotonic()
-        if now < self._refresh_at.get(driver.name, 0.0) and not driver.done_topics.changed:
-            return False
-        interval = driver.flow.refresh_topics_interval_seconds
-        self._refresh_at[driver.name] = now + min(interval, AGAIN_S)  # counts if the duty fails now
-        changed = driver.sync_topics()
-        if not driver.takeover.waiting:
-            self._refresh_at[driver.name] = now + interval if driver.flow.refresh_topics_enabled else float("inf")
-        return changed
-
-    def _idle(self, held: Sequence[FlowDriver]) -> None:
+    def _idle(self, ready: Sequence[FlowDriver]) -> None:
         """Wait while no topic matches; with `once`, finish the flows.
 
         The topic duty looks again at the refresh interval.
         """
-        self._show()
-        if self._once:
-            for driver in held:
-                self._finish(driver)
-        else:
-            self._stop.wait(_TURN_S)
-
-    def _finish(self, driver: FlowDriver) -> None:
-        """Finish a flow with `once`: no work is left."""
-        self._done.add(driver.name)
-        try:
-            driver.read_losses()
-        except (ConnectionError, SparkMirrorError) as error:
-            self._missing[driver.name].append(
-                f"{driver.name}: the loss ledger can't be read, so losses are not known: {error}"
-            )
-        if driver.flow.copies and not driver.partitions() and not driver.owed and not driver.done_topics.released:
-            topics = ",".join(driver.flow.topics)
-            self._missing[driver.name].append(f"{driver.name}: no topic of the source matches topics={topics}")
-
-    # --- an epoch -------------------------------------------------------------------------------
-
-    def _run_epoch(self, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]) -> None:
-        self.epoch += 1
-        self._changed.clear()
-        orders = self._orders(ready)
-        partitions = sum(len(flow.routes) for order in orders for flow in order.flows)
-        log.info(
-            "epoch %d: %d partitions, %d tasks", self.epoch, partitions, len(orders), extra=Event.EPOCH_STARTED.extra
-        )
-        self.copying = frozenset(part.flow.name for order in orders for part in order.flows)
-        self.observer.slots, self.observer.tasks = self._slots.count, len(orders)
-        self._slots.begin(len(orders))
-        job = EpochJob(spark, self.epoch, orders)
-        reason = self._wait_for_end(job, spark, held, ready)
-        self._end(job, ready)
-        if job.receipts is None:
-            reason = EndReason.FAILED
-        log.info("epoch %d: ended: %s", self.epoch, reason.words, extra=Event.EPOCH_ENDED.extra)
-        self.observer.tasks = 0
+        if not self._once:
+            self._turn()
+            return
+        self._display.show()
         for driver in ready:
-            driver.view.epochs[reason.value] += 1
-        self.copying = frozenset()
-        self._settle(job, ready)
+            self._completion.finish(driver)
 
-    def _wait_for_end(
-        self, job: EpochJob, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]
-    ) -> EndReason:
-        """Look after a running job until it is done or has to end; return the reason."""
-        again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
-        replan_at = time.monotonic() + REPLAN_S
-        while not job.wait(_TURN_S):
-            self._show()
-            if self._stop.is_set():
-                return EndReason.STOPPED
-            if time.monotonic() > again_at or self._held() != list(held):
-                return EndReason.FLOWS
-            self.roster.exchange_beats()
-            if self.roster.is_due:
-                return EndReason.SETTINGS
-            if any(driver.ended_early(self.epoch) for driver in ready):
-                return EndReason.PUMP
-            self._stop_at_send_failure(ready)
-            if self._slots.changed(spark, lambda: len(self._started(ready)), lambda: self._is_same_plan(ready)):
-                return EndReason.SLOTS
-            if not all([self._refreshed(driver, ready) for driver in ready]):
-                return EndReason.TOPICS
-            if time.monotonic() > replan_at:
-                replan_at = time.monotonic() + REPLAN_S
-                self._slots.ask(self._asked())
-                if not self._is_same_plan(ready):
-                    return EndReason.LOAD
-        return EndReason.PLANNED
-
-    def _stop_at_send_failure(self, ready: Sequence[FlowDriver]) -> None:
-        failed = [f"{driver.name}: {driver.send_failure}" for driver in ready if driver.send_failure]
-        if failed and not self._stop.is_set():
-            self._aborted = failed
-            self.stop()
-
-    def _refreshed(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
-        """Run the topic duty if due; True if the epoch can go on."""
-        try:
-            if self._refresh(driver):
-                self._changed.add(driver.name)
-        except (ConnectionError, SparkMirrorError) as error:
-            log.warning("flow %s: %s", driver.name, error, extra=Event.TOPIC_REFRESH_FAILED.extra)
-        return driver.name not in self._changed or self._takes_in(driver, ready)
-
-    def _takes_in(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
-        """Hand new partitions to running tasks; True if that worked or may work soon.
-
-        Ending the epoch would hold up all other partitions.
-        """
-        if not driver.only_grown:
-            return False
-        taken = grow(self._assignment, driver.name, (load for ready_driver in ready for load in ready_driver.loads()))
-        if taken is None:
-            return False
-        if not taken.keys() <= driver.started_tasks(self.epoch):
-            return True  # tasks that have not reported get the partitions later
-        assignment = grown(self._assignment, taken)
-        try:
-            driver.add(self.epoch, taken, shares(assignment, driver.name))
-        except (ConnectionError, SparkMirrorError) as error:  # the tasks may have read the record or not
-            log.warning("flow %s: %s", driver.name, error, extra=Event.CONTROL_NOT_WRITTEN.extra)
-            return False
-        self._assignment = assignment
-        driver.tasks = _tasks(assignment, driver.name)
-        self._changed.discard(driver.name)
-        log.info(
-            "epoch %d: %d partitions more", self.epoch, sum(map(len, taken.values())), extra=Event.EPOCH_GROWN.extra
-        )
-        return True
-
-    def _plan(self, held: Sequence[FlowDriver]) -> Assignment:
-        loads = [load for driver in held for load in driver.loads()]
-        caps = {driver.name: driver.flow.tasks_max for driver in held}
-        return plan(loads, self._slots.count, caps, self._assignment)
-
-    def _is_same_plan(self, held: Sequence[FlowDriver]) -> bool:
-        return self._plan(held) == self._assignment
-
-    def _orders(self, held: Sequence[FlowDriver]) -> list[PumpOrder]:
-        self._assignment = self._plan(held)
-        by_name = {driver.name: driver for driver in held}
-        parts = {driver.name: shares(self._assignment, driver.name) for driver in held}
-        for driver in held:
-            driver.forget_orders()
-            driver.tasks = _tasks(self._assignment, driver.name)
-        orders = []
-        for task, keys in enumerate(self._assignment):
-            by_flow: dict[str, list[PartitionKey]] = defaultdict(list)
-            for key in keys:
-                by_flow[key.flow].append(key)
-            orders.append(
-                PumpOrder(
-                    epoch=self.epoch,
-                    task=task,
-                    incarnation=self._incarnation,
-                    seconds=EPOCH_S,
-                    flows=tuple(by_name[flow].order(keys, parts[flow][task]) for flow, keys in by_flow.items()),
-                )
-            )
-        return orders
-
-    def _started(self, held: Sequence[FlowDriver]) -> set[int]:
-        return set().union(*(driver.started_tasks(self.epoch) for driver in held))
-
-    def _end(self, job: EpochJob, held: Sequence[FlowDriver]) -> None:
-        if not job.wait(0):
-            at_once(held, functools.partial(self._say, phase="ending"), SAY_S)
-            if not job.wait(END_S):
-                log.warning(
-                    "epoch %d did not end by itself and is cancelled", self.epoch, extra=Event.EPOCH_CANCELLED.extra
-                )
-                job.cancel()
-                job.wait(END_S)
-
-    def _settle(self, job: EpochJob, held: Sequence[FlowDriver]) -> None:
-        receipts: dict[str, dict[PartitionKey, Receipt]] = defaultdict(dict)
-        for receipt in job.receipts or ():
-            receipts[receipt.flow][PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)] = receipt
-        for driver in held:
-            if job.receipts is not None:
-                driver.take_receipts(self.epoch, receipts[driver.name])
-            in_order = job.receipts is not None and not any(
-                receipt.in_doubt for receipt in receipts[driver.name].values()
-            )
-            driver.note_end(unclean=not in_order)
-            if not driver.unclean:
-                self._say(driver, "ended")
-            mine = receipts[driver.name]
-            complete = driver.partitions().keys() <= mine.keys() and all(map(_is_settled, mine.values()))
-            if self._once and complete and in_order:
-                self._finish(driver)
-        self._show(now=True)
-        early = False
-        for driver in held:
-            why = driver.ended_early(self.epoch)
-            if why:
-                log.warning(
-                    "flow %s ended in epoch %d: %s", driver.name, self.epoch, why, extra=Event.FLOW_ENDED_EARLY.extra
-                )
-                driver.take_charge_again()
-                early = True
+    def _conclude(self, job: RoundJob, ready: Sequence[FlowDriver]) -> None:
+        """Take the results of an ended round; pause or raise after a failure."""
+        complete = self._runner.take_results(job, ready)
+        for driver in complete if self._once else ():
+            self._completion.finish(driver)
+        self._display.show(now=True)
+        early = self._runner.restart_ended_early(ready)
         if job.receipts is not None:
             self._failures = 0
             if early:
@@ -529,64 +283,19 @@ class Mirror:
             if not job.spark_lives():
                 raise SetupError(f"Spark has ended ({job.failure}); start sparkmirror again")
             log.warning(
-                "epoch %d failed and is planned anew: %s", self.epoch, job.failure, extra=Event.EPOCH_FAILED.extra
+                "epoch %d failed and is planned anew: %s", self.rounds, job.failure, extra=Event.EPOCH_FAILED.extra
             )
             self._pause()
 
-    def _say(self, driver: FlowDriver, phase: str) -> None:
-        try:
-            driver.say(self.epoch, "ending" if phase == "ending" else "ended")
-        except (ConnectionError, SparkMirrorError) as error:
-            log.warning("flow %s: %s", driver.name, error, extra=Event.CONTROL_NOT_WRITTEN.extra)
-
-    # --- the end --------------------------------------------------------------------------------
-
-    def _show(self, *, now: bool = False) -> None:
-        self._ticked = time.monotonic()
-        if self._on_progress is None or (not now and time.monotonic() < self._progress_at):
-            return
-        began = time.thread_time()
-        self._on_progress([self._meters[driver.name].read(self._state(driver)) for driver in self.drivers])
-        cost_s = time.thread_time() - began
-        self._progress_at = time.monotonic() + min(max(_PROGRESS_S, cost_s / _PROGRESS_SHARE), _LONGEST_PROGRESS_S)
-
     def _state(self, driver: FlowDriver) -> str:
-        if driver.name in self._done:
-            return "incomplete" if self._missing_of(driver) else "done"
+        if self._completion.is_finished(driver.name):
+            return "incomplete" if self._completion.missing(driver) else "done"
         if not driver.held():
-            return driver.standing_by
+            return driver.leadership.standing_by
         return "ending" if self._stop.is_set() else ""
 
     def _close(self) -> None:
         self._surroundings.close()
         self._publishing.close()
-        duties_s = TRANSLATE_S if self._finished() else LAST_TURNS_S
-        self.roster.close(duties_s)
-        if self._session is not None and self._session.done() and self._given_session is None:
-            with suppress(Exception):  # the JVM may have ended already
-                self._session.result().stop()
-
-    def _account(self) -> None:
-        """Raise `CopyIncomplete` if a partition's failure ended the run.
-
-        With `once`, also raise if anything was not copied.
-        """
-        if self._aborted:
-            raise CopyIncomplete("\n".join(f"{line}; stopped (abort.on.send.failure)" for line in self._aborted))
-        if not self._once or self._stop.is_set():
-            return
-        lines = [line for driver in self.drivers for line in self._missing_of(driver)]
-        if lines:
-            raise CopyIncomplete("\n".join(lines))
-
-    def _missing_of(self, driver: FlowDriver) -> list[str]:
-        return missing_of(driver, self._missing.get(driver.name, ()))
-
-
-def _tasks(assignment: Assignment, flow: str) -> dict[PartitionKey, int]:
-    """Return the task that copies each of a flow's partitions."""
-    return {key: task for task, keys in enumerate(assignment) for key in keys if key.flow == flow}
-
-
-def _is_settled(receipt: Receipt) -> bool:
-    return receipt.state in ("done", "parked")
+        self.registry.close(TRANSLATE_S if self._finished() else LAST_TURNS_S)
+        self._spark.close()

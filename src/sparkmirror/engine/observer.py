@@ -18,7 +18,6 @@ from typing import NamedTuple
 from sparkmirror import __version__
 from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.catching_up import UNKNOWN
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import ENDS_S, FlowView, PartitionView
 from sparkmirror.engine.progress import ProgressMeter
@@ -52,6 +51,9 @@ from sparkmirror.sync.group_standing import GroupState
 
 FRESH_S = 1.0
 """Age in seconds from which a request makes a new snapshot."""
+
+UNKNOWN = -1
+"""Offset that was not read yet, in receipts and in rows that are being made."""
 
 MOVES_S = 2.5
 """Seconds without a report after which a partition counts as still."""
@@ -171,7 +173,7 @@ class _FlowObserver:
         ends = surroundings.certificates.get(driver.name, (None, None))
         admin = driver.view.admin_connections
         forecast = driver.view.forecast
-        leader = driver.heard.leader
+        leader = driver.reports.heard.leader
         flow = driver.flow
         return Flow(
             flow=driver.name,
@@ -186,7 +188,7 @@ class _FlowObserver:
             leader=f"{leader.host}:{leader.pid}" if leader is not None else "",
             processes=surroundings.processes.get(driver.name),
             epoch=max((report.epoch for report in list(driver.view.pumps.values())), default=0),
-            epochs=counts.epochs,
+            epochs=counts.rounds,
             records=counts.records,
             bytes=counts.bytes,
             records_per_s=progress.records_per_s,
@@ -202,16 +204,16 @@ class _FlowObserver:
             groups=self._groups(driver),
             duties=_duties(driver),
             losses=_losses(driver.losses),
-            ledger=_losses(driver.loss_watch.ledger),
+            ledger=_losses(driver.reports.loss_watch.ledger),
             pumps=_pumps(driver.view),
             retention_s=forecast.minutes * 60 if forecast is not None else None,
             retention_of=f"{forecast.topic}-{forecast.partition}" if forecast is not None else "",
-            paused=tuple(pattern.pattern for pattern in driver.heard.paused),
-            bytes_per_s_cap=driver.heard.bytes_per_second,
-            backfill_per_s_cap=driver.heard.backfill_bytes_per_second,
+            paused=tuple(pattern.pattern for pattern in driver.reports.heard.paused),
+            bytes_per_s_cap=driver.reports.heard.bytes_per_second,
+            backfill_per_s_cap=driver.reports.heard.backfill_bytes_per_second,
             objective_s=flow.objective_seconds or None,
             tasks_max=flow.tasks_max,
-            weaker=driver.weaknesses.lines,
+            weaker=driver.topics.weaknesses.lines,
             settings={
                 "replication.policy.class": flow.replication_policy_class,
                 "isolation.level": flow.fetch.isolation_level,
@@ -231,10 +233,10 @@ class _FlowObserver:
         return topics, not moving and not any(row.lag != 0 for topic in topics for row in topic.partitions)
 
     def _topics(self, driver: FlowDriver, now: float) -> tuple[Topic, ...]:
-        view, done = driver.view, driver.done_topics
-        tasks = {(key.topic, key.partition): task for key, task in driver.tasks.items()}
+        view, done = driver.view, driver.topics.done_topics
+        tasks = {(key.topic, key.partition): task for key, task in driver.orders.tasks.items()}
         late: dict[str, dict[int, int]] = defaultdict(dict)
-        refused = driver.topics.refused
+        refused = driver.topics.newest.refused
         for topic, partition, offsets in done.late_offsets(view.source_ends):
             late[topic][partition] = offsets
         rows: dict[str, list[Partition]] = defaultdict(list)
@@ -392,26 +394,26 @@ class _Counts:
     """Counters of a flow."""
 
     def __init__(
-        self, records: int = 0, size: int = 0, totals: Totals | None = None, epochs: dict[str, int] | None = None
+        self, records: int = 0, size: int = 0, totals: Totals | None = None, rounds: dict[str, int] | None = None
     ) -> None:
         self.records = records
         self.bytes = size
         self.totals = totals or Totals()
-        self.epochs = epochs or {}
+        self.rounds = rounds or {}
 
     @classmethod
     def of(cls, view: FlowView) -> _Counts:
-        return cls(view.records, view.bytes, view.totals, dict(view.epochs))
+        return cls(view.records, view.bytes, view.totals, dict(view.rounds))
 
     def plus(self, other: _Counts) -> _Counts:
-        epochs = {
-            why: self.epochs.get(why, 0) + other.epochs.get(why, 0) for why in self.epochs.keys() | other.epochs.keys()
+        rounds = {
+            why: self.rounds.get(why, 0) + other.rounds.get(why, 0) for why in self.rounds.keys() | other.rounds.keys()
         }
         return _Counts(
             self.records + other.records,
             self.bytes + other.bytes,
             self.totals + other.totals,
-            dict(sorted(epochs.items())),
+            dict(sorted(rounds.items())),
         )
 
 
@@ -446,7 +448,7 @@ def _side(alias: str, totals: LegTotals, connections: int, ends_ms: int | None) 
 def _role(driver: FlowDriver) -> Role:
     if driver.held():
         return Role.LEADER
-    return Role.STANDBY if driver.lease is not None and driver.lease.elsewhere else Role.JOINING
+    return Role.STANDBY if driver.leadership.elsewhere else Role.JOINING
 
 
 def _histogram(latencies: Latencies) -> Histogram:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.catching_up import UNKNOWN, CatchingUp, PartitionLag
+from sparkmirror.engine.catching_up import CatchingUp, PartitionLag
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import ENDS_S
 from sparkmirror.engine.loss_watch import summed_up
@@ -20,6 +20,8 @@ from sparkmirror.engine.still_look import StillLook
 from sparkmirror.sync.group_standing import counted
 
 _WINDOW_S = 5.0
+_NO_PARTITION = -1
+"""Number in the key of a whole topic that is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +126,10 @@ class ProgressMeter:
         elapsed = max(now - since, 0.1)
         records_per_s = (records - old_records) / elapsed
         look = self._looks.at(self._driver, lambda: self._look(now))
-        lag = look.lag if self._driver.synced else None
+        lag = look.lag if self._driver.topics.synced else None
         live = [report for report in list(view.pumps.values()) if not report.ended]
         latencies = [report.latency_ms for report in live if report.latency_ms is not None]
-        refused = tuple(f"{topic}: {why}" for topic, why in sorted(self._driver.topics.refused.items()))
+        refused = tuple(f"{topic}: {why}" for topic, why in sorted(self._driver.topics.newest.refused.items()))
         waiting = next((report.waiting for report in live if report.waiting), "")
         waiting = waiting or view.silence(self._driver.flow.source.alias, now)
         return FlowProgress(
@@ -147,8 +149,8 @@ class ProgressMeter:
             losses=summed_up(self._driver.losses),
             forecast=view.forecast.words if view.forecast is not None else "",
             gone=view.gone,
-            released=self._driver.done_topics.released,
-            late=self._driver.done_topics.late(view.source_ends),
+            released=self._driver.topics.done_topics.released,
+            late=self._driver.topics.done_topics.late(view.source_ends),
             waiting=waiting,
             groups=counted(self._driver.groups.newest.values()),
             failing=tuple(f"{duty}: {why}" for duty, why in sorted(self._driver.failing.items())),
@@ -160,11 +162,11 @@ class ProgressMeter:
         partitions = self._driver.partitions()
         views = list(self._driver.view.partitions.values())
         known = [partition.receipt for partition in views if partition.receipt is not None]
-        standings = self._standings(partitions, now)
-        unknown = sum(not lag.known for lag in standings)
-        lag = sum(each.lag for each in standings if each.position < each.end)
+        lags = self._lags(partitions, now)
+        unknown = sum(not lag.known for lag in lags)
+        lag = sum(each.lag or 0 for each in lags)
         look = _Look(
-            state=self._catching_up.look(standings, now),
+            state=self._catching_up.look(lags, now),
             partitions=len(partitions),
             told=len(known),
             unknown=unknown,
@@ -180,7 +182,7 @@ class ProgressMeter:
         )
         return look, not unknown and not lag
 
-    def _standings(self, partitions: Iterable[PartitionKey], now: float) -> list[PartitionLag[PartitionKey]]:
+    def _lags(self, partitions: Iterable[PartitionKey], now: float) -> list[PartitionLag[PartitionKey]]:
         """Return the lag of each partition.
 
         Refused topics count as parked partitions.
@@ -189,23 +191,26 @@ class ProgressMeter:
         ends = view.known_ends(now)
         views, starts = dict(view.partitions), view.source_starts
         seen_since = time.time() - ENDS_S
-        standings = []
+        lags = []
         for key in partitions:
             partition_view, at = views.get(key), key[1:]
-            end = ends.get(at, UNKNOWN)
+            end = ends.get(at)
             receipt = partition_view.receipt if partition_view is not None else None
             if partition_view is None or receipt is None:
-                standings.append(PartitionLag(key, UNKNOWN, end, parked=False))
+                lags.append(PartitionLag(key, None, end, parked=False))
                 continue
-            if end > UNKNOWN or partition_view.seen_at > seen_since:
-                end = max(end, receipt.source_end)
-            standings.append(PartitionLag(key, receipt.upstream, end, receipt.state == "parked", starts.get(at, 0)))
-        refused = [PartitionKey(self._driver.name, topic, UNKNOWN) for topic in self._driver.topics.refused]
-        return standings + [PartitionLag(key, UNKNOWN, UNKNOWN, parked=True) for key in refused]
+            if receipt.source_end >= 0 and (end is not None or partition_view.seen_at > seen_since):
+                end = max(end or 0, receipt.source_end)
+            position = receipt.upstream if receipt.upstream >= 0 else None
+            lags.append(PartitionLag(key, position, end, receipt.state == "parked", starts.get(at, 0)))
+        refused = [
+            PartitionKey(self._driver.name, topic, _NO_PARTITION) for topic in self._driver.topics.newest.refused
+        ]
+        return lags + [PartitionLag(key, None, None, parked=True) for key in refused]
 
     def _state(self, known: int, partitions: int, state: str) -> str:
         if not self._driver.flow.copies:
             return "translating"
-        if not partitions and self._driver.done_topics.released:
-            return "held up" if self._driver.done_topics.late(self._driver.view.source_ends) else "caught up"
+        if not partitions and self._driver.topics.done_topics.released:
+            return "held up" if self._driver.topics.done_topics.late(self._driver.view.source_ends) else "caught up"
         return "starting" if known < partitions or not partitions else state

@@ -51,7 +51,7 @@ def slots_of(spark: SparkSession) -> int:
 class Slots:
     """Slots of one mirror; for one thread.
 
-    Call `begin` with each epoch, and `changed` while it lasts.
+    Call `begin` with each round, and `changed` while it lasts.
     """
 
     def __init__(self, settings: Mapping[str, str], asked: int) -> None:
@@ -67,7 +67,7 @@ class Slots:
         """Number of slots for which the last plan had no use."""
         self._tasks = 0
         self._first_started_at: float | None = None
-        self._settled = False
+        self._starts_known = False
         self.ask(asked)
 
     def ask(self, asked: int) -> None:
@@ -77,26 +77,26 @@ class Slots:
         """Number of tasks to plan for."""
 
     def begin(self, tasks: int) -> None:
-        """Take note that an epoch of `tasks` tasks has begun."""
+        """Take note that a round of `tasks` tasks has begun."""
         self._tasks = tasks
         self._first_started_at = None
-        self._settled = False
+        self._starts_known = False
         self._more_since = None
 
     def changed(self, spark: SparkSession, started: Callable[[], int], is_same_plan: Callable[[], bool]) -> bool:
-        """True if the epoch's tasks no longer fit the slots, so that `count` changed.
+        """True if the round's tasks no longer fit the slots, so that `count` changed.
 
         `started` returns the number of tasks that have reported; `is_same_plan` returns True if the plan for `count` is
-        the epoch's.
+        the round's.
         """
         if not self._theirs:
             return False
-        if not self._settled:
-            return self._settle(spark, started())
+        if not self._starts_known:
+            return self._see_starts(spark, started())
         self._look(spark)
         newest = self._newest
         if newest and newest < self._tasks:
-            return self._plan_anew(newest)
+            return self._replan(newest)
         if not newest or min(newest, self._most) <= self._tasks or newest == self._enough:
             self._more_since = None
             return False
@@ -108,9 +108,9 @@ class Slots:
         if is_same_plan():
             self.count, self._enough = before, newest
             return False
-        return self._plan_anew(newest)
+        return self._replan(newest)
 
-    def _settle(self, spark: SparkSession, started: int) -> bool:
+    def _see_starts(self, spark: SparkSession, started: int) -> bool:
         """Notice tasks without a slot; True if there are any."""
         if started and self._first_started_at is None:
             self._first_started_at = time.monotonic()
@@ -132,10 +132,10 @@ class Slots:
                 extra=Event.SLOTS_MISSING.extra,
             )
             self.count = there
-        self._settled = True
+        self._starts_known = True
         return started < self._tasks
 
-    def _plan_anew(self, newest: int) -> bool:
+    def _replan(self, newest: int) -> bool:
         log.info("%d tasks run, and there are %d slots", self._tasks, newest, extra=Event.SLOTS_CHANGED.extra)
         self.count = self._room()
         return True

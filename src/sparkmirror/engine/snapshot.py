@@ -345,11 +345,11 @@ class Flow:
     processes: int | None = None
     """Members of the lease's group: processes that work or stand by."""
     epoch: int = 0
-    """Number of the newest epoch (Spark job) that ran for this flow; 0: none."""
+    """Number of the newest round (Spark job) that ran for this flow; 0: none."""
     epochs: dict[str, int] = field(default_factory=dict)
-    """Number of ended epochs, by reason.
+    """Number of ended rounds, by reason.
 
-    The reasons are `planned` (the work was done, or the epoch was a day old), `stopped`, `flows` (other flows can be
+    The reasons are `planned` (the work was done, or the round was a day old), `stopped`, `flows` (other flows can be
     worked on now), `settings`, `pump` (a pump ended by itself), `slots`, `topics`, `load`, `failed`.
     """
     records: int = 0

@@ -3,7 +3,7 @@
 `python -m sparkmirror.engine.standalone master|worker`, and then the arguments of Spark's own class.
 
 A worker is drained before it ends. Spark's worker takes SIGPWR for that: the driver gives its executors no more tasks,
-the mirror plans anew without them, their tasks end in order, and then the executors end.
+the mirror plans without them, their tasks end in order, and then the executors end.
 """
 
 from __future__ import annotations

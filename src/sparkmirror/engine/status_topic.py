@@ -53,7 +53,7 @@ class StatusPublisher:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._said: dict[bytes, Topic | Group] | None = None
+        self._published: dict[bytes, Topic | Group] | None = None
         self._keys: dict[bytes, set[bytes]] = {}
         """Keys of the records in the topic, by topic or group."""
         self._turns: dict[bytes, int] = {}
@@ -62,27 +62,27 @@ class StatusPublisher:
     def turn(self, flow: Flow) -> None:
         """Publish a snapshot.
 
-        Raises `ConnectionError` or `ClusterUnreachable`; the next turn then begins anew.
+        Raises `ConnectionError` or `ClusterUnreachable`; the next turn then begins again.
         """
         if flow.role is not Role.LEADER:
-            self._said = None
+            self._published = None
             return
         try:
             self._publish(flow)
         except (ConnectionError, ClusterUnreachable):
-            self._said = None
+            self._published = None
             raise
 
     def _publish(self, flow: Flow) -> None:
-        said = self._take_over() if self._said is None else self._said
+        published = self._take_over() if self._published is None else self._published
         self._turn += 1
         units = _units(flow)
         entries: list[tuple[bytes, bytes | None]] = []
         for gone in self._keys.keys() - units.keys():
             entries += [(key, None) for key in self._keys.pop(gone)]
-            said.pop(gone, None)
+            published.pop(gone, None)
             self._turns.pop(gone, None)
-        changed = [name for name, unit in units.items() if said.get(name) != unit]
+        changed = [name for name, unit in units.items() if published.get(name) != unit]
         changed.sort(key=lambda name: self._turns.get(name, 0))
         left = TURN_BYTES
         for name in changed:
@@ -92,11 +92,11 @@ class StatusPublisher:
             left -= sum(map(len, pieces.values()))
             entries += pieces.items()
             entries += [(key, None) for key in self._keys.get(name, set()) - pieces.keys()]
-            self._keys[name], said[name], self._turns[name] = set(pieces), units[name], self._turn
+            self._keys[name], published[name], self._turns[name] = set(pieces), units[name], self._turn
         summary = replace(flow, topics=(), groups=())
         entries.append((_SUMMARY, _record(_flow_adapter().dump_json(summary, exclude_defaults=True))))
         self._log.append(0, entries)
-        self._said = said
+        self._published = published
 
     def _take_over(self) -> dict[bytes, Topic | Group]:
         """Learn which records an earlier leader left, whatever their version."""

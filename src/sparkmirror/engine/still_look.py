@@ -47,9 +47,9 @@ class StillLook(Generic[Result]):
 
 def _basis(driver: FlowDriver) -> tuple[object, ...]:
     """Return the values that partitions are seen by; each is replaced when it changes."""
-    view = driver.view
-    count = view.changes, len(view.partitions), driver.synced, driver.looked_over, len(driver.done_topics.released)
-    return driver, driver.topics, driver.tasks, view.source_ends, view.source_starts, count
+    view, topics = driver.view, driver.topics
+    count = view.changes, len(view.partitions), topics.synced, topics.checked, len(topics.done_topics.released)
+    return driver, topics.newest, driver.orders.tasks, view.source_ends, view.source_starts, count
 
 
 def _are_same(basis: tuple[object, ...], other: tuple[object, ...]) -> bool:

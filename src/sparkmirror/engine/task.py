@@ -21,7 +21,7 @@ RECEIPTS = (
     "halted string, timestamp_ms long, target_topic_id string, appended long, last_upstream long, "
     "last_downstream long, cause string"
 )
-"""Schema of an epoch's result, with one row per partition.
+"""Schema of a round's result, with one row per partition.
 
 Offsets are the next offsets, -1 if unknown; null in `halted` means that no loss halted the partition.
 """
@@ -57,14 +57,14 @@ def run_task(orders: Mapping[int, str], batches: Iterator[pa.RecordBatch]) -> It
     A second attempt may meet the first, still alive (R5).
     """
     context = TaskContext.get()
-    again = context is not None and context.attemptNumber() > 0
+    is_second = context is not None and context.attemptNumber() > 0
     for batch in batches:
         for task in batch.column(0).to_pylist():
             order = PumpOrder.model_validate_json(orders[int(task)])
-            yield _table(_pump_again(order) if again else pump(order))
+            yield _table(_pump_second_attempt(order) if is_second else pump(order))
 
 
-def _pump_again(order: PumpOrder) -> list[Receipt]:
+def _pump_second_attempt(order: PumpOrder) -> list[Receipt]:
     """Pump in a second attempt of a task.
 
     While the first attempt may be alive, an end counts as in doubt, whatever the receipts say.

@@ -20,16 +20,16 @@ class Weaknesses:
 
     def __init__(self, flow: FlowConfig) -> None:
         self._flow = flow
-        self._said = False
+        self._warned = False
         self.lines: tuple[str, ...] = ()
         """Weaker guarantees, a line each; empty until they are known."""
 
-    def say(self, topics: Sequence[str]) -> None:
+    def warn(self, topics: Sequence[str]) -> None:
         """Warn once of weaker guarantees of the brokers that have these topics.
 
         After a failure, the next call tries again.
         """
-        if self._said or not topics:
+        if self._warned or not topics:
             return
         with (
             suppress(ConnectionError, SparkMirrorError),
@@ -44,4 +44,4 @@ class Weaknesses:
                     line,
                     extra=Event.SOURCE_WEAKNESS.extra,
                 )
-            self._said = True
+            self._warned = True

@@ -18,7 +18,7 @@ MINUTE_MS = 60_000
 FORGOTTEN_MS = 2 * 86_400_000
 """Silence about a partition after which a pump counts as gone there.
 
-A pump lives at most as long as an epoch, which takes a day at most.
+A pump lives at most as long as a round, which takes a day at most.
 """
 
 SILENT_MS = 3_600_000

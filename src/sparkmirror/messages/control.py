@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 Phase = Literal["running", "ending", "ended"]
 
 TICK_S = 2.0
-"""Interval at which a living driver repeats its epoch record."""
+"""Interval at which a living driver repeats its round record."""
 
 SILENCE_S = 8.0
 """Longest silence of the driver before a pump ends by itself.
@@ -60,8 +60,8 @@ class Leader(BaseModel):
     rank: int = -1
 
 
-class Epoch(BaseModel):
-    """Newest word of a driver on its epochs."""
+class Round(BaseModel):
+    """Newest word of a driver on its rounds; the record's key is `epoch`."""
 
     model_config = ConfigDict(frozen=True)
     incarnation: str
@@ -132,11 +132,11 @@ class ControlState:
 
     def __init__(self) -> None:
         self.leader: Leader | None = None
-        self.epochs: dict[str, Epoch] = {}
-        """Newest epoch record of each incarnation."""
-        self.last_epoch: Epoch | None = None
+        self.rounds: dict[str, Round] = {}
+        """Newest round record of each incarnation."""
+        self.last_round: Round | None = None
         self.added: AddedRoutes | None = None
-        """Newest added routes, perhaps for an epoch of another driver."""
+        """Newest added routes, perhaps for a round of another driver."""
         self.paused: tuple[re.Pattern[str], ...] = ()
         self.bytes_per_second: float | None = None
         self.backfill_bytes_per_second: float | None = None
@@ -169,9 +169,9 @@ class ControlState:
         if key == "leader" and said:
             self.leader = Leader(**{**said, "rank": offset})
         elif key == "epoch" and said:
-            epoch = Epoch(**said)
-            changed = self.epochs.get(epoch.incarnation) != epoch
-            self.epochs[epoch.incarnation] = self.last_epoch = epoch
+            newest = Round(**said)
+            changed = self.rounds.get(newest.incarnation) != newest
+            self.rounds[newest.incarnation] = self.last_round = newest
             return changed
         elif key == "routes" and said:
             self.added = AddedRoutes(**said)
@@ -199,17 +199,17 @@ class ControlState:
 
     @property
     def unclean(self) -> bool:
-        """True if pumps may still be alive, as a driver did not report its epoch's end.
+        """True if pumps may still be alive, as a driver did not report its round's end.
 
-        Both the newest epoch record and the leader's count: words of a driver that woke up late may stand behind the
+        Both the newest round record and the leader's count: words of a driver that woke up late may stand behind the
         leader's.
         """
-        leading = self.epochs.get(self.leader.incarnation) if self.leader else None
-        return any(epoch is not None and epoch.phase != "ended" for epoch in (self.last_epoch, leading))
+        leading = self.rounds.get(self.leader.incarnation) if self.leader else None
+        return any(word is not None and word.phase != "ended" for word in (self.last_round, leading))
 
-    def added_to(self, incarnation: str, epoch: int) -> AddedRoutes | None:
-        """Return the routes added since the given driver's epoch began, if any."""
-        mine = self.added is not None and (self.added.incarnation, self.added.epoch) == (incarnation, epoch)
+    def added_to(self, incarnation: str, round_number: int) -> AddedRoutes | None:
+        """Return the routes added since the given driver's round began, if any."""
+        mine = self.added is not None and (self.added.incarnation, self.added.epoch) == (incarnation, round_number)
         return self.added if mine else None
 
     def end_of(self, topic: str, partition: int) -> int | None:
@@ -232,9 +232,9 @@ class Control:
         """Announce the driver as the leader; return the driver's rank."""
         return self._say("leader", leader.model_dump(exclude={"rank"}))
 
-    def epoch(self, epoch: Epoch) -> None:
-        """Announce or repeat the phase of the driver's epoch."""
-        self._say("epoch", epoch.model_dump())
+    def round(self, word: Round) -> None:
+        """Announce or repeat the phase of the driver's round."""
+        self._say("epoch", word.model_dump())
 
     def add(self, added: AddedRoutes) -> None:
         """Have running tasks copy more partitions."""

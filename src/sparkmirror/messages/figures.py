@@ -1,4 +1,4 @@
-"""Figures measured by a pump, as plain values that add up over pumps and epochs."""
+"""Figures measured by a pump, as plain values that add up over pumps and rounds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Orders of the driver to pumps, and the pumps' receipts and reports.
 
 All are plain values that travel as JSON. Orders travel inside the Spark job. Reports travel through the receipts topic
-while an epoch runs, and one receipt for each partition goes back through Spark at the epoch's end.
+while a round runs, and one receipt for each partition goes back through Spark at the round's end.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RouteOrder(_OrderValue):
     appended: int = -1
     """Target's offset after the last acknowledged record, as last known; -1: unknown.
 
-    A target with a lower end has lost records. The source of the number is a receipt of an earlier epoch, or the
+    A target with a lower end has lost records. The source of the number is a receipt of an earlier round, or the
     progress that an earlier process has noted.
     """
     passed: tuple[int, int] = (-1, -1)
@@ -89,15 +89,16 @@ class FlowOrder(_OrderValue):
 
 
 class AddedRoutes(_OrderValue):
-    """All routes added to a flow's orders since an epoch began.
+    """All routes added to a flow's orders since a round began.
 
-    Each addition repeats the earlier additions of the epoch. The record travels through the control topic, so has no
+    Each addition repeats the earlier additions of the round. The record travels through the control topic, so has no
     settings and no secrets.
     """
 
     incarnation: str
     """Random id of the driver."""
     epoch: int
+    """Number of the round."""
     routes: dict[int, tuple[RouteOrder, ...]]
     """Added routes by task."""
     shares: dict[int, float]
@@ -108,14 +109,15 @@ class AddedRoutes(_OrderValue):
 
 
 class PumpOrder(_OrderValue):
-    """Order to one Spark task for one epoch."""
+    """Order to one Spark task for one round."""
 
     epoch: int
+    """Number of the round."""
     task: int
     incarnation: str
     """Random id of the driver; a pump has another random id for claims."""
     seconds: float
-    """Longest duration of the epoch; then the epoch ends by itself."""
+    """Longest duration of the round; then the round ends by itself."""
     flows: tuple[FlowOrder, ...]
 
     def to_json(self) -> str:
@@ -130,7 +132,7 @@ PartitionState = Literal["running", "done", "parked", "waiting"]
 
 
 class Receipt(_OrderValue):
-    """Result of one partition in one epoch, so far.
+    """Result of one partition in one round, so far.
 
     Unless noted, an offset is the next offset, and -1 means unknown.
     """
@@ -174,6 +176,7 @@ class FlowReport(_OrderValue):
     """Live figures of one flow in one pump; counts begin with the pump."""
 
     epoch: int
+    """Number of the round."""
     task: int
     pump: str
     incarnation: str

@@ -64,7 +64,7 @@ class _PumpRun:
         self.report()
 
     def _hear(self, state: ControlState) -> None:
-        ours = state.epochs.get(self._order.incarnation)
+        ours = state.rounds.get(self._order.incarnation)
         rank = self._flow.leader_rank
         if rank >= 0 and state.leader is not None and state.leader.rank > rank:
             self._taken_over = True

@@ -1,4 +1,4 @@
-"""Two epochs of a Spark that hang: one is cancelled, which must end its tasks and leave the other alone.
+"""Two rounds of a Spark that hang: one is cancelled, which must end its tasks and leave the other alone.
 
 As a program it runs on the Spark of its Python, and prints what came of it as JSON.
 """
@@ -18,8 +18,8 @@ from unittest import mock
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from sparkmirror.engine import epoch
-from sparkmirror.engine.epoch import EpochJob
+from sparkmirror.engine import round_job
+from sparkmirror.engine.round_job import RoundJob
 from sparkmirror.engine.session import open_session
 from sparkmirror.messages.orders import PumpOrder
 
@@ -52,9 +52,9 @@ def cancel_one(spark: SparkSession, directory: Path) -> Outcome:
             time.sleep(0.1)
         yield from ()
 
-    with mock.patch.object(epoch, "run_task", hang):
+    with mock.patch.object(round_job, "run_task", hang):
         jobs = [
-            EpochJob(spark, 1, [PumpOrder(epoch=1, task=0, incarnation=name, seconds=60, flows=())])
+            RoundJob(spark, 1, [PumpOrder(epoch=1, task=0, incarnation=name, seconds=60, flows=())])
             for name in ("first", "second")
         ]
         try:
@@ -71,7 +71,7 @@ def cancel_one(spark: SparkSession, directory: Path) -> Outcome:
             jobs[1].wait(END_S)
 
 
-def _pid(path: Path, job: EpochJob) -> int:
+def _pid(path: Path, job: RoundJob) -> int:
     deadline = time.monotonic() + START_S
     while not path.exists():
         assert time.monotonic() < deadline, f"no task has begun: {job.failure}"

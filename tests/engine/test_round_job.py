@@ -1,16 +1,16 @@
-"""An epoch is one job of its own: it is cancelled with its tasks, and no other one is."""
+"""A round is one job of its own: it is cancelled with its tasks, and no other one is."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from cancelled_epoch import cancel_one
+from cancelled_round import cancel_one
 from pyspark.sql import SparkSession
 
 
 @pytest.mark.spark
-def test_cancelling_ends_one_epochs_tasks(spark: SparkSession, tmp_path: Path) -> None:
+def test_cancelling_ends_one_rounds_tasks(spark: SparkSession, tmp_path: Path) -> None:
     outcome = cancel_one(spark, tmp_path)
     assert outcome.ended_s is not None, "the job goes on"
     assert outcome.ended_s < 5

@@ -1,7 +1,7 @@
 """The flows that a mirror works on, and their drivers.
 
-The drivers are opened, exchanged between epochs, and closed. While an epoch runs, flows newly asked for are opened in
-the background. When the epoch has ended, the opened drivers take their place: an unchanged flow keeps its driver, a
+The drivers are opened, exchanged between rounds, and closed. While a round runs, flows newly asked for are opened in
+the background. When the round has ended, the opened drivers take their place: an unchanged flow keeps its driver, a
 changed flow hands its lease on.
 """
 
@@ -31,10 +31,10 @@ REOPEN_S = 30.0
 log = logging.getLogger(__name__)
 
 
-class Roster:
+class FlowRegistry:
     """Drivers of a mirror's flows: `open` and `start`, then `change` and `exchange`.
 
-    `change` may be called from any thread, `exchange` between epochs. `make` makes a flow's driver; `check` raises
+    `change` may be called from any thread, `exchange` between rounds. `make` makes a flow's driver; `check` raises
     `ConfigError` for a flow that this mirror can't run.
     """
 
@@ -50,17 +50,17 @@ class Roster:
         self._lock = threading.Lock()
         self._wanted = {flow.name: flow for flow in config.flows}
         self._wanted_beats = {flow.name: flow for flow in config.beats}
-        self._anew: set[str] = set()
+        self._restart: set[str] = set()
         """Flows whose drivers are to be replaced even if unchanged."""
         self._opened: dict[str, FlowDriver] = {}
-        """Open drivers that wait for the epoch's end."""
+        """Open drivers that wait for the round's end."""
         self._opening: dict[str, tuple[FlowConfig, threading.Event]] = {}
         """Flows being opened, by name, each with an event.
 
         The event is set if the flow need not be opened any more.
         """
         self._failed: dict[str, str] = {}
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         """Warnings about flows that were already logged.
 
         Each warning comes once, however often the flow is tried.
@@ -68,10 +68,16 @@ class Roster:
         self._exchanging = False
 
     @property
+    def tasks_max(self) -> int:
+        """Number of tasks that all wanted flows ask for together."""
+        with self._lock:
+            return sum(flow.tasks_max for flow in self._wanted.values())
+
+    @property
     def failed(self) -> Mapping[str, str]:
         """Flows that could not be opened, with the reason in a single line.
 
-        The roster tries again.
+        The registry tries again.
         """
         with self._lock:
             return dict(self._failed)
@@ -108,23 +114,23 @@ class Roster:
 
     # --- changes --------------------------------------------------------------------------------
 
-    def change(self, config: MirrorConfig, anew: Collection[str] = ()) -> None:
+    def change(self, config: MirrorConfig, restart: Collection[str] = ()) -> None:
         """Set the wanted configuration.
 
-        Flows of `anew` are reopened even if unchanged.
+        Flows of `restart` are reopened even if unchanged.
         """
         with self._lock:
             self._wanted = {flow.name: flow for flow in config.flows}
             self._wanted_beats = {flow.name: flow for flow in config.beats}
             working = {driver.name: driver.flow for driver in self.drivers}
-            self._anew = {name for name in {*self._anew, *anew} if name in self._wanted}
+            self._restart = {name for name in {*self._restart, *restart} if name in self._wanted}
             coming = {name: flow for name, (flow, _) in self._opening.items()}
             coming |= {name: driver.flow for name, driver in self._opened.items()}
             for name, flow in coming.items():
-                if name in anew or flow != self._wanted.get(name):
+                if name in restart or flow != self._wanted.get(name):
                     self._give_up(name)
             for name, flow in self._wanted.items():
-                if name not in {*self._opening, *self._opened} and (working.get(name) != flow or name in self._anew):
+                if name not in {*self._opening, *self._opened} and (working.get(name) != flow or name in self._restart):
                     self._begin_to_open(flow)
 
     def _give_up(self, name: str) -> None:
@@ -184,8 +190,8 @@ class Roster:
 
     def _warn(self, lines: Sequence[str]) -> None:
         for line in lines:
-            if line not in self._said:
-                self._said.add(line)
+            if line not in self._warned:
+                self._warned.add(line)
                 log.warning("%s", line, extra=Event.CONFIG_WARNING.extra)
 
     @property
@@ -195,7 +201,7 @@ class Roster:
             return bool(self._opened) or bool(self._leaving())
 
     @property
-    def is_settled(self) -> bool:
+    def is_up_to_date(self) -> bool:
         """True if the wanted configuration is at work, except flows that failed."""
         with self._lock:
             waiting = self._opening.keys() - self._failed.keys()
@@ -204,8 +210,8 @@ class Roster:
         return not waiting and not moving and not self.is_due
 
     def is_restarting(self, flow: str) -> bool:
-        """True if a flow is going to begin anew."""
-        return flow in self._anew
+        """True if a flow is going to be restarted."""
+        return flow in self._restart
 
     def _leaving(self) -> list[FlowDriver]:
         """Return the drivers that can be closed now.
@@ -224,14 +230,14 @@ class Roster:
     def exchange(self) -> list[FlowDriver]:
         """Close unwanted drivers and start ready ones; return the new drivers.
 
-        No epoch may run.
+        No round may run.
         """
         if not self.is_due:
             return []
         with self._lock:
             leaving, opened = self._leaving(), self._opened
             self._opened = {}
-            self._anew -= opened.keys()
+            self._restart -= opened.keys()
             # From now on `change` sees the new drivers, and does not begin to open them twice.
             self.drivers = [driver for driver in self.drivers if driver not in leaving] + list(opened.values())
             self._exchanging = True
@@ -250,7 +256,7 @@ class Roster:
         return list(opened.values())
 
     def exchange_beats(self) -> None:
-        """Send heartbeats for the pairs wanted now; no epoch has to end for that."""
+        """Send heartbeats for the pairs wanted now; no round has to end for that."""
         with self._lock:
             wanted = dict(self._wanted_beats)
         gone = [beats for beats in self.beats if wanted.get(beats.name) != beats.flow]

@@ -1,4 +1,4 @@
-"""An epoch: one Spark job that runs the pumps, watched from the driver."""
+"""A round: one Spark job that runs the pumps, watched from the driver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparkmirror.engine.task import RECEIPTS, run_task
 from sparkmirror.messages.orders import PumpOrder, Receipt
 
 
-class EpochJob:
+class RoundJob:
     """Job of a DataFrame with a task per order, started in its own thread."""
 
     def __init__(self, spark: SparkSession, number: int, orders: Sequence[PumpOrder]) -> None:
@@ -35,7 +35,7 @@ class EpochJob:
             self._spark.sparkContext.addJobTag(self._tag)  # tags of the session exist only since Spark 4
             rows = self._spark.range(0, count, 1, count).mapInArrow(work, RECEIPTS).collect()
             self.receipts = [Receipt(**row.asDict()) for row in rows]
-        except Exception as error:  # after any error the next epoch reads all positions anew
+        except Exception as error:  # after any error the next round reads all positions again
             self.failure = in_one_line(error)
 
     def wait(self, timeout_s: float) -> bool:
@@ -55,5 +55,5 @@ class EpochJob:
         """True if Spark still answers."""
         try:
             return bool(self._spark.sql("SELECT 1").schema)
-        except Exception:  # after any error no epoch can run
+        except Exception:  # after any error no round can run
             return False

@@ -10,9 +10,9 @@ import mirror_process as mp
 import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
-from sparkmirror.engine import roster as module
+from sparkmirror.engine import flow_registry as module
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.roster import Roster
+from sparkmirror.engine.flow_registry import FlowRegistry
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 
 
@@ -42,7 +42,7 @@ class StubDriver:
         self.done.append("closed, its lease kept" if keep_lease else "closed")
 
 
-rosters: list[Roster] = []
+registries: list[FlowRegistry] = []
 
 
 @pytest.fixture(autouse=True)
@@ -52,8 +52,8 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(StubDriver, "hold", None)
     monkeypatch.setattr(module, "REOPEN_S", 0.05)
     yield
-    while rosters:
-        rosters.pop().close(0)
+    while registries:
+        registries.pop().close(0)
     mp.wait_for(lambda: not any(one.name.startswith("open ") for one in threading.enumerate()), 5, "the openings' end")
 
 
@@ -66,34 +66,34 @@ def config(*flows: FlowConfig) -> MirrorConfig:
     return MirrorConfig(path="test", flows=flows)
 
 
-def roster(*flows: FlowConfig, check: Callable[[FlowConfig], None] = lambda _: None) -> Roster:
-    found = Roster(config(*flows), cast("Callable[[FlowConfig], FlowDriver]", StubDriver), check)
-    rosters.append(found)
-    found.open()
-    found.start()
-    return found
+def registry(*flows: FlowConfig, check: Callable[[FlowConfig], None] = lambda _: None) -> FlowRegistry:
+    made = FlowRegistry(config(*flows), cast("Callable[[FlowConfig], FlowDriver]", StubDriver), check)
+    registries.append(made)
+    made.open()
+    made.start()
+    return made
 
 
-def drivers(found: Roster) -> dict[str, StubDriver]:
-    return {driver.name: cast("StubDriver", driver) for driver in found.drivers}
+def drivers(flows: FlowRegistry) -> dict[str, StubDriver]:
+    return {driver.name: cast("StubDriver", driver) for driver in flows.drivers}
 
 
-def settle(found: Roster) -> None:
-    """As the mirror does it between epochs."""
+def settle(flows: FlowRegistry) -> None:
+    """As the mirror does it between rounds."""
 
     def settled() -> bool:
-        found.exchange()
-        return found.is_settled
+        flows.exchange()
+        return flows.is_up_to_date
 
     mp.wait_for(settled, 5, "all done")
 
 
 def test_what_stays_is_left_alone_and_what_changes_keeps_its_lease() -> None:
-    found = roster(flow("a->b"), flow("b->a"), flow("a->c"))
-    before = drivers(found)
-    found.change(config(flow("a->b"), flow("b->a", "other")))
-    settle(found)
-    after = drivers(found)
+    flows = registry(flow("a->b"), flow("b->a"), flow("a->c"))
+    before = drivers(flows)
+    flows.change(config(flow("a->b"), flow("b->a", "other")))
+    settle(flows)
+    after = drivers(flows)
     assert after.keys() == {"a->b", "b->a"}
     assert after["a->b"] is before["a->b"]
     assert before["a->b"].done == ["opened", "started"]
@@ -103,29 +103,29 @@ def test_what_stays_is_left_alone_and_what_changes_keeps_its_lease() -> None:
 
 
 def test_a_flow_at_another_cluster_gets_a_lease_of_its_own() -> None:
-    found = roster(flow("a->b"))
+    flows = registry(flow("a->b"))
     moved = flow("a->b").model_copy(update={"target": ClusterConfig(alias="b", bootstrap_servers=("elsewhere:1",))})
-    before = drivers(found)["a->b"]
-    found.change(config(moved))
-    settle(found)
+    before = drivers(flows)["a->b"]
+    flows.change(config(moved))
+    settle(flows)
     assert before.done[-1] == "closed"
-    assert drivers(found)["a->b"].done == ["opened", "started"]
+    assert drivers(flows)["a->b"].done == ["opened", "started"]
 
 
 def test_what_cant_be_opened_is_tried_again_and_its_old_form_is_ended() -> None:
-    found = roster(flow("a->b"))
-    before = drivers(found)["a->b"]
+    flows = registry(flow("a->b"))
+    before = drivers(flows)["a->b"]
     StubDriver.fails["a->b"] = "b is away"
-    found.change(config(flow("a->b", "other")))
-    settle(found)
-    assert found.failed == {"a->b": "b is away"}
-    assert drivers(found) == {}
+    flows.change(config(flow("a->b", "other")))
+    settle(flows)
+    assert flows.failed == {"a->b": "b is away"}
+    assert drivers(flows) == {}
     assert before.done[-1] == "closed"
     del StubDriver.fails["a->b"]
-    mp.wait_for(lambda: found.is_due, 5, "the next attempt")
-    settle(found)
-    assert found.failed == {}
-    assert drivers(found)["a->b"].flow.topics == ("other",)
+    mp.wait_for(lambda: flows.is_due, 5, "the next attempt")
+    settle(flows)
+    assert flows.failed == {}
+    assert drivers(flows)["a->b"].flow.topics == ("other",)
 
 
 def test_a_flow_that_may_not_run_is_named() -> None:
@@ -133,39 +133,39 @@ def test_a_flow_that_may_not_run_is_named() -> None:
         if asked.name == "a->c":
             raise ConfigError("not so", origin="test")
 
-    found = roster(flow("a->b"), check=check)
-    found.change(config(flow("a->b"), flow("a->c")))
-    settle(found)
-    assert found.failed == {"a->c": "test: not so"}
-    assert drivers(found).keys() == {"a->b"}
+    flows = registry(flow("a->b"), check=check)
+    flows.change(config(flow("a->b"), flow("a->c")))
+    settle(flows)
+    assert flows.failed == {"a->c": "test: not so"}
+    assert drivers(flows).keys() == {"a->b"}
 
 
 def test_a_flow_that_is_wanted_again_while_it_is_ended() -> None:
-    found = roster(flow("a->b"))
-    before = drivers(found)["a->b"]
+    flows = registry(flow("a->b"))
+    before = drivers(flows)["a->b"]
     StubDriver.hold = threading.Event()
-    found.change(config())
-    ending = threading.Thread(target=found.exchange)
+    flows.change(config())
+    ending = threading.Thread(target=flows.exchange)
     ending.start()
-    mp.wait_for(lambda: not found.drivers, 5, "its end")
-    assert not found.is_settled, "its last words may come yet"
-    found.change(config(flow("a->b")))
+    mp.wait_for(lambda: not flows.drivers, 5, "its end")
+    assert not flows.is_up_to_date, "its last words may come yet"
+    flows.change(config(flow("a->b")))
     StubDriver.hold.set()
     ending.join(5)
-    settle(found)
+    settle(flows)
     assert before.done[-1] == "closed"
-    assert drivers(found)["a->b"].done == ["opened", "started"]
+    assert drivers(flows)["a->b"].done == ["opened", "started"]
 
 
 def test_what_begins_anew_does_so_once() -> None:
-    found = roster(flow("a->b"))
-    before = drivers(found)["a->b"]
-    found.change(config(flow("a->b")), anew=["a->b", "gone->b"])
-    assert found.is_restarting("a->b")
-    assert not found.is_restarting("gone->b")
-    settle(found)
-    after = drivers(found)["a->b"]
+    flows = registry(flow("a->b"))
+    before = drivers(flows)["a->b"]
+    flows.change(config(flow("a->b")), restart=["a->b", "gone->b"])
+    assert flows.is_restarting("a->b")
+    assert not flows.is_restarting("gone->b")
+    settle(flows)
+    after = drivers(flows)["a->b"]
     assert after is not before
-    found.change(config(flow("a->b")))
-    settle(found)
-    assert drivers(found)["a->b"] is after
+    flows.change(config(flow("a->b")))
+    settle(flows)
+    assert drivers(flows)["a->b"] is after

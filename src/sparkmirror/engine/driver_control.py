@@ -1,0 +1,109 @@
+"""The control topic of a flow, as the flow's driver writes it.
+
+All writes go through one client and one lock, so that no repeated record stands behind a newer record.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterable
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig
+from sparkmirror.engine.done_topics import DoneTopics
+from sparkmirror.messages.control import TICK_S, Control, ControlState, Leader, Phase, Round, control_topic
+from sparkmirror.messages.orders import AddedRoutes, Receipt
+
+log = logging.getLogger(__name__)
+
+
+class DriverControl:
+    """Writer of a flow's control topic for one driver; for any thread.
+
+    The driver announces itself and the phases of its rounds, and repeats the newest phase while it lives.
+    """
+
+    def __init__(self, flow: FlowConfig, incarnation: str, held: Callable[[], bool]) -> None:
+        """Prepare the writer.
+
+        `held` returns True while this process works on the flow; only then phases are repeated.
+        """
+        self.first_round: int | None = None
+        """First round of this driver; the flow may have had another driver before."""
+        self.done_topics = DoneTopics(lambda topic, done: self._control.done(topic, done))
+        self._name = flow.name
+        self._incarnation = incarnation
+        self._held = held
+        self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-driver")
+        self._log = TopicLog(self._client, control_topic(flow.source.alias))
+        self._control = Control(self._log)
+        self._phase: tuple[int, Phase] | None = None
+        """Round and phase to repeat; None before the first round and after an end."""
+        self._lock = threading.Lock()
+
+    def begin(self, *, announce: bool) -> tuple[ControlState, int | None]:
+        """Read the topic; then, with `announce`, announce this process as the leader.
+
+        Returns the topic's content before the announcement, and the leader's rank if announced.
+        """
+        state = ControlState()
+        rank = None
+        with self._lock:
+            self._phase = None
+            entries, _ = self._log.read(0, 0)
+            state.apply(entries)
+            self.done_topics.follow(self._log, ())
+            if announce:
+                rank = self._control.lead(
+                    Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
+                )
+        return state, rank
+
+    def say(self, round_number: int, phase: Phase) -> None:
+        """Order the pumps of a round to run or to end, or say that the round has ended."""
+        with self._lock:
+            if self.first_round is None:
+                self.first_round = round_number
+            self._phase = (round_number, phase) if phase != "ended" else None
+            self._control.round(Round(incarnation=self._incarnation, number=round_number, phase=phase))
+
+    def add(self, added: AddedRoutes) -> None:
+        """Have running tasks copy more partitions."""
+        with self._lock:
+            self._control.add(added)
+
+    def follow_done_topics(self, reader: TopicLog, receipts: Iterable[Receipt]) -> None:
+        """Have the done topics follow the control topic and the newest receipts."""
+        with self._lock:
+            self.done_topics.follow(reader, receipts)
+
+    def beat(self, closing: threading.Event) -> None:
+        """Repeat the newest phase until `closing` is set, and do no other work.
+
+        Whatever else hangs, the pumps must hear that the driver lives.
+        """
+        while not closing.wait(TICK_S):
+            try:
+                self._repeat()
+            except Exception as error:  # without ticks the pumps end by themselves (`SILENCE_S`)
+                log.debug("flow %s: no tick: %s", self._name, error)
+
+    def _repeat(self) -> None:
+        with self._lock:
+            if self._phase is not None and self._held():
+                number, phase = self._phase
+                self._control.round(Round(incarnation=self._incarnation, number=number, phase=phase))
+
+    def finish(self) -> None:
+        """Write the last progress of the done topics, if this process works on the flow."""
+        with self._lock:
+            if self._held():
+                self.done_topics.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()

@@ -1,0 +1,145 @@
+"""Topics of a flow: which partitions can be pumped, and which have to wait."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.known_topics import TopicMemory
+from sparkmirror.durable.losses import LossLedger, losses_topic
+from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.done_topics import DoneTopics
+from sparkmirror.engine.flow_view import FlowView
+from sparkmirror.engine.weaknesses import Weaknesses
+from sparkmirror.position.route import PartitionPair
+from sparkmirror.sync.other_flows import OtherFlows
+from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.sync.topic_sentinel import TopicSentinel
+from sparkmirror.sync.topics import TopicDuty, TopicSync
+from sparkmirror.takeover.from_mm1 import GroupTakeover
+from sparkmirror.takeover.from_mm2 import Takeover
+from sparkmirror.wire.topic_partition import TopicPartition
+
+
+class _TopicTools(NamedTuple):
+    source: ClusterAdmin
+    target: ClusterAdmin
+    sentinel: TopicSentinel
+
+
+class FlowTopics:
+    """Topics of one flow: `open`, `begin` with each lease, `sync` at intervals."""
+
+    def __init__(
+        self, flow: FlowConfig, view: FlowView, client: ClusterClient, done_topics: DoneTopics, *, once: bool
+    ) -> None:
+        self.newest = TopicSync((), (), (), {})
+        """Result of the topic duty's last turn."""
+        self.synced = False
+        """True once the topic duty has run."""
+        self.checked = False
+        """True once the topic duty's newest result was checked for foreign copies.
+
+        Getting the lease resets the flag.
+        """
+        self.owed: dict[str, str] = {}
+        """Topics and partitions left out at the start with `once`, with the reason."""
+        self.ends: Mapping[TopicPartition, int] | None = None
+        """Ends at the start, up to which `once` copies; None: copy without end."""
+        self.done_topics = done_topics
+        self.rules = dataclasses.replace(topic_rules(flow, flow.originals), left_alone=done_topics.is_released)
+        self.takeover = Takeover(flow) if flow.legacy is None else GroupTakeover(flow, flow.legacy)
+        self.weaknesses = Weaknesses(flow)
+        self._flow = flow
+        self._view = view
+        self._client = client
+        self._once = once
+        self._opened: _TopicTools | None = None
+        self._created: set[str] = set()
+        """Target topics that this process has created."""
+        self._work: tuple[Mapping[PartitionKey, str], Mapping[PartitionPair, str]] = {}, {}
+        """Partitions to pump, and refused partitions, as of the last `sync`."""
+
+    def open(self, source: ClusterAdmin, target: ClusterAdmin) -> None:
+        """Take the connections to both clusters."""
+        alias = self._flow.source.alias
+        ledger = TopicLog(self._client, losses_topic(alias))
+        sentinel = TopicSentinel(
+            source,
+            target,
+            SegmentLog(TopicLog(self._client, segments_topic(alias))),
+            LossLedger(ledger),
+            TopicMemory(ledger),
+            self.rules.wanted,
+            from_start=self._flow.fetch.auto_offset_reset != "latest" and self._flow.legacy is None,
+        )
+        self._opened = _TopicTools(source, target, sentinel)
+
+    def begin(self) -> None:
+        """Forget the checks before the lease: another mirror may have written since."""
+        self.takeover.begin()
+        self.checked = False
+
+    def sync(self, identity: Identity) -> bool:
+        """Run the topic duty; True if the partitions to pump, or the refusals, changed."""
+        if not self._flow.copies:
+            self.synced = self.checked = True
+            return False
+        assert self._opened is not None  # noqa: S101 - open came first
+        source, target, sentinel = self._opened
+        self.checked = self.done_topics.changed = False
+        others = OtherFlows(self._client, self._flow)
+        self.newest = TopicDuty(source, target, self.rules, others).sync_once()
+        self._view.gone = sentinel.look(self.newest, identity)
+        self.weaknesses.warn([topic.source.name for topic in self.newest.mirrored])
+        if self._once and self.ends is None:
+            self._note_ends(source)
+        targets = self.targets()
+        for gone in self._view.partitions.keys() - targets.keys():
+            self._view.partitions.pop(gone, None)
+        self._created |= set(self.newest.created)
+        routes = [PartitionPair(key.topic, target_topic, key.partition) for key, target_topic in targets.items()]
+        self.takeover.look(identity, routes, made=self._created)
+        before, self._work = self._work, (targets, self.takeover.refused)
+        self.synced = self.checked = True
+        return self._work != before
+
+    def _note_ends(self, source: ClusterAdmin) -> None:
+        """Read the ends up to which `once` copies."""
+        partitions = [(topic.source.name, index) for topic in self.newest.mirrored for index in topic.partitions]
+        ends = source.end_offsets(partitions, isolation=self._flow.fetch.isolation_level)
+        self.owed = dict(self.newest.refused) | {
+            f"{topic}-{index}": "it had no leader at the start"
+            for topic, index in partitions
+            if (topic, index) not in ends
+        }
+        self.ends = ends
+
+    def partitions(self) -> dict[PartitionKey, TopicPartition]:
+        """Partitions that can be pumped, with remote topic and source leader."""
+        pumpable = {}
+        for topic in self.newest.mirrored:
+            leaders = {partition.partition: partition.leader for partition in topic.source.partitions}
+            for index in topic.partitions:
+                if self.done_topics.is_reached(topic.source.name, index):
+                    continue
+                if self.ends is None or (topic.source.name, index) in self.ends:
+                    key = PartitionKey(self._flow.name, topic.source.name, index)
+                    pumpable[key] = (topic.remote.name, leaders[index])
+        return pumpable
+
+    def targets(self) -> dict[PartitionKey, str]:
+        """Partitions that can be pumped, with remote topic."""
+        return {key: target for key, (target, _) in self.partitions().items()}
+
+    def close(self) -> None:
+        """Close the takeover's connections."""
+        self.takeover.close()

@@ -1,0 +1,106 @@
+"""Leadership of a flow: the lease, and agreements of the active driver."""
+
+from __future__ import annotations
+
+from sparkmirror.cluster.broker_versions import producer_state_ms
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.config import FlowConfig
+from sparkmirror.durable.identity import Identity
+from sparkmirror.engine.driver_control import DriverControl
+from sparkmirror.engine.identity import agree_identity
+from sparkmirror.engine.lease import Lease
+from sparkmirror.engine.snapshot import ELSEWHERE
+from sparkmirror.messages.control import ControlState, control_topic
+
+STATE_LIFETIME_DEFAULT_MS = 86_400_000
+"""Lifetime of an idle producer's state at a target whose brokers don't tell.
+
+Kafka's default since 3.4; the default was longer before.
+"""
+
+
+class Leadership:
+    """Right of one process to work on a flow.
+
+    A process stands by until it is `held`. Then the driver becomes active: `announce`, and `agree`. That is due again
+    with each new `term`.
+    """
+
+    def __init__(self, flow: FlowConfig, control: DriverControl, *, use_lease: bool) -> None:
+        self.lease: Lease | None = None
+        self.rank: int | None = None
+        """Rank of this driver among the flow's leaders; None without a lease."""
+        self.state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS
+        """Lifetime of an idle producer's state at the target (R4)."""
+        self.active_term: int | None = None
+        """Term in which the driver became active; None: not yet, or to be repeated."""
+        self._flow = flow
+        self._control = control
+        self._use_lease = use_lease
+        self._started = False
+        self._identity: Identity | None = None
+
+    def start(self, before: Leadership | None = None) -> None:
+        """Ask for the lease; the lease of `before`, an ended driver's, goes on."""
+        self.lease = before.lease if before is not None else None
+        if self._use_lease and self.lease is None:
+            self.lease = Lease(
+                self._flow.target,
+                f"{self._flow.source.alias}-mm2",
+                control_topic(self._flow.source.alias),
+                self._flow.group_session_timeout_ms,
+            )
+            self.lease.start()
+        self._started = True
+
+    def held(self) -> bool:
+        """True if this process works on the flow now."""
+        return self._started and (self.lease is None or self.lease.held())
+
+    @property
+    def elsewhere(self) -> bool:
+        """True if another process works on the flow."""
+        return self.lease is not None and self.lease.elsewhere
+
+    @property
+    def standing_by(self) -> str:
+        """Reason in a few words why this process does not work on the flow."""
+        if self.lease is not None and self.lease.refused:
+            return f"standing by: {self.lease.refused}"
+        return f"standing by: {ELSEWHERE}" if self.elsewhere else "joining"
+
+    @property
+    def term(self) -> int:
+        """Number of times this process got the lease; 0 without a lease."""
+        return self.lease.term if self.lease else 0
+
+    def announce(self) -> ControlState:
+        """Announce this process as the flow's leader; return the control topic before."""
+        state, rank = self._control.begin(announce=self._use_lease)
+        if rank is not None:
+            self.rank = rank
+        return state
+
+    def announce_again(self) -> None:
+        """Have the driver become active again, with another announcement.
+
+        Another driver's late announcement may stand behind the present one.
+        """
+        self.active_term = None
+
+    def agree(self, target: ClusterClient) -> None:
+        """Agree on the flow's identity, and ask the target for the state's lifetime."""
+        self._identity = agree_identity(self._flow)
+        lifetime_ms = producer_state_ms(target)
+        self.state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS if lifetime_ms is None else lifetime_ms
+
+    @property
+    def identity(self) -> Identity:
+        """Identity of the flow at its target, once the driver is active."""
+        assert self._identity is not None  # noqa: S101 - the driver became active before
+        return self._identity
+
+    def release(self) -> None:
+        """Give up the lease."""
+        if self.lease is not None:
+            self.lease.release()

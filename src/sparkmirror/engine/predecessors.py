@@ -1,0 +1,55 @@
+"""Earlier pumps of a flow: how they ended, and how far they copied."""
+
+from __future__ import annotations
+
+import time
+
+from sparkmirror.durable.progress import StandingLog, Stood
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.pump.quiet import GRACE_S
+from sparkmirror.wire.topic_partition import TopicPartition
+
+_UNKNOWN = Stood(-1, -1, -1)
+
+
+class Predecessors:
+    """Earlier pumps of a flow, of this process or of another."""
+
+    def __init__(self) -> None:
+        self.unclean = False
+        """True if pumps of an earlier round may still be alive."""
+        self._unclean_at = float("-inf")
+        self._progress: StandingLog | None = None
+
+    def begin(self, progress: StandingLog, *, unclean: bool) -> None:
+        """Take over from another driver, whose last round ended in order or `unclean`.
+
+        Raises the errors of reading the recorded progress.
+        """
+        progress.known  # noqa: B018 - read now, before anything is copied
+        self._progress = progress
+        self.note_end(unclean=unclean)
+
+    def note_end(self, *, unclean: bool) -> None:
+        """Take note of how the pumps before the next round ended.
+
+        After an `unclean` end pumps may still be alive. Such pumps count as alive for `GRACE_S`, even if a later round
+        has ended in order (R5).
+        """
+        now = time.monotonic()
+        if unclean:
+            self._unclean_at = now
+        self.unclean = now - self._unclean_at < GRACE_S
+
+    def progress(self, receipt: Receipt | None, target: TopicPartition) -> tuple[str, Stood]:
+        """Return the topic id and progress of a target partition.
+
+        The newest receipt tells; without one, the progress written down before this process came.
+        """
+        before = self._progress.of(target) if self._progress is not None else None
+        if receipt is None or not receipt.target_topic_id:
+            return before or ("", _UNKNOWN)
+        appended = max(receipt.appended, -1)
+        if receipt.upstream < 0 and before is not None and before[0] == receipt.target_topic_id:
+            return before[0], before[1]._replace(appended=appended)
+        return receipt.target_topic_id, Stood(receipt.upstream, receipt.downstream, appended)

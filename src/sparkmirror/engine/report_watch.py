@@ -1,0 +1,128 @@
+"""Watch over the pumps' reports, the losses and the operators' words of a flow."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig
+from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.driver_control import DriverControl
+from sparkmirror.engine.flow_view import FlowView, PartitionView
+from sparkmirror.engine.loss_watch import LossWatch
+from sparkmirror.log_levels import asked_levels
+from sparkmirror.messages.control import TICK_S, ControlState, control_topic
+from sparkmirror.messages.orders import FlowReport, Receipt
+from sparkmirror.messages.receipts import read_reports, receipts_topic
+
+WATCH_S = 0.4
+"""Seconds between readings of the receipts topic."""
+
+CLOCKS_MS = 60_000
+"""Milliseconds by which the driver's clock may be ahead of the pumps' clocks.
+
+Reports of other drivers' pumps are left out anyway.
+"""
+
+_FAILED_WATCH_PAUSE_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+class ReportWatch:
+    """Follower of one flow's receipts topic, loss ledger and control topic.
+
+    `watch` runs in a thread of its own, also while this process stands by; the results are in the flow's view.
+    """
+
+    def __init__(
+        self, flow: FlowConfig, incarnation: str, view: FlowView, control: DriverControl, held: Callable[[], bool]
+    ) -> None:
+        self.heard = ControlState()
+        """State of the control topic, kept also while this process stands by."""
+        self.loss_watch = LossWatch(flow)
+        self._flow = flow
+        self._incarnation = incarnation
+        self._view = view
+        self._control = control
+        self._held = held
+        self._ended_round = 0
+        """Newest round whose final receipts are known."""
+        self._began_ms = int(time.time() * 1000)
+
+    def begin(self) -> None:
+        """Count losses from now on, and forget the receipts before the lease."""
+        self.loss_watch.start()
+        for view in list(self._view.partitions.values()):
+            view.forget()
+
+    def watch(self, closing: threading.Event) -> None:
+        """Follow the topics until `closing` is set."""
+        flow = self._flow
+        client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-watch")
+        control = TopicLog(client, control_topic(flow.source.alias))
+        follow_at, heard_at, control_offset = 0.0, 0.0, 0
+        receipts = TopicLog(client, receipts_topic(flow.source.alias))
+        offset: int | None = None
+        while not closing.wait(WATCH_S):
+            try:
+                if offset is None:  # pumps may have reported already, and later report only changes
+                    offset = receipts.since(0, self._began_ms - CLOCKS_MS)
+                entries, offset = receipts.read(0, offset)
+                for report in read_reports(entries):
+                    if report.incarnation == self._incarnation and self._is_of_this_driver(report.epoch):
+                        self._note(report)
+                self.loss_watch.read()
+                if time.monotonic() >= heard_at:
+                    heard_at = time.monotonic() + TICK_S
+                    entries, control_offset = control.read(0, control_offset)
+                    self.heard.apply(entries)
+                    asked_levels.follow(flow.name, self.heard.log_levels)
+                if self._held() and time.monotonic() >= follow_at:
+                    follow_at = time.monotonic() + TICK_S
+                    self._control.follow_done_topics(control, self._view.receipts)
+            except Exception as error:  # figures may be late, but this thread must not end
+                log.debug("flow %s: %s", flow.name, error)
+                closing.wait(_FAILED_WATCH_PAUSE_S)
+        client.close()
+
+    def _is_of_this_driver(self, round_number: int) -> bool:
+        first = self._control.first_round
+        return first is not None and round_number >= first
+
+    def _note(self, report: FlowReport) -> None:
+        self._view.note(report)
+        if report.epoch <= self._ended_round:
+            return  # late: the final receipts of that round are known
+        self._view.take_report(self._flow.name, report)
+        for receipt in report.receipts:
+            self._control.done_topics.reach(receipt)
+
+    def take_receipts(self, round_number: int, receipts: Mapping[PartitionKey, Receipt]) -> None:
+        """Take the final receipts of a round."""
+        self._ended_round = round_number
+        for key, receipt in receipts.items():
+            self._view.partitions.setdefault(key, PartitionView()).end_with(receipt)
+            self._control.done_topics.reach(receipt)
+        self._view.end_round(round_number, receipts.values())
+
+    def started_tasks(self, round_number: int) -> set[int]:
+        """Return the tasks of a round that have reported."""
+        return {
+            report.task
+            for report in list(self._view.pumps.values())
+            if report.epoch == round_number and report.incarnation == self._incarnation
+        }
+
+    def ended_early(self, round_number: int) -> str:
+        """Return why a pump of a round ended this flow by itself; empty if none did."""
+        reports = [report for report in list(self._view.pumps.values()) if report.epoch == round_number]
+        return next((report.ended_because for report in reports if report.ended and report.ended_because), "")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.loss_watch.close()

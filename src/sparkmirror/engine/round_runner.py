@@ -1,0 +1,234 @@
+"""Rounds of a mirror, from the orders to the pumps' receipts."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.completion import Completion, send_failure
+from sparkmirror.engine.end_reason import EndReason
+from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.flow_registry import FlowRegistry, at_once
+from sparkmirror.engine.observer import Observer
+from sparkmirror.engine.planner import Growth, Planner
+from sparkmirror.engine.round_job import RoundJob
+from sparkmirror.engine.topic_refresh import TopicRefresh
+from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
+from sparkmirror.messages.control import Phase
+from sparkmirror.messages.orders import Receipt
+
+TURN_S = 0.2
+"""Seconds between two looks at a running round, or at work that waits."""
+
+REPLAN_S = 300.0
+"""Seconds between plans by load.
+
+A round goes on if the new plan is the same.
+"""
+
+AGAIN_S = 30.0
+"""Seconds that a round runs without flows whose clusters were unreachable.
+
+Then the round ends, to try these flows again.
+"""
+
+END_S = 8.0
+"""Seconds that a round has to end by itself; then Spark cancels the job.
+
+The time is the pumps' own drain time and a margin.
+"""
+
+SAY_S = 1.0
+"""Seconds to wait for all flows that are told to end.
+
+The pumps of a flow whose target hangs hear of the end later, or notice the silence.
+"""
+
+log = logging.getLogger(__name__)
+
+
+class RoundRunner:
+    """Runner of a mirror's rounds: `run`, `take_results`, `restart_ended_early`."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        registry: FlowRegistry,
+        refresh: TopicRefresh,
+        observer: Observer,
+        completion: Completion,
+        held: Callable[[], list[FlowDriver]],
+        show: Callable[[], None],
+        stopping: threading.Event,
+    ) -> None:
+        """Prepare the runner.
+
+        `held` returns the drivers of the flows that this process works on, and `show` shows the progress; a round ends
+        soon after `stopping` is set.
+        """
+        self.number = 0
+        """Number of rounds started."""
+        self.copying: frozenset[str] = frozenset()
+        """Flows that pumps of this process are copying."""
+        self._planner = planner
+        self._registry = registry
+        self._refresh = refresh
+        self._observer = observer
+        self._completion = completion
+        self._held = held
+        self._show = show
+        self._stopping = stopping
+        self._changed: set[str] = set()
+        """Flows whose partitions differ from this round's orders."""
+
+    def run(self, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]) -> RoundJob:
+        """Run a round of the `ready` flows to its end.
+
+        `held` has all flows of this process; a round without some of them ends soon.
+        """
+        self.number += 1
+        self._changed.clear()
+        orders = self._planner.orders(self.number, ready)
+        partitions = sum(len(flow.routes) for order in orders for flow in order.flows)
+        log.info(
+            "epoch %d: %d partitions, %d tasks", self.number, partitions, len(orders), extra=Event.EPOCH_STARTED.extra
+        )
+        self.copying = frozenset(part.flow.name for order in orders for part in order.flows)
+        self._observer.slots, self._observer.tasks = self._planner.slots.count, len(orders)
+        self._planner.slots.begin(len(orders))
+        job = RoundJob(spark, self.number, orders)
+        reason = self._wait_for_end(job, spark, held, ready)
+        self._end(job, ready)
+        if job.receipts is None:
+            reason = EndReason.FAILED
+        log.info("epoch %d: ended: %s", self.number, reason.words, extra=Event.EPOCH_ENDED.extra)
+        self._observer.tasks = 0
+        for driver in ready:
+            driver.view.rounds[reason.value] += 1
+        self.copying = frozenset()
+        return job
+
+    def _wait_for_end(
+        self, job: RoundJob, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]
+    ) -> EndReason:
+        """Look after a running job until it is done or has to end; return the reason."""
+        again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
+        replan_at = time.monotonic() + REPLAN_S
+        while not job.wait(TURN_S):
+            self._show()
+            if self._stopping.is_set():
+                return EndReason.STOPPED
+            if time.monotonic() > again_at or self._held() != list(held):
+                return EndReason.FLOWS
+            self._registry.exchange_beats()
+            if self._registry.is_due:
+                return EndReason.SETTINGS
+            if any(driver.reports.ended_early(self.number) for driver in ready):
+                return EndReason.PUMP
+            self._stop_at_send_failure(ready)
+            if self._slots_changed(spark, ready):
+                return EndReason.SLOTS
+            if not all([self._refreshed(driver, ready) for driver in ready]):
+                return EndReason.TOPICS
+            if time.monotonic() > replan_at:
+                replan_at = time.monotonic() + REPLAN_S
+                self._planner.slots.ask(self._registry.tasks_max)
+                if not self._planner.is_same_plan(ready):
+                    return EndReason.LOAD
+        return EndReason.PLANNED
+
+    def _stop_at_send_failure(self, ready: Sequence[FlowDriver]) -> None:
+        failures = [(driver.name, send_failure(driver)) for driver in ready]
+        lines = [f"{name}: {failure}" for name, failure in failures if failure]
+        if lines and not self._stopping.is_set():
+            self._completion.abort(lines)
+            self._stopping.set()
+
+    def _slots_changed(self, spark: SparkSession, ready: Sequence[FlowDriver]) -> bool:
+        return self._planner.slots.changed(
+            spark,
+            lambda: len(set().union(*(driver.reports.started_tasks(self.number) for driver in ready))),
+            lambda: self._planner.is_same_plan(ready),
+        )
+
+    def _refreshed(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
+        """Run the topic duty if due; True if the round can go on."""
+        try:
+            if self._refresh.refresh(driver):
+                self._changed.add(driver.name)
+        except (ConnectionError, SparkMirrorError) as error:
+            log.warning("flow %s: %s", driver.name, error, extra=Event.TOPIC_REFRESH_FAILED.extra)
+        if driver.name not in self._changed:
+            return True
+        growth = self._planner.take_in(self.number, driver, ready)
+        if growth is Growth.DONE:
+            self._changed.discard(driver.name)
+        return growth is not Growth.IMPOSSIBLE
+
+    def _end(self, job: RoundJob, ready: Sequence[FlowDriver]) -> None:
+        if not job.wait(0):
+            at_once(ready, functools.partial(self._say, phase="ending"), SAY_S)
+            if not job.wait(END_S):
+                log.warning(
+                    "epoch %d did not end by itself and is cancelled", self.number, extra=Event.EPOCH_CANCELLED.extra
+                )
+                job.cancel()
+                job.wait(END_S)
+
+    def _say(self, driver: FlowDriver, phase: Phase) -> None:
+        try:
+            driver.control.say(self.number, phase)
+        except (ConnectionError, SparkMirrorError) as error:
+            log.warning("flow %s: %s", driver.name, error, extra=Event.CONTROL_NOT_WRITTEN.extra)
+
+    def take_results(self, job: RoundJob, ready: Sequence[FlowDriver]) -> list[FlowDriver]:
+        """Hand an ended job's receipts to the drivers; return the complete drivers.
+
+        Work is complete if pumps ended in order, and each partition is done or parked.
+        """
+        receipts: dict[str, dict[PartitionKey, Receipt]] = defaultdict(dict)
+        for receipt in job.receipts or ():
+            receipts[receipt.flow][PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)] = receipt
+        complete = []
+        for driver in ready:
+            mine = receipts[driver.name]
+            if job.receipts is not None:
+                driver.reports.take_receipts(self.number, mine)
+            in_order = job.receipts is not None and not any(receipt.in_doubt for receipt in mine.values())
+            driver.predecessors.note_end(unclean=not in_order)
+            if not driver.predecessors.unclean:
+                self._say(driver, "ended")
+            if in_order and _covers(mine, driver):
+                complete.append(driver)
+        return complete
+
+    def restart_ended_early(self, ready: Sequence[FlowDriver]) -> bool:
+        """Have drivers become active again whose pumps ended by themselves.
+
+        Returns True if there are any.
+        """
+        early = False
+        for driver in ready:
+            why = driver.reports.ended_early(self.number)
+            if why:
+                log.warning(
+                    "flow %s ended in epoch %d: %s", driver.name, self.number, why, extra=Event.FLOW_ENDED_EARLY.extra
+                )
+                driver.leadership.announce_again()
+                early = True
+        return early
+
+
+def _covers(receipts: Mapping[PartitionKey, Receipt], driver: FlowDriver) -> bool:
+    """True if each of a flow's partitions is done or parked."""
+    return driver.partitions().keys() <= receipts.keys() and all(
+        receipt.state in ("done", "parked") for receipt in receipts.values()
+    )
