@@ -125,6 +125,24 @@ def test_offsets_of_a_copy_that_runs_stand_under_the_alias(stored: list[Offset],
     ]
 
 
+def test_offsets_of_a_copy_that_ends_are_read_when_it_has_stored_them(stored: list[Offset]) -> None:
+    """Its last turn writes one partition after the other; nothing of the state before is told."""
+    flow = flow_of(source_cluster_alias="us")
+    before, after = ({"cluster": "us", "partition": 0, "topic": "orders"}, {"offset": 246}), {"offset": 1_499}
+    stored.append(before)
+    turns = iter((True, True, False))
+
+    def is_ending(name: str) -> bool:
+        assert name == flow.name
+        ending = next(turns)
+        if not ending:
+            stored[0] = before[0], after
+        return ending
+
+    mirror = cast("Mirror", SimpleNamespace(drivers=[], registry=SimpleNamespace(is_ending=is_ending)))
+    assert ConnectorOffsets(mirror, flow, MSC, ConnectorRole.SOURCE).read() == [(before[0], after)]
+
+
 @pytest.mark.parametrize(
     ("alias", "wrong", "named"),
     [("", "unnamed", "a source whose alias is empty"), ("us", "", "us"), ("us", "eu", "us")],

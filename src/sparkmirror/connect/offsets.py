@@ -41,11 +41,15 @@ class ConnectorOffsets:
     def read(self) -> list[Offset]:
         """Return the offsets stored in Connect's topic.
 
-        A running copy's own progress replaces the stored offset of a partition.
+        A running copy's own progress replaces the stored offset of a partition. A copy that ends has stored its progress
+        before the offsets are read.
         """
+        driver = self._driver()
+        deadline = time.monotonic() + SETTLED_S
+        while driver is None and self._mirror.registry.is_ending(self._flow.name) and time.monotonic() < deadline:
+            time.sleep(_WAIT_S)
         with OffsetStore(self._flow, self._connector, self._role) as store:
             offsets = {frozen(partition): (partition, offset) for partition, offset in store.read()}
-        driver = self._driver()
         if self._role is ConnectorRole.SOURCE and driver is not None and driver.flow.copies:
             for (topic, index), upstream in driver.view.copied.items():
                 partition = {"cluster": self._flow.mm2_source, "partition": index, "topic": topic}

@@ -66,6 +66,8 @@ class FlowRegistry:
         Each warning comes once, however often the flow is tried.
         """
         self._exchanging = False
+        self._ending: frozenset[str] = frozenset()
+        """Flows whose drivers are being closed."""
 
     @property
     def tasks_max(self) -> int:
@@ -209,6 +211,10 @@ class FlowRegistry:
             moving = self._exchanging or not beats_stand
         return not waiting and not moving and not self.is_due
 
+    def is_ending(self, flow: str) -> bool:
+        """True if a driver of a flow is being closed: its duties may not have had their last turns."""
+        return flow in self._ending
+
     def is_restarting(self, flow: str) -> bool:
         """True if a flow is going to be restarted."""
         return flow in self._restart
@@ -241,8 +247,10 @@ class FlowRegistry:
             # From now on `change` sees the new drivers, and does not begin to open them twice.
             self.drivers = [driver for driver in self.drivers if driver not in leaving] + list(opened.values())
             self._exchanging = True
+            self._ending = frozenset(driver.name for driver in leaving)
         heirs = {driver.name: driver for driver in leaving if _inherits(opened.get(driver.name), driver)}
         at_once(leaving, lambda driver: driver.close(keep_lease=driver.name in heirs), CLOSE_S + LAST_TURNS_S)
+        self._ending = frozenset()
         for name, driver in opened.items():
             driver.start(heirs.get(name))
         for driver in leaving:
