@@ -41,8 +41,8 @@ class ConnectorOffsets:
     def read(self) -> list[Offset]:
         """Return the offsets stored in Connect's topic.
 
-        A running copy's own progress replaces the stored offset of a partition. A copy that ends has stored its progress
-        before the offsets are read.
+        A running copy's own progress replaces the stored offset of a partition. The progress of a copy that ends is
+        stored before the offsets are read.
         """
         driver = self._driver()
         deadline = time.monotonic() + SETTLED_S

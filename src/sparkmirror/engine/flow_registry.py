@@ -212,7 +212,10 @@ class FlowRegistry:
         return not waiting and not moving and not self.is_due
 
     def is_ending(self, flow: str) -> bool:
-        """True if a driver of a flow is being closed: its duties may not have had their last turns."""
+        """True if a driver of a flow is being closed.
+
+        Its duties may not have had their last turns.
+        """
         return flow in self._ending
 
     def is_restarting(self, flow: str) -> bool:
