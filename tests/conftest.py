@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import os
@@ -9,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+import typer.main
 from hypothesis import settings
 from tests.connect.served_api import ServedApi, served_api
 from tests.position.copied_flow import Flow, flow_between
@@ -38,12 +40,20 @@ def pytest_configure(config: pytest.Config) -> None:
     How long an example takes is the machine's affair.
     """
     os.environ.setdefault("JAVA_HOME", str(java_home()))
+    _build_the_command_line_once()
     settings.register_profile("same examples", derandomize=True, deadline=None)
     settings.register_profile("new examples", deadline=None)
     if not config.getoption("--full"):
         settings.load_profile("same examples")
     else:
         settings.load_profile("new examples")
+
+
+def _build_the_command_line_once() -> None:
+    """Keep Typer's commands: it makes all verbs anew whenever a test runs one, which takes longer than most verbs."""
+    kept = functools.cache(typer.main.get_command)
+    for name in ("typer.main.get_command", "typer.testing._get_command"):
+        pytest.MonkeyPatch().setattr(name, kept)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
