@@ -6,7 +6,7 @@ ARGS ?=
 AREA ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-versions test-deploy bench chaos lint clean setup
+.PHONY: help demo test coverage test-full test-versions test-deploy bench chaos lint clean setup
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -16,6 +16,12 @@ demo: setup ## See it work: two real Kafka clusters, a mirror between them (ARGS
 
 test: lint ## Run all checks and the tests, but for the long ones (ARGS="tests/wire -k lz4" for some)
 	$(BIN)/python $(if $(ARGS),-m pytest $(ARGS),tests/rows.py)
+
+coverage: lint ## Run the tests of `make test`, print branch coverage: the total, and the ten least covered modules
+	$(BIN)/coverage erase
+	$(BIN)/coverage run tests/rows.py
+	$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report --sort=cover | awk 'NR <= 12 || $$1 == "TOTAL"'
 
 test-full: lint ## Run all but the tests of versions and deployments: kills, standalone Spark, MirrorMaker 2 (AREA=position for some)
 	@$(PYTHON) bootstrap.py --mirror-maker

@@ -1,12 +1,37 @@
-"""The long tests of one package and of what stands on it: for `make test-full AREA=position`."""
+"""Areas of tests: the long ones of a package for `make test-full AREA=position`, and the files in TESTING.md.
+
+python tests/areas.py            writes the column "files" of TESTING.md
+python tests/areas.py position   runs the tests of a package, and of what stands on it
+"""
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent
+PAGE = TESTS.parent / "TESTING.md"
+
+_ENGINE_AREAS = {
+    "plan": "assignment duties epoch flow_duties flow_view forecast growth identity lag lease"
+    " roster slots standby still_look task waits",
+    "flows": "active_active another_configuration bomb catching_up every_batch fairness many_partitions mirror"
+    " moved_writers real_checkpoint_connector topic_list true_syncs",
+    "faults": "broker_faults expired_state kills losses lost_segments old_records replicas rival_views takeover"
+    " unclean_elections",
+    "taking over": "beside_mirror_maker connect_takeover empty_alias_takeover exactly_once_takeover legacy"
+    " legacy_process looked_over mirror_maker_and_back woken_mirror_maker",
+    "signing in": "certificates kerberos rights_of_a_flow secrets secure_flows sign_in tls_flows",
+    "Spark": "installed_spark own_classes scaling session signals standalone",
+    "verify": "offset_runs receipts_as_rows verify verify_after_takeover verify_goes_on verify_of_a_deleted_copy"
+    " verify_of_moving_logs verify_verdicts",
+    "what people see": "alerts_of_a_run diagnosed logs_of_a_run observer pages prometheus snapshot status_of_a_cluster"
+    " status_topic strimzi_examples strimzi_own terminal watched_resource",
+}
+"""Files of `tests/engine`, as `test_NAME.py`, by the rows that TESTING.md has for them."""
 
 _ENGINE_TESTS = {
     "client": ("real_checkpoint_connector",),
@@ -57,8 +82,55 @@ def paths(area: str) -> list[Path]:
     return [*directories, *files]
 
 
+def files_by_area() -> dict[str, list[Path]]:
+    """Return the files with tests of each row of TESTING.md, by its name."""
+    areas: dict[str, list[Path]] = {}
+    engine = {name: area for area, names in _ENGINE_AREAS.items() for name in names.split()}
+    for path in sorted(TESTS.glob("*/**/test_*.py")):
+        area = path.relative_to(TESTS).parts[0]
+        if area == "engine":
+            area = f"engine: {engine[_name(path)]}"
+        areas.setdefault(area, []).append(path)
+    return areas
+
+
+def page() -> str:
+    """Return TESTING.md with the files that there are."""
+    areas = files_by_area()
+
+    def row(match: re.Match[str]) -> str:
+        return f"| {match[1]} | {_cell(areas[match[1]])} |" if match[1] in areas else match[0]
+
+    return re.sub(r"^\| ([^|`]+) \| ([^|]*)\|", row, PAGE.read_text(), flags=re.MULTILINE)
+
+
+def _cell(files: list[Path]) -> str:
+    return ", ".join(f"*{_name(path)}*" if _is_full(path) else _name(path) for path in files)
+
+
+def _name(path: Path) -> str:
+    return path.stem.removeprefix("test_")
+
+
+def _is_full(path: Path) -> bool:
+    """True if no test of the file is among those of `make test`."""
+    tree = ast.parse(path.read_text())
+    marks = [ast.unparse(node.value) for node in tree.body if isinstance(node, ast.Assign) if _is_marks(node)]
+    if any("mark.full" in mark for mark in marks):
+        return True
+    tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) if node.name.startswith("test_")]
+    return bool(tests) and all("mark.full" in " ".join(map(ast.unparse, test.decorator_list)) for test in tests)
+
+
+def _is_marks(node: ast.Assign) -> bool:
+    return [ast.unparse(target) for target in node.targets] == ["pytestmark"]
+
+
 def main(arguments: list[str]) -> int:
-    """Run them; the first argument is the package, the others are pytest's. Returns pytest's exit code."""
+    """Run a package's tests, or write TESTING.md; arguments behind the package are pytest's. Returns the exit code."""
+    if not arguments:
+        PAGE.write_text(page())
+        return 0
     try:
         chosen = paths(arguments[0])
     except KeyError:

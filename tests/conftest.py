@@ -1,16 +1,20 @@
-"""What all tests share: the pair of real brokers, names for topics, and the choice of the long tests."""
+"""What tests of several directories share: real brokers, names for topics, and the choice of the long tests."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+import typer.main
 from hypothesis import settings
+from tests.connect.served_api import ServedApi, served_api
+from tests.position.copied_flow import Flow, flow_between
+from tests.started import started
 
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.java import java_home
@@ -36,12 +40,20 @@ def pytest_configure(config: pytest.Config) -> None:
     How long an example takes is the machine's affair.
     """
     os.environ.setdefault("JAVA_HOME", str(java_home()))
+    _build_the_command_line_once()
     settings.register_profile("same examples", derandomize=True, deadline=None)
     settings.register_profile("new examples", deadline=None)
     if not config.getoption("--full"):
         settings.load_profile("same examples")
     else:
         settings.load_profile("new examples")
+
+
+def _build_the_command_line_once() -> None:
+    """Keep Typer's commands: it makes all verbs anew whenever a test runs one, which takes longer than most verbs."""
+    kept = functools.cache(typer.main.get_command)
+    for name in ("typer.main.get_command", "typer.testing._get_command"):
+        pytest.MonkeyPatch().setattr(name, kept)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -92,14 +104,30 @@ def cluster_pair(
         )
         for name in ("source", "target")
     )
-    pair = source, target
-    try:
-        with ThreadPoolExecutor(len(pair)) as pool:
-            list(pool.map(KafkaCluster.start, pair))
-        yield pair
-    finally:
-        for cluster in pair:
-            cluster.cleanup(keep_logs=True)
+    with started(source, target):
+        yield source, target
+
+
+@pytest.fixture(scope="session")
+def guarded_pair(
+    tmp_path_factory: pytest.TempPathFactory, authority: Authority
+) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
+    """Source and target that keep ACLs: who comes in clear may do all, who has a certificate what an ACL allows.
+
+    Shared by all tests, so the ACLs of a test name topics of its own.
+    """
+    pair = tuple(
+        KafkaCluster(tmp_path_factory.mktemp(f"guarded-{name}", numbered=False), acls=True, tls=authority)
+        for name in ("source", "target")
+    )
+    with started(*pair):
+        yield pair[0], pair[1]
+
+
+@pytest.fixture
+def guarded(guarded_pair: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
+    """Return a cluster that keeps ACLs, where nobody with a certificate may do anything."""
+    return guarded_pair[1]
 
 
 @pytest.fixture(scope="session")
@@ -112,6 +140,20 @@ def source_cluster(cluster_pair: tuple[KafkaCluster, KafkaCluster]) -> KafkaClus
 def target_cluster(cluster_pair: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
     """Return the cluster to copy to; shared by all tests, so leave it running."""
     return cluster_pair[1]
+
+
+@pytest.fixture
+def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Flow]:
+    """A flow of the test's own, whose logs are written as a pump writes them; in `tests/engine` a `LoadedFlow`."""
+    with flow_between(source_cluster, target_cluster, topic_name) as flow:
+        yield flow
+
+
+@pytest.fixture
+def served() -> Iterator[ServedApi]:
+    """The REST interface over HTTP, with a worker in memory."""
+    with served_api() as api:
+        yield api
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.in_process import sparkmirror
 
 COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 
@@ -17,10 +18,6 @@ GOOD = {
     "B.bootstrap.servers": "127.0.0.1:1",
     "A->B.enabled": "true",
 }
-
-
-def sparkmirror(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=180, check=False)
 
 
 def write(path: Path, **settings: str) -> str:
@@ -37,7 +34,9 @@ def only_line(result: subprocess.CompletedProcess[str], code: int) -> str:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    line = only_line(sparkmirror("run", str(tmp_path / "none.properties")), 2)
+    """In a process of its own, as users run it."""
+    command = [COMMAND, "run", str(tmp_path / "none.properties")]
+    line = only_line(subprocess.run(command, capture_output=True, text=True, timeout=180, check=False), 2)
     assert "none.properties: there is no such file" in line
 
 

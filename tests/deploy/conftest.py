@@ -1,4 +1,4 @@
-"""The sample deployment between two clusters that are there already, as Terraform applies it to the stand-in."""
+"""The image of this checkout, and the sample deployment between two clusters, as applied to the stand-in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.deploy.container_images import sparkmirror_image
 from tests.deploy.terraform import WITH_BROKERS, Workspace
+
+
+@pytest.fixture(scope="session")
+def image() -> str:
+    """The name of the image of this checkout."""
+    return sparkmirror_image()
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from typing import Any
 import mirror_process as mp
 import pytest
 from tests.deploy import podman as tool
-from tests.deploy.container_images import DOCKER, prometheus_image, sparkmirror_image
+from tests.deploy.container_images import DOCKER, prometheus_image
 from tests.deploy.podman import SHELLS, container, logs, podman
 from tests.deploy.tools import python_programs
 
@@ -33,11 +33,6 @@ STRICT = (
     *(f"--volume=/dev/null:{shell}:ro" for shell in SHELLS),
 )
 """As a cluster that trusts nobody runs it; and whoever starts a shell is told that it can't be run."""
-
-
-@pytest.fixture(scope="module")
-def image() -> str:
-    return sparkmirror_image()
 
 
 def test_it_is_built_from_nothing_and_small() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from operated import CHECKPOINT, KEY, SOURCE, resource, secret
-from tests.connect.served_api import ServedApi, served_api
+from tests.connect.served_api import ServedApi
 from tests.deploy.kube_cluster import KubeCluster, crd, kube_cluster
 
 from sparkmirror.operator.controller import Controller
@@ -37,12 +37,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
         running.define(crd())
         running.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEY.namespace}})
         yield running
-
-
-@pytest.fixture
-def served() -> Iterator[ServedApi]:
-    with served_api() as api:
-        yield api
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ import pytest
 from kafka import KafkaAdminClient
 from loss_tools import Record, delete_records, records
 from pyspark.sql import SparkSession
+from tests.started import started
 
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
@@ -50,13 +50,8 @@ class Chain(NamedTuple):
 def chain(tmp_path: Path) -> Iterator[Chain]:
     """Clusters with no topics of other tests."""
     chain = Chain(*(KafkaCluster(tmp_path / name) for name in "abc"))
-    try:
-        with ThreadPoolExecutor(len(chain)) as pool:
-            list(pool.map(KafkaCluster.start, chain))
+    with started(*chain):
         yield chain
-    finally:
-        for cluster in chain:
-            cluster.cleanup(keep_logs=True)
 
 
 def topics(cluster: KafkaCluster) -> set[str]:

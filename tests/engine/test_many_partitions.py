@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import mirror_process as mp
 import psutil
 import pytest
+from tests.started import started
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
@@ -30,13 +30,8 @@ def three_brokers_a_side(tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
         KafkaCluster(tmp_path_factory.mktemp("source3", numbered=False), brokers=3),
         KafkaCluster(tmp_path_factory.mktemp("target3", numbered=False), brokers=3),
     )
-    try:
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(KafkaCluster.start, pair))
+    with started(*pair):
         yield pair
-    finally:
-        for cluster in pair:
-            cluster.cleanup(keep_logs=True)
 
 
 def cpu_seconds(processes: list[psutil.Process]) -> float:

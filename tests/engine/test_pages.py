@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from page_commands import DOCS, Reader, blocks
 from tests.house.links import anchors
+from tests.started import started
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
@@ -38,13 +38,8 @@ def test_its_files_have_nothing_to_warn_of(page: str, tmp_path: Path) -> None:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[KafkaCluster]]:
     """Two clusters of the page's own."""
     pair = [KafkaCluster(tmp_path_factory.mktemp(name)) for name in ("page-source", "page-target")]
-    try:
-        with ThreadPoolExecutor(len(pair)) as pool:
-            list(pool.map(KafkaCluster.start, pair))
+    with started(*pair):
         yield pair
-    finally:
-        for cluster in pair:
-            cluster.cleanup(keep_logs=True)
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from page_commands import Reader, blocks
+from tests.started import started
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
@@ -51,9 +51,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaClu
         for name in ("rights-source", "rights-target")
     ]
     source, target = pair
-    try:
-        with ThreadPoolExecutor(len(pair)) as pool:
-            list(pool.map(KafkaCluster.start, pair))
+    with started(*pair):
         mp.create_topic(source.bootstrap_servers, "orders", 2, {"retention.ms": "7000000"})
         mp.produce(source.bootstrap_servers, "orders", 2, 200)
         commit(source, {0: 30, 1: 40})
@@ -63,9 +61,6 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaClu
             for commands in granting:
                 reader.run(commands, 120, "security.md")
         yield source, target
-    finally:
-        for cluster in pair:
-            cluster.cleanup(keep_logs=True)
 
 
 def commit(cluster: KafkaCluster, offsets: dict[int, int]) -> None:

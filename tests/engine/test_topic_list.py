@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient
+from tests.started import started
 
 from sparkmirror.demo import KafkaCluster
 
@@ -49,13 +49,8 @@ ONLY_CONNECT = {f"mm2-{what}.target.internal" for what in ("configs", "offsets",
 @pytest.fixture
 def clusters(tmp_path: Path) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     pair = KafkaCluster(tmp_path / "source"), KafkaCluster(tmp_path / "target")
-    try:
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(KafkaCluster.start, pair))
+    with started(*pair):
         yield pair
-    finally:
-        for cluster in pair:
-            cluster.cleanup(keep_logs=True)
 
 
 def topics_of(cluster: KafkaCluster) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import mirror_process as mp
@@ -17,14 +16,6 @@ from sparkmirror.frames.ranges import PartitionPlan
 from sparkmirror.frames.survey import FlowSurvey, Scope
 
 pytestmark = pytest.mark.broker
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[KafkaCluster]:
-    """A cluster that keeps ACLs, where nobody with a certificate may do anything."""
-    with KafkaCluster(tmp_path_factory.mktemp("guarded"), acls=True, tls=authority) as cluster:
-        yield cluster
-    cluster.cleanup(keep_logs=True)
 
 
 def allow(cluster: KafkaCluster, topic: str, *operations: ACLOperation) -> None:

@@ -1,11 +1,12 @@
-"""`make test-full AREA=PACKAGE` finds the tests of each package."""
+"""`make test-full AREA=PACKAGE` finds the tests of each package, and TESTING.md names the files and tests there are."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from tests.areas import paths
+from tests.areas import PAGE, TESTS, files_by_area, page, paths
 
 import sparkmirror
 
@@ -21,3 +22,20 @@ def test_each_package_has_tests(package: str) -> None:
 def test_a_name_that_is_no_package() -> None:
     with pytest.raises(KeyError):
         paths("offsets")
+
+
+def test_the_page_has_the_files_that_there_are() -> None:
+    assert PAGE.read_text() == page(), "python tests/areas.py"
+    rows = re.findall(r"^\| ([^|`]+) \| \S[^|]*\| \S", page(), re.MULTILINE)
+    assert [row for row in rows if row in files_by_area()] == sorted(files_by_area(), key=rows.index)
+
+
+def test_what_the_page_cites_is_there() -> None:
+    """Files by their paths, and tests by their names."""
+    text = PAGE.read_text()
+    files = {path for path in re.findall(r"`(tests/[a-z0-9_/]+(?:\.py)?)`", text) if not (TESTS.parent / path).exists()}
+    assert files == set()
+    names = re.findall(r"`(test_\w+)`", text)
+    assert names
+    code = "".join(path.read_text() for path in TESTS.glob("*/**/test_*.py"))
+    assert {name for name in names if f"def {name}(" not in code} == set()

@@ -177,14 +177,6 @@ def test_the_clusters_clock(source_cluster: KafkaCluster, monkeypatch: pytest.Mo
     client.close()
 
 
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[KafkaCluster]:
-    """A cluster that keeps ACLs, where nobody with a certificate may do anything."""
-    with KafkaCluster(tmp_path_factory.mktemp("guarded"), acls=True, tls=authority) as cluster:
-        yield cluster
-    cluster.cleanup(keep_logs=True)
-
-
 def test_permissions_at_the_target(
     source_cluster: KafkaCluster, guarded: KafkaCluster, authority: Authority, topic_name: str, tmp_path: Path
 ) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from operated import CHECKPOINT, PATH, SOURCE, MemoryApi, resource, secret, turns
-from tests.connect.served_api import ServedApi, served_api
+from tests.connect.served_api import ServedApi
 
 from sparkmirror.operator.auto_restarts import auto_restarts
 from sparkmirror.operator.rest import ConnectRest
@@ -16,12 +15,6 @@ from sparkmirror.operator.rest import ConnectRest
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RUNS = {"name": SOURCE, "connector": {"state": "RUNNING"}, "tasks": [{"id": 0, "state": "RUNNING"}]}
 FAILED = {"name": SOURCE, "connector": {"state": "RUNNING"}, "tasks": [{"id": 0, "state": "FAILED", "trace": "why"}]}
-
-
-@pytest.fixture
-def served() -> Iterator[ServedApi]:
-    with served_api() as api:
-        yield api
 
 
 def restarted_after(minutes: int, most: int | None = None) -> list[int]:

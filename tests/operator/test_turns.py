@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from operated import CHECKPOINT, KEY, PATH, SOURCE, MemoryApi, config_map, resource, secret, turns
-from tests.connect.served_api import ServedApi, served_api
+from tests.connect.served_api import ServedApi
 
 from sparkmirror.operator.kube import KubeRefused, object_path
 from sparkmirror.operator.names import CLASS
@@ -18,12 +17,6 @@ PARTITION: dict[str, object] = {"cluster": "us", "partition": 0, "topic": "order
 OFFSET: dict[str, object] = {"partition": PARTITION, "offset": {"offset": 41}}
 
 NEGATIVE = json.dumps({"offsets": [{**OFFSET, "offset": {"offset": -1}}]})
-
-
-@pytest.fixture
-def served() -> Iterator[ServedApi]:
-    with served_api() as api:
-        yield api
 
 
 def rest(served: ServedApi) -> ConnectRest:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import KafkaProducer
-from tests.position.copied_flow import COPIED, Flow, built, flow_between
+from tests.position.copied_flow import COPIED, Flow, built
 
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.losses import LossKind
 from sparkmirror.position.foreign import Explained, ForeignRecords, explain, foreign_tail, told_apart
@@ -154,12 +152,6 @@ def test_where_compaction_took_something_the_log_does_not_tell_whose_it_was(by_t
 
 
 # --- a real one ---------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Flow]:
-    with flow_between(source_cluster, target_cluster, topic_name) as flow:
-        yield flow
 
 
 def somebody_else(flow: Flow, count: int) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tests.position.copied_flow import Flow, announced, built, flow_between
+from tests.position.copied_flow import Flow, announced, built
 
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.claims import Segment
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.matching import Match, MatchedLog, TargetLog, matches
@@ -18,12 +16,6 @@ from sparkmirror.wire.splice import Run
 pytestmark = pytest.mark.broker
 
 BEFORE_GAP, BEHIND_GAP = (Run(0, 10),), (Run(12, 3), Run(20, 7))
-
-
-@pytest.fixture
-def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Flow]:
-    with flow_between(source_cluster, target_cluster, topic_name) as flow:
-        yield flow
 
 
 class Sent:

@@ -46,12 +46,6 @@ pytestmark = pytest.mark.broker
 UNTOUCHED = Position(0, None, 0, True, -1, None, None)
 
 
-@pytest.fixture
-def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Flow]:
-    with flow_between(source_cluster, target_cluster, topic_name) as flow:
-        yield flow
-
-
 def after_the_copy(found: Position, segment: Segment) -> None:
     assert (found.sequence, found.upstream, found.downstream) == (COPIED, FIRST_UPSTREAM + COPIED, COPIED)
     assert (found.source_topic_id, found.leader_epoch) == (segment.source_topic_id, segment.source_leader_epoch)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -79,24 +78,6 @@ def test_names_that_stay() -> None:
 # --- real brokers -----------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def guarded(
-    tmp_path_factory: pytest.TempPathFactory, authority: Authority
-) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
-    """Two clusters of one broker that keep ACLs."""
-    pair = (
-        KafkaCluster(tmp_path_factory.mktemp("guarded-source"), acls=True, tls=authority),
-        KafkaCluster(tmp_path_factory.mktemp("guarded-target"), acls=True, tls=authority),
-    )
-    try:
-        with ThreadPoolExecutor(len(pair)) as pool:
-            list(pool.map(KafkaCluster.start, pair))
-        yield pair
-    finally:
-        for cluster in pair:
-            cluster.cleanup(keep_logs=True)
-
-
 class Acls:
     """What a test does itself at one cluster."""
 
@@ -125,15 +106,15 @@ class Acls:
 
 
 @pytest.fixture
-def here(guarded: tuple[KafkaCluster, KafkaCluster]) -> Iterator[Acls]:
-    acls = Acls(guarded[0])
+def here(guarded_pair: tuple[KafkaCluster, KafkaCluster]) -> Iterator[Acls]:
+    acls = Acls(guarded_pair[0])
     yield acls
     acls.close()
 
 
 @pytest.fixture
-def there(guarded: tuple[KafkaCluster, KafkaCluster]) -> Iterator[Acls]:
-    acls = Acls(guarded[1])
+def there(guarded_pair: tuple[KafkaCluster, KafkaCluster]) -> Iterator[Acls]:
+    acls = Acls(guarded_pair[1])
     yield acls
     acls.close()
 
@@ -159,7 +140,7 @@ def duty() -> Iterator[StartDuty]:
 
 @pytest.mark.broker
 def test_acls_are_added_once(
-    guarded: tuple[KafkaCluster, KafkaCluster],
+    guarded_pair: tuple[KafkaCluster, KafkaCluster],
     duty: StartDuty,
     here: Acls,
     there: Acls,
@@ -178,7 +159,7 @@ def test_acls_are_added_once(
     )
     own_grant = acl(remote, WRITE, who="User:mirror")
     there.add(own_grant)
-    syncing = duty(*guarded, rules(topics=topic_name))
+    syncing = duty(*guarded_pair, rules(topics=topic_name))
     syncing.run()
     expected = {
         acl(remote, READ),
@@ -195,7 +176,7 @@ def test_acls_are_added_once(
 
 @pytest.mark.broker
 def test_what_is_revoked_stays_and_is_named_once(
-    guarded: tuple[KafkaCluster, KafkaCluster],
+    guarded_pair: tuple[KafkaCluster, KafkaCluster],
     duty: StartDuty,
     here: Acls,
     there: Acls,
@@ -203,7 +184,7 @@ def test_what_is_revoked_stays_and_is_named_once(
     lines: Callable[[], list[str]],
 ) -> None:
     granted, copy = acl(topic_name, READ), acl(f"us.{topic_name}", READ)
-    syncing = duty(*guarded, rules(topics=topic_name))
+    syncing = duty(*guarded_pair, rules(topics=topic_name))
 
     def revoked() -> None:
         here.remove(topic_name)
@@ -234,14 +215,14 @@ def test_what_is_revoked_stays_and_is_named_once(
 
 @pytest.mark.broker
 def test_both_ways(
-    guarded: tuple[KafkaCluster, KafkaCluster], duty: StartDuty, here: Acls, there: Acls, topic_name: str
+    guarded_pair: tuple[KafkaCluster, KafkaCluster], duty: StartDuty, here: Acls, there: Acls, topic_name: str
 ) -> None:
     back = dataclasses.replace(rules(topics=f".*{topic_name}"), source_alias="eu", target_alias="us")
     here.add(acl(topic_name, DESCRIBE))
     there.add(acl(topic_name, DESCRIBE))
     for _ in range(2):
-        duty(*guarded, rules(topics=f".*{topic_name}")).run()
-        duty(guarded[1], guarded[0], back).run()
+        duty(*guarded_pair, rules(topics=f".*{topic_name}")).run()
+        duty(guarded_pair[1], guarded_pair[0], back).run()
         assert_soon(lambda: (len(here.of(topic_name)), len(there.of(topic_name))), (2, 2))
     assert_soon(lambda: here.of(topic_name), {acl(topic_name, DESCRIBE), acl(f"eu.{topic_name}", DESCRIBE)})
     assert_soon(lambda: there.of(topic_name), {acl(topic_name, DESCRIBE), acl(f"us.{topic_name}", DESCRIBE)})
@@ -249,14 +230,14 @@ def test_both_ways(
 
 @pytest.mark.broker
 def test_a_refused_acl_is_named(
-    guarded: tuple[KafkaCluster, KafkaCluster],
+    guarded_pair: tuple[KafkaCluster, KafkaCluster],
     duty: StartDuty,
     here: Acls,
     topic_name: str,
     lines: Callable[[], list[str]],
 ) -> None:
     here.add(acl(topic_name, READ))
-    duty(*guarded, rules(topics=topic_name, policy=OneName(""))).run()
+    duty(*guarded_pair, rules(topics=topic_name, policy=OneName(""))).run()
     (line,) = lines()
     assert line.startswith("ACL not synced to cluster eu: ALLOW READ on topic  to User:reader from *: ")
 
@@ -264,13 +245,13 @@ def test_a_refused_acl_is_named(
 @pytest.mark.broker
 @pytest.mark.parametrize("without", ["us", "eu"])
 def test_a_cluster_without_an_authorizer_is_named_once(
-    guarded: tuple[KafkaCluster, KafkaCluster],
+    guarded_pair: tuple[KafkaCluster, KafkaCluster],
     source_cluster: KafkaCluster,
     duty: StartDuty,
     without: str,
     lines: Callable[[], list[str]],
 ) -> None:
-    pair = (source_cluster, guarded[1]) if without == "us" else (guarded[0], source_cluster)
+    pair = (source_cluster, guarded_pair[1]) if without == "us" else (guarded_pair[0], source_cluster)
     syncing = duty(*pair, rules())
     syncing.run()
     assert lines() == [f"no ACLs are synced: cluster {without} has no authorizer"]
@@ -282,17 +263,17 @@ def test_a_cluster_without_an_authorizer_is_named_once(
 
 
 @pytest.fixture
-def asked(guarded: tuple[KafkaCluster, KafkaCluster]) -> Iterator[Callable[..., TopicAclSync]]:
+def asked(guarded_pair: tuple[KafkaCluster, KafkaCluster]) -> Iterator[Callable[..., TopicAclSync]]:
     """Make the duty of a flow us->eu with settings of ours; a process that starts anew is another one."""
     made = []
 
     def between(own: TopicRules, copies: dict[str, str], **settings: bool) -> TopicAclSync:
-        source, target = cluster_config("us", guarded[0]), cluster_config("eu", guarded[1])
+        source, target = cluster_config("us", guarded_pair[0]), cluster_config("eu", guarded_pair[1])
         flow = FlowConfig(source=source, target=target, topic_sync=TopicSyncConfig.model_validate(settings))
         made.append(TopicAclSync(flow, own, lambda: copies, lambda group: "secret" not in group))
         return made[-1]
 
-    with ClusterAdmin.connect(cluster_config("eu", guarded[1]), "test") as admin:
+    with ClusterAdmin.connect(cluster_config("eu", guarded_pair[1]), "test") as admin:
         admin.create_compacted_topic(losses_topic("us"), 1, 1, factor_key="")
     yield between
     for one in made:
@@ -392,7 +373,7 @@ def test_groups_and_transactional_ids_if_asked_for(
 
 
 @pytest.fixture
-def stranger(guarded: tuple[KafkaCluster, KafkaCluster], authority: Authority, tmp_path: Path) -> FlowConfig:
+def stranger(guarded_pair: tuple[KafkaCluster, KafkaCluster], authority: Authority, tmp_path: Path) -> FlowConfig:
     """A flow whose certificate no ACL names."""
 
     def known_as(alias: str, cluster: KafkaCluster) -> ClusterConfig:
@@ -405,7 +386,7 @@ def stranger(guarded: tuple[KafkaCluster, KafkaCluster], authority: Authority, t
         servers = (cluster.tls_bootstrap_servers,)
         return ClusterConfig(alias=alias, bootstrap_servers=servers, security_protocol="SSL", ssl=ssl)
 
-    return FlowConfig(source=known_as("us", guarded[0]), target=known_as("eu", guarded[1]))
+    return FlowConfig(source=known_as("us", guarded_pair[0]), target=known_as("eu", guarded_pair[1]))
 
 
 @pytest.mark.broker
@@ -420,12 +401,12 @@ def test_acls_that_we_may_not_read(stranger: FlowConfig) -> None:
 
 @pytest.mark.broker
 def test_configurations_that_we_may_not_read_or_change(
-    guarded: tuple[KafkaCluster, KafkaCluster],
+    guarded_pair: tuple[KafkaCluster, KafkaCluster],
     stranger: FlowConfig,
     topic_name: str,
     lines: Callable[[], list[str]],
 ) -> None:
-    servers = [cluster_config(alias, cluster) for alias, cluster in zip(("us", "eu"), guarded, strict=True)]
+    servers = [cluster_config(alias, cluster) for alias, cluster in zip(("us", "eu"), guarded_pair, strict=True)]
     connect = ClusterAdmin.connect
     with connect(servers[0], "test") as source, connect(servers[1], "test") as target:
         source.create_topics([NewTopicSpec(topic_name, 1, 1, {"retention.ms": "1"})])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from kafka.admin import ACLOperation
+from tests.started import started
 from waiting import assert_soon
 
 from sparkmirror.cluster.acls import ALL, ALLOW, DENY, PREFIXED, READ, WRITE, Acl, AclResource, create_acls, read_acls
@@ -55,13 +55,8 @@ ACLS = [
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     clusters = KafkaCluster(tmp_path / "source", acls=True), KafkaCluster(tmp_path / "target", acls=True)
-    try:
-        with ThreadPoolExecutor(len(clusters)) as pool:
-            list(pool.map(KafkaCluster.start, clusters))
+    with started(*clusters):
         yield clusters
-    finally:
-        for cluster in clusters:
-            cluster.cleanup(keep_logs=True)
 
 
 def test_the_same_in_the_end(pair: tuple[KafkaCluster, KafkaCluster], tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from group_flow import Cluster, GroupFlow, from_offset
+from tests.in_process import sparkmirror
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
@@ -94,15 +95,13 @@ def test_what_is_copied_later_is_known(copied: GroupFlow, translator: Translator
 # --- the verb ------------------------------------------------------------------------------------
 
 
-def translate(copied: GroupFlow, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [COMMAND, "offsets", "translate", str(copied.file), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-
-
 def test_one_offset(copied: GroupFlow) -> None:
-    there = translate(copied, "--topic", TOPIC, "--offset", "5")
+    """There by a process of its own, as users run it."""
+    verb = "offsets", "translate", str(copied.file)
+    command = [COMMAND, *verb, "--topic", TOPIC, "--offset", "5"]
+    there = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (there.stdout, there.returncode) == (f"here.{TOPIC} 0 4\n", 0), there.stderr
-    back = translate(copied, "--topic", f"here.{TOPIC}", "--partition", "0", "--offset", "4", "--reverse")
+    back = sparkmirror(*verb, "--topic", f"here.{TOPIC}", "--partition", "0", "--offset", "4", "--reverse")
     assert (back.stdout, back.returncode) == (f"{TOPIC} 0 5\n", 0), back.stderr
 
 
@@ -110,7 +109,7 @@ def test_a_table_with_columns_of_its_own(copied: GroupFlow, tmp_path: Path) -> N
     """With a byte order mark before it, as spreadsheets write it."""
     table = tmp_path / "stored.csv"
     table.write_text(f"\ufeffid,topic,partition,offset\na,{TOPIC},0,5\nb,{TOPIC},0,100000\nc,none,0,1\n")
-    found = translate(copied, "--csv", str(table))
+    found = sparkmirror("offsets", "translate", str(copied.file), "--csv", str(table))
     assert found.returncode == 1
     rows = list(csv.reader(io.StringIO(found.stdout)))
     assert rows == [

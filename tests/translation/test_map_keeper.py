@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.position.copied_flow import AT_SOURCE, COPIED, Flow, built, flow_between, wait_for
+from tests.position.copied_flow import AT_SOURCE, COPIED, Flow, built, wait_for
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.demo import KafkaCluster
@@ -149,12 +149,6 @@ def test_a_retracted_claim_counts_no_more() -> None:
 
 
 # --- real brokers -------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Flow]:
-    with flow_between(source_cluster, target_cluster, topic_name) as flow:
-        yield flow
 
 
 @pytest.fixture

@@ -6,16 +6,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.deploy.container_images import KAFKA, kafka_image, relabelled, sparkmirror_image
+from tests.deploy.container_images import KAFKA, kafka_image, relabelled
 from tests.deploy.node.kube_node import KubeNode, kube_node
 from tests.deploy.node.node_brokers import Brokers, brokers
 
 CLUSTERS = "kafka"
-
-
-@pytest.fixture(scope="package")
-def image() -> str:
-    return sparkmirror_image()
 
 
 @pytest.fixture(scope="package")
