@@ -21,9 +21,10 @@ from sparkmirror.demo.proof import LogReader
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import Segment, segments_topic
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.position.arbitration import arbitrate, unsettled
+from sparkmirror.position.arbitration import arbitrate
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.matching import TargetLog
+from sparkmirror.position.questioned_claims import questioned
 from sparkmirror.wire.batches import BatchHeader
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -121,7 +122,7 @@ def offset_map(target: KafkaCluster, topic: str) -> list[Segment]:
         assert identity is not None
         claims = log.whole(found.topic_id, 0)
         probe = LogProbe(client, found.partitions[0].leader, {topic: found.topic_id}, identity)
-        evidence = probe.evidence({(topic, 0): unsettled(claims)}, {(topic, 0): 0})[topic, 0]
+        evidence = probe.evidence({(topic, 0): questioned(claims)}, {(topic, 0): 0})[topic, 0]
         return list(arbitrate(claims, evidence, TargetLog(0, 0, None)).true)
     finally:
         client.close()

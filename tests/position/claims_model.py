@@ -16,9 +16,10 @@ from crc32c import crc32c
 
 from sparkmirror.durable.claims import AnnouncedBatch, Segment
 from sparkmirror.durable.identity import Identity
-from sparkmirror.position.arbitration import Ruling, arbitrate, unsettled
+from sparkmirror.position.arbitration import Ruling, arbitrate
 from sparkmirror.position.decision import Doubt, Position, ProducerState, TargetReading, appended, decide
 from sparkmirror.position.matching import MatchedLog, StoredBatch, TargetLog
+from sparkmirror.position.questioned_claims import questioned
 from sparkmirror.position.route import Bearings, PartitionPair
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.claimer import Claimer
@@ -142,7 +143,7 @@ class Target:
 
     def ruling(self) -> Ruling:
         claims = list(self.claims.values())
-        evidence = {claim.key: self.seen(claim) for claim in unsettled(claims)}
+        evidence = {claim.key: self.seen(claim) for claim in questioned(claims)}
         sequence = appended(self.reading().last_sequence, len(self.log), claims)
         return arbitrate(claims, evidence, TargetLog(self.start, len(self.log), sequence))
 

@@ -4,74 +4,34 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from tests.position.claims_model import Pump, Sent, Source, Target
+from tests.position.claim_cases import (
+    ONE,
+    OTHER,
+    a_target,
+    assert_right,
+    batches,
+    claim,
+    dense,
+    incarnations,
+    known,
+    start,
+)
+from tests.position.claims_model import Pump, Source, Target
 from tests.position.steps import steps_of
 
 from sparkmirror.durable.claims import Segment
-from sparkmirror.position.arbitration import ONE_PUMP, Ruling, arbitrate, unsettled
+from sparkmirror.position.arbitration import Ruling, arbitrate
 from sparkmirror.position.decision import Position
+from sparkmirror.position.judged_claims import ONE_PUMP
 from sparkmirror.position.matching import Match, MatchedLog, TargetLog, matches
+from sparkmirror.position.questioned_claims import questioned
 from sparkmirror.wire.splice import Run
-
-ONE, OTHER = 1 << 40, 1 << 50
-"""Where two pumps' numbers begin."""
-
-dense = range(10)
-"""What the first batch of most cases holds."""
-
-
-def batches(sequence: int, *offsets: Iterable[int]) -> list[Sent]:
-    found = []
-    for some in offsets:
-        found.append(Sent(tuple(some), sequence, sequence))
-        sequence += len(found[-1].offsets)
-    return found
-
-
-def claim(incarnation: int, sequence: int, *offsets: Iterable[int], confirmed: bool = False) -> Segment:
-    """What a pump claims that is about to send batches with these upstream offsets."""
-    sent = batches(sequence, *offsets)
-    runs = tuple(run for one in sent for run in one.runs)
-    announced = tuple(one.announced for one in sent)
-    return Segment(
-        b"t" * 16, 0, sequence, incarnation, 4000, 0, b"s" * 16, 0, sequence, runs, announced, confirmed=confirmed
-    )
-
-
-def a_target(claims: Iterable[Segment], *offsets: Iterable[int]) -> Target:
-    """With batches of these upstream offsets in its log."""
-    target = Target()
-    target.write(*claims)
-    for one in batches(0, *offsets):
-        assert target.append(one)
-    return target
-
-
-def known(ruling: Ruling, count: int) -> list[int]:
-    """The upstream offset of each sequence, by the true claims."""
-    assert not ruling.undecided, ruling.undecided
-    found = []
-    for sequence in range(count):
-        (*_, newest) = [one for one in ruling.true if one.sequence <= sequence]
-        found.append(newest.upstream_of(sequence))
-    return found
-
-
-def assert_right(target: Target) -> Ruling:
-    ruling = target.ruling()
-    assert known(ruling, len(target.log)) == target.log
-    return ruling
-
-
-def incarnations(claims: Sequence[Segment]) -> list[int]:
-    return [one.incarnation for one in claims]
-
 
 # --- a log that nobody altered ------------------------------------------------------------------------
 
@@ -93,7 +53,7 @@ def test_a_claim_that_the_log_has_not_come_to_is_left_alone() -> None:
 
 def test_what_is_confirmed_needs_no_evidence() -> None:
     settled, rival = claim(ONE, 0, [0, 1, 5], confirmed=True), claim(OTHER, 0, [0, 2, 5])
-    assert unsettled([settled, rival]) == [rival]
+    assert questioned([settled, rival]) == [rival]
     target = a_target([settled, rival], [0, 1, 5])
     target.delete_records(3)
     assert arbitrate([settled, rival], {}, TargetLog(3, 3, 3)).undecided
@@ -127,7 +87,7 @@ def test_a_claim_is_true_where_its_batch_is_though_a_rival_took_the_place_of_its
     target.retract(*ruling.false)
     target.write(*ruling.confirmed)
     assert assert_right(target).confirmed == ()
-    assert unsettled(target.claims.values()) == []
+    assert questioned(target.claims.values()) == []
 
 
 def test_a_claim_counts_until_the_next_true_one() -> None:
@@ -138,10 +98,6 @@ def test_a_claim_counts_until_the_next_true_one() -> None:
 def test_a_claim_that_began_inside_anothers_batch_is_false() -> None:
     ruling = assert_right(a_target([claim(ONE, 0, dense), claim(OTHER, 5, [7, 8])], dense))
     assert incarnations(ruling.false) == [OTHER]
-
-
-def start(incarnation: int, upstream: int) -> Segment:
-    return replace(claim(incarnation, 0, [upstream]), runs=(Run(upstream, 0),), batches=())
 
 
 def test_a_start_counts_until_something_is_there() -> None:
@@ -168,7 +124,7 @@ def healed(target: Target) -> Ruling:
     ruling = assert_right(target)
     target.retract(*ruling.false)
     target.write(*ruling.confirmed)
-    assert unsettled(target.claims.values()) == []
+    assert questioned(target.claims.values()) == []
     return assert_right(target)
 
 

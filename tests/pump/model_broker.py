@@ -22,13 +22,14 @@ from sparkmirror.durable.claim_log import SegmentLog, settling
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.identity import Identity, Producer
 from sparkmirror.durable.losses import LossLedger
-from sparkmirror.position.arbitration import Evidence, Ruling, arbitrate, unsettled
+from sparkmirror.position.arbitration import Ruling, arbitrate
 from sparkmirror.position.decision import Doubt, LogTail, ProducerState, TargetReading, appended
 from sparkmirror.position.foreign_notes import ForeignNotes
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.loss_detection import look_for_losses
 from sparkmirror.position.matching import MatchedLog, StoredBatch
 from sparkmirror.position.matching import TargetLog as Reach
+from sparkmirror.position.questioned_claims import Evidence, questioned
 from sparkmirror.position.route import NOTHING_KNOWN, Bearings, PartitionPair, Refusal, Remembered
 from sparkmirror.position.settling import Settler, Superseded
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
@@ -332,7 +333,7 @@ class TargetLog:
 
     def ruling(self) -> Ruling:
         """What a reader makes of the claims."""
-        seen = {one.key: self.seen(one) for one in unsettled(self.claims)}
+        seen = {one.key: self.seen(one) for one in questioned(self.claims)}
         return arbitrate(self.claims, seen, self.reach())
 
     def reach(self) -> Reach:

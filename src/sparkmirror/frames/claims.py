@@ -16,8 +16,8 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.durable.claim_log import SegmentLog, TargetPartition
 from sparkmirror.durable.claims import Retracted, home_partition, segments_topic
 from sparkmirror.durable.identity import Identity
-from sparkmirror.position.arbitration import Evidence
 from sparkmirror.position.log_probe import LogProbe
+from sparkmirror.position.questioned_claims import Evidence
 from sparkmirror.translation.map_keeper import NOTHING_YET, ByOthers, LogBounds, PartitionMap
 from sparkmirror.translation.offset_map import OffsetMap
 from sparkmirror.wire.error_codes import ErrorCode

@@ -3,7 +3,7 @@
 Confirmed claims are true. All further claims are judged batch by batch: a batch in the log belongs to its claim,
 wherever in the claim the batch stands, since a rival pump may have taken the place of the batch before. The announced
 batches of a claim count until the log shows something else. From there on the last run goes on, until the next batch
-that is in the log and in a claim.
+that is in the log and in a claim. `arbitration_rules` has the decision at each sequence, as a table of rules.
 
 If a batch can't be recognized any more (`Match.POSSIBLE`), its claim is believed unless another pump may have written
 different records there. Such a pump is
@@ -19,32 +19,31 @@ Case 2 is impossible if only a single pump can have sent the records before, and
 Neither holds where two pumps may have sent the same batches (`Segment.shared`). After an unclean takeover a pump claims
 its first batch, so a continuation without a claim is always from the pump of the claim before.
 
-The target's log can lose confirmed records all the same. The pump that finds such a loss marks its next claim
-(`Segment.heals`). Once the marked claim is in the log, the log decides anew on the claims that had been confirmed from
-there on.
+The target's log can lose confirmed records all the same: `questioned_claims` has the claims that this puts in doubt.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from sparkmirror.durable.claims import ClaimKey, RunsBySequence, Segment, first_of, joined
-from sparkmirror.position.matching import Match, MatchedLog, TargetLog, matches
-from sparkmirror.wire.splice import Run
-
-Evidence = Mapping[ClaimKey, MatchedLog]
-"""Log's batches at each claim, by claim key."""
-
-ONE_PUMP = 1 << 32
-"""Distance of incarnations below which two claims are from the same pump.
-
-A pump counts its incarnations up from a random start.
-"""
+from sparkmirror.durable.claims import ClaimKey, RunsBySequence, Segment
+from sparkmirror.position.arbitration_rules import (
+    Candidates,
+    NewSpan,
+    NextBatch,
+    NothingNew,
+    Seam,
+    Undecidable,
+    decide,
+    undecidable,
+)
+from sparkmirror.position.claim_spans import BelievedRuns, Span
+from sparkmirror.position.judged_claims import JudgedBatch, JudgedClaim, judge
+from sparkmirror.position.matching import Match, TargetLog
+from sparkmirror.position.questioned_claims import Evidence, SortedClaims, at_lowest_offset, sort_claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,465 +75,120 @@ class Ruling:
     """True if the log can decide soon."""
 
 
-@dataclass(slots=True, eq=False)
-class _Judged:
-    """Claim, the log's batches there, and the finding on each announced batch."""
-
-    claim: Segment
-    seen: MatchedLog
-    sent: bool
-    """True if all batches were sent: a batch that is not in the log never comes."""
-    pieces: list[_AnnouncedBatch] = field(default_factory=list)
-    ahead: list[int] = field(default_factory=list)
-    """Number of next pieces that may be in the log, too, for each piece."""
-
-
-class _AnnouncedBatch(NamedTuple):
-    """Announced batch of a claim, with the finding in the log."""
-
-    judged: _Judged
-    nth: int
-    sequence: int
-    runs: tuple[Run, ...]
-    match: Match
-    lead: int | None
-    """Offset less sequence of the batch, if the batch is in the log."""
-
-    @property
-    def claim(self) -> Segment:
-        return self.judged.claim
-
-
-@dataclass(slots=True)
-class _Place:
-    """Claims and announced batches at the same sequence."""
-
-    confirmed: list[Segment] = field(default_factory=list)
-    """Confirmed claims at the sequence.
-
-    If the claims differ, the target lost the records by which the older claims were confirmed.
-    """
-    starts: list[Segment] = field(default_factory=list)
-    pieces: list[_AnnouncedBatch] = field(default_factory=list)
-
-    @property
-    def altered(self) -> bool:
-        """True if an operator had the copy go on here, at another upstream offset.
-
-        Then no pump has gone on from the claim before.
-        """
-        return any(start.altered for start in self.starts)
-
-
-@dataclass(slots=True)
-class _Span:
-    """Announced batches of a claim that lie in the log one after the other.
-
-    A span without pieces is the claim as it is.
-    """
-
-    claim: Segment
-    pieces: list[_AnnouncedBatch]
-    shared: bool
-    """True if another pump may have sent some of the batches."""
-    lead: int | None = field(init=False)
-    """Offset less sequence of the span's records, as far as the log shows."""
-    _whole: RunsBySequence = field(init=False)
-    _in_log: tuple[int, RunsBySequence] | None = field(default=None, init=False)
-    """Number of pieces, and the runs of these pieces."""
-
-    def __post_init__(self) -> None:
-        self.lead = self.pieces[0].lead if self.pieces else None
-        self._whole = RunsBySequence(self.claim)
-
-    def end(self) -> int:
-        """Return the sequence after the records that are known to be true."""
-        if not self.pieces:
-            return self.claim.sequence + self._whole.announced
-        last = self.pieces[-1]
-        return last.sequence + self.claim.batches[last.nth].records
-
-    def runs_at(self, sequence: int, count: int) -> tuple[Run, ...]:
-        """Return the runs of `count` records from `sequence` on, by this span alone.
-
-        Further batches that the claim announces are left out: nothing is known of these batches.
-        """
-        if not self.pieces:
-            return tuple(self._whole.at(sequence, count))
-        if self._in_log is None or self._in_log[0] != len(self.pieces):
-            known = self.claim.part(self.pieces[0].nth, self.pieces[-1].nth + 1, 0, confirmed=False)
-            self._in_log = len(self.pieces), RunsBySequence(known)
-        return tuple(self._in_log[1].at(sequence, count))
-
-    def holds(self, other: Segment) -> bool:
-        """Tell whether this span already says all that a confirmed claim says."""
-        mine, count = self.claim, other.announced
-        same_lead = other.downstream - other.sequence == mine.downstream - mine.sequence
-        if self.pieces or not same_lead or other.sequence + count > self.end():
-            return False
-        begins = self.runs_at(other.sequence, 1)[0].upstream
-        return other.upstream == begins and other.runs_at(other.sequence, count) == self.runs_at(other.sequence, count)
-
-    def goes_on_with(self, piece: _AnnouncedBatch) -> bool:
-        return bool(self.pieces) and piece.claim is self.claim and piece.nth == self.pieces[-1].nth + 1
-
-    def is_interrupted_before(self, piece: _AnnouncedBatch) -> bool:
-        """Tell whether foreign records lie between the span and the batch."""
-        return piece.lead is not None and self.lead not in (None, piece.lead)
-
-    def go_on_with(self, piece: _AnnouncedBatch) -> None:
-        self.pieces.append(piece)
-        self.lead = piece.lead if self.lead is None else self.lead
-
-    def leads_only_to(self, piece: _AnnouncedBatch) -> bool:
-        """Tell whether every pump must have claimed other records in the batch's place.
-
-        Else a pump may have gone on from this span, and written other records there without a claim.
-        """
-        announced_more = self.end() == piece.sequence < self.claim.sequence + max(self._whole.announced, 1)
-        return not self.shared and (announced_more or _of_one_pump(self.claim, piece.claim))
-
-
-def unsettled(claims: Iterable[Segment]) -> list[Segment]:
-    """Return the claims that need evidence from the log.
-
-    The downstream offset of each is the offset from which on the batches may be in the log.
-    """
-    claims = list(claims)
-    healing = [claim for claim in claims if claim.heals and not claim.confirmed]
-    first = min((claim.sequence for claim in healing), default=None)
-    asked = [claim for claim in claims if claim.batches and (not claim.confirmed or _reaches(claim, first))]
-    return [_looked_for(claim, healing) for claim in asked] if healing else asked
-
-
-def _looked_for(claim: Segment, healing: Iterable[Segment]) -> Segment:
-    """Return the claim with the lowest offset at which its batches may lie.
-
-    The claim lies no farther behind a healing claim than the sequences of the two claims are apart.
-    Where the target has lost foreign records, too, the records behind are copied again nearer to the front.
-    """
-    ahead = [
-        healer.downstream + claim.sequence - healer.sequence for healer in healing if healer.sequence <= claim.sequence
-    ]
-    lowest = min(ahead, default=claim.downstream)
-    return dataclasses.replace(claim, downstream=lowest) if lowest < claim.downstream else claim
-
-
 def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> Ruling:
     """Judge all claims of one producer id and epoch on one target partition."""
-    settled, asked, doubted, shortened, healing = _judged_anew(claims, evidence, log)
-    confirmed = [RunsBySequence(claim) for claim in settled if claim.confirmed]
-    places: dict[int, _Place] = defaultdict(_Place)
-    for claim in settled:
-        place = places[claim.sequence]
-        (place.confirmed if claim.confirmed else place.starts).append(claim)
-    for judged in asked:
-        _judge(judged, log, confirmed)
-        for piece in judged.pieces:
-            places[piece.sequence].pieces.append(piece)
-    if any(piece.match is Match.UNREAD for judged in asked for piece in judged.pieces):
+    claims_by_kind = sort_claims(claims, evidence, log)
+    candidates = _candidates(claims_by_kind, log)
+    asked = claims_by_kind.asked
+    if any(batch.match is Match.UNREAD for judged in asked for batch in judged.batches):
         return Ruling((), undecided="its newest records are not below the high watermark yet", wait=True)
-    stretches: list[_Span] = []
-    for _, place in sorted(places.items()):
-        reason = _decide(place, stretches)
+    spans: list[Span] = []
+    for _, competing in sorted(candidates.items()):
+        reason = _extend(spans, competing)
         if reason:
             return Ruling((), undecided=reason)
-    ruling = _ruling(stretches, asked)
-    told = _Told(ruling.true)
-    for place in places.values():
-        for piece in place.pieces:
-            if piece.match is Match.POSSIBLE and not _agrees(piece, place, told):
-                return Ruling((), undecided=_undecidable([piece]))
-    rewritten = {claim.key for claim in (*shortened, *ruling.confirmed)}
-    gone = [claim for claim in doubted if claim.key not in rewritten]
-    healed = tuple(claim for claim in ruling.confirmed if claim.heals)
-    settled_keys = rewritten | {claim.key for claim in ruling.false}
-    unsettled_yet = (unsent.claim for unsent in asked if not unsent.sent and unsent.claim.key not in settled_keys)
-    nearer = ((claim, _looked_for(claim, healing)) for claim in unsettled_yet)
-    return dataclasses.replace(
-        ruling,
-        confirmed=(*shortened, *ruling.confirmed),
-        false=(*ruling.false, *gone),
-        moved=tuple(moved for claim, moved in nearer if moved is not claim),
-        healed=healed,
-    )
+    ruling = _ruling(spans, asked)
+    contrary = _first_contrary(candidates, BelievedRuns(ruling.true))
+    if contrary is not None:
+        return Ruling((), undecided=undecidable([contrary]))
+    return _with_doubted(ruling, claims_by_kind)
 
 
-class _Anew(NamedTuple):
-    """Claims of a partition, sorted for judgement.
-
-    The last three fields have claims only if the target lost confirmed records.
-    """
-
-    settled: list[Segment]
-    """Claims that need no evidence."""
-    asked: list[_Judged]
-    """Claims that need evidence, not judged yet."""
-    doubted: tuple[Segment, ...] = ()
-    """Claims in doubt, as confirmed before the loss.
-
-    The claims that the log does not show are false.
-    """
-    shortened: tuple[Segment, ...] = ()
-    """Beginnings of claims in doubt, before the first healing claim.
-
-    The beginnings stay confirmed.
-    """
-    healing: tuple[Segment, ...] = ()
-    """Healing claims because of which the claims in doubt are judged anew."""
+def _candidates(claims: SortedClaims, log: TargetLog) -> Mapping[int, Candidates]:
+    """Return the claims and the judged batches by sequence."""
+    confirmed = [RunsBySequence(claim) for claim in claims.certain if claim.confirmed]
+    candidates: dict[int, Candidates] = defaultdict(Candidates)
+    for claim in claims.certain:
+        competing = candidates[claim.sequence]
+        (competing.confirmed if claim.confirmed else competing.starts).append(claim)
+    for judged in claims.asked:
+        judge(judged, log, confirmed)
+        for batch in judged.batches:
+            candidates[batch.sequence].batches.append(batch)
+    return candidates
 
 
-def _judged_anew(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> _Anew:
-    """Take the confirmation from records behind the first healing claim.
-
-    Only healing claims that may be in the log count.
-    """
-    claims = list(claims)
-    healing = tuple(
-        claim
-        for claim in claims
-        if claim.heals and not claim.confirmed
-        if matches(claim, evidence.get(claim.key, MatchedLog()), log)[0].match >= Match.POSSIBLE
-    )
-    first = min((claim.sequence for claim in healing), default=None)
-    settled: list[Segment] = []
-    asked: list[_Judged] = []
-    doubted: list[Segment] = []
-    shortened: list[Segment] = []
-    for claim in claims:
-        seen = evidence.get(claim.key, MatchedLog())
-        if not (claim.confirmed and _reaches(claim, first)):
-            if claim.confirmed or not claim.batches:
-                settled.append(claim)
-            else:
-                asked.append(_Judged(claim, seen, sent=False))
-            continue
-        assert first is not None  # noqa: S101 - no claim reaches None
-        doubted.append(claim)
-        kept = _batches_below(claim, first)
-        if claim.sequence < first:
-            runs = claim.runs_at(claim.sequence, first - claim.sequence)
-            shortened.append(dataclasses.replace(claim, runs=runs, batches=claim.batches[:kept]))
-            settled.append(shortened[-1])
-        if kept < len(claim.batches):
-            begins = claim.downstream + sum(batch.records for batch in claim.batches[:kept])
-            part = claim.part(kept, len(claim.batches), begins, confirmed=False, shared=claim.shared)
-            asked.append(_Judged(dataclasses.replace(part, heals=False), seen, sent=True))
-    return _Anew(settled, asked, tuple(doubted), tuple(shortened), healing)
-
-
-def _batches_below(claim: Segment, sequence: int) -> int:
-    """Return the number of a claim's batches that lie wholly below a sequence."""
-    end = claim.sequence
-    for index, batch in enumerate(claim.batches):
-        end += batch.records
-        if end > sequence:
-            return index
-    return len(claim.batches)
-
-
-def _reaches(claim: Segment, sequence: int | None) -> bool:
-    """Tell whether a claim announced a record at or behind a sequence."""
-    return sequence is not None and claim.sequence + max(claim.announced, 1) > sequence
-
-
-def _judge(judged: _Judged, log: TargetLog, confirmed: Sequence[RunsBySequence]) -> None:
-    claim = judged.claim
-    sequence = claim.sequence
-    matched = zip(matches(claim, judged.seen, log), claim.batch_runs(), strict=True)
-    for index, ((match, there), runs) in enumerate(matched):
-        lead = None if there is None or match < Match.POSSIBLE else there.offset - there.sequence
-        if match is Match.OPEN and judged.sent:
-            match = Match.NO
-        piece = _AnnouncedBatch(judged, index, sequence, runs, match, lead)
-        if match is Match.POSSIBLE and any(_contradicts(piece, settled) for settled in confirmed):
-            piece = piece._replace(match=Match.NO)
-        judged.pieces.append(piece)
-        sequence += _count(piece)
-    judged.ahead = _ahead(judged.pieces)
-
-
-def _decide(place: _Place, stretches: list[_Span]) -> str:
-    """Decide at the next sequence with claims, and extend `stretches`.
+def _extend(spans: list[Span], candidates: Candidates) -> str:
+    """Decide at the next sequence with claims, and extend `spans` by the decision.
 
     Return the reason if the log can't decide, else an empty string.
     """
-    before = stretches[-1] if stretches else None
-    best = max((piece.match for piece in place.pieces), default=Match.NO)
-    if place.confirmed and not (best is Match.SURE and _overrule(place.pieces, place.confirmed[-1])):
-        settled = _confirmed(place.confirmed)
-        shared = settled.shared or not all(_of_one_pump(settled, claim) for claim in place.confirmed)
-        if before is None or not before.holds(settled):
-            stretches.append(_Span(settled, [], shared))
-        return ""
-    if best < Match.POSSIBLE:
-        # A start counts only without a claim before; an altered offset counts anywhere.
-        starts = [start for start in place.starts if before is None or start.altered]
-        if starts:
-            stretches.append(_Span(min(starts, key=_upstream), [], shared=len(starts) > 1))
-        return ""
-    rivals = [piece for piece in place.pieces if piece.match is best]
-    if best >= Match.LIKELY and len({piece.runs for piece in rivals}) > 1:
-        return _undecidable(rivals)
-    chosen = max(
-        rivals,
-        key=lambda piece: (
-            before is not None and before.goes_on_with(piece),
-            piece.judged.ahead[piece.nth],
-        ),
-    )
-    shared = not all(_of_one_pump(chosen.claim, piece.claim) for piece in rivals)
-    if before is None:
-        stretches.append(_Span(chosen.claim, [chosen], shared))
-        return ""
-    if before.goes_on_with(chosen) and (best >= Match.LIKELY or not before.shared):
-        if before.is_interrupted_before(chosen):
-            stretches.append(_Span(chosen.claim, [chosen], before.shared or shared))
-        else:
-            before.go_on_with(chosen)
+    before = spans[-1] if spans else None
+    match decide(Seam(before, candidates)):
+        case Undecidable(reason):
+            return reason
+        case NewSpan(claim, batch, shared):
+            spans.append(Span(claim, [] if batch is None else [batch], shared))
+        case NextBatch(batch, shared) if before is not None:
+            before.extend(batch)
             before.shared |= shared
-        return ""
-    overlap = min(before.end() - chosen.sequence, _count(chosen))
-    if overlap > 0:
-        if best is Match.POSSIBLE or before.runs_at(chosen.sequence, overlap) == first_of(chosen.runs, overlap):
-            before.shared |= not _of_one_pump(before.claim, chosen.claim)
-            return ""
-    elif before.runs_at(chosen.sequence, _count(chosen)) == chosen.runs:
-        shared = True  # a pump may have gone on from the claim before
-    elif best is Match.POSSIBLE and not place.altered and not before.leads_only_to(chosen):
-        return _undecidable(rivals)
-    stretches.append(_Span(chosen.claim, [chosen], shared))
+        case NothingNew(shared) if before is not None:
+            before.shared |= shared
     return ""
 
 
-def _confirmed(claims: Sequence[Segment]) -> Segment:
-    """Return the last claim, or a longer claim that says the same."""
-    last = claims[-1]
-    if len(claims) == 1:
-        return last
-    same = [claim for claim in claims if claim.runs_at(last.sequence, last.announced) == joined(last.runs)]
-    return max(same, key=_announced, default=last)
-
-
-def _overrule(pieces: Iterable[_AnnouncedBatch], confirmed: Segment) -> bool:
-    """Tell whether the log shows other batches than a confirmed claim."""
-    sure = [piece for piece in pieces if piece.match is Match.SURE]
-    return all(confirmed.runs_at(piece.sequence, _count(piece)) != piece.runs for piece in sure)
-
-
-def _of_one_pump(claim: Segment, other: Segment) -> bool:
-    return abs(claim.incarnation - other.incarnation) < ONE_PUMP
-
-
-def _ruling(stretches: Sequence[_Span], asked: Iterable[_Judged]) -> Ruling:
+def _ruling(spans: Sequence[Span], asked: Iterable[JudgedClaim]) -> Ruling:
     true: list[Segment] = []
     confirmed: list[Segment] = []
     kept: set[ClaimKey] = set()
-    for stretch in stretches:
-        if not stretch.pieces:
-            true.append(stretch.claim)
+    for span in spans:
+        if not span.batches:
+            true.append(span.claim)
             continue
-        claim, first, last = stretch.claim, stretch.pieces[0], stretch.pieces[-1]
-        ahead = [piece.match for piece in last.judged.pieces[last.nth + 1 :]]
+        claim, first, last = span.claim, span.batches[0], span.batches[-1]
+        ahead = [batch.match for batch in last.judged.batches[last.nth + 1 :]]
         stop = len(claim.batches) if ahead and ahead[0] is Match.OPEN else last.nth + 1
-        lead = claim.downstream - claim.sequence if stretch.lead is None else stretch.lead
-        settled = Match.OPEN not in ahead
-        part = claim.part(first.nth, stop, first.sequence + lead, confirmed=settled, shared=stretch.shared)
+        shift = claim.downstream - claim.sequence if span.shift is None else span.shift
+        complete = Match.OPEN not in ahead
+        part = claim.part(first.nth, stop, first.sequence + shift, confirmed=complete, shared=span.shared)
         true.append(part)
-        if settled:
+        if complete:
             confirmed.append(part)
         if first.nth == 0:
             kept.add(claim.key)
     # Only a confirmed claim decides between two pumps that may have sent the same batches: until then both claims stay.
-    spared = len(confirmed) < sum(bool(stretch.pieces) for stretch in stretches)
+    spared = len(confirmed) < sum(bool(span.batches) for span in spans)
     false = [
         judged.claim
         for judged in asked
-        if judged.claim.key not in kept and _has_failed(judged.pieces, even_in_part=not spared)
+        if judged.claim.key not in kept and _has_failed(judged.batches, even_in_part=not spared)
     ]
     return Ruling(tuple(true), tuple(confirmed), tuple(false))
 
 
-def _has_failed(pieces: Iterable[_AnnouncedBatch], *, even_in_part: bool) -> bool:
+def _has_failed(batches: Iterable[JudgedBatch], *, even_in_part: bool) -> bool:
     """Tell whether no batch of a claim can come any more.
 
     With `even_in_part` a claim with batches in the log fails, too: these batches may be another pump's.
     """
-    return all(piece.match is Match.NO or (even_in_part and piece.match is not Match.OPEN) for piece in pieces)
+    return all(batch.match is Match.NO or (even_in_part and batch.match is not Match.OPEN) for batch in batches)
 
 
-def _contradicts(piece: _AnnouncedBatch, settled: RunsBySequence) -> bool:
-    """Tell whether a confirmed claim excludes an announced batch.
+def _first_contrary(candidates: Mapping[int, Candidates], believed: BelievedRuns) -> JudgedBatch | None:
+    """Return a possible batch that the ruling contradicts, if any.
 
-    The confirmed claim begins inside the batch, or had other records there.
+    A batch agrees if the ruling has the batch's records there, or if another batch is known to be there.
     """
-    end, confirmed = piece.sequence + _count(piece), settled.segment
-    if confirmed.sequence <= piece.sequence:
-        overlap = min(confirmed.sequence + settled.announced, end) - piece.sequence
-        return overlap > 0 and tuple(settled.at(piece.sequence, overlap)) != first_of(piece.runs, overlap)
-    return confirmed.sequence < end
+    for competing in candidates.values():
+        if any(batch.match >= Match.LIKELY for batch in competing.batches):
+            continue
+        for batch in competing.batches:
+            if batch.match is Match.POSSIBLE and believed.at(batch.sequence, batch.records) != batch.runs:
+                return batch
+    return None
 
 
-def _agrees(piece: _AnnouncedBatch, place: _Place, told: _Told) -> bool:
-    """Tell whether a possible batch fits the ruling.
-
-    The ruling has the batch's records there, or another batch is known to be there.
-    """
-    if any(rival.match >= Match.LIKELY for rival in place.pieces):
-        return True
-    return told.runs(piece.sequence, _count(piece)) == piece.runs
-
-
-class _Told:
-    """Runs of any records, by claims in order of sequence.
-
-    Each claim counts until the next claim.
-    """
-
-    def __init__(self, claims: Sequence[Segment]) -> None:
-        self._sequences = [claim.sequence for claim in claims]
-        self._runs = [RunsBySequence(claim) for claim in claims]
-
-    def runs(self, sequence: int, count: int) -> tuple[Run, ...]:
-        """Return the runs of `count` records from a sequence on."""
-        covered: list[Run] = []
-        at, end = max(bisect_right(self._sequences, sequence) - 1, 0), sequence + count
-        for index in range(at, len(self._sequences)):
-            following = self._sequences[index + 1] if index + 1 < len(self._sequences) else end
-            start, stop = max(self._sequences[index], sequence), min(end, following)
-            if start >= end:
-                break
-            if start < stop:
-                covered += self._runs[index].at(start, stop - start)
-        return joined(covered)
-
-
-def _ahead(pieces: Sequence[_AnnouncedBatch]) -> list[int]:
-    """Return, for each batch of a claim, the number of next batches in the log.
-
-    Batches that may be in the log are counted, too.
-    """
-    counts = [0] * len(pieces)
-    for index in range(len(pieces) - 2, -1, -1):
-        counts[index] = counts[index + 1] + 1 if pieces[index + 1].match >= Match.POSSIBLE else 0
-    return counts
-
-
-def _count(piece: _AnnouncedBatch) -> int:
-    return piece.claim.batches[piece.nth].records
-
-
-def _undecidable(pieces: Sequence[_AnnouncedBatch]) -> str:
-    offsets = " or ".join(str(upstream) for upstream in sorted({piece.runs[0].upstream for piece in pieces}))
-    return (
-        f"rival pumps may have copied different records as sequence {pieces[0].sequence}: source offset {offsets}, or "
-        "others; the target's log can't tell any more"
+def _with_doubted(ruling: Ruling, claims: SortedClaims) -> Ruling:
+    """Return the ruling with the claims that a loss at the target has put in doubt."""
+    rewritten = {claim.key for claim in (*claims.shortened, *ruling.confirmed)}
+    gone = [claim for claim in claims.doubted if claim.key not in rewritten]
+    decided = rewritten | {claim.key for claim in ruling.false}
+    undecided = (judged.claim for judged in claims.asked if not judged.sent and judged.claim.key not in decided)
+    nearer = ((claim, at_lowest_offset(claim, claims.healing)) for claim in undecided)
+    return dataclasses.replace(
+        ruling,
+        confirmed=(*claims.shortened, *ruling.confirmed),
+        false=(*ruling.false, *gone),
+        moved=tuple(moved for claim, moved in nearer if moved is not claim),
+        healed=tuple(claim for claim in ruling.confirmed if claim.heals),
     )
-
-
-def _announced(claim: Segment) -> int:
-    return claim.announced
-
-
-def _upstream(claim: Segment) -> int:
-    return claim.upstream

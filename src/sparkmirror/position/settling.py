@@ -12,12 +12,13 @@ from typing import NamedTuple
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.identity import Identity
-from sparkmirror.position.arbitration import Evidence, arbitrate, unsettled
+from sparkmirror.position.arbitration import arbitrate
 from sparkmirror.position.decision import Doubt, Position, TargetReading, appended, decide, reached
 from sparkmirror.position.foreign import ForeignRecords, explain, foreign_between, foreign_tail, told_apart
 from sparkmirror.position.foreign_notes import ForeignNotes
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.matching import TargetLog
+from sparkmirror.position.questioned_claims import Evidence, questioned
 from sparkmirror.position.target_reading import TargetReader
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -61,7 +62,7 @@ class Settler:
         asked = {
             partition: claims
             for partition in readings
-            if (claims := unsettled(self._identity.own(self._segments.claims(topic_ids[partition[0]], partition[1]))))
+            if (claims := questioned(self._identity.own(self._segments.claims(topic_ids[partition[0]], partition[1]))))
         }
         starts = {partition: readings[partition].log_start for partition in asked}
         return dict(self._probe.evidence(asked, starts)) if asked else {}
@@ -93,7 +94,7 @@ class Settler:
             wholes = self._segments.wholes(keys[partition] for partition in uncovered)
             claims = {partition: self._identity.own(wholes[keys[partition]]) for partition in uncovered}
             shown = self._probe.evidence(
-                {partition: unsettled(own) for partition, own in claims.items()},
+                {partition: questioned(own) for partition, own in claims.items()},
                 {partition: readings[partition].log_start for partition in uncovered},
             )
             for partition, own in claims.items():

@@ -21,11 +21,12 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.durable.claim_log import KEPT_CLAIMS, SegmentLog, TargetPartition
 from sparkmirror.durable.claims import ClaimKey, Retracted, Segment, home_partition, read_record, segments_topic
 from sparkmirror.durable.identity import Identity
-from sparkmirror.position.arbitration import Evidence, arbitrate, unsettled
+from sparkmirror.position.arbitration import arbitrate
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.decision import appended, unwrap
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.matching import TargetLog
+from sparkmirror.position.questioned_claims import Evidence, questioned
 from sparkmirror.position.target_reading import Unserved, by_topic, listed_offset, unserved
 from sparkmirror.translation.offset_map import Copied, OffsetMap
 from sparkmirror.wire.error_codes import ErrorCode
@@ -190,7 +191,7 @@ class PartitionMap:
     def _settle(self) -> None:
         """Make the oldest claims final, up to a confirmed claim without open ones before."""
         confirmed = sorted({claim.sequence for claim in self._claims.values() if claim.confirmed})
-        first_open = min((claim.sequence for claim in unsettled(self._claims.values())), default=None)
+        first_open = min((claim.sequence for claim in questioned(self._claims.values())), default=None)
         floors = confirmed[:-KEPT_CLAIMS]
         floor = max((sequence for sequence in floors if first_open is None or sequence <= first_open), default=0)
         if floor <= self._floor:
@@ -202,7 +203,7 @@ class PartitionMap:
 
     def open_claims(self) -> list[Segment]:
         """Return the claims that only the log can decide."""
-        return unsettled(self._claims.values())
+        return questioned(self._claims.values())
 
     def bound(self, log: LogBounds) -> None:
         """Take in the present bounds of the log."""
