@@ -80,7 +80,7 @@ class _Joining:
     def add(self, header: BatchHeader, data: bytes) -> bool:
         """Walk over one batch's records; return False to give up.
 
-        Varints of usual lengths are read and written inline.
+        Varints of usual lengths are read and written inline. Raises IndexError and ValueError to give up, too.
         """
         pieces: list[bytes] = []
         runs = self.runs
@@ -107,16 +107,8 @@ class _Joining:
             elif (high := data[at + 2]) < 0x80:
                 stamp += (high << 7) - 0x80
                 at += 3
-            elif (higher := data[at + 3]) < 0x80:
-                stamp += (high << 7) + (higher << 14) - 0x4080
-                at += 4
-            elif (highest := data[at + 4]) < 0x80:  # a delete horizon (KIP-534) a day after its records
-                stamp += (high << 7) + (higher << 14) + (highest << 21) - 0x204080
-                at += 5
             else:
-                stamp, at = read(data, at + 1)
-                if stamp >= _FAR:
-                    return False
+                stamp, at = _long_stamp(data, at + 1)
             delta = data[at]
             if delta < 0x80:
                 body = at + 1
@@ -135,14 +127,7 @@ class _Joining:
             if shift:
                 stamp += shift
                 moved = stamp << 1 if stamp >= 0 else zigzag(stamp)
-                if moved < 0x4000:
-                    head = data[start : start + 1] + SHORT[moved]
-                elif moved < 0x10000000:
-                    head = data[start : start + 1] + CONTINUED[moved & 0x3FFF] + SHORT[moved >> 14]
-                elif moved < _FAR:
-                    head = data[start : start + 1] + written(moved)
-                else:
-                    return False
+                head = data[start : start + 1] + (SHORT[moved] if moved < 0x4000 else _written_stamp(moved))
             else:
                 head = data[start:at]
             if stamp > latest - base:
@@ -172,6 +157,33 @@ class _Joining:
             return None
         self.runs.append((self.run_at, self.count - (self.run_from >> 1)))
         return Joined(self.section.ended(), self.runs, self.count, self.base, self.latest)
+
+
+def _long_stamp(data: bytes, at: int) -> tuple[int, int]:
+    """Return a timestamp delta of three bytes or more at `at`, and the index after it.
+
+    Such as a delete horizon (KIP-534) a day after its records. Raises IndexError and ValueError as `read` does, and
+    ValueError for a delta that is too far to join.
+    """
+    low, high, higher = data[at], data[at + 1], data[at + 2]
+    if higher < 0x80:
+        return low + (high << 7) + (higher << 14) - 0x4080, at + 3
+    if (highest := data[at + 3]) < 0x80:
+        return low + (high << 7) + (higher << 14) + (highest << 21) - 0x204080, at + 4
+    stamp, end = read(data, at)
+    if stamp >= _FAR:
+        raise ValueError("a timestamp too far from its batch's first")
+    return stamp, end
+
+
+def _written_stamp(moved: int) -> bytes:
+    """Encode a timestamp delta of three bytes or more.
+
+    Raises ValueError if the delta is too far to join.
+    """
+    if moved >= _FAR:
+        raise ValueError("a timestamp too far from the first of its new batch")
+    return CONTINUED[moved & 0x3FFF] + written(moved >> 14)
 
 
 class LoneRecords(NamedTuple):
