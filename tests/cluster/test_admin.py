@@ -11,7 +11,8 @@ import mirror_process as mp
 import pytest
 from kafka import KafkaProducer
 
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from bench.producing import TOOLS
 
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Committed, Groups
+from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.cluster.share_groups import ShareGroups
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import Authority, KafkaCluster

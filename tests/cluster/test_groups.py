@@ -12,9 +12,10 @@ from kafka import KafkaConsumer
 
 from sparkmirror.cluster import coordinators as coordinators_module
 from sparkmirror.cluster import groups as groups_module
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Committed, Groups
+from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from sparkmirror.cluster import coordinators as coordinators_module
 from sparkmirror.cluster import share_groups as share_groups_module
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Committed, Groups
+from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.cluster.share_groups import (
     NOT_KNOWN,
     ShareGroups,

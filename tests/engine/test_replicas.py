@@ -13,7 +13,8 @@ from mirror_thread import receipt, run_mirror
 from pyspark.sql import SparkSession
 from test_rival_views import SteppedPump, driver_of
 
-from sparkmirror.cluster.admin import ClusterAdmin, PartitionDescription
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.topic_descriptions import PartitionDescription
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.brokers import Broker

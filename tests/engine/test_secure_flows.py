@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from pyspark.sql import SparkSession
 from secure_clusters import PASSWORD, of_cluster, plain_settings, scram_settings, scram_user, token_settings
 
-from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.kafka_python_client import build_client, client_settings
 from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.config.model import SaslConfig
 from sparkmirror.demo import Authority, KafkaCluster
@@ -100,8 +100,10 @@ def test_a_password_is_in_no_log_whatever_its_level(
         security_protocol="SASL_PLAINTEXT",
         sasl=SaslConfig(mechanism="PLAIN", jaas_config=SecretStr(jaas)),
     )
-    with caplog.at_level(1, "kafka"), ClusterAdmin.connect(cluster, "test", 20) as admin:
-        assert admin.topics() is not None
+    with caplog.at_level(1, "kafka"):
+        consumer = build_client(KafkaConsumer, **client_settings(cluster, "test"))
+        assert consumer.topics() is not None
+        consumer.close()
     assert "SaslAuthenticateRequest" in caplog.text
     assert "hunter2" not in caplog.text
 

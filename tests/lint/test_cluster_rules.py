@@ -7,8 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from sparkmirror.cluster.acls import ALL, ALLOW, LITERAL, PREFIXED, READ, WRITE, Acl
-from sparkmirror.cluster.admin import ConfigEntry, NewTopicSpec, PartitionDescription, TopicDescription
 from sparkmirror.cluster.append_check import AppendCheck, AppendVerdict, Trial
+from sparkmirror.cluster.new_topics import NewTopicSpec
+from sparkmirror.cluster.topic_configs import ConfigEntry
+from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig
 from sparkmirror.lint import probe as probing

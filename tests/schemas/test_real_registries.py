@@ -16,7 +16,8 @@ from kafka import KafkaProducer
 from typer.testing import CliRunner, Result
 
 from sparkmirror.cli.app import app
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 

@@ -10,8 +10,9 @@ from flow_rules import cluster_config
 from kafka import KafkaAdminClient
 from waiting import assert_soon
 
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import IDENTITY_POLICY, FlowConfig
 from sparkmirror.demo import KafkaCluster

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.cluster.admin import NewTopicSpec
+from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.sync.refused_properties import (
     Answers,
     exclusion,

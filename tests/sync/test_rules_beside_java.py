@@ -12,8 +12,8 @@ import pytest
 from flow_rules import rules
 
 from sparkmirror.cluster.acls import Acl
-from sparkmirror.cluster.admin import ConfigEntry
 from sparkmirror.cluster.config_changes import ConfigChange
+from sparkmirror.cluster.topic_configs import ConfigEntry
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.java import java
 from sparkmirror.policy import DefaultReplicationPolicy, DefaultTopicFilter, IdentityReplicationPolicy, is_cycle

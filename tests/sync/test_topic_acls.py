@@ -24,8 +24,9 @@ from sparkmirror.cluster.acls import (
     delete_acls,
     read_acls,
 )
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import SslConfig, TopicSyncConfig
 from sparkmirror.demo import Authority, KafkaCluster

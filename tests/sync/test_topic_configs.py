@@ -8,9 +8,11 @@ import pytest
 from flow_rules import cluster_config, rules
 from waiting import assert_soon
 
-from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, NewTopicSpec
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.config_changes import ConfigChange, alter_topic_configs
+from sparkmirror.cluster.new_topics import NewTopicSpec
+from sparkmirror.cluster.topic_configs import ConfigEntry
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 from sparkmirror.demo import KafkaCluster

@@ -8,13 +8,10 @@ import pytest
 from flow_rules import OneName, rules
 from waiting import assert_soon
 
-from sparkmirror.cluster.admin import (
-    ClusterAdmin,
-    ConfigEntry,
-    NewTopicSpec,
-    PartitionDescription,
-    TopicDescription,
-)
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.new_topics import NewTopicSpec
+from sparkmirror.cluster.topic_configs import ConfigEntry
+from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.sync.topics import TopicDuty
@@ -27,7 +24,7 @@ class InventedCluster(ClusterAdmin):
     """A cluster in memory that can be told to refuse."""
 
     def __init__(self, alias: str, topics: Mapping[str, int]) -> None:
-        super().__init__(ClusterConfig(alias=alias, bootstrap_servers=("nowhere:1",)), "test", None, 1.0)
+        super().__init__(ClusterConfig(alias=alias, bootstrap_servers=("nowhere:1",)), "test", 1.0)
         self.counts = dict(topics)
         self.refusing: dict[str, str] = {}
         self.unreadable: set[str] = set()

@@ -11,9 +11,10 @@ from tests.started import started
 from waiting import assert_soon
 
 from sparkmirror.cluster.acls import ALL, ALLOW, DENY, PREFIXED, READ, WRITE, Acl, AclResource, create_acls, read_acls
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.config_changes import ConfigChange, alter_topic_configs
+from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START

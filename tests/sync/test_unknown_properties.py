@@ -8,7 +8,8 @@ import pytest
 from flow_rules import cluster_config, rules
 from waiting import assert_soon
 
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import TopicSyncConfig
 from sparkmirror.demo import KafkaCluster

@@ -11,8 +11,8 @@ from typing import Any
 from kafka.admin import ACLOperation, ACLPermissionType
 from kafka.protocol.admin import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 
-from sparkmirror.cluster.admin import refusal
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.refusal_lines import refusal
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.error_codes import ErrorCode
 

@@ -16,11 +16,13 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
 from sparkmirror.cluster.producers import describe_producers, new_producer_id
 from sparkmirror.cluster.scratch_topic import what_to_grant
-from sparkmirror.wire import fetch, produce
+from sparkmirror.wire import produce
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.fetch import FetchedPartition
 from sparkmirror.wire.rpc import UnsupportedBroker
 from sparkmirror.wire.topic_ids import NO_ID
 
@@ -32,7 +34,7 @@ At some brokers the high watermark follows a moment later.
 """
 _PAUSE_S = 0.05
 _PRODUCE_TIMEOUT_MS = 5_000
-_FETCH_BYTES = 1 << 20
+_FETCH_BOUNDS = FetchBounds(max_bytes=1 << 20, partition_bytes=1 << 20)
 _BATCH_BYTES = 1 << 14
 _PASSING = frozenset(
     {
@@ -221,9 +223,7 @@ class AppendTrial:
             acknowledged = (sent.base_offset for sent in self.sent if sent.key[0] == partition and not sent.error)
             newest, offset = max(acknowledged, default=-1), 0
             while True:
-                part = self._at_leader(partition, self._fetcher(partition, offset), lambda part: part.error)
-                if part.error:
-                    raise CannotTell(f"the log can't be read: {error_name(part.error)}{what_to_grant(part.error)}")
+                part = self._fetch(partition, offset)
                 for position, header in batch_headers(part.records):
                     key = partition, header.producer_id, header.producer_epoch, header.base_sequence
                     batches[key].append((header.base_offset, _body(part.records[position : position + header.size])))
@@ -234,26 +234,16 @@ class AppendTrial:
                     time.sleep(_PAUSE_S)
         return batches
 
-    def _fetcher(self, partition: int, offset: int) -> Callable[[int], fetch.FetchedPartition]:
-        def attempt(leader: int) -> fetch.FetchedPartition:
-            connection = self._client.broker(leader)
-            session = fetch.FetchSession(
-                connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
-                client_id=self._client.client_id,
-                max_wait_ms=0,
-                min_bytes=0,
-                max_bytes=_FETCH_BYTES,
-                partition_max_bytes=_FETCH_BYTES,
-                incremental=False,
-            )
-            session.want(self._topic, self._topic_id, partition, fetch.FetchPosition(offset, -1, -1))
-            head, parts = session.read(connection.exchange_raw([session.request(0)]))
-            part = next(parts, None)
-            if head.error or part is None:
-                raise CannotTell(f"the log can't be read: {error_name(head.error)}")
-            return part
+    def _fetch(self, partition: int, offset: int) -> FetchedPartition:
+        def attempt(leader: int) -> FetchedPartition | int:
+            offsets, topic_ids = {(self._topic, partition): offset}, {self._topic: self._topic_id}
+            return only_part(fetch_once(self._client, leader, offsets, topic_ids, _FETCH_BOUNDS))
 
-        return attempt
+        part = self._at_leader(partition, attempt, _fetch_error)
+        error = _fetch_error(part)
+        if isinstance(part, int) or error:
+            raise CannotTell(f"the log can't be read: {error_name(error)}{what_to_grant(error)}")
+        return part
 
     # --- leaders --------------------------------------------------------------------------------
 
@@ -298,6 +288,10 @@ def _batch(producer_id: int, epoch: int, sequence: int, count: int) -> bytes:
     for number in range(count):
         builder.append(number, int(time.time() * 1000), None, b"append check %d" % (sequence + number), [])
     return bytes(builder.build())
+
+
+def _fetch_error(part: FetchedPartition | int) -> int:
+    return part if isinstance(part, int) else part.error
 
 
 def _body(batch: bytes | memoryview) -> bytes:

@@ -6,7 +6,7 @@ Blocking by design: a pump asks from a single thread beside its loop. Only `dial
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,10 @@ from sparkmirror.cluster.sign_in import sign_in
 from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.wire.fetch import FetchAnswer, FetchedPartition, FetchSession
 from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, UnsupportedBroker
 from sparkmirror.wire.topic_ids import NO_ID
 
-TOPICS_PER_REQUEST = 500
+TOPICS_PER_REQUEST = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,8 @@ class ClusterClient:
         self._addresses: dict[int, tuple[str, int]] = {}
         self._connections: dict[int, RpcConnection] = {}
         self.cluster_id = ""
+        self.controller = -1
+        """Broker to ask for new topics, from the last metadata read; -1: none now."""
 
     def metadata(self, topics: Iterable[str]) -> dict[str, TopicLeaders]:
         """Read the metadata of these topics anew; a missing topic carries its error."""
@@ -61,6 +62,7 @@ class ClusterClient:
             chunk = names[start : start + TOPICS_PER_REQUEST]
             answer = self.ask_any(functools.partial(_metadata_request, chunk))
             self.cluster_id = answer.cluster_id or ""
+            self.controller = answer.controller_id
             self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
             for topic in answer.topics:
                 described[topic.name] = TopicLeaders(
@@ -119,17 +121,6 @@ class ClusterClient:
         """
         try:
             return self.broker(node_id).call(request, newest=newest)
-        except ConnectionError:
-            self.hang_up(node_id)
-            raise
-
-    def fetch(self, node_id: int, session: FetchSession) -> tuple[FetchAnswer, Iterator[FetchedPartition]]:
-        """Send a session's Fetch request to one broker.
-
-        A connection is closed after an error, as in `ask`.
-        """
-        try:
-            return session.read(self.broker(node_id).exchange_raw([session.request(0)]))
         except ConnectionError:
             self.hang_up(node_id)
             raise

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
-from sparkmirror.cluster.admin import refusal
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.refusal_lines import refusal
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.error_codes import ErrorCode
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
-from sparkmirror.cluster.admin import ADVICE as _AT_CREATION
-from sparkmirror.cluster.admin import TOPICS_PER_REQUEST, refusal
-from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient
+from sparkmirror.cluster.refusal_lines import ADVICE as _AT_CREATION
+from sparkmirror.cluster.refusal_lines import refusal
 from sparkmirror.wire.error_codes import ErrorCode
 
 ADVICE: Mapping[int, str] = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
 EARLIEST = -2
@@ -20,6 +22,11 @@ DEBUG_CONSUMER = -2
 
 Source: `exactness.md`, reading the position.
 """
+
+PARTITIONS_PER_REQUEST = 2000
+_MOVING = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH})
+_MOVING_S, _PAUSE_S = 2.0, 0.1
+"""Longest time for repeated questions about moving partitions, and the pause."""
 
 
 class ListedOffset(NamedTuple):
@@ -65,3 +72,45 @@ def list_offsets(
         for topic in client.ask(leader, request).topics
         for part in topic.partitions
     }
+
+
+def offsets_by_leader(
+    client: ClusterClient, partitions: Iterable[TopicPartition], timestamp: int, *, read_committed: bool = False
+) -> dict[TopicPartition, int]:
+    """Ask each partition's leader for one offset, as `list_offsets` does.
+
+    Partitions that are missing, have no leader, or that the leader refuses are left out. A partition whose leader moves
+    is asked for again for a moment.
+    """
+    offsets: dict[TopicPartition, int] = {}
+    wanted, until = set(partitions), time.monotonic() + _MOVING_S
+    while wanted:
+        moving: set[TopicPartition] = set()
+        for leader, led in _by_leader(client, wanted).items():
+            for chunk in _chunks(led):
+                listed = list_offsets(client, leader, chunk, timestamp, isolation_level=int(read_committed))
+                offsets |= {partition: answer.offset for partition, answer in listed.items() if not answer.error}
+                moving |= {partition for partition, answer in listed.items() if answer.error in _MOVING}
+        wanted = moving if time.monotonic() < until else set()
+        if wanted:
+            time.sleep(_PAUSE_S)
+    return offsets
+
+
+def _by_leader(client: ClusterClient, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+    wanted = sorted(partitions)
+    leaders = client.metadata({topic for topic, _ in wanted}) if wanted else {}
+    led: dict[int, list[TopicPartition]] = {}
+    for topic, index in wanted:
+        partition = leaders[topic].partitions.get(index)
+        if partition is not None and partition.leader >= 0:
+            led.setdefault(partition.leader, []).append((topic, index))
+    return led
+
+
+def _chunks(partitions: Sequence[TopicPartition]) -> Iterator[dict[str, list[int]]]:
+    for start in range(0, len(partitions), PARTITIONS_PER_REQUEST):
+        topics: dict[str, list[int]] = {}
+        for topic, index in partitions[start : start + PARTITIONS_PER_REQUEST]:
+            topics.setdefault(topic, []).append(index)
+        yield topics

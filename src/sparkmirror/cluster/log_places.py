@@ -5,24 +5,21 @@ Blocking; for a driver's duties. At read_committed aborted transactions are left
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_range import LogBatch, RangeUnread, answered, readable_end
-from sparkmirror.wire import fetch
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
-_MAX_BYTES = 8 << 20
-_PARTITION_BYTES = 64 << 10
-"""Bytes asked for of each partition: enough for most batches.
+_BOUNDS = FetchBounds(max_bytes=8 << 20, partition_bytes=64 << 10)
+"""Bytes asked for, of each partition enough for most batches.
 
 A larger batch arrives once its partition is the first of a request.
 """
-_LONGEST_THROTTLE_S = 5.0
 
 
 def places(start: int, end: int, count: int) -> list[int]:
@@ -86,27 +83,12 @@ def _of_leader(
     pending: dict[TopicPartition, int],
     read_committed: bool,
 ) -> Iterator[tuple[TopicPartition, LogBatch, int]]:
-    version = client.broker(leader).version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
     while pending:
-        session = fetch.FetchSession(
-            version,
-            client_id=client.client_id,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=_MAX_BYTES,
-            partition_max_bytes=_PARTITION_BYTES,
-            isolation_level=int(read_committed),
-            incremental=False,
-        )
-        for (topic, index), offset in pending.items():
-            session.want(topic, topic_ids[topic], index, fetch.FetchPosition(offset, -1, -1))
-        head, parts = client.fetch(leader, session)
-        if head.throttle_ms:
-            time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
+        reply = fetch_once(client, leader, pending, topic_ids, _BOUNDS, read_committed=read_committed)
         first = next(iter(pending))
-        if head.error:
-            raise _unread(client, first, head.error)
-        for part in parts:
+        if reply.error:
+            raise _unread(client, first, reply.error)
+        for part in reply.parts:
             partition = part.topic, part.partition
             if part.error == ErrorCode.OFFSET_OUT_OF_RANGE:  # retention took the offset meanwhile
                 del pending[partition]
@@ -121,7 +103,7 @@ def _of_leader(
                     break
             else:
                 # A request's first partition always gets room: without batches it has only compacted offsets left.
-                empty = partition == first and pending[partition] == asked and not head.throttle_ms
+                empty = partition == first and pending[partition] == asked and not reply.throttled
                 if pending[partition] < readable_end(part, read_committed=read_committed) and not empty:
                     continue
             del pending[partition]

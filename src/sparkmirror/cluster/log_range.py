@@ -5,14 +5,15 @@ Blocking; for a driver's duties. At read_committed aborted transactions are left
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.error_codes import error_name
-from sparkmirror.wire import fetch
+from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
 from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
+from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.fetch import FetchedPartition
 from sparkmirror.wire.transactions import Transactions
 
 _FIRST_ANSWER, _LONGEST_ANSWER = 128 << 10, 4 << 20
@@ -20,7 +21,6 @@ _FIRST_ANSWER, _LONGEST_ANSWER = 128 << 10, 4 << 20
 
 Often a few records are enough; a long range takes fewer requests with large answers.
 """
-_LONGEST_THROTTLE_S = 5.0
 
 
 class RangeUnread(ConnectionError):
@@ -56,7 +56,7 @@ def read_batches(
             return
 
 
-def answered(part: fetch.FetchedPartition, offset: int) -> Iterator[tuple[LogBatch | None, int]]:
+def answered(part: FetchedPartition, offset: int) -> Iterator[tuple[LogBatch | None, int]]:
     """Yield an answer's batches from `offset` on, and the offset after each.
 
     None stands for a batch without data.
@@ -72,32 +72,25 @@ def answered(part: fetch.FetchedPartition, offset: int) -> Iterator[tuple[LogBat
             yield LogBatch(header, view) if is_data else None, following
 
 
-def readable_end(part: fetch.FetchedPartition, *, read_committed: bool) -> int:
+def readable_end(part: FetchedPartition, *, read_committed: bool) -> int:
     """Return the end of the log for a consumer at this isolation level."""
     return part.last_stable_offset if read_committed and part.last_stable_offset >= 0 else part.high_watermark
 
 
 def _fetch(
     client: ClusterClient, topic: TopicLeaders, partition: int, offset: int, read_committed: bool, most: int
-) -> fetch.FetchedPartition:
-    leader = topic.partitions[partition].leader
-    session = fetch.FetchSession(
-        client.broker(leader).version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
-        client_id=client.client_id,
-        max_wait_ms=0,
-        min_bytes=0,
-        max_bytes=most,
-        partition_max_bytes=most,
-        isolation_level=int(read_committed),
-        incremental=False,
+) -> FetchedPartition:
+    reply = fetch_once(
+        client,
+        topic.partitions[partition].leader,
+        {(topic.name, partition): offset},
+        {topic.name: topic.topic_id},
+        FetchBounds(most, most),
+        read_committed=read_committed,
     )
-    session.want(topic.name, topic.topic_id, partition, fetch.FetchPosition(offset, -1, -1))
-    head, parts = client.fetch(leader, session)
-    if head.throttle_ms:
-        time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
-    part = next(parts, None)
-    error = head.error or (part.error if part is not None else 0)
-    if part is None or error:
-        why = error_name(error) if error else "the broker throttles sparkmirror"
+    part = only_part(reply)
+    error = part if isinstance(part, int) else part.error
+    if isinstance(part, int) or error:
+        why = "the broker throttles sparkmirror" if error == ErrorCode.THROTTLING_QUOTA_EXCEEDED else error_name(error)
         raise RangeUnread(f"cluster {client.config.alias}: {topic.name}-{partition} at offset {offset}: {why}")
     return part

@@ -5,21 +5,18 @@ The caller passes log ends that the high watermark has reached: records above th
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.wire import fetch
+from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, BatchHeader, batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
-_MAX_BYTES = 8 << 20
-_PARTITION_BYTES = 1 << 20
+_BOUNDS = FetchBounds(max_bytes=8 << 20, partition_bytes=1 << 20)
 _MAX_STEPS = 1024
 """Answers read before giving up: about 1 GB of foreign batches in a partition."""
-_LONGEST_THROTTLE_S = 1.0
 
 
 Wrote = Callable[[int, int], bool]
@@ -81,30 +78,17 @@ def last_batches(
     Control batches are skipped and foreign batches stepped over, up to a bound (R9b). A log end of 0 or below the log
     start gives None. `floors`: lowest offset of each partition to search.
     """
-    version = client.broker(leader).version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
     searches = {partition: BackwardSearch(end, floors.get(partition, 0), wrote) for partition, end in ends.items()}
     looking = dict(searches)
     for _ in range(_MAX_STEPS):
         looking = {partition: search for partition, search in looking.items() if not search.done}
         if not looking:
             break
-        session = fetch.FetchSession(
-            version,
-            client_id=client.client_id,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=_MAX_BYTES,
-            partition_max_bytes=_PARTITION_BYTES,
-            incremental=False,
-        )
-        for (topic, index), search in looking.items():
-            session.want(topic, topic_ids[topic], index, fetch.FetchPosition(search.asks, -1, -1))
-        head, parts = client.fetch(leader, session)
-        if head.error:
-            raise TailUnread(*next(iter(looking)), head.error)
-        if head.throttle_ms:
-            time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
-        for part in parts:
+        offsets = {partition: search.asks for partition, search in looking.items()}
+        reply = fetch_once(client, leader, offsets, topic_ids, _BOUNDS)
+        if reply.error:
+            raise TailUnread(*next(iter(looking)), reply.error)
+        for part in reply.parts:
             partition = part.topic, part.partition
             if part.error == ErrorCode.OFFSET_OUT_OF_RANGE:
                 looking[partition].is_deleted()

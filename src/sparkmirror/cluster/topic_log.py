@@ -13,10 +13,12 @@ from typing import Any, NamedTuple, TypeVar
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
-from sparkmirror.wire import fetch, produce
+from sparkmirror.wire import produce
 from sparkmirror.wire.batches import batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.fetch import FetchedPartition
 from sparkmirror.wire.pieces import records
 from sparkmirror.wire.topic_ids import NO_ID
 
@@ -25,7 +27,6 @@ _READ_BYTES = 1 << 20
 _BATCH_BYTES = 512 * 1024
 _TRIES = 5
 _PAUSE_S = 0.2
-_LONGEST_THROTTLE_S = 5.0
 _FINAL_ERRORS = {
     ErrorCode.MESSAGE_TOO_LARGE,
     ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -164,28 +165,14 @@ class TopicLog:
             raise LogUnavailable(self.topic, "its offsets can't be found", listed.error)
         return listed.offset
 
-    def _fetch(self, partition: int, offset: int, wait_ms: int, leader: int) -> fetch.FetchedPartition:
-        connection = self._client.broker(leader)
-        version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
-        session = fetch.FetchSession(
-            version,
-            client_id=self._client.client_id,
-            max_wait_ms=wait_ms,
-            min_bytes=1,
-            max_bytes=_READ_BYTES,
-            partition_max_bytes=_READ_BYTES,
-            incremental=False,
+    def _fetch(self, partition: int, offset: int, wait_ms: int, leader: int) -> FetchedPartition:
+        bounds = FetchBounds(_READ_BYTES, _READ_BYTES, wait_ms)
+        part = only_part(
+            fetch_once(self._client, leader, {(self.topic, partition): offset}, {self.topic: self._topic_id}, bounds)
         )
-        session.want(self.topic, self._topic_id, partition, fetch.FetchPosition(offset, -1, -1))
-        head, parts = session.read(connection.exchange_raw([session.request(0)]))
-        if head.error:
-            raise LogUnavailable(self.topic, "it can't be read", head.error)
-        part = next(parts, None)
-        if part is None:
-            time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
-            raise LogUnavailable(self.topic, "the broker throttles sparkmirror", ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-        if part.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
-            raise LogUnavailable(self.topic, "it can't be read", part.error)
+        if isinstance(part, int):
+            throttled = part == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            raise LogUnavailable(self.topic, "the broker throttles sparkmirror" if throttled else "it can't be read", part)
         return part
 
     def _log_start(self, partition: int) -> int:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import CopyIncomplete
-from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import CODECS, HEADER_SIZE, BatchHeader, batch_headers
 
-_FETCH_BYTES = 8 << 20
+_BOUNDS = FetchBounds(max_bytes=8 << 20, partition_bytes=8 << 20, wait_ms=500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +81,12 @@ class LogReader:
         described = self._described(topic)
         leader = described.partitions[partition].leader
         offset, end = (self._offset(leader, topic, partition, which) for which in (EARLIEST, LATEST))
-        connection = self._client.broker(leader)
-        version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
+        topic_ids = {topic: described.topic_id}
         while offset < end:
-            session = fetch.FetchSession(
-                version,
-                client_id="sparkmirror-proof",
-                max_wait_ms=500,
-                min_bytes=1,
-                max_bytes=_FETCH_BYTES,
-                partition_max_bytes=_FETCH_BYTES,
-                incremental=False,
-            )
-            session.want(topic, described.topic_id, partition, fetch.FetchPosition(offset, -1, -1))
-            _, parts = session.read(connection.exchange_raw([session.request(0)]))
-            part = next(parts)
-            if part.error:
-                raise CopyIncomplete(f"{self._client.config.alias}: {topic}-{partition}: {error_name(part.error)}")
+            part = only_part(fetch_once(self._client, leader, {(topic, partition): offset}, topic_ids, _BOUNDS))
+            error = part if isinstance(part, int) else part.error
+            if isinstance(part, int) or error:
+                raise CopyIncomplete(f"{self._client.config.alias}: {topic}-{partition}: {error_name(error)}")
             records = part.records
             if not records:
                 return  # nothing but transaction markers or compacted offsets up to the end

@@ -27,7 +27,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config import ClusterConfig, MirrorConfig, load_mm2_properties
 from sparkmirror.demo.brokers import KafkaCluster
 from sparkmirror.demo.jars import BROKER, jar_directory

@@ -11,11 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec, TopicDescription
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import FetchedOffsets, Groups, ListedGroup
+from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.cluster.permissions import topic_operations
 from sparkmirror.cluster.share_groups import SHARE
+from sparkmirror.cluster.topic_descriptions import TopicDescription
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.doctor.explain_group import explain_group

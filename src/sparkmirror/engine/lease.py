@@ -37,7 +37,8 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from kafka.structs import MemberState
 
 from sparkmirror.clock import now_s
-from sparkmirror.cluster.admin import build_client, check_access, client_settings
+from sparkmirror.cluster.kafka_python_client import build_client, client_settings
+from sparkmirror.cluster.reachability import check_access
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.events import Event as LogEvent
 

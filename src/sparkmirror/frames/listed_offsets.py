@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets
+from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -41,7 +42,7 @@ def by_leader(
     for topic, partition in asked:
         known = topics[topic].partitions
         if partition not in known:
-            raise ConnectionError(f"{client.config.alias}: {topic}-{partition} is no more")
+            raise RangeUnread(f"{client.config.alias}: {topic}-{partition} is no more")
         groups[known[partition].leader].append((topic, partition))
     return iter(groups.items())
 
@@ -58,7 +59,7 @@ def listed(
         answer = list_offsets(client, leader, by_topic(group), which, isolation_level=isolation_level)
         for (topic, partition), offset in answer.items():
             if offset.error:
-                raise ConnectionError(f"{client.config.alias}: {topic}-{partition}: {error_name(offset.error)}")
+                raise RangeUnread(f"{client.config.alias}: {topic}-{partition}: {error_name(offset.error)}")
             offsets[topic, partition] = offset.offset
     return offsets
 

@@ -16,13 +16,15 @@ from typing import Self
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.fetch_once import FetchBounds, fetch_over, only_part
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
+from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.frames.compare import ComparedBatch, OffsetBounds
-from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.fetch import FetchedPartition
 from sparkmirror.wire.rpc import RpcConnection
 from sparkmirror.wire.topic_ids import same_topic
 from sparkmirror.wire.transactions import Transactions
@@ -31,14 +33,14 @@ FETCH_BYTES = 4 << 20
 AHEAD = 2
 """Number of answers that may wait for the comparison."""
 _RECEIVE_BUFFER = 1 << 20
-_MAX_WAIT_MS = 500
+_BOUNDS = FetchBounds(FETCH_BYTES, FETCH_BYTES, wait_ms=500)
+_CLIENT_ID = "sparkmirror-verify"
 _PATIENCE_S = 60.0
 """Longest time without an answer.
 
 If a leader dies, a new leader takes over after the brokers' session timeout, by default 9 s.
 """
 _PAUSE_S = 0.5
-_LONGEST_THROTTLE_S = 5.0
 _WAIT_S = 0.2
 _EMPTY_ANSWERS = 4
 """Consecutive empty answers after which a read ends.
@@ -77,7 +79,7 @@ class RangeReader:
         self._config = config
         self._topic, self._topic_id, self._partition = topic, topic_id, partition
         self._bounds = bounds
-        self._isolation_level = int(read_committed)
+        self._read_committed = read_committed
         self._answers: queue.Queue[list[ComparedBatch] | BaseException | None] = queue.Queue(AHEAD)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"read {topic}-{partition}", daemon=True)
@@ -107,7 +109,7 @@ class RangeReader:
             yield from answer
 
     def _run(self) -> None:
-        client = ClusterClient(self._config, "sparkmirror-verify")
+        client = ClusterClient(self._config, _CLIENT_ID)
         last: BaseException | None = None
         try:
             if self._bounds.first < self._bounds.end:
@@ -170,43 +172,36 @@ class RangeReader:
         if leaders.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise LogChanged(f"{self._name} was deleted since it was planned")
         if leaders.error:
-            raise ConnectionError(error_name(leaders.error))
+            raise RangeUnread(error_name(leaders.error))
         if not same_topic(leaders.topic_id, self._topic_id):
             raise LogChanged(f"{self._name} was created again since it was planned")
         if self._partition not in leaders.partitions:
-            raise ConnectionError("its leader is not known")
+            raise RangeUnread("its leader is not known")
         self._leader = leaders.partitions[self._partition].leader
         return client.dial(self._leader, receive_buffer=_RECEIVE_BUFFER)
 
-    def _fetch(self, connection: RpcConnection, offset: int) -> fetch.FetchedPartition | None:
-        session = fetch.FetchSession(
-            connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
-            client_id="sparkmirror-verify",
-            max_wait_ms=_MAX_WAIT_MS,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES,
-            partition_max_bytes=FETCH_BYTES,
-            isolation_level=self._isolation_level,
-            incremental=False,
+    def _fetch(self, connection: RpcConnection, offset: int) -> FetchedPartition | None:
+        reply = fetch_over(
+            connection,
+            _CLIENT_ID,
+            {(self._topic, self._partition): offset},
+            {self._topic: self._topic_id},
+            _BOUNDS,
+            read_committed=self._read_committed,
         )
-        session.want(self._topic, self._topic_id, self._partition, fetch.FetchPosition(offset, -1, -1))
-        head, parts = session.read(connection.exchange_raw([session.request(0)]))
-        if head.throttle_ms:
-            time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
-        part = next(parts, None)
-        error = head.error or (part.error if part is not None else 0)
-        if error and error != ErrorCode.OFFSET_OUT_OF_RANGE:
-            raise ConnectionError(error_name(error))
-        if part is None or (head.throttle_ms and not part.records):
-            return None
-        return part
+        part = only_part(reply)
+        if isinstance(part, int):
+            if part == ErrorCode.THROTTLING_QUOTA_EXCEEDED:
+                return None
+            raise RangeUnread(error_name(part))
+        return None if reply.throttled and not part.records else part
 
-    def _see_that_it_goes_on(self, part: fetch.FetchedPartition) -> None:
-        end = part.last_stable_offset if self._isolation_level else part.high_watermark
+    def _see_that_it_goes_on(self, part: FetchedPartition) -> None:
+        end = part.last_stable_offset if self._read_committed else part.high_watermark
         if not part.records and end < self._bounds.end:
             raise _EndsEarly(f"its readable part ends at {end} now")
 
-    def _batches(self, part: fetch.FetchedPartition, offset: int) -> tuple[list[ComparedBatch], int]:
+    def _batches(self, part: FetchedPartition, offset: int) -> tuple[list[ComparedBatch], int]:
         """Return the data batches of an answer, and the offset to go on from."""
         batches: list[ComparedBatch] = []
         end = self._bounds.end
@@ -235,7 +230,7 @@ class RangeReader:
         listed = list_offsets(client, self._leader, {self._topic: [self._partition]}, EARLIEST)
         start = listed[self._topic, self._partition]
         if start.error:
-            raise ConnectionError(error_name(start.error))
+            raise RangeUnread(error_name(start.error))
         return start.offset
 
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, PartitionDescription, TopicDescription
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST
 from sparkmirror.cluster.log_sizes import log_sizes
+from sparkmirror.cluster.topic_configs import ConfigEntry
+from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.known_topics import KnownTopic, TopicMemory

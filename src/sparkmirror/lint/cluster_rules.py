@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
-from sparkmirror.cluster.admin import refusal
+from sparkmirror.cluster.refusal_lines import refusal
 from sparkmirror.cluster.scratch_topic import PREFIX
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, lease_group, missing, named_groups

@@ -14,15 +14,17 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sparkmirror.cluster.acls import Acl, AclResource, SecurityDisabled, read_acls
-from sparkmirror.cluster.admin import ClusterAdmin, ConfigEntry, NewTopicSpec, TopicDescription
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.append_check import AppendCheck
 from sparkmirror.cluster.append_proof import proof, software
 from sparkmirror.cluster.broker_versions import too_old_as_source, too_old_as_target, weaker_guarantees
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.dry_creation import try_creation
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
+from sparkmirror.cluster.new_topics import NewTopicSpec, create_topics
 from sparkmirror.cluster.permissions import cluster_operations, group_operations, topic_operations
 from sparkmirror.cluster.quorum_clock import clock_skew_s
+from sparkmirror.cluster.topic_configs import ConfigEntry
+from sparkmirror.cluster.topic_descriptions import TopicDescription
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.durable.claims import segments_topic
 from sparkmirror.durable.losses import losses_topic
@@ -189,7 +191,7 @@ def _about_source(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe)
     side.too_old = tuple(too_old_as_source(client))
     side.weaker = tuple(weaker_guarantees(client, sorted(probed.names)))
     _about_topics(admin, client, side, [*probed.names, *_own(probed, side)])
-    side.refusals = try_creation(client, missing(probed, side))
+    side.refusals = create_topics(client, missing(probed, side), dry=True)
     if flow.group.emit_checkpoints_enabled or flow.group.sync_group_offsets_enabled:
         side.group_operations = group_operations(client, named_groups(flow))
     if flow.group.emit_checkpoints_enabled:
@@ -217,7 +219,7 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe,
     def dry(specs: list[NewTopicSpec]) -> tuple[dict[str, tuple[int, str]], dict[str, tuple[str, ...]]]:
         first_ours = sorted(side.topics, key=lambda name: (name not in side.configs, name))
         return create_as_known(
-            specs, lambda part: try_creation(client, part), lambda: known_properties(admin, first_ours)
+            specs, lambda part: create_topics(client, part, dry=True), lambda: known_properties(admin, first_ours)
         )
 
     due = missing(probed, side)

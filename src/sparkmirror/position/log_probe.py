@@ -9,18 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once
 from sparkmirror.cluster.log_tail import TailUnread, is_ours
 from sparkmirror.durable.claims import ClaimKey, Segment
 from sparkmirror.durable.identity import Identity
 from sparkmirror.position.decision import unwrap
 from sparkmirror.position.matching import MatchedLog, StoredBatch
-from sparkmirror.wire import fetch
 from sparkmirror.wire.batches import BatchHeader, batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
-_MAX_BYTES = 8 << 20
-_PARTITION_BYTES = 64 << 10
+_BOUNDS = FetchBounds(max_bytes=8 << 20, partition_bytes=64 << 10)
 _MOST_STEPS = 200
 
 
@@ -38,28 +37,11 @@ class LogProbe:
 
         Only some batches are returned, all below the high watermark. An offset outside the log gives (no headers, -1).
         """
-        connection = self._client.broker(self._leader)
-        version = connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch")
-        session = fetch.FetchSession(
-            version,
-            client_id=self._client.client_id,
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=_MAX_BYTES,
-            partition_max_bytes=_PARTITION_BYTES,
-            incremental=False,
-        )
-        for (topic, partition), offset in offsets.items():
-            session.want(topic, self._topic_ids[topic], partition, fetch.FetchPosition(offset, -1, -1))
-        try:
-            head, parts = session.read(connection.exchange_raw([session.request(0)]))
-        except ConnectionError:
-            self._client.hang_up(self._leader)
-            raise
-        if head.error:
-            raise TailUnread(*next(iter(offsets)), head.error)
+        reply = fetch_once(self._client, self._leader, offsets, self._topic_ids, _BOUNDS)
+        if reply.error:
+            raise TailUnread(*next(iter(offsets)), reply.error)
         answers: dict[TopicPartition, tuple[list[BatchHeader], int]] = {}
-        for part in parts:
+        for part in reply.parts:
             key = part.topic, part.partition
             if part.error == ErrorCode.OFFSET_OUT_OF_RANGE:
                 answers[key] = [], -1

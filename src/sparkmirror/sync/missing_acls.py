@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from kafka.protocol.admin import DescribeUserScramCredentialsRequest
 
 from sparkmirror.cluster.acls import Acl, AclResource, SecurityDisabled, read_acls
-from sparkmirror.cluster.admin import ClusterAdmin, refusal
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
+from sparkmirror.cluster.refusal_lines import refusal
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.sync.acl_rules import of_copies, of_groups

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import NamedTuple
 
-from sparkmirror.cluster.admin import ClusterAdmin, TopicDescription
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_descriptions import TopicDescription
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.losses import LossKind, LossLedger, losses_topic

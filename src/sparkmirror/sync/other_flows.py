@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 
-from sparkmirror.cluster.admin import TopicDescription
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_descriptions import TopicDescription
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.known_topics import KnownTopic, TopicMemory

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from sparkmirror.cluster.admin import NewTopicSpec, refusal
+from sparkmirror.cluster.new_topics import NewTopicSpec
+from sparkmirror.cluster.refusal_lines import refusal
 from sparkmirror.wire.error_codes import ErrorCode
 
 _FOR_PROPERTIES = frozenset({ErrorCode.INVALID_CONFIG, ErrorCode.POLICY_VIOLATION})

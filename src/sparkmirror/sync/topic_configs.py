@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from sparkmirror.cluster.admin import TOPICS_PER_REQUEST, ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient
 from sparkmirror.cluster.config_changes import ConfigChange, alter_topic_configs
 from sparkmirror.config import FlowConfig
 from sparkmirror.events import Event

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkmirror.cluster.admin import ConfigEntry
 from sparkmirror.cluster.config_changes import ConfigChange
+from sparkmirror.cluster.topic_configs import ConfigEntry
 from sparkmirror.sync.topic_rules import TopicRules
 
 RECORD_FORMAT = "message.format.version"

@@ -15,7 +15,10 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sparkmirror.cluster.admin import ClusterAdmin, NewTopicSpec, TopicDescription, creation_refusal
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.new_topics import NewTopicSpec
+from sparkmirror.cluster.refusal_lines import creation_refusal
+from sparkmirror.cluster.topic_descriptions import TopicDescription
 from sparkmirror.events import Event
 from sparkmirror.sync.other_flows import OtherFlows, refusal_of_second
 from sparkmirror.sync.refused_properties import property_refusal, refused_properties

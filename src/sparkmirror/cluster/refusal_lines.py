@@ -1,0 +1,32 @@
+"""Lines for people about what a cluster refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.wire.error_codes import ErrorCode
+
+ADVICE: Mapping[int, str] = {
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "rename the topic or exclude it",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant sparkmirror's principal CREATE and DESCRIBE on it",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "grant sparkmirror's principal CREATE on the cluster",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "lower its replication factor or add brokers; -1 takes the broker's default",
+    ErrorCode.INVALID_CONFIG: "exclude the property from the copied ones: config.properties.exclude = +NAME",
+    ErrorCode.POLICY_VIOLATION: "the cluster's create.topic.policy forbids it",
+}
+"""Advice by error code, for a topic that can't be created."""
+
+
+def refusal(code: int, message: str | None, advice: Mapping[int, str] = ADVICE) -> str:
+    """Return one line for one of Kafka's error codes.
+
+    The broker's message, or else the code's name, with the advice for the code.
+    """
+    line = f"{' '.join((message or error_name(code)).split()).rstrip('.')}"
+    return f"{line}; {advice[code]}" if code in advice else line
+
+
+def creation_refusal(code: int, words: str) -> str | None:
+    """Return one line with the reason of a failed creation; None if the topic exists."""
+    return None if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS) else refusal(code, words)
