@@ -1,4 +1,4 @@
-"""All errors that a user can meet.
+"""The tree of errors: each exception derives from one of two roots.
 
     SparkMirrorError
     ├── ConfigError            the file or the command line is wrong            exit 2
@@ -8,10 +8,16 @@
     ├── RegistryUnreachable    a schema registry can't be asked                 exit 3
     ├── SetupError             this machine lacks Java, jars or the like        exit 3
     ├── UnfitTarget            exact copies into a cluster are impossible       exit 3
-    └── CopyIncomplete         the run ended before all was copied              exit 1
+    ├── CopyIncomplete         the run ended before all was copied              exit 1
+    ├── NotAltered             an offset can't be set (takeover)                exit 1
+    └── ClusterTrouble         a broker does not serve a request now            exit 3
+                               (also a `ConnectionError`; wire, cluster, position)
 
-A message is one line (mistake, place, reason, and remedy), or a line for each of several mistakes. A message never
-holds a secret.
+    HandledError               the code itself answers to it, as a state, a refusal or another way
+
+A user meets a `SparkMirrorError`: the program's end, a line of the log, or a state shows its message. A user never
+meets a `HandledError`: its catcher says what follows. A message is one line (mistake, place, reason, and remedy), or a
+line for each of several mistakes. A message never holds a secret.
 """
 
 from __future__ import annotations
@@ -24,6 +30,10 @@ class SparkMirrorError(Exception):
     """Root of all errors that a user can meet; `exit_code` is the command's exit code."""
 
     exit_code: ClassVar[int] = 1
+
+
+class HandledError(Exception):
+    """Root of all errors that the code itself handles, close to their place."""
 
 
 class ConfigError(SparkMirrorError):
@@ -100,3 +110,13 @@ class CopyIncomplete(SparkMirrorError):
     """A run ended as asked, but some partitions were not copied to the end."""
 
     exit_code = 1
+
+
+class ClusterTrouble(SparkMirrorError, ConnectionError):
+    """A broker, or the way to it, does not serve a request now.
+
+    Most troubles pass by themselves, and the work is tried again. As a `ConnectionError` the trouble is caught together
+    with those of the operating system.
+    """
+
+    exit_code = 3

@@ -13,7 +13,7 @@ from kafka.protocol.admin import CreateAclsRequest, DeleteAclsRequest, DescribeA
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.refusal_lines import refusal
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import ClusterUnreachable, HandledError
 from sparkmirror.wire.error_codes import ErrorCode
 
 ALL, READ, WRITE = int(ACLOperation.ALL), int(ACLOperation.READ), int(ACLOperation.WRITE)
@@ -57,7 +57,7 @@ class AclResource(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-class SecurityDisabled(Exception):
+class SecurityDisabled(HandledError):
     """Error for a cluster without ACLs: its brokers have no authorizer."""
 
 

@@ -19,6 +19,7 @@ from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
 from sparkmirror.cluster.producers import describe_producers, new_producer_id
 from sparkmirror.cluster.scratch_topic import what_to_grant
+from sparkmirror.errors import ClusterTrouble
 from sparkmirror.wire import produce
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
@@ -69,7 +70,7 @@ Place = tuple[int, int]
 """Partition and producer id."""
 
 
-class CannotTell(ConnectionError):
+class CannotTell(ClusterTrouble):
     """Error for an incomplete trial: one line with the reason."""
 
 

@@ -13,6 +13,8 @@ import hmac
 import struct
 from dataclasses import dataclass
 
+from sparkmirror.errors import HandledError
+
 MAGIC = b"\xfe\xed\xfe\xed"
 _WHITENER = b"Mighty Aphrodite"
 _DIGEST = 20
@@ -23,7 +25,7 @@ _PROTECTOR_OID = bytes.fromhex("060a2b060104012a02110101")
 """Object identifier 1.3.6.1.4.1.42.2.17.1.1 of the only algorithm, as DER."""
 
 
-class JksError(ValueError):
+class JksError(HandledError, ValueError):
     """Error for an unreadable file; the message holds no secret."""
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.error_codes import error_name
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
+from sparkmirror.errors import ClusterTrouble
 from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.fetch import FetchedPartition
@@ -23,7 +24,7 @@ Often a few records are enough; a long range takes fewer requests with large ans
 """
 
 
-class RangeUnread(ConnectionError):
+class RangeUnread(ClusterTrouble):
     """Error for a log that can't be read now at the wanted offset."""
 
 

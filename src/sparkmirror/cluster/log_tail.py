@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once
+from sparkmirror.errors import ClusterTrouble
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, BatchHeader, batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -34,7 +35,7 @@ class LastBatch(NamedTuple):
     max_timestamp_ms: int
 
 
-class TailUnread(ConnectionError):
+class TailUnread(ClusterTrouble):
     """Error for a log's tail that can't be read now; `code` is Kafka's error."""
 
     def __init__(self, topic: str, partition: int, code: int) -> None:

@@ -18,6 +18,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.errors import ClusterTrouble
 from sparkmirror.events import Event
 from sparkmirror.wire.error_codes import NOT_AUTHORIZED, ErrorCode
 from sparkmirror.wire.rpc import UnsupportedBroker
@@ -43,7 +44,7 @@ _NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 log = logging.getLogger(__name__)
 
 
-class NoScratchTopic(ConnectionError):
+class NoScratchTopic(ClusterTrouble):
     """Error for a scratch topic that can't be made: one line with reason and advice."""
 
 

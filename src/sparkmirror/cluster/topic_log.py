@@ -15,6 +15,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.errors import ClusterTrouble
 from sparkmirror.wire import produce
 from sparkmirror.wire.batches import batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
@@ -40,7 +41,7 @@ _FINAL_ERRORS = {
 Answer = TypeVar("Answer")
 
 
-class LogUnavailable(ConnectionError):
+class LogUnavailable(ClusterTrouble):
     """Error for a topic that can't be read or written now.
 
     `code` is Kafka's error; 0 for a failure of the connection or of the content.

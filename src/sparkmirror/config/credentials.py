@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
+from sparkmirror.errors import HandledError
+
 
 @dataclass(frozen=True, slots=True)
 class Password:
@@ -128,7 +130,7 @@ class Token:
     """Seconds since 1970; infinite if the token doesn't tell."""
 
 
-class LoginError(Exception):
+class LoginError(HandledError):
     """Error: the setting `setting` (without `sasl.`) can't be used.
 
     The reason holds no secret.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from sparkmirror.errors import HandledError
+
 STALE = (
     "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent config change)"
 )
 """Message of a 409 if this process does not lead, or leads no longer."""
 
 
-class RestError(Exception):
+class RestError(HandledError):
     """Refused request, answered as `{"error_code": status, "message": message}`.
 
     `message` never holds a secret.

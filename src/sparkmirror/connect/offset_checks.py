@@ -8,6 +8,7 @@ from typing_extensions import TypeIs
 
 from sparkmirror.connect.java_maps import java_text
 from sparkmirror.connect.model import Offset
+from sparkmirror.errors import HandledError
 
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
@@ -19,7 +20,7 @@ _STRINGS = {
 """Keys of a source partition with text values, by connector."""
 
 
-class OffsetRefused(ValueError):
+class OffsetRefused(HandledError, ValueError):
     """Refused alteration: an entry does not have the connector's format of offsets.
 
     Nothing was changed.

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from sparkmirror.errors import HandledError
+
 ANY_VERSION = "latest"
 _LONGEST = 10_000
 """Most characters of a range; a longer text is refused before parsing costs time."""
@@ -23,7 +25,7 @@ _ALIASES = {"ga": "", "final": "", "release": "", "cr": "rc"}
 _BEFORE_NUMBERS = {"a": "alpha", "b": "beta", "m": "milestone"}
 
 
-class InvalidRange(ValueError):
+class InvalidRange(HandledError, ValueError):
     """Text that is no range; the message has Maven's words."""
 
 

@@ -22,6 +22,7 @@ from sparkmirror.connect.definitions import COMMON, SECRETS, SOURCE_CONNECTOR, D
 from sparkmirror.connect.loadable import Loadable
 from sparkmirror.connect.plugin_versions import ANY_VERSION, InvalidRange, VersionRange
 from sparkmirror.connect.plugins import VERSION, definitions, find_class, version_not_found
+from sparkmirror.errors import HandledError
 
 Value = bool | int | float | str | list[str] | None
 
@@ -45,7 +46,7 @@ _KNOWN_CLASSES = {
 _VALUE = "{value}"
 
 
-class _Wrong(Exception):
+class _Wrong(HandledError):
     """Forbidden value of a setting.
 
     `reason` has Connect's words, with `_VALUE` in place of the value.

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from sparkmirror.errors import ConfigError
+from sparkmirror.errors import ConfigError, HandledError
 
 DIRECTORY_PROVIDER = "strimzidir"
 """Name of the config provider of references to mounted secrets.
@@ -37,7 +37,7 @@ def is_unknown(text: str) -> bool:
     return re.search(r"<(Secret|ConfigMap) [^<>]*: not known>", text) is not None
 
 
-class _Missing(ValueError):
+class _Missing(HandledError, ValueError):
     """Error: a Secret or ConfigMap, or a key in it, is missing."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from sparkmirror.config.oauth_login import SECURITY
 from sparkmirror.config.strimzi_oauth import EXTENSION_NAME, STRIMZI_HANDLER
+from sparkmirror.errors import HandledError
 from sparkmirror.formats.secrets import Secrets
 from sparkmirror.formats.yaml_files import as_text
 
@@ -65,7 +66,7 @@ OAUTH_IDLE: Mapping[str, str] = {
 """Further fields of `oauth`, without effect here, each with the reason."""
 
 
-class FieldError(Exception):
+class FieldError(HandledError):
     """Error: a field can't be used; `field` is its path below the cluster."""
 
     def __init__(self, field: str, reason: str) -> None:

@@ -20,7 +20,7 @@ from sparkmirror.cluster.fetch_once import FetchBounds, fetch_over, only_part
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.config import ClusterConfig
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, HandledError
 from sparkmirror.frames.compare import ComparedBatch, OffsetBounds
 from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
@@ -49,11 +49,11 @@ A slow read of old data (tiered storage) may give some empty answers.
 """
 
 
-class LogChanged(Exception):
+class LogChanged(HandledError):
     """A log has changed since the plan: it was deleted, created again, or cut short."""
 
 
-class _EndsEarly(ConnectionError):
+class _EndsEarly(ClusterTrouble):
     """The readable part of a log ends before the range.
 
     Either a new leader's high watermark lags, or the log was cut.

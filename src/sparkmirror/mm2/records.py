@@ -11,12 +11,14 @@ import struct
 from dataclasses import dataclass
 from typing import Self
 
+from sparkmirror.errors import HandledError
+
 VERSION = 0
 _LONGEST = 32_767
 _SHORT, _INT, _LONG, _TWO_LONGS = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">q"), struct.Struct(">qq")
 
 
-class Malformed(ValueError):
+class Malformed(HandledError, ValueError):
     """Bytes that are no record of the expected kind."""
 
 

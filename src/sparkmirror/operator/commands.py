@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from sparkmirror.errors import HandledError
 from sparkmirror.operator.connectors import Call, connector_path
 from sparkmirror.operator.names import OFFSETS, OFFSETS_OF, RESTART, RESTART_TASK, annotations_of
 
@@ -26,7 +27,7 @@ class WarningReason(StrEnum):
     OFFSETS = "ManageOffsets"
 
 
-class CommandRefused(Exception):
+class CommandRefused(HandledError):
     """Error for an annotation's impossible command; the message has the reason."""
 
     def __init__(self, reason: WarningReason, message: str) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from sparkmirror.errors import HandledError
 from sparkmirror.operator.names import MANAGER
 
 _TIMEOUT_S = 30.0
@@ -34,7 +35,7 @@ _VERSIONS = {
 }
 
 
-class KubeRefused(Exception):
+class KubeRefused(HandledError):
     """Error for a request that the API refuses or does not answer; one line."""
 
     def __init__(self, status: int, message: str) -> None:

@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+from sparkmirror.errors import HandledError
 from sparkmirror.operator.connectors import Call
 
 _TIMEOUT_S = 95.0
@@ -18,11 +19,11 @@ See `connect.forwarding`.
 _QUICK_S = 10.0
 
 
-class RestAway(Exception):
+class RestAway(HandledError):
     """Error for a request that no pod answers."""
 
 
-class RestRefused(Exception):
+class RestRefused(HandledError):
     """Error for a request that the REST interface refuses; the message is Connect's."""
 
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 from sparkmirror.engine.snapshot import Snapshot
+from sparkmirror.errors import HandledError
 from sparkmirror.events import Event
 from sparkmirror.page.changes import Changes, Delta
 from sparkmirror.page.rows import Rows, WantedRows
@@ -36,7 +37,7 @@ A minute suffices for all rules. A snapshot of 10,000 partitions takes megabytes
 log = logging.getLogger(__name__)
 
 
-class TooManyViewers(Exception):
+class TooManyViewers(HandledError):
     """Refused viewer: `MOST_VIEWERS` browsers watch already."""
 
 

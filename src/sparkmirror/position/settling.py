@@ -12,6 +12,7 @@ from typing import NamedTuple
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.identity import Identity
+from sparkmirror.errors import ClusterTrouble
 from sparkmirror.position.arbitration import arbitrate
 from sparkmirror.position.decision import Doubt, Position, TargetReading, appended, decide, reached
 from sparkmirror.position.foreign import ForeignRecords, explain, foreign_between, foreign_tail, told_apart
@@ -30,7 +31,7 @@ class Settled(NamedTuple):
     foreign: tuple[ForeignRecords, ...] = ()
 
 
-class Superseded(ConnectionError):
+class Superseded(ClusterTrouble):
     """Error for a process whose identity is not the flow's any more.
 
     A process of release 0.1 fenced this process (`durable.identity`).

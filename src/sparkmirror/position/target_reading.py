@@ -18,6 +18,7 @@ from sparkmirror.cluster.producers import DescribedPartition, describe_producers
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.identity import Identity
+from sparkmirror.errors import HandledError
 from sparkmirror.position.cause import Cause, cause_of_error
 from sparkmirror.position.decision import LogTail, ProducerState, TargetReading
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -30,7 +31,7 @@ The tail of the log is read after the wait (R9b).
 _SETTLE_PAUSE_S = 0.05
 
 
-class Unserved(Exception):
+class Unserved(HandledError):
     """Error for a partition without a leader, or with an error as the answer."""
 
     def __init__(self, words: str, cause: Cause = Cause.BROKER) -> None:

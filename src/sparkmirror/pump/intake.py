@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from sparkmirror.errors import HandledError
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.limits import MADE_BYTES
 from sparkmirror.wire.batches import (
@@ -68,7 +69,7 @@ class Skipped(NamedTuple):
     next_upstream: int
 
 
-class Obstacle(ValueError):
+class Obstacle(HandledError, ValueError):
     """Error for the source's next records if these can't be sent.
 
     The message has the offset and the reason.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from sparkmirror.errors import HandledError
 from sparkmirror.schemas.registry import Schema, SchemaReference
 
 AVRO, JSON = "AVRO", "JSON"
@@ -29,7 +30,7 @@ _DEEPEST = 50
 Resolve: TypeAlias = Callable[[SchemaReference], Schema | None]
 
 
-class Unresolved(Exception):
+class Unresolved(HandledError):
     """A schema refers to another schema that its registry does not have."""
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.log_range import RangeUnread, read_batches
 from sparkmirror.cluster.topic_configs import CLEANUP_POLICY, topic_configs
+from sparkmirror.errors import HandledError
 from sparkmirror.mm2.records import OffsetSync
 from sparkmirror.takeover.log_bounds import BothLogs, Bounds
 from sparkmirror.takeover.tail_match import ANY_TIME, LogRecord, Unclear, possible_ends
@@ -57,7 +58,7 @@ class Ours(NamedTuple):
     end: int
 
 
-class Untold(Exception):
+class Untold(HandledError):
     """The end of the copy is unknown; the message has reason and remedy.
 
     `wait` is True if the end may be known soon. `strange` is True if the records do not look like MirrorMaker 2's, so a

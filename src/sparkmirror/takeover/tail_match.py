@@ -21,6 +21,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
+from sparkmirror.errors import HandledError
+
 ANY_TIME = -1
 """Time of a record whose timestamp says nothing.
 
@@ -47,7 +49,7 @@ class LogRecord(NamedTuple):
     """Base offset of the record's batch."""
 
 
-class Unclear(Exception):
+class Unclear(HandledError):
     """Too many readings to follow."""
 
 

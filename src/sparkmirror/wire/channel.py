@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Protocol
 
+from sparkmirror.errors import ClusterTrouble
 from sparkmirror.wire.buffers import Frame, FramePool
 
 _SIZE = struct.Struct(">i")
@@ -25,7 +26,7 @@ The limit is high because a single large batch may make a large frame.
 Buffer = bytes | bytearray | memoryview
 
 
-class ChannelClosed(ConnectionError):
+class ChannelClosed(ClusterTrouble):
     """The connection is closed or broken; all requests in flight on it are in doubt."""
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
+from sparkmirror.errors import HandledError
 from sparkmirror.wire.batches import CODEC_MASK, HEADER_SIZE, MAGIC, TIMESTAMP_TYPE_BIT, BatchHeader
 from sparkmirror.wire.codecs import Buffer
 from sparkmirror.wire.old_formats import messages
@@ -208,7 +209,7 @@ class _Section:
             raise _NamedError(str(unreadable(self._header, error))) from error
 
 
-class _NamedError(ValueError):
+class _NamedError(HandledError, ValueError):
     """A ValueError whose text names the batch."""
 
 

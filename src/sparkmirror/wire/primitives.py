@@ -9,6 +9,8 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sparkmirror.errors import ClusterTrouble
+
 INT8 = struct.Struct(">b")
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
@@ -20,7 +22,7 @@ _LONGEST_VARINT = 10
 """Bytes of a 64-bit number as a varint."""
 
 
-class Garbled(ConnectionError):
+class Garbled(ClusterTrouble):
     """A broker's answer can't be read.
 
     All further bytes of the connection are useless, too.

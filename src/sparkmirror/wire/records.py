@@ -11,6 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from sparkmirror.errors import HandledError
 from sparkmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, TIMESTAMP_TYPE_BIT, BatchHeader
 from sparkmirror.wire.old_formats import messages
 from sparkmirror.wire.unpacking import PIECE_BYTES, Oversized, decompress
@@ -23,7 +24,7 @@ SMALLEST_RECORD = 7
 """Bytes of a record without key, value and headers."""
 
 
-class NotAtOnce(Exception):
+class NotAtOnce(HandledError):
     """One or several batches exceed the amount that is taken at once.
 
     `pieces` gives the records of each such batch bit by bit.

@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self
 from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
+from sparkmirror.errors import ClusterTrouble
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.sasl import Conversation, SaslError
 from sparkmirror.wire.tls import HandshakeFailed, explain, shake_hands
@@ -62,7 +63,7 @@ So the kernel can't deliver the data much later (R6).
 """
 
 
-class BrokerUnreachable(ConnectionError):
+class BrokerUnreachable(ClusterTrouble):
     """A broker refuses connections, or doesn't answer in time."""
 
 
@@ -99,7 +100,7 @@ class SignIn(Protocol):
         """
 
 
-class UnsupportedBroker(ConnectionError):
+class UnsupportedBroker(ClusterTrouble):
     """A broker speaks no version of a request that sparkmirror supports."""
 
 

@@ -17,6 +17,8 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from sparkmirror.errors import HandledError
+
 LEAST_ITERATIONS = 4096
 """Fewest iterations of SCRAM that are accepted, as in Kafka's client.
 
@@ -29,7 +31,7 @@ MOST_ITERATIONS = 1_000_000
 _SASL_EXTENSION = re.compile(r"[A-Za-z]+")
 
 
-class SaslError(Exception):
+class SaslError(HandledError):
     """Client and broker disagree; the text is one line without a secret."""
 
 

@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+from sparkmirror.errors import HandledError
 from sparkmirror.wire.batches import (
     CODEC_MASK,
     HEADER,
@@ -82,7 +83,7 @@ class Spliced:
     codec: int
 
 
-class RecordTooLarge(Exception):
+class RecordTooLarge(HandledError):
     """The record at source offset `upstream` alone exceeds `max_bytes` as a batch.
 
     `size` is the batch's size in bytes. `before` are the batches of the records before, to be sent first. `unpacked` is

@@ -10,6 +10,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Sequence
 
+from sparkmirror.errors import ClusterTrouble
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Buffer, Channel, ChannelClosed, Session
 
@@ -35,7 +36,7 @@ Java's and OpenSSL's alerts differ.
 """
 
 
-class HandshakeFailed(ConnectionError):
+class HandshakeFailed(ClusterTrouble):
     """Client and broker disagree on TLS; one line with reason and remedy."""
 
 

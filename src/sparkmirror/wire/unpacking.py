@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from sparkmirror.errors import HandledError
 from sparkmirror.wire.batches import CODECS
 from sparkmirror.wire.codecs import (
     GZIP,
@@ -71,7 +72,7 @@ _COUNTED_BYTES = 1 << 30
 """Bytes at which the counting of refused data stops."""
 
 
-class Oversized(ValueError):
+class Oversized(HandledError, ValueError):
     """Data that unpacks to more bytes than may be held.
 
     `size` is in bytes, and only a lower bound unless `exact`.
