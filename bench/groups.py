@@ -24,7 +24,7 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.messages.orders import Receipt
-from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.policy import policy_for
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.group_offsets import GroupOffsetSync

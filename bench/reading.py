@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kafka.record.default_records import DefaultRecordBatch
 
 from bench.arena import Side
-from sparkmirror.wire import fetch
+from sparkmirror.wire import fetch_session as fetch
 from sparkmirror.wire.batches import BatchHeader, batch_headers
 
 _BROKER = 1

@@ -22,7 +22,7 @@ from sparkmirror.errors import SparkMirrorError
 from sparkmirror.frames.claims import FlowClaims
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.messages.receipts import read_reports, receipts_topic
-from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.translation.offset_map import OffsetMap
 
 GROUPS = 50

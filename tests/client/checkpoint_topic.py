@@ -11,7 +11,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.mm2.record_formats import Checkpoint
 
 
 def checkpointed(cluster: KafkaCluster, alias: str, records: Sequence[tuple[bytes, bytes | None]]) -> dict[str, str]:

@@ -19,9 +19,9 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import HeartbeatConfig, OffsetSyncConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.mm2.records import Checkpoint, Heartbeat, OffsetSync
+from sparkmirror.mm2.record_formats import Checkpoint, Heartbeat, OffsetSync
 from sparkmirror.policy import DefaultReplicationPolicy, compile_java
-from sparkmirror.sync.heartbeats import Heartbeats
+from sparkmirror.sync.heartbeat_duty import Heartbeats
 from sparkmirror.sync.internal_topic import InternalTopic
 from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 

@@ -17,7 +17,7 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.tls import ssl_context
+from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config.model import ClusterConfig, SslConfig
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.java import java_home

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.cluster.tls import ssl_context
+from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config import ClusterConfig, MirrorConfig
 from sparkmirror.config.model import ProviderConfig
 from sparkmirror.config.providers import resolve, with_secrets

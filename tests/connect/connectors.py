@@ -10,10 +10,10 @@ from kafka.consumer.fetcher import ConsumerRecord
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import Entry
-from sparkmirror.connect.model import ConnectorSpec, TargetState
+from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
 from sparkmirror.connect.worker import ConnectWorker
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.formats.connect import PACKAGE, WorkerSettings
+from sparkmirror.formats.connect_files import PACKAGE, WorkerSettings
 
 CUSTOM_POLICY = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, Offset, TargetState, TaskStatus
+from sparkmirror.connect.connector_model import ConnectorSpec, ConnectorStatus, Offset, TargetState, TaskStatus
 
 _STATES = {TargetState.STARTED: "RUNNING", TargetState.PAUSED: "PAUSED", TargetState.STOPPED: "STOPPED"}
 

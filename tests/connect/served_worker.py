@@ -16,7 +16,7 @@ from javaproperties import dumps
 from tests.connect.connectors import quick_connectors
 from tests.connect.serving import worker_settings
 
-from sparkmirror.connect.model import TargetState
+from sparkmirror.connect.connector_model import TargetState
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
 

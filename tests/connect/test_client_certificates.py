@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.connect.serving import worker_config, worker_settings
 
-from sparkmirror.cluster.tls import server_context
+from sparkmirror.cluster.tls_contexts import server_context
 from sparkmirror.demo import Authority
 from sparkmirror.errors import ConfigError
 

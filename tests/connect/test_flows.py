@@ -7,9 +7,9 @@ from tests.connect.connectors import CUSTOM_POLICY, aws_connectors, demo_connect
 from tests.connect.kit_connectors import SECRET, aws_kit
 
 from sparkmirror.config import FlowConfig
+from sparkmirror.connect.connector_model import TargetState
 from sparkmirror.connect.flows import Flows, read_flows
-from sparkmirror.connect.model import TargetState
-from sparkmirror.formats.connect import PACKAGE
+from sparkmirror.formats.connect_files import PACKAGE
 
 STOPPED, PAUSED = TargetState.STOPPED, TargetState.PAUSED
 

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from tests.connect.in_memory_api import URL, asgi_answer
 from tests.connect.serving import worker_config, worker_settings
 
-from sparkmirror.cluster.tls import server_context, ssl_context
+from sparkmirror.cluster.tls_contexts import server_context, ssl_context
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect.forwarding import Forwarding
 from sparkmirror.connect.manners import CrossOrigin, Manners

@@ -12,9 +12,9 @@ from tests.connect.in_memory_api import in_memory_api
 from tests.connect.rest_cases import connector
 from tests.connect.serving import worker_config, worker_settings
 
+from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
 from sparkmirror.connect.flows import Flows, read_flows
 from sparkmirror.connect.loadable import CLASSES_KEY, Loadable
-from sparkmirror.connect.model import ConnectorSpec, TargetState
 from sparkmirror.connect.server_paths import without_paths
 from sparkmirror.errors import ConfigError
 

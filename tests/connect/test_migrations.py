@@ -21,7 +21,7 @@ from tests.connect.served_worker import ServedWorker
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.config import ClusterConfig
-from sparkmirror.connect.model import TargetState
+from sparkmirror.connect.connector_model import TargetState
 from sparkmirror.demo import KafkaCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]

@@ -17,13 +17,13 @@ from tests.connect.rest_cases import connector
 from tests.connect.served_worker import ServedWorker
 
 from sparkmirror.config import IDENTITY_POLICY, FlowConfig
+from sparkmirror.connect.connector_model import Offset, TargetState
 from sparkmirror.connect.flows import read_flows
-from sparkmirror.connect.model import Offset, TargetState
 from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.formats.connect import ConnectorRole
+from sparkmirror.formats.connect_files import ConnectorRole
 
 EMPTY = {"source.cluster.alias": "", "replication.policy.separator": ""}
 MSC, CPC, HBC = "mm2-msc", "mm2-cpc", "mm2-hbc"

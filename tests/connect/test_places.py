@@ -12,8 +12,8 @@ from tests.connect.in_memory_api import InMemoryApi, in_memory_api
 from tests.connect.rest_cases import connector
 
 from sparkmirror.connect.config_log import PLACE, ConfigState, Record, connector_records, target_records
+from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
 from sparkmirror.connect.flows import Flows, read_flows
-from sparkmirror.connect.model import ConnectorSpec, TargetState
 
 STARTED, PAUSED, STOPPED = TargetState.STARTED, TargetState.PAUSED, TargetState.STOPPED
 CASE = {

@@ -11,8 +11,8 @@ from sparkmirror.connect.config_log import (
     target_records,
     task_records,
 )
+from sparkmirror.connect.connector_model import ConnectorSpec, ConnectorStatus, TargetState, TaskStatus
 from sparkmirror.connect.java_maps import java_text
-from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, TargetState, TaskStatus
 from sparkmirror.connect.status_log import StatusState, leader_record, status_records, topic_records
 
 Records = list[tuple[bytes, bytes | None]]

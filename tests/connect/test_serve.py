@@ -22,7 +22,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect.basic_auth import Users
-from sparkmirror.connect.model import TargetState
+from sparkmirror.connect.connector_model import TargetState
 from sparkmirror.demo import KafkaCluster
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from tests.connect.connectors import read
 from tests.connect.served_worker import ServedWorker
 
-from sparkmirror.connect.model import TargetState
+from sparkmirror.connect.connector_model import TargetState
 from sparkmirror.demo import KafkaCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]

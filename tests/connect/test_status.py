@@ -6,11 +6,11 @@ import dataclasses
 
 import pytest
 
+from sparkmirror.connect.connector_model import ConnectorSpec, ConnectorStatus, TargetState
 from sparkmirror.connect.flows import ConnectorPart
-from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, TargetState
 from sparkmirror.connect.status import FlowWork, connector_status
 from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.formats.connect import ConnectorRole
+from sparkmirror.formats.connect_files import ConnectorRole
 
 KEYS = [PartitionKey("a->b", "t", index) for index in range(6)]
 AT_WORK = FlowWork(there=True, held=True, tasks=(KEYS[:5], KEYS[5:]))

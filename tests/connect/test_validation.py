@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sparkmirror.connect.connector_model import Offset
 from sparkmirror.connect.definitions import MIRROR, OWN
-from sparkmirror.connect.model import Offset
 from sparkmirror.connect.offset_checks import OffsetRefused, check_offsets
 from sparkmirror.connect.plugins import PACKAGE, definitions, find_class
 from sparkmirror.connect.validation import validate

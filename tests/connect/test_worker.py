@@ -12,7 +12,7 @@ import pytest
 from loaded_flow import assert_copied
 from tests.connect.connectors import RunningWorker, StartWorker, read
 
-from sparkmirror.connect.model import TargetState
+from sparkmirror.connect.connector_model import TargetState
 from sparkmirror.demo import KafkaCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]

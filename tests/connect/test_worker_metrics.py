@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparkmirror.config.entries import Entry
 from sparkmirror.connect.worker import ConnectWorker
-from sparkmirror.formats.connect import WorkerSettings
+from sparkmirror.formats.connect_files import WorkerSettings
 from sparkmirror.metrics.collector import MirrorCollector
 from sparkmirror.metrics.profile import Profile
 

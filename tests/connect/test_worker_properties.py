@@ -12,7 +12,7 @@ from sparkmirror.connect.basic_auth import EXTENSION, jaas_file, read_users
 from sparkmirror.connect.flows import read_flows
 from sparkmirror.connect.worker_properties import read_worker_properties
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import WorkerSettings
+from sparkmirror.formats.connect_files import WorkerSettings
 from sparkmirror.web.listener import Listener
 
 if TYPE_CHECKING:

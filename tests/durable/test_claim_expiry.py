@@ -109,7 +109,7 @@ def test_of_rivals_claims_each_is_retracted_by_its_own_name() -> None:
     unconfirmed = [replace(one, incarnation=2, confirmed=False) for one in FOUR]
     retracted = [replace(one, incarnation=3) for one in FOUR]
     log = claimed(*unconfirmed, *FOUR, *retracted)
-    SegmentLog(log).settle((), retracted)
+    SegmentLog(log).revise((), retracted)
     assert retract_expired(SegmentLog(log), {HERE: 125}) == 2
     assert left(log) == sorted([*FOUR[2:], *unconfirmed], key=lambda one: (one.sequence, one.incarnation))
 

@@ -14,7 +14,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.claim_log import KEPT_CLAIMS, SegmentLog, settling
+from sparkmirror.durable.claim_log import KEPT_CLAIMS, SegmentLog, in_safe_order
 from sparkmirror.durable.claims import (
     AnnouncedBatch,
     Retracted,
@@ -140,7 +140,7 @@ def test_a_claim_is_replaced_by_its_confirmation_and_taken_back_by_name(opened: 
     reader.refresh([(TOPIC_ID, 7)])
     assert list(reader.claims(TOPIC_ID, 7)) == [mine, rivals, other]
     confirmed = replace(mine, confirmed=True)
-    writer.settle([confirmed], [rivals])
+    writer.revise([confirmed], [rivals])
     reader.refresh([(TOPIC_ID, 7)])
     assert list(reader.claims(TOPIC_ID, 7)) == [confirmed, other]
     assert list(reader.whole(TOPIC_ID, 7)) == [confirmed, other]
@@ -149,14 +149,14 @@ def test_a_claim_is_replaced_by_its_confirmation_and_taken_back_by_name(opened: 
 def test_whoever_is_killed_while_settling_leaves_no_less_known_than_before() -> None:
     """A split claim is shortened last, and a rival taken back when what it is false for is there."""
     first, part, rival = segment(7, confirmed=True), segment(7, 15, confirmed=True), segment(7, incarnation=2)
-    found = settling([first, part], [rival, segment(7, 15)])
+    found = in_safe_order([first, part], [rival, segment(7, 15)])
     assert found == [part, first, Retracted(TOPIC_ID, 7, rival.sequence, 2)]
 
 
 def test_history_tells_everything_in_order(opened: Opened) -> None:
     log = opened()
     log.claim([segment(7)])
-    log.settle([segment(7, confirmed=True)], [segment(8, 30, 4)])
+    log.revise([segment(7, confirmed=True)], [segment(8, 30, 4)])
     found = [one for home in range(log.homes) for one in log.history(home) if one.partition == 7]
     assert found == [segment(7), segment(7, confirmed=True)]
     assert Retracted(TOPIC_ID, 8, 30, 4) in [one for home in range(log.homes) for one in log.history(home)]

@@ -13,7 +13,7 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
 from sparkmirror.durable.losses import Loss, LossKind, LossLedger, standing_notes
-from sparkmirror.durable.progress import StandingLog, Stood, TopicStanding
+from sparkmirror.durable.noted_progress import StandingLog, Stood, TopicStanding
 
 pytestmark = pytest.mark.broker
 

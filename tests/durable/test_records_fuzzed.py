@@ -24,7 +24,7 @@ from sparkmirror.durable.claims import (
 )
 from sparkmirror.durable.identity import Identity
 from sparkmirror.mm2.connect_offsets import read_key, read_value
-from sparkmirror.mm2.records import Checkpoint, Heartbeat, Malformed, OffsetSync
+from sparkmirror.mm2.record_formats import Checkpoint, Heartbeat, Malformed, OffsetSync
 from sparkmirror.wire.splice import Run
 
 brief = settings(max_examples=int(os.environ.get("SPARKMIRROR_FUZZ", "120")))

@@ -25,7 +25,7 @@ from sparkmirror.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.mm2.stored_syncs import read_syncs
 from sparkmirror.sync.translator import Stored, Translator
 

@@ -26,7 +26,7 @@ from sparkmirror.durable.losses import losses_topic
 from sparkmirror.messages.control import Control, Round, control_topic
 from sparkmirror.messages.orders import FlowOrder, PumpOrder, Receipt, RouteOrder
 from sparkmirror.messages.receipts import read_reports, receipts_topic
-from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.record_formats import OffsetSync
 from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.pump.pump import pump
 from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter

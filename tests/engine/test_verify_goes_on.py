@@ -16,7 +16,7 @@ from conftest import StartMirror
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.frames import Options, ranges, run_verification
-from sparkmirror.frames.task import Answer, CompareOrder, compare_range
+from sparkmirror.frames.verify_task import Answer, CompareOrder, compare_range
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

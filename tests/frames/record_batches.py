@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from sparkmirror.frames.compare import ComparedBatch
+from sparkmirror.frames.stream_comparison import ComparedBatch
 from sparkmirror.wire.batches import batch_headers
 
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_batches import Record, batch, batches
 
-from sparkmirror.frames import compare
-from sparkmirror.frames.compare import Comparer, Comparison, OffsetBounds, content_digest
+from sparkmirror.frames import stream_comparison as compare
 from sparkmirror.frames.judge import Cleaning, Judged, KeysSeen, Placed, judge
 from sparkmirror.frames.report import SOURCE, TARGET
+from sparkmirror.frames.stream_comparison import Comparer, Comparison, OffsetBounds, content_digest
 from sparkmirror.wire.batches import TIMESTAMP_TYPE_BIT
 from sparkmirror.wire.pieces import raw_parts
 

@@ -11,10 +11,10 @@ from record_batches import Record, batch
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.frames.compare import OffsetBounds
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
+from sparkmirror.frames.stream_comparison import OffsetBounds
 from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch import FetchedPartition
+from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.rpc import RpcConnection
 
 END = 4

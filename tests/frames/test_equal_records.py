@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from record_batches import Record, batches
 
 from sparkmirror.frames import equal_records
-from sparkmirror.frames.compare import ComparedBatch, Comparer, OffsetBounds, content_digest, key_digest
 from sparkmirror.frames.judge import Cleaning, Judgement, KeysSeen, Placed, judge
 from sparkmirror.frames.report import SOURCE, TARGET, Side
+from sparkmirror.frames.stream_comparison import ComparedBatch, Comparer, OffsetBounds, content_digest, key_digest
 from sparkmirror.wire.batches import batch_headers
 from sparkmirror.wire.pieces import raw_parts
 

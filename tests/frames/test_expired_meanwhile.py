@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 from record_batches import Record, batches
 
-from sparkmirror.frames import compare
-from sparkmirror.frames.compare import ComparedBatch, Comparer, Comparison, OffsetBounds
+from sparkmirror.frames import stream_comparison as compare
 from sparkmirror.frames.report import SOURCE, TARGET, Side
+from sparkmirror.frames.stream_comparison import ComparedBatch, Comparer, Comparison, OffsetBounds
 
 COUNT = 100
 Log = list[tuple[int, Record]]

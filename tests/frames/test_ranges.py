@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sparkmirror.durable.claims import Segment
 from sparkmirror.frames import ranges
 from sparkmirror.frames.ranges import LogPlan, Window, cut, extent
-from sparkmirror.translation.map_keeper import ByOthers
+from sparkmirror.translation.map_keeper import ForeignRange
 from sparkmirror.translation.offset_map import Copied, OffsetMap
 from sparkmirror.wire.splice import Run
 
@@ -113,10 +113,10 @@ def test_a_record_of_ours_is_compared_whatever_the_ledger_says() -> None:
     assert (plan.first_downstream, plan.end_downstream) == (0, 200)
 
 
-def there_and_back() -> tuple[OffsetMap, ByOthers]:
+def there_and_back() -> tuple[OffsetMap, ForeignRange]:
     """We copied 100 records; somebody else 100 more, 10 of them twice; then we did again."""
     claims = [claim(0, 0, [Run(0, 100)]), claim(100, 210, [Run(200, 100)])]
-    return OffsetMap.build(claims, Copied(200, 300, 310)), ByOthers(200, 100, 210)
+    return OffsetMap.build(claims, Copied(200, 300, 310)), ForeignRange(200, 100, 210)
 
 
 def test_what_somebody_else_copied_between_ours_is_one_range() -> None:
@@ -164,7 +164,7 @@ def test_what_somebody_else_copied_between_ours_is_left_out_where_an_end_is_in_i
 def test_the_offsets_of_a_topic_that_was_created_again_since_are_others() -> None:
     claims = [claim(0, 0, [Run(0, 100)]), claim(100, 210, [Run(200, 100)]), claim(200, 310, [Run(0, 300)], topic=1)]
     offsets = OffsetMap.build(claims, Copied(500, 300, 610))
-    found = extent(log(0, 300), log(0, 610), offsets, Window(150, 250), others=[ByOthers(200, 100, 210)])
+    found = extent(log(0, 300), log(0, 610), offsets, Window(150, 250), others=[ForeignRange(200, 100, 210)])
     assert (found.upstream, found.downstream, found.others) == ((150, 250), (460, 560), 0)
 
 

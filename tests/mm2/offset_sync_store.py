@@ -10,7 +10,7 @@ D: `s[63]` is the oldest that can be used.
 
 from __future__ import annotations
 
-from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.record_formats import OffsetSync
 from sparkmirror.wire.topic_partition import TopicPartition
 
 SLOTS = 64

@@ -10,7 +10,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogEntry, LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.mm2.checkpoint_store import CheckpointStore
-from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.mm2.record_formats import Checkpoint
 
 
 class InventedLog(TopicLog):

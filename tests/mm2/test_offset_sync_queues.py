@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkmirror.mm2.offset_sync_queues import SyncQueues, SyncState
-from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.record_formats import OffsetSync
 
 STEPS = [
     (0, 100, "the first"),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.mm2.offset_sync_store import SLOTS, OffsetSyncStore, is_apart, is_recent
 
-from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.record_formats import OffsetSync
 
 
 def fed(

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.mm2.records import OffsetSync
-from sparkmirror.mm2.synced_map import AdoptedMap, SyncedOffset
+from sparkmirror.mm2.record_formats import OffsetSync
+from sparkmirror.mm2.synced_map import Mm2OffsetMap, SyncedOffset
 
 
-def adopted(*pins: tuple[int, int], begins: int = 1_000) -> AdoptedMap:
-    return AdoptedMap([OffsetSync("t", 0, *pin) for pin in pins], begins)
+def adopted(*pins: tuple[int, int], begins: int = 1_000) -> Mm2OffsetMap:
+    return Mm2OffsetMap([OffsetSync("t", 0, *pin) for pin in pins], begins)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_no_record_is_skipped(records: list[tuple[int, bool]], restarts: list[in
             target.append(offsets[index])
             if gap or records[index][1]:
                 syncs.append(OffsetSync("t", 0, offsets[index], len(target) - 1))
-    found = AdoptedMap(syncs, len(target)).downstream(upstream)
+    found = Mm2OffsetMap(syncs, len(target)).downstream(upstream)
     wanted = {offset for offset in offsets if offset >= upstream}
     if found is not None:
         assert wanted <= set(target[found.downstream :])

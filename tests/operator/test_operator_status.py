@@ -7,7 +7,7 @@ from typing import Any
 
 from operated import KEY
 
-from sparkmirror.operator.status import ResourceTrouble, SeenResource, has_failed, merge_patch, status_of
+from sparkmirror.operator.resource_status import ResourceTrouble, SeenResource, has_failed, merge_patch, status_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RUNS = {"name": "c", "connector": {"state": "RUNNING"}, "tasks": [{"id": 0, "state": "RUNNING"}]}

@@ -20,7 +20,7 @@ from sparkmirror.position.arbitration import Ruling, arbitrate
 from sparkmirror.position.decision import Doubt, Position, ProducerState, TargetReading, appended, decide
 from sparkmirror.position.matching import MatchedLog, StoredBatch, TargetLog
 from sparkmirror.position.questioned_claims import questioned
-from sparkmirror.position.route import Bearings, PartitionPair
+from sparkmirror.position.route import PartitionPair, PartitionReading
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.claimer import Claimer
 from sparkmirror.wire.batches import DELETE_HORIZON_BIT, HEADER_SIZE, TIMESTAMP_TYPE_BIT
@@ -252,7 +252,7 @@ class Pump:
         self.running = True
         self.confirmed = [one for one in self.confirmed if one.sequence + one.announced <= found.sequence]
         self.upstream, self.sequence = found.upstream or 0, found.sequence
-        bearings = Bearings(found, self.upstream, SOURCE_ID, 1, 0, 0, 0, TARGET_ID, 1, 0.0)
+        bearings = PartitionReading(found, self.upstream, SOURCE_ID, 1, 0, 0, 0, TARGET_ID, 1, 0.0)
         self.claimer.start(bearings, self.upstream, due=found.claim_due or self.unclean)
 
     def fetch(self, sizes: list[int]) -> None:

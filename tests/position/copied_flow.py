@@ -22,7 +22,7 @@ from sparkmirror.durable.claims import AnnouncedBatch, Segment, joined
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import Loss, LossLedger
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import NOTHING_KNOWN, Bearings, PartitionPair, Refusal, Remembered
+from sparkmirror.position.route import NOTHING_KNOWN, PartitionPair, PartitionReading, Refusal, Remembered
 from sparkmirror.wire import produce
 from sparkmirror.wire.batches import CODEC_MASK, batch_headers
 from sparkmirror.wire.splice import Run
@@ -216,12 +216,14 @@ class Flow:
         ledger = LossLedger(TopicLog(target, self.losses_topic))
         return PositionReader(source, target, log, ledger, self.policy, identity or self.identity, clock)
 
-    def read(self, identity: Identity | None = None, remembered: Remembered = NOTHING_KNOWN) -> Bearings | Refusal:
+    def read(
+        self, identity: Identity | None = None, remembered: Remembered = NOTHING_KNOWN
+    ) -> PartitionReading | Refusal:
         return read_all(self.reader(identity), [self.route], remembered)[self.route]
 
-    def bearings(self, remembered: Remembered = NOTHING_KNOWN) -> Bearings:
+    def bearings(self, remembered: Remembered = NOTHING_KNOWN) -> PartitionReading:
         found = self.read(remembered=remembered)
-        assert isinstance(found, Bearings), found
+        assert isinstance(found, PartitionReading), found
         return found
 
     def refusal(self, identity: Identity | None = None) -> Refusal:
@@ -232,9 +234,9 @@ class Flow:
 
 def read_all(
     reader: PositionReader, routes: list[PartitionPair], remembered: Remembered = NOTHING_KNOWN
-) -> dict[PartitionPair, Bearings | Refusal]:
+) -> dict[PartitionPair, PartitionReading | Refusal]:
     """What is handed out in groups, together."""
-    found: dict[PartitionPair, Bearings | Refusal] = {}
+    found: dict[PartitionPair, PartitionReading | Refusal] = {}
     reader.read(dict.fromkeys(routes, remembered), found.update)
     return found
 

@@ -32,8 +32,8 @@ from sparkmirror.durable.losses import LossKind, LossLedger
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.decision import Position
-from sparkmirror.position.route import Bearings, PartitionPair, Refusal, Remembered
-from sparkmirror.position.settling import Settler
+from sparkmirror.position.resolving import PositionResolver
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal, Remembered
 from sparkmirror.takeover import altered_offsets
 from sparkmirror.takeover.altered_offsets import AlteredOffsets
 from sparkmirror.takeover.log_bounds import by_target_leader
@@ -78,7 +78,7 @@ def test_the_position_moves_with_the_log(flow: Flow) -> None:
     reader = flow.reader()
     for sequence in (COPIED, COPIED + 10):
         before = read_all(reader, [flow.route])[flow.route]
-        assert isinstance(before, Bearings)
+        assert isinstance(before, PartitionReading)
         assert before.position.sequence == sequence
         flow.target.append(flow.target_topic, 10, flow.producer(sequence))
 
@@ -136,9 +136,9 @@ def test_each_route_is_answered_for_itself(flow: Flow) -> None:
     found = read_all(flow.reader(), [missing, flow.route, empty])
     assert set(found) == {flow.route, empty, missing}
     copied, untouched, nowhere = found[flow.route], found[empty], found[missing]
-    assert isinstance(copied, Bearings)
+    assert isinstance(copied, PartitionReading)
     after_the_copy(copied.position, segment)
-    assert isinstance(untouched, Bearings)
+    assert isinstance(untouched, PartitionReading)
     assert untouched.position == UNTOUCHED
     assert nowhere == Refusal(f"us: {flow.topic} has no partition 2", transient=True, cause=Cause.NO_TOPIC)
 
@@ -414,7 +414,7 @@ def test_one_partition_that_is_searched_in_vain_holds_up_no_other(
     refused = found[flow.route]
     assert isinstance(refused, Refusal)
     assert refused.transient
-    assert isinstance(found[other], Bearings)
+    assert isinstance(found[other], PartitionReading)
 
 
 def test_what_is_only_supposed_to_be_ours_is_not_held_against_what_another_mirror_has_committed(
@@ -449,17 +449,17 @@ def test_a_position_that_took_long_to_judge_is_asked_about_once_more(
     seconds = itertools.count(0.0, 5.0)
     reader = flow.reader(clock=lambda: next(seconds))
     found = read_all(reader, [flow.route])[flow.route]
-    assert isinstance(found, Bearings)
+    assert isinstance(found, PartitionReading)
     assert found.read_at == 5.0
-    settle = Settler.settle
+    resolve = PositionResolver.resolve
 
     def meanwhile(*given: Any) -> Any:
         flow.target.append(flow.target_topic, 5, flow.producer(COPIED))
-        return settle(*given)
+        return resolve(*given)
 
-    monkeypatch.setattr(Settler, "settle", meanwhile)
+    monkeypatch.setattr(PositionResolver, "resolve", meanwhile)
     found = read_all(reader, [flow.route])[flow.route]
-    assert isinstance(found, Bearings)
+    assert isinstance(found, PartitionReading)
     assert (found.position.sequence, found.read_at) == (COPIED, 10.0)
 
 

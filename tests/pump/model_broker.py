@@ -18,7 +18,7 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 
 from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.config import LossPolicy
-from sparkmirror.durable.claim_log import SegmentLog, settling
+from sparkmirror.durable.claim_log import SegmentLog, in_safe_order
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.identity import Identity, Producer
 from sparkmirror.durable.losses import LossLedger
@@ -30,8 +30,8 @@ from sparkmirror.position.loss_detection import look_for_losses
 from sparkmirror.position.matching import MatchedLog, StoredBatch
 from sparkmirror.position.matching import TargetLog as Reach
 from sparkmirror.position.questioned_claims import Evidence, questioned
-from sparkmirror.position.route import NOTHING_KNOWN, Bearings, PartitionPair, Refusal, Remembered
-from sparkmirror.position.settling import Settler, Superseded
+from sparkmirror.position.resolving import PositionResolver, Superseded
+from sparkmirror.position.route import NOTHING_KNOWN, PartitionPair, PartitionReading, Refusal, Remembered
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
 from sparkmirror.wire.produce import Ack
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -281,16 +281,16 @@ class TargetLog:
         now: float,
         identity: Identity = IDENTITY,
         remembered: Remembered = NOTHING_KNOWN,
-    ) -> Bearings | Refusal:
+    ) -> PartitionReading | Refusal:
         """As a `PositionReader` reads them."""
         known = self.ledger.known(TARGET_ID.hex(), 0)
         topic_id, before = remembered.appended
         clerk = Clerk(self)
-        settler = Settler(cast("SegmentLog", clerk), cast("LogProbe", clerk), identity, self.notes)
+        resolver = PositionResolver(cast("SegmentLog", clerk), cast("LogProbe", clerk), identity, self.notes)
         read = {ROUTE.target: self.reading(identity)}
         ids = {ROUTE.target_topic: TARGET_ID}
         try:
-            verdict, foreign = settler.settle(read, ids, settler.evidence(read, ids))[ROUTE.target]
+            verdict, foreign = resolver.resolve(read, ids, resolver.evidence(read, ids))[ROUTE.target]
         except Superseded as superseded:
             return Refusal(str(superseded), transient=True)
         if isinstance(verdict, Doubt):
@@ -312,7 +312,7 @@ class TargetLog:
             if loss.action == "halted":
                 return Refusal(loss.words, loss=loss.kind)
         self.said_lost += verdict.lost
-        return Bearings(
+        return PartitionReading(
             verdict,
             verdict.upstream,
             SOURCE_ID,
@@ -355,7 +355,7 @@ class TargetLog:
 
     def settle(self, confirmed: Iterable[Segment], false: Iterable[Segment]) -> None:
         """The segments topic is compacted by its keys; whoever writes may be killed between any two records."""
-        for one in settling(confirmed, false):
+        for one in in_safe_order(confirmed, false):
             if self.killed_after == 0:
                 raise Killed
             self.killed_after -= 1
@@ -385,7 +385,7 @@ class TargetLog:
 
 @dataclass
 class Clerk:
-    """A target's claims and its log, as a `Settler` asks for them."""
+    """A target's claims and its log, as a `PositionResolver` asks for them."""
 
     target: TargetLog
 
@@ -396,7 +396,7 @@ class Clerk:
     def wholes(self, partitions: Iterable[tuple[bytes, int]]) -> dict[tuple[bytes, int], Sequence[Segment]]:
         return {where: self.claims(*where) for where in partitions}
 
-    def settle(self, claimed: Iterable[Segment], retracted: Iterable[Segment]) -> None:
+    def revise(self, claimed: Iterable[Segment], retracted: Iterable[Segment]) -> None:
         self.target.settle(claimed, retracted)
 
     def evidence(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from model_broker import FRESH_AFTER_MS, FRESH_MS, ROUTE, Source, TargetLog, refused
 
-from sparkmirror.position.route import NOTHING_KNOWN, Bearings, Refusal, Remembered
+from sparkmirror.position.route import NOTHING_KNOWN, PartitionReading, Refusal, Remembered
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy, Stage
@@ -59,7 +59,7 @@ class Pump:
         )
         self.requests: deque[bytes] = deque()
         self.answers: deque[Ack] = deque()
-        self.reading: Bearings | Refusal | None = None
+        self.reading: PartitionReading | Refusal | None = None
         self.claiming: Claim | None = None
         self.sent = 0
 
@@ -78,7 +78,7 @@ class Pump:
     def hear(self) -> bool:
         """The reading arrives."""
         reading, self.reading = self.reading, None
-        if isinstance(reading, Bearings):
+        if isinstance(reading, PartitionReading):
             end = reading.position.sequence
             self.copy.confirmed = [one for one in self.copy.confirmed if one.sequence + one.announced <= end]
             self.copy.take(reading, self.world.now)

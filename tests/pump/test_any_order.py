@@ -12,7 +12,7 @@ from model_broker import ERRORS, FOREIGN, FRESH_MS, MARKER, OLD_MS, ROUTE, Kille
 from model_pump import Pump, World
 
 from sparkmirror.durable.losses import LossKind
-from sparkmirror.position.route import Bearings
+from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump.partition import Stage
 
 
@@ -289,7 +289,7 @@ class Strangers(Gaps):
 
     @rule(which=st.integers(0, 3))
     def asks(self, which: int) -> None:
-        if self.pump(which).ask() and isinstance(self.pump(which).reading, Bearings):
+        if self.pump(which).ask() and isinstance(self.pump(which).reading, PartitionReading):
             self.whose_is_what_is_known()
 
     @invariant()
@@ -462,7 +462,7 @@ def test_a_cut_right_behind_a_strangers_records_leaves_them_where_they_are() -> 
     assert len(log) == place
     flow.asks(0)
     reading = flow.pumps[0].reading
-    assert isinstance(reading, Bearings)
+    assert isinstance(reading, PartitionReading)
     assert reading.position.downstream == place
     lost = [one for one in flow.world.target.ledger.read() if one.kind is LossKind.TARGET_TRUNCATED]
     assert lost[-1].first == place
@@ -480,7 +480,7 @@ def test_a_cut_among_a_strangers_records_is_no_reason_to_take_them_for_ours() ->
     left = len(flow.world.target.copied)
     flow.is_emptied()
     found = flow.world.target.bearings(flow.world.source, flow.world.now)
-    assert isinstance(found, Bearings)
+    assert isinstance(found, PartitionReading)
     assert (found.position.sequence, found.position.downstream) == (left, place)
     flow.teardown()
 

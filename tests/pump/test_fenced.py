@@ -21,7 +21,7 @@ from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.orders import FlowOrder, FlowReport, PumpOrder, Receipt, RouteOrder
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import Bearings, PartitionPair, Refusal
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.pump import pump as pump_module
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.loop import Loop
@@ -31,7 +31,7 @@ from sparkmirror.pump.target_leg import TargetLeg
 from sparkmirror.pump.verdicts import explanation
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel
-from sparkmirror.wire.fetch import FetchSession
+from sparkmirror.wire.fetch_session import FetchSession
 
 FETCH_VERSION, PRODUCE_VERSION = 13, 13
 LEADERS = {0: 1, 1: 1, 2: 2}
@@ -112,10 +112,10 @@ class Running:
     def _read(
         self,
         routes: Mapping[PartitionPair, object],
-        ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
+        ready: Callable[[Mapping[PartitionPair, PartitionReading | Refusal]], None],
     ) -> None:
         found = World(self.source).target.bearings(self.source, self.loop.now)
-        assert isinstance(found, Bearings)
+        assert isinstance(found, PartitionReading)
         ready({route: replace(found, target_leader=LEADERS[route.partition]) for route in routes})
 
     def _dial_source(self, leg: SourceLeg) -> None:

@@ -26,7 +26,7 @@ from sparkmirror.durable.claims import Segment
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import Bearings, PartitionPair, Refusal
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
 from sparkmirror.wire.batches import batch_headers
@@ -199,9 +199,9 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     def read(
         _: PositionReader,
         routes: Mapping[PartitionPair, object],
-        ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
+        ready: Callable[[Mapping[PartitionPair, PartitionReading | Refusal]], None],
     ) -> None:
-        found: dict[PartitionPair, Bearings | Refusal] = {}
+        found: dict[PartitionPair, PartitionReading | Refusal] = {}
         for route in routes:
             world = World(Source([(10, FRESH_MS)] * 4))
             world.target.claims = [

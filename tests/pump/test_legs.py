@@ -10,7 +10,7 @@ import pytest
 from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, ROUTE, Source
 from model_pump import Pump, World
 
-from sparkmirror.position.route import Bearings
+from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump import target_leg
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.limits import Lane
@@ -21,7 +21,7 @@ from sparkmirror.pump.tally import LegMeter
 from sparkmirror.pump.target_leg import TargetLeg
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel
-from sparkmirror.wire.fetch import FetchPosition, FetchSession
+from sparkmirror.wire.fetch_session import FetchPosition, FetchSession
 from sparkmirror.wire.produce import produce_request
 
 
@@ -89,7 +89,7 @@ def test_latest_is_the_first_look_and_is_claimed_at_once() -> None:
     for _ in range(2):
         copy.ask(world.now)
         bearings = world.target.bearings(source, world.now)
-        assert isinstance(bearings, Bearings)
+        assert isinstance(bearings, PartitionReading)
         copy.take(bearings, world.now)
         (claim,) = copy.backlog.claims
         assert (claim.segment.upstream, claim.segment.sequence, claim.segment.announced) == (40, 0, 0)

@@ -8,7 +8,7 @@ import pytest
 from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS, Source
 from model_pump import Pump, World, a_world, assert_exact, running
 
-from sparkmirror.position.route import Bearings
+from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump.partition import BACKFILL_OFFSETS, MAX_CONFIRMATION_AGE_S, Stage
 
 REFUSED_TIMESTAMP = 32
@@ -129,7 +129,7 @@ def test_the_last_record_copied_is_forgotten_where_the_source_has_another_one_th
     pump = running(world)
     assert pump.copy.last_copied == (29, 29)
     found = world.target.bearings(world.source, world.now)
-    assert isinstance(found, Bearings)
+    assert isinstance(found, PartitionReading)
     pump.copy.take(found, world.now)
     assert pump.copy.last_copied == (29, 29)
     pump.copy.take(replace(found, resume_at=25), world.now)
@@ -342,6 +342,6 @@ def test_what_the_leader_has_is_not_done_before_its_replicas_have_it() -> None:
     for replicated in (False, False, True):
         world.now = max(world.now, pump.copy.seek_at)
         assert pump.ask()
-        assert isinstance(pump.reading, Bearings)
+        assert isinstance(pump.reading, PartitionReading)
         pump.reading = replace(pump.reading, replicated=replicated)
         pump.hear()

@@ -17,12 +17,12 @@ from model_broker import FRESH_MS, Source
 from model_pump import World
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import Bearings, PartitionPair, Refusal
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.pump import partition as partition_module
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
@@ -152,7 +152,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch, loop: Loop) -> Iterator[Refusing]:
     def read(
         reader: PositionReader,
         routes: Mapping[PartitionPair, object],
-        ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
+        ready: Callable[[Mapping[PartitionPair, PartitionReading | Refusal]], None],
     ) -> None:
         by_reader[id(reader)].readings += 1
         world = World(Source([(10, FRESH_MS)] * 4))

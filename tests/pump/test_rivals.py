@@ -9,19 +9,19 @@ from model_broker import FRESH_MS, OLD_MS, TARGET_ID, Source, refused
 from model_pump import Pump, World, a_world, assert_exact, running
 
 from sparkmirror.durable.losses import LossKind
-from sparkmirror.position.route import Bearings, Remembered
+from sparkmirror.position.route import PartitionReading, Remembered
 from sparkmirror.pump.partition import MAX_CONFIRMATION_AGE_S, Stage
 from sparkmirror.pump.quiet import GRACE_S
 
 
-def asked(pump: Pump) -> Bearings:
+def asked(pump: Pump) -> PartitionReading:
     """The answer on where it stands, which is still on its way to it."""
     assert pump.ask()
-    assert isinstance(pump.reading, Bearings)
+    assert isinstance(pump.reading, PartitionReading)
     return pump.reading
 
 
-def asked_after_a_break() -> tuple[Pump, Bearings]:
+def asked_after_a_break() -> tuple[Pump, PartitionReading]:
     """A pump at work whose connection broke, and the same."""
     world = a_world()
     pump = running(world)

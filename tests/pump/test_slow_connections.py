@@ -17,7 +17,7 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import Bearings, PartitionPair, Refusal
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.pump import flow_pump as flow_pump_module
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
@@ -43,7 +43,7 @@ class Flow:
     def _read(
         self,
         routes: Mapping[PartitionPair, object],
-        ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
+        ready: Callable[[Mapping[PartitionPair, PartitionReading | Refusal]], None],
     ) -> None:
         world = World(Source([(10, FRESH_MS)]))
         found = world.target.bearings(world.source, self.loop.now)

@@ -9,9 +9,9 @@ from played_registry import PlayedRegistry, schema
 
 from sparkmirror.config.model import RegistryConfig
 from sparkmirror.schemas import Registry, SchemaCheck, SchemaVerdict
-from sparkmirror.schemas.check import judged
 from sparkmirror.schemas.compare import SchemaComparer
 from sparkmirror.schemas.header import Field, IdKind, SchemaId
+from sparkmirror.schemas.id_check import judged
 from sparkmirror.schemas.scan import FieldName, Scan, SeenField, Sight, TopicField
 
 INT, LONG = '"int"', '"long"'

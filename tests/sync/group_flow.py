@@ -22,7 +22,7 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.jars import class_path
 from sparkmirror.demo.java import java
 from sparkmirror.messages.orders import Receipt
-from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.policy import DefaultTopicFilter, ReplicationPolicy, policy_for
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.group_offsets import GroupOffsetSync

@@ -15,10 +15,10 @@ from kafka import KafkaConsumer, KafkaProducer
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.java import java
-from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.sync.group_standing import GroupStanding, GroupState
-from sparkmirror.sync.places import route_of
+from sparkmirror.sync.group_translator import route_of
 
 pytestmark = pytest.mark.broker
 

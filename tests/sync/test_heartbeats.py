@@ -13,9 +13,9 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import HeartbeatConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.mm2.records import Heartbeat
+from sparkmirror.mm2.record_formats import Heartbeat
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.sync.heartbeats import Heartbeats
+from sparkmirror.sync.heartbeat_duty import Heartbeats
 
 pytestmark = pytest.mark.broker
 

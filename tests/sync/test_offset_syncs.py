@@ -12,7 +12,7 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, OffsetSyncConfig
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.record_formats import OffsetSync
 from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 

@@ -34,7 +34,7 @@ from sparkmirror.durable.losses import losses_topic
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.policy import IdentityReplicationPolicy
 from sparkmirror.sync.topic_acls import TopicAclSync, remote_acl
-from sparkmirror.sync.topic_configs import TopicConfigSync
+from sparkmirror.sync.topic_config_duty import TopicConfigSync
 from sparkmirror.sync.topic_rules import TopicRules
 from sparkmirror.sync.topics import MirroredTopic, TopicSync
 

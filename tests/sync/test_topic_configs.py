@@ -17,7 +17,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.policy import IdentityReplicationPolicy
-from sparkmirror.sync.topic_configs import TopicConfigSync
+from sparkmirror.sync.topic_config_duty import TopicConfigSync
 from sparkmirror.sync.topic_properties import config_change, creation_configs
 from sparkmirror.sync.topic_rules import TopicRules
 from sparkmirror.sync.topics import MirroredTopic, TopicSync
@@ -259,7 +259,7 @@ def test_an_old_target_is_named_once(
     def refuse(*_: object) -> None:
         raise UnsupportedBroker("the broker speaks no IncrementalAlterConfigs")
 
-    monkeypatch.setattr("sparkmirror.sync.topic_configs.alter_topic_configs", refuse)
+    monkeypatch.setattr("sparkmirror.sync.topic_config_duty.alter_topic_configs", refuse)
     pair.create({"retention.ms": "1"}, {})
     for expected in (1, 0):
         pair.sync(rules())

@@ -19,7 +19,7 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.sync.topic_acls import TopicAclSync
-from sparkmirror.sync.topic_configs import TopicConfigSync
+from sparkmirror.sync.topic_config_duty import TopicConfigSync
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.sync.topics import TopicDuty
 

@@ -14,7 +14,7 @@ from sparkmirror.config.model import HeartbeatConfig, OffsetSyncConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.sync.heartbeats import Heartbeats
+from sparkmirror.sync.heartbeat_duty import Heartbeats
 from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]

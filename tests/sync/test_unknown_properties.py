@@ -15,7 +15,7 @@ from sparkmirror.config.model import TopicSyncConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.lint.cluster_rules import CLUSTER_RULES
 from sparkmirror.lint.probe import probe
-from sparkmirror.sync.topic_configs import TopicConfigSync
+from sparkmirror.sync.topic_config_duty import TopicConfigSync
 from sparkmirror.sync.topics import TopicDuty, TopicSync
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]

@@ -33,13 +33,13 @@ from sparkmirror.mm2.connect_offsets import (
     offset_value,
     strimzis_connector,
 )
-from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.record_formats import OffsetSync
 from sparkmirror.mm2.stored_offsets import read_stored_offsets
 from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import Bearings, PartitionPair, Refusal
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.sync.connect_offsets import ConnectOffsets
-from sparkmirror.sync.places import Places, TranslatedOffset
+from sparkmirror.sync.group_translator import GroupTranslator, TranslatedOffset
 from sparkmirror.takeover import our_progress as foreign_ends
 from sparkmirror.takeover.from_mm2 import Takeover
 from sparkmirror.takeover.log_bounds import BothLogs
@@ -115,7 +115,7 @@ class Mirrored:
         self.takeover.look(self.identity, [self.route])
         return self.takeover.refused.get(self.route, "")
 
-    def read(self) -> Bearings | Refusal:
+    def read(self) -> PartitionReading | Refusal:
         """Where a pump would begin."""
         client = ClusterClient(self.target.config, "test")
         segments = SegmentLog(TopicLog(client, self.segments))
@@ -130,7 +130,7 @@ class Mirrored:
     def begins_at(self) -> tuple[int, int | None, int]:
         """Sequence, upstream and downstream of what a pump would send next."""
         found = self.read()
-        assert isinstance(found, Bearings), found
+        assert isinstance(found, PartitionReading), found
         return found.position.sequence, found.resume_at, found.position.downstream
 
 
@@ -545,7 +545,7 @@ def test_groups_from_before_go_by_mirror_makers_own_syncs(mirrored: Mirrored) ->
     )
     assert mirrored.look() == ""
     policy = DefaultReplicationPolicy()
-    places = Places(mirrored.flow, policy, mirrored.source.client, mirrored.target.client, list)
+    places = GroupTranslator(mirrored.flow, policy, mirrored.source.client, mirrored.target.client, list)
     where = mirrored.route.source
     places.refresh([where])
     found = {offset: places.of(where, offset) for offset in (0, 2, 7, 12, 20, 30, 39, 40)}

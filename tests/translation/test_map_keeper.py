@@ -17,7 +17,7 @@ from sparkmirror.durable.claims import AnnouncedBatch, Retracted, Segment
 from sparkmirror.translation import map_keeper
 from sparkmirror.translation.map_keeper import (
     NOTHING_YET,
-    ByOthers,
+    ForeignRange,
     LogBounds,
     MapKeeper,
     PartitionMap,
@@ -259,16 +259,16 @@ def test_nothing_is_said_of_what_another_mirror_copied_before() -> None:
     start = replace(claim(0, 500), downstream=700, confirmed=False)
     one.take(start)
     for copied in (False, True):
-        assert one.by_others(upstream=499) == ByOthers(500, 0, 700)
-        assert one.by_others(downstream=699) == ByOthers(500, 0, 700)
-        assert not one.by_others(upstream=500)
-        assert not one.by_others(downstream=700)
+        assert one.foreign_range(upstream=499) == ForeignRange(500, 0, 700)
+        assert one.foreign_range(downstream=699) == ForeignRange(500, 0, 700)
+        assert not one.foreign_range(upstream=500)
+        assert not one.foreign_range(downstream=700)
         if not copied:
             one.take(replace(claim(0, 500, 9, incarnation=2), downstream=700))
             up_to_date(one, 709, Reached(509, 709))
     assert (one.taken_over, one.others) == (True, ())
     one.take(Retracted(start.target_topic_id, start.partition, 0, start.incarnation))
-    assert not one.by_others(upstream=499)
+    assert not one.foreign_range(upstream=499)
 
 
 @pytest.mark.usefixtures("few_kept")
@@ -282,13 +282,13 @@ def test_nor_of_what_it_copied_while_we_had_given_the_flow_back(more: int) -> No
         one.take(replace(claim(10 + number, 40 + number, 1, incarnation=3), downstream=60 + number))
     up_to_date(one, 65 + more, Reached(45 + more, 65 + more))
     assert one.begins == 60
-    assert (one.taken_over, one.others) == (False, (ByOthers(40, 10, 60),))
-    theirs = ByOthers(40, 10, 60)
-    known = [upstream for upstream in range(45 + more) if one.by_others(upstream=upstream) != theirs]
+    assert (one.taken_over, one.others) == (False, (ForeignRange(40, 10, 60),))
+    theirs = ForeignRange(40, 10, 60)
+    known = [upstream for upstream in range(45 + more) if one.foreign_range(upstream=upstream) != theirs]
     assert known == [*range(10), *range(40, 45 + more)]
-    assert one.by_others(upstream=9) is None
+    assert one.foreign_range(upstream=9) is None
     assert [one.downstream(upstream) for upstream in (9, 40, 44)] == [9, 60, 64]
-    known = [downstream for downstream in range(65 + more) if one.by_others(downstream=downstream) != theirs]
+    known = [downstream for downstream in range(65 + more) if one.foreign_range(downstream=downstream) != theirs]
     assert known == [*range(10), *range(60, 65 + more)]
 
 
@@ -301,8 +301,8 @@ def test_a_start_that_takes_the_place_of_all_that_was_claimed_before() -> None:
     one.take(Retracted(start.target_topic_id, start.partition, 0, 1))
     up_to_date(one, 60)
     for upstream in (0, 9, 39):
-        assert one.by_others(upstream=upstream) == ByOthers(40, 0, 60)
-    assert one.by_others(upstream=40) is None
+        assert one.foreign_range(upstream=upstream) == ForeignRange(40, 0, 60)
+    assert one.foreign_range(upstream=40) is None
     assert (one.downstream(40), one.begins) == (60, 60)
 
 
@@ -311,7 +311,7 @@ def test_what_an_operator_passed_over_nobody_has_copied() -> None:
     one.take(claim(0, 0, 10))
     one.take(replace(claim(10, 40, incarnation=2), confirmed=False, altered=True))
     up_to_date(one, 15, Reached(45, 15))
-    assert one.by_others(upstream=20) is None
+    assert one.foreign_range(upstream=20) is None
     assert one.downstream(20) == 10
 
 
@@ -321,12 +321,12 @@ def test_what_is_copied_of_a_source_that_was_created_again_is_ours() -> None:
     one.take(replace(claim(0, 100), downstream=100, confirmed=False))
     one.take(replace(claim(0, 100, 50, incarnation=2), downstream=100))
     up_to_date(one, 150, Reached(150, 150))
-    assert one.by_others(upstream=5) == ByOthers(100, 0, 100)
+    assert one.foreign_range(upstream=5) == ForeignRange(100, 0, 100)
     one.take(replace(claim(50, 0, 20, incarnation=3), downstream=150, source_topic_id=b"n" * 16))
     up_to_date(one, 170, Reached(20, 170))
-    assert [one.by_others(upstream=upstream) for upstream in (0, 5, 20)] == [None] * 3
+    assert [one.foreign_range(upstream=upstream) for upstream in (0, 5, 20)] == [None] * 3
     assert one.downstream(5) == 155
-    assert one.by_others(downstream=99) == ByOthers(100, 0, 100)
+    assert one.foreign_range(downstream=99) == ForeignRange(100, 0, 100)
 
 
 def test_what_an_operator_had_copied_again_is_ours_and_what_is_below_is_not() -> None:
@@ -336,8 +336,8 @@ def test_what_an_operator_had_copied_again_is_ours_and_what_is_below_is_not() ->
     one.take(replace(claim(50, 60, incarnation=3), downstream=150, confirmed=False, altered=True))
     one.take(replace(claim(50, 60, 30, incarnation=4), downstream=150))
     up_to_date(one, 180, Reached(90, 180))
-    assert one.by_others(upstream=59) == ByOthers(100, 0, 100)
-    assert one.by_others(upstream=60) is None
+    assert one.foreign_range(upstream=59) == ForeignRange(100, 0, 100)
+    assert one.foreign_range(upstream=60) is None
     assert one.downstream(60) == 150
 
 
@@ -349,7 +349,7 @@ def test_an_operators_start_behind_what_others_wrote() -> None:
     one.take(Retracted(start.target_topic_id, 0, 0, start.incarnation))
     one.take(replace(claim(0, 150, incarnation=2), downstream=100, confirmed=False, altered=True))
     up_to_date(one, 100)
-    assert one.by_others(upstream=50) == ByOthers(150, 0, 100)
+    assert one.foreign_range(upstream=50) == ForeignRange(150, 0, 100)
     assert one.begins == 100
 
 
@@ -359,7 +359,7 @@ def test_what_others_wrote_is_gone_by_retention() -> None:
     one.take(replace(claim(0, 100, 50, incarnation=2), downstream=100))
     one.bound(LogBounds(100, 150))
     assert one.stands(Reached(150, 150))
-    assert one.by_others(upstream=50) is None
+    assert one.foreign_range(upstream=50) is None
     assert one.downstream(50) == 100
 
 
@@ -378,7 +378,7 @@ def test_a_copy_that_begins_anew_at_its_start() -> None:
     one.take(replace(claim(0, 500), downstream=700, confirmed=False))
     one.take(replace(claim(0, 500, 30, incarnation=2), downstream=700, heals=True))
     up_to_date(one, 730, Reached(530, 730))
-    assert one.by_others(upstream=100) == ByOthers(500, 0, 700)
+    assert one.foreign_range(upstream=100) == ForeignRange(500, 0, 700)
     assert one.begins == 700
 
 
@@ -387,13 +387,13 @@ def test_behind_a_claim_that_stays_open_a_long_history_is_not_tried_again_and_ag
 ) -> None:
     """Nothing behind it can be taken in for good, and each try looks at all of it."""
     tries: list[int] = []
-    settle = PartitionMap._settle  # noqa: SLF001 - that it is rare can't be seen from outside
+    settle = PartitionMap._fold_claims  # noqa: SLF001 - that it is rare can't be seen from outside
 
     def counted(kept: PartitionMap) -> None:
         tries.append(len(kept.open_claims()))
         settle(kept)
 
-    monkeypatch.setattr(PartitionMap, "_settle", counted)
+    monkeypatch.setattr(PartitionMap, "_fold_claims", counted)
     kept = PartitionMap()
     announced = AnnouncedBatch(1, 0, 0, 0, 0)
     kept.take(replace(claim(0, 0, 1), confirmed=False, batches=(announced,)))

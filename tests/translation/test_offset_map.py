@@ -345,7 +345,7 @@ def test_a_map_that_grows_is_the_one_built_at_once(
         for share in sorted(shares):
             upto = len(claims) * share // 101
             if upto > settled:
-                grown.settle(claims[settled:upto], claims[upto].sequence)
+                grown.fold(claims[settled:upto], claims[upto].sequence)
                 settled = upto
             wrong = [replace(one, runs=(Run(one.upstream + 1, 0),)) for one in claims[settled:]]
             grown.renew(wrong, copied)
@@ -361,7 +361,7 @@ def test_a_file_of_runs_is_cut_and_goes_on() -> None:
     count = 3 * BLOCK_ROWS + 7
     claims = [claim(number, number, [Run(number * 3, 1)]) for number in range(count)]
     with OffsetMap(memory_runs=10) as offsets:
-        offsets.settle(claims[: 2 * BLOCK_ROWS + 1], 2 * BLOCK_ROWS + 1)
+        offsets.fold(claims[: 2 * BLOCK_ROWS + 1], 2 * BLOCK_ROWS + 1)
         offsets.renew(claims[2 * BLOCK_ROWS + 1 :], Copied(count, 3 * count, count))
         offsets.renew(claims[2 * BLOCK_ROWS + 1 :], Copied(count, 3 * count, count))
         assert offsets.spilled

@@ -18,7 +18,7 @@ from sparkmirror.durable.claims import Retracted, Segment, read_record
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.known_topics import TopicMemory
 from sparkmirror.durable.losses import read_losses
-from sparkmirror.durable.progress import StandingLog
+from sparkmirror.durable.noted_progress import StandingLog
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.receipts import read_reports
 

@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
-from sparkmirror.wire.fetch import BY_ID_FROM, VERSIONS, FetchAnswer, FetchedPartition, FetchPosition, FetchSession
 from sparkmirror.wire.fetch_format import SESSIONS_FROM
+from sparkmirror.wire.fetch_session import (
+    BY_ID_FROM,
+    VERSIONS,
+    FetchAnswer,
+    FetchedPartition,
+    FetchPosition,
+    FetchSession,
+)
 from sparkmirror.wire.primitives import Garbled
 from sparkmirror.wire.topic_ids import NO_ID
 

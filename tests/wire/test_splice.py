@@ -22,8 +22,8 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.wire import produce
 from sparkmirror.wire.batches import CODECS, HEADER, HEADER_SIZE, BatchHeader, batch_headers, rewrite
-from sparkmirror.wire.fetch import VERSIONS as FETCH_VERSIONS
-from sparkmirror.wire.fetch import FetchPosition, FetchSession
+from sparkmirror.wire.fetch_session import VERSIONS as FETCH_VERSIONS
+from sparkmirror.wire.fetch_session import FetchPosition, FetchSession
 from sparkmirror.wire.pieces import RawRecord
 from sparkmirror.wire.splice import RecordTooLarge, Run, Spliced, splice
 

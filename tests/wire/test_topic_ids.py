@@ -12,8 +12,9 @@ from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import ApiVersionsResponse
 from kafka.protocol.producer import ProduceRequest
 
-from sparkmirror.wire import fetch, produce
-from sparkmirror.wire.fetch import FetchPosition, FetchSession
+from sparkmirror.wire import fetch_session as fetch
+from sparkmirror.wire import produce
+from sparkmirror.wire.fetch_session import FetchPosition, FetchSession
 from sparkmirror.wire.produce import produce_request, topic_field
 from sparkmirror.wire.rpc import RpcConnection
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparkmirror.cluster.tls import server_context
+from sparkmirror.cluster.tls_contexts import server_context
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.metrics_settings import HTTPS, LISTENERS
 from sparkmirror.config.values import listener_parts

@@ -62,7 +62,7 @@ def serve(
 
     from sparkmirror.connect.server import ConnectServer
     from sparkmirror.connect.worker import ConnectWorker
-    from sparkmirror.formats.connect import WorkerSettings as WorkerFile
+    from sparkmirror.formats.connect_files import WorkerSettings as WorkerFile
     from sparkmirror.page.access import on_loopback
     from sparkmirror.page.controls import FlowControls
     from sparkmirror.page.router import page_router

@@ -5,7 +5,6 @@ sparkmirror.
 """
 
 from sparkmirror.client.mirror_client import MirrorClient
-from sparkmirror.client.offsets import GroupOffsets, OffsetAndMetadata, TopicPartition
 from sparkmirror.client.remote_cluster import (
     checkpoint_topics,
     heartbeat_topics,
@@ -13,6 +12,7 @@ from sparkmirror.client.remote_cluster import (
     translate_offsets,
     upstream_clusters,
 )
+from sparkmirror.client.translated_offsets import GroupOffsets, OffsetAndMetadata, TopicPartition
 
 __all__ = [
     "GroupOffsets",

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkmirror.client.mirror_client import MirrorClient
-from sparkmirror.client.offsets import GroupOffsets, OffsetAndMetadata, TopicPartition
 from sparkmirror.client.settings import ADMIN, cluster_config
+from sparkmirror.client.translated_offsets import GroupOffsets, OffsetAndMetadata, TopicPartition
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event

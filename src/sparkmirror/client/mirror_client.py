@@ -12,8 +12,8 @@ from typing import Self, overload
 
 import regex
 
-from sparkmirror.client.offsets import GroupOffsets, OffsetAndMetadata, TopicPartition, read_checkpoints
 from sparkmirror.client.settings import ADMIN, CONSUMER, cluster_config, replication_policy
+from sparkmirror.client.translated_offsets import GroupOffsets, OffsetAndMetadata, TopicPartition, read_checkpoints
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.policy import ReplicationPolicy
 

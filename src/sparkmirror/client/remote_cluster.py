@@ -12,7 +12,7 @@ from typing import overload
 import regex
 
 from sparkmirror.client.mirror_client import MirrorClient
-from sparkmirror.client.offsets import GroupOffsets
+from sparkmirror.client.translated_offsets import GroupOffsets
 
 
 def replication_hops(settings: Mapping[str, str], alias: str) -> int:

@@ -16,7 +16,7 @@ from enum import StrEnum
 from sparkmirror.cluster.append_trial import AppendTrial, CannotTell, Sent, Writer
 from sparkmirror.cluster.broker_versions import producer_state_ms
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.scratch_topic import scratch_topic, what_to_grant
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.wire.batches import SEQUENCE_MODULUS

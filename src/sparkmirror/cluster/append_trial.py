@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
 from sparkmirror.cluster.producers import describe_producers, new_producer_id
 from sparkmirror.cluster.scratch_topic import what_to_grant
@@ -23,7 +23,7 @@ from sparkmirror.errors import ClusterTrouble
 from sparkmirror.wire import produce
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch import FetchedPartition
+from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.rpc import UnsupportedBroker
 from sparkmirror.wire.topic_ids import NO_ID
 
@@ -66,7 +66,7 @@ _LENGTH_AT, _LEADER_EPOCH_AT, _MAGIC_AT = 8, 12, 16
 Answer = TypeVar("Answer")
 BatchKey = tuple[int, int, int, int]
 """Name of a trial batch: partition, producer id, epoch and first sequence."""
-Place = tuple[int, int]
+WriterKey = tuple[int, int]
 """Partition and producer id."""
 
 
@@ -183,9 +183,9 @@ class AppendTrial:
         """Return the offset of a batch's first acknowledgement; None without one."""
         return next((sent.base_offset for sent in self.sent if sent.key == key and not sent.error), None)
 
-    def expected(self) -> dict[Place, tuple[int, int]]:
+    def expected(self) -> dict[WriterKey, tuple[int, int]]:
         """Return each producer's epoch and last sequence, by the acknowledgements."""
-        newest: dict[Place, tuple[int, int]] = {}
+        newest: dict[WriterKey, tuple[int, int]] = {}
         seen: set[BatchKey] = set()
         for sent in self.sent:
             if not sent.error and sent.key not in seen:
@@ -193,16 +193,16 @@ class AppendTrial:
                 newest[sent.key[:2]] = sent.key[2], sent.last_sequence
         return newest
 
-    def reported(self) -> dict[Place, tuple[int, int]]:
+    def reported(self) -> dict[WriterKey, tuple[int, int]]:
         """Return each producer's epoch and last sequence, by DescribeProducers.
 
         Looks the leaders up again first, since any replica would answer.
         """
-        told: dict[Place, tuple[int, int]] = {}
+        told: dict[WriterKey, tuple[int, int]] = {}
         self._leaders = {}
         for partition in self._partitions():
 
-            def attempt(leader: int, partition: int = partition) -> tuple[int, dict[Place, tuple[int, int]]]:
+            def attempt(leader: int, partition: int = partition) -> tuple[int, dict[WriterKey, tuple[int, int]]]:
                 answer = describe_producers(self._client, leader, {self._topic: [partition]})
                 described = answer[self._topic, partition]
                 return described.error, {

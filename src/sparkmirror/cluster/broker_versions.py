@@ -16,7 +16,8 @@ from kafka.protocol.admin import DescribeConfigsRequest, DescribeProducersReques
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.errors import ClusterTooOld
-from sparkmirror.wire import fetch, fetch_format, produce
+from sparkmirror.wire import fetch_format, produce
+from sparkmirror.wire import fetch_session as fetch
 from sparkmirror.wire.rpc import RpcConnection
 from sparkmirror.wire.topic_ids import NO_ID
 

@@ -14,7 +14,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from sparkmirror.cluster.gate import gate
 from sparkmirror.cluster.sign_in import sign_in
-from sparkmirror.cluster.tls import ssl_context
+from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, UnsupportedBroker

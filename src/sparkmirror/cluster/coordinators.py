@@ -13,7 +13,7 @@ from typing import Any
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.error_codes import ErrorCode
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.wire import fetch
+from sparkmirror.wire import fetch_session as fetch
 from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch import FetchedPartition
+from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.rpc import RpcConnection
 from sparkmirror.wire.topic_partition import TopicPartition
 

@@ -9,7 +9,7 @@ import logging
 from typing import Any
 
 from sparkmirror.cluster.kafka_python_sasl import sasl_settings
-from sparkmirror.cluster.tls import ssl_context
+from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config.model import ClusterConfig
 
 

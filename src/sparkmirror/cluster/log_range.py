@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
 from sparkmirror.errors import ClusterTrouble
 from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch import FetchedPartition
+from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.transactions import Transactions
 
 _FIRST_ANSWER, _LONGEST_ANSWER = 128 << 10, 4 << 20

@@ -15,7 +15,7 @@ from kafka.protocol.producer import InitProducerIdRequest
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.coordinators import PASSING
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition

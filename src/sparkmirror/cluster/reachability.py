@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from sparkmirror.cluster.client import addresses
 from sparkmirror.cluster.gate import gate
 from sparkmirror.cluster.sign_in import sign_in
-from sparkmirror.cluster.tls import ssl_context
+from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.rpc import AccessRefused, RpcConnection

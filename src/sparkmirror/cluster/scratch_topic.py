@@ -17,7 +17,7 @@ from kafka.protocol.admin import CreateTopicsRequest, DeleteTopicsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.errors import ClusterTrouble
 from sparkmirror.events import Event
 from sparkmirror.wire.error_codes import NOT_AUTHORIZED, ErrorCode

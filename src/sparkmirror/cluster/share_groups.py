@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.coordinators import PASSING, Coordinators
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.primitives import INT32, INT64, NO_TAGS, Reader, compact_string, request_header, uvarint
 from sparkmirror.wire.rpc import UnsupportedBroker

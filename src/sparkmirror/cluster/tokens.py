@@ -23,7 +23,7 @@ from urllib.parse import quote_plus, urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
 
 from sparkmirror.cluster.msk_tokens import signed_token
-from sparkmirror.cluster.tls import ssl_context
+from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config.credentials import GivenToken, MskIam, Token, TokenFile, TokenRequest, UnsecuredToken
 from sparkmirror.config.model import ClusterConfig, SslConfig
 from sparkmirror.config.settings import SSL_SETTINGS

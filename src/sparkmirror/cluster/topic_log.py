@@ -19,7 +19,7 @@ from sparkmirror.errors import ClusterTrouble
 from sparkmirror.wire import produce
 from sparkmirror.wire.batches import batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch import FetchedPartition
+from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.pieces import records
 from sparkmirror.wire.topic_ids import NO_ID
 

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from sparkmirror.config.advice import Advisor
 from sparkmirror.config.aliases import aliases_alike, in_other_case, with_aliases
-from sparkmirror.config.brokers import check_repeated, check_scheme
 from sparkmirror.config.clusters import read_cluster
 from sparkmirror.config.combinations import combination_notes
 from sparkmirror.config.control_settings import (
@@ -44,6 +43,7 @@ from sparkmirror.config.originals import originals_for
 from sparkmirror.config.patterns import check_patterns
 from sparkmirror.config.providers import declared_providers, provider_keys, references, resolve
 from sparkmirror.config.refusals import refused
+from sparkmirror.config.repeated_brokers import check_repeated, check_scheme
 from sparkmirror.config.schema_settings import read_schemas
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
 from sparkmirror.config.security import refused_exceptions

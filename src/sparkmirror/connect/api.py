@@ -16,11 +16,11 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from sparkmirror.connect.bodies import check_name, read_creation, read_offsets, read_settings, with_name
+from sparkmirror.connect.connector_model import ConnectorStatus, TargetState, TaskStatus
 from sparkmirror.connect.description import CREATION, ERRORS, EXPANSIONS, FLAG, LEVEL, OFFSETS, SCOPE, SETTINGS, query
 from sparkmirror.connect.errors import RestError, bad_request, not_found
 from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.loggers import Loggers
-from sparkmirror.connect.model import ConnectorStatus, TargetState, TaskStatus
 from sparkmirror.connect.plugin_versions import ANY_VERSION, InvalidRange, VersionRange
 from sparkmirror.connect.plugins import (
     VERSION,

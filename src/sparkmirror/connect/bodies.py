@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sparkmirror.connect.connector_model import Offset, TargetState
 from sparkmirror.connect.errors import RestError, bad_request
-from sparkmirror.connect.model import Offset, TargetState
 
 _INITIAL_STATES = {
     "RUNNING": TargetState.STARTED,

@@ -17,7 +17,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sparkmirror.connect.model import ConnectorSpec, TargetState
+from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
 
 Record = tuple[bytes, bytes | None]
 

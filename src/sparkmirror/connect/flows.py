@@ -18,11 +18,11 @@ from dataclasses import dataclass, field, replace
 from sparkmirror.config import Entry, FlowConfig, MirrorConfig, explain_entries
 from sparkmirror.config.providers import FAMILY, PROVIDERS_KEY
 from sparkmirror.config.scopes import WHOLE_NAMES
+from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
 from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
 from sparkmirror.connect.masking import is_secret
-from sparkmirror.connect.model import ConnectorSpec, TargetState
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import (
+from sparkmirror.formats.connect_files import (
     IDENTITY,
     MUST_AGREE,
     PACKAGE,

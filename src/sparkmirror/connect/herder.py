@@ -18,11 +18,11 @@ from sparkmirror.connect.config_log import (
     target_records,
     task_records,
 )
+from sparkmirror.connect.connector_model import ConnectorRunner, ConnectorStatus, Offset, TargetState, TaskStatus
 from sparkmirror.connect.errors import STALE, RestError, bad_request, conflict, not_found
 from sparkmirror.connect.java_maps import java_text
 from sparkmirror.connect.loadable import Loadable
 from sparkmirror.connect.masking import is_secret, masked, unmasked
-from sparkmirror.connect.model import ConnectorRunner, ConnectorStatus, Offset, TargetState, TaskStatus
 from sparkmirror.connect.offset_checks import OffsetRefused, check_offsets
 from sparkmirror.connect.plugin_versions import ANY_VERSION, VersionRange
 from sparkmirror.connect.plugins import PACKAGE, find_class

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from typing_extensions import TypeIs
 
+from sparkmirror.connect.connector_model import Offset
 from sparkmirror.connect.java_maps import java_text
-from sparkmirror.connect.model import Offset
 from sparkmirror.errors import HandledError
 
 _INT_MAX = 2**31 - 1

@@ -13,8 +13,8 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.connect.model import Offset
-from sparkmirror.formats.connect import ConnectorRole
+from sparkmirror.connect.connector_model import Offset
+from sparkmirror.formats.connect_files import ConnectorRole
 from sparkmirror.mm2.connect_offsets import java_partition, offsets_topics
 from sparkmirror.mm2.stored_offsets import stored_entries
 from sparkmirror.wire.error_codes import ErrorCode

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from sparkmirror.config import FlowConfig
-from sparkmirror.connect.model import Offset
+from sparkmirror.connect.connector_model import Offset
 from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.formats.connect import ConnectorRole
+from sparkmirror.formats.connect_files import ConnectorRole
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.takeover.altered_offsets import AlteredOffsets, NotAltered
 from sparkmirror.wire.topic_partition import TopicPartition

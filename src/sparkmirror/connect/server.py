@@ -15,17 +15,17 @@ from starlette.types import ASGIApp
 
 from sparkmirror import __version__
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.tls import server_context, ssl_context
+from sparkmirror.cluster.tls_contexts import server_context, ssl_context
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect.api import build_api, routers
 from sparkmirror.connect.basic_auth import BasicAuth, Users
 from sparkmirror.connect.body_limit import BodyLimit
 from sparkmirror.connect.config_log import ConfigState
+from sparkmirror.connect.connector_model import ConnectorRunner
 from sparkmirror.connect.forwarding import Forwarding
 from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.loggers import Loggers
 from sparkmirror.connect.manners import Manners
-from sparkmirror.connect.model import ConnectorRunner
 from sparkmirror.connect.status_log import StatusState
 from sparkmirror.connect.storage_topic import StorageTopic, Take
 from sparkmirror.connect.worker_properties import WorkerConfig

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sparkmirror.connect.connector_model import ConnectorSpec, ConnectorStatus, TargetState, TaskStatus
 from sparkmirror.connect.flows import ConnectorPart
-from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, TargetState, TaskStatus
 from sparkmirror.connect.server_paths import without_paths
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.beats import HEARTBEATS
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.snapshot import Flow
-from sparkmirror.formats.connect import ConnectorRole
+from sparkmirror.formats.connect_files import ConnectorRole
 
 GROUP_DUTIES = ("checkpoints", "group offsets", "share groups")
 _NAMED = 3

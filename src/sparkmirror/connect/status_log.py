@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from sparkmirror.connect.model import ConnectorStatus, TaskStatus
+from sparkmirror.connect.connector_model import ConnectorStatus, TaskStatus
 from sparkmirror.connect.plugins import VERSION
 
 Record = tuple[bytes, bytes | None]

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.providers import declared_providers, resolve
 from sparkmirror.connect.active_topics import ActiveTopics
+from sparkmirror.connect.connector_model import ConnectorSpec, ConnectorStatus, Offset, TargetState
 from sparkmirror.connect.flows import ConnectorPart, Flows, read_flows
-from sparkmirror.connect.model import ConnectorSpec, ConnectorStatus, Offset, TargetState
 from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
 from sparkmirror.connect.server_paths import without_paths
 from sparkmirror.connect.status import connector_status, flow_state
@@ -27,7 +27,7 @@ from sparkmirror.engine.session import MASTER
 from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.formats.connect import PACKAGE, ConnectorRole, WorkerSettings
+from sparkmirror.formats.connect_files import PACKAGE, ConnectorRole, WorkerSettings
 from sparkmirror.sync.topic_rules import topic_rules
 
 LOCAL_TASKS = 8
@@ -59,8 +59,8 @@ class _WorkerState:
 class ConnectWorker:
     """Runner of connectors: `start` it, `apply` the wanted connectors, `close` it.
 
-    Implements `connect.model.ConnectorRunner`. `file` is the worker's file; its keys `spark.*` count once, at the
-    start. `use_lease`, `spark` and `on_progress` go to the mirror.
+    Implements `connect.connector_model.ConnectorRunner`. `file` is the worker's file; its keys `spark.*` count once, at
+    the start. `use_lease`, `spark` and `on_progress` go to the mirror.
     """
 
     def __init__(

@@ -88,7 +88,7 @@ def retract_expired(segments: SegmentLog, log_starts: Mapping[TargetPartition, i
         for partition, claims in _read(segments, home, log_starts).items():
             doomed = _below(partition, claims, log_starts[partition])
             for start in range(0, len(doomed), _AT_ONCE):
-                segments.settle((), doomed[start : start + _AT_ONCE])
+                segments.revise((), doomed[start : start + _AT_ONCE])
             retracted += len(doomed)
     return retracted
 

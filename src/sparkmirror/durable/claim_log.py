@@ -119,12 +119,12 @@ class SegmentLog:
         """Make these claims durable; afterwards their first batches may be sent."""
         self._write(segments)
 
-    def settle(self, claimed: Iterable[Segment], retracted: Iterable[Segment | Retracted]) -> None:
+    def revise(self, claimed: Iterable[Segment], retracted: Iterable[Segment | Retracted]) -> None:
         """Write new or confirmed claims, and retract false claims.
 
-        The order of writing is the order of `settling`.
+        The order of writing is the order of `in_safe_order`.
         """
-        self._write(settling(claimed, retracted))
+        self._write(in_safe_order(claimed, retracted))
 
     def _write(self, changes: Iterable[Segment | Retracted]) -> None:
         count = self._log.partitions
@@ -199,7 +199,7 @@ class SegmentLog:
                 del claims[key]
 
 
-def settling(claimed: Iterable[Segment], retracted: Iterable[Segment | Retracted]) -> list[Segment | Retracted]:
+def in_safe_order(claimed: Iterable[Segment], retracted: Iterable[Segment | Retracted]) -> list[Segment | Retracted]:
     """Return the changes in a writing order that is safe against a kill between.
 
     A kill among large changes must not leave less known than before. So the claims are written with the highest

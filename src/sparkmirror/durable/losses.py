@@ -2,7 +2,7 @@
 
 A loss is a record in `mm2-sparkmirror-losses.<source>.internal` on the target, a small compacted topic whose keys and
 values are JSON. A loss is durable before anything is sent past the lost range. The same topic also holds further
-records of the flow, such as the known topics (`known_topics`) and the progress (`progress`).
+records of the flow, such as the known topics (`known_topics`) and the progress (`noted_progress`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from sparkmirror.engine.duties import LONGEST_RETRY_S, Duties, Schedule
 from sparkmirror.engine.lease import Lease
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.sync.heartbeats import Heartbeats
+from sparkmirror.sync.heartbeat_duty import Heartbeats
 from sparkmirror.sync.topic_rules import topic_rules
 
 HEARTBEATS = "heartbeats"

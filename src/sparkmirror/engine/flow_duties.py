@@ -14,7 +14,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.durable.claim_expiry import SegmentsTidy
 from sparkmirror.engine.duties import DutyTurns, Schedule
 from sparkmirror.messages.orders import Receipt
-from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.policy import GroupFilter
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.client_quotas import ClientQuotaSync
@@ -23,12 +23,12 @@ from sparkmirror.sync.group_commits import GroupCommits
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.sync.group_standing import GroupStanding
 from sparkmirror.sync.group_watch import GroupWatch, Whereabouts
-from sparkmirror.sync.heartbeats import Heartbeats
+from sparkmirror.sync.heartbeat_duty import Heartbeats
 from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
 from sparkmirror.sync.standing import ProgressNotes
 from sparkmirror.sync.topic_acls import TopicAclSync
-from sparkmirror.sync.topic_configs import TopicConfigSync
+from sparkmirror.sync.topic_config_duty import TopicConfigSync
 from sparkmirror.sync.topic_rules import TopicRules
 from sparkmirror.sync.topics import TopicSync
 from sparkmirror.wire.topic_partition import TopicPartition

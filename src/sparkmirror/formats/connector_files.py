@@ -12,7 +12,7 @@ from typing import Any
 from sparkmirror.config import Entry
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import (
+from sparkmirror.formats.connect_files import (
     RUNNING,
     STATES,
     ConnectCluster,

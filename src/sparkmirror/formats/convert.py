@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from sparkmirror.config import EffectiveValue, Entry, MirrorConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.formats.additions import entries_in_full
-from sparkmirror.formats.connect import NAMELESS, ConnectCluster
+from sparkmirror.formats.connect_files import NAMELESS, ConnectCluster
 from sparkmirror.formats.load import explain, read
 from sparkmirror.formats.merge import CONNECTS_OWN
 from sparkmirror.formats.reading import Note, Reading

@@ -9,12 +9,12 @@ from dataclasses import replace
 from sparkmirror.config import EffectiveValue, MirrorConfig, explain_entries
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.brokers import with_brokers
 from sparkmirror.formats.choice import open_files
-from sparkmirror.formats.connect import ConnectCluster, ConnectorRole
+from sparkmirror.formats.connect_files import ConnectCluster, ConnectorRole
 from sparkmirror.formats.connector_files import read_connect
 from sparkmirror.formats.fill import Filling
 from sparkmirror.formats.merge import as_mm2
+from sparkmirror.formats.missing_brokers import with_brokers
 from sparkmirror.formats.reading import Reading
 from sparkmirror.formats.strimzi import read_strimzi
 from sparkmirror.formats.unknown import as_not_known, without_unknown

@@ -19,7 +19,7 @@ from sparkmirror.config.refusals import CONVERTERS
 from sparkmirror.config.scopes import WHOLE_NAMES
 from sparkmirror.config.settings import CLUSTERS_KEY
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import (
+from sparkmirror.formats.connect_files import (
     IDENTITY,
     MUST_AGREE,
     SOURCE_ALIAS,

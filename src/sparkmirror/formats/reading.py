@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkmirror.config import Entry
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import RUNNING, ConnectCluster
+from sparkmirror.formats.connect_files import RUNNING, ConnectCluster
 from sparkmirror.formats.yaml_files import Document
 
 

@@ -14,7 +14,7 @@ from sparkmirror.config.entries import Properties
 from sparkmirror.config.metrics_settings import METRICS
 from sparkmirror.config.originals import connector_originals
 from sparkmirror.config.refusals import CONVERTERS
-from sparkmirror.formats.connect import (
+from sparkmirror.formats.connect_files import (
     IDENTITY,
     PACKAGE,
     RUNNING,

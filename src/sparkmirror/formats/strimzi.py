@@ -15,7 +15,7 @@ from sparkmirror.config import Entry
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.providers import PROVIDERS_KEY
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import (
+from sparkmirror.formats.connect_files import (
     PACKAGE,
     RUNNING,
     STATES,

@@ -18,7 +18,7 @@ import yaml
 
 from sparkmirror import __version__
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import PACKAGE, ConnectorRole
+from sparkmirror.formats.connect_files import PACKAGE, ConnectorRole
 from sparkmirror.formats.reading import Resource
 
 TIME = "%Y-%m-%dT%H:%M:%SZ"

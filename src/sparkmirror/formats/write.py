@@ -10,7 +10,7 @@ from pathlib import Path
 from javaproperties import join_key_value, to_comment
 
 from sparkmirror.config import Entry
-from sparkmirror.formats.connect import RUNNING, ConnectCluster, Connector
+from sparkmirror.formats.connect_files import RUNNING, ConnectCluster, Connector
 
 
 def properties_text(entries: Iterable[Entry], path: str) -> str:

@@ -10,7 +10,14 @@ import yaml
 
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.providers import CLASSES, FAMILY, PROVIDERS_KEY
-from sparkmirror.formats.connect import RUNNING, SOURCE_ALIAS, TARGET_ALIAS, ConnectCluster, Connector, ConnectorRole
+from sparkmirror.formats.connect_files import (
+    RUNNING,
+    SOURCE_ALIAS,
+    TARGET_ALIAS,
+    ConnectCluster,
+    Connector,
+    ConnectorRole,
+)
 from sparkmirror.formats.files import KIND
 from sparkmirror.formats.merge import CONNECTS_OWN, CONVERTER_KEYS, SECURITY, role_of
 from sparkmirror.formats.reading import Note

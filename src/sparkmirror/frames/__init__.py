@@ -1,6 +1,6 @@
 """Spark DataFrames for people: differences, offset maps, records per minute."""
 
-from sparkmirror.frames.offsets import OFFSET_RUNS, offset_runs
+from sparkmirror.frames.offset_runs import OFFSET_RUNS, offset_runs
 from sparkmirror.frames.receipts import RECEIPTS, receipts
 from sparkmirror.frames.report import Difference, PartitionResult, Verdict, Verification
 from sparkmirror.frames.verify import DIFFERENCES, Options, Progress, run_verification, verify

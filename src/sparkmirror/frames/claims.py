@@ -18,7 +18,7 @@ from sparkmirror.durable.claims import Retracted, home_partition, segments_topic
 from sparkmirror.durable.identity import Identity
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.questioned_claims import Evidence
-from sparkmirror.translation.map_keeper import NOTHING_YET, ByOthers, LogBounds, PartitionMap
+from sparkmirror.translation.map_keeper import NOTHING_YET, ForeignRange, LogBounds, PartitionMap
 from sparkmirror.translation.offset_map import OffsetMap
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -31,7 +31,7 @@ class CopyMap(NamedTuple):
     source_topic_id: bytes
     taken_over: bool
     """True if the copy goes on after a foreign mirror's copy."""
-    others: tuple[ByOthers, ...]
+    others: tuple[ForeignRange, ...]
     """Ranges that foreign mirrors copied between this flow's records, in order."""
 
 
@@ -53,7 +53,7 @@ class FlowClaims:
                 raise
 
     def read(self, partitions: Iterable[TargetPartition]) -> dict[TargetPartition, PartitionMap]:
-        """Return the maps of these partitions with their claims; old claims are settled.
+        """Return the maps of these partitions with their claims; old claims are folded in.
 
         Partitions without claims are left out.
         """

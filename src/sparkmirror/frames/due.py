@@ -9,12 +9,12 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.frames.compare import OffsetBounds
 from sparkmirror.frames.listed_offsets import ROLE
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan
 from sparkmirror.frames.report import ReportModel
-from sparkmirror.frames.task import Answer
+from sparkmirror.frames.stream_comparison import OffsetBounds
+from sparkmirror.frames.verify_task import Answer
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.wire.batches import MAGIC

@@ -77,7 +77,7 @@ class Lowest:
         self._without: dict[Hashable, deque[tuple[int, int]]] = defaultdict(deque)
         """Content to offset and place of the records without an equal."""
 
-    def settled(self) -> bool:
+    def is_decided(self) -> bool:
         """True if earlier steps make no difference."""
         return not self._open
 

@@ -9,10 +9,10 @@ guesswork:
   count.
 - Two records of one key in the same gap are one record, `changed`.
 - If the opposite side's topic is compacted, a record counts as compacted away if that side has a later record of the
-  key: a record at or after the lowest place that the missing record can have had there (`compare`). At most as many
-  records count as that side's offsets have holes there. A tombstone older than the opposite side's delete.retention.ms
-  may be gone too, and with it, on that side, all records that it deleted: then no older record of the key is left there
-  either.
+  key: a record at or after the lowest place that the missing record can have had there (`stream_comparison`). At most
+  as many records count as that side's offsets have holes there. A tombstone older than the opposite side's
+  delete.retention.ms may be gone too, and with it, on that side, all records that it deleted: then no older record of
+  the key is left there either.
 - The records left in the same gap are paired as `changed`; the rest is `missing` or `extra`.
 """
 

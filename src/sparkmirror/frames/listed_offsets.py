@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets
 from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.config import ClusterConfig

@@ -15,16 +15,16 @@ from types import TracebackType
 from typing import Self
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_over, only_part
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, HandledError
-from sparkmirror.frames.compare import ComparedBatch, OffsetBounds
+from sparkmirror.frames.stream_comparison import ComparedBatch, OffsetBounds
 from sparkmirror.wire.batches import MAGIC, BatchHeader, batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch import FetchedPartition
+from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.rpc import RpcConnection
 from sparkmirror.wire.topic_ids import same_topic
 from sparkmirror.wire.transactions import Transactions

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from sparkmirror.frames.report import ReportModel
-from sparkmirror.translation.map_keeper import ByOthers
+from sparkmirror.translation.map_keeper import ForeignRange
 from sparkmirror.translation.offset_map import OffsetMap, Twice
 
 RANGE_BYTES = 64 << 20
@@ -149,7 +149,7 @@ def extent(
     *,
     began: int | None = None,
     taken_over: bool = False,
-    others: Iterable[ByOthers] = (),
+    others: Iterable[ForeignRange] = (),
 ) -> Extent:
     """Return the offsets of a partition that can be compared.
 

@@ -23,9 +23,9 @@ from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
 from sparkmirror.durable.losses import LossKind, LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.claims import CopyMap, FlowClaims
-from sparkmirror.frames.compare import MOST_UNMATCHED
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
 from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, copied_twice, cut, extent
+from sparkmirror.frames.stream_comparison import MOST_UNMATCHED
 from sparkmirror.messages.control import ControlState, control_topic
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.wire.error_codes import ErrorCode

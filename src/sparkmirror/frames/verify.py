@@ -39,7 +39,7 @@ from sparkmirror.frames.report import (
     Verification,
 )
 from sparkmirror.frames.survey import ABSENT, Due, FlowSurvey, Scope
-from sparkmirror.frames.task import Answer, CompareOrder, LookOrder, Wanted, compare_range, look, run_tasks
+from sparkmirror.frames.verify_task import Answer, CompareOrder, LookOrder, Wanted, compare_range, look, run_tasks
 from sparkmirror.policy import NamePatterns
 from sparkmirror.wire.topic_partition import TopicPartition
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sparkmirror.config import Entry
 from sparkmirror.config.advice import counting_prefixes
-from sparkmirror.formats.connect import Connector, ConnectorRole
+from sparkmirror.formats.connect_files import Connector, ConnectorRole
 from sparkmirror.formats.merge import SECURITY, role_of
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject

@@ -13,7 +13,7 @@ from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.settings import FLOW_SETTINGS
 from sparkmirror.formats import Note
-from sparkmirror.formats.connect import ConnectorRole, readers
+from sparkmirror.formats.connect_files import ConnectorRole, readers
 from sparkmirror.formats.placeholders import is_placeholder
 from sparkmirror.formats.secrets import is_unknown
 from sparkmirror.formats.strimzi import WORKERS_OWN

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sparkmirror.config import Entry, FlowConfig, MirrorConfig
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats import Reading, explain
-from sparkmirror.formats.connect import Connector, ConnectorRole, by_flow
+from sparkmirror.formats.connect_files import Connector, ConnectorRole, by_flow
 from sparkmirror.formats.merge import role_of
 
 

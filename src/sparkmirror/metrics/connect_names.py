@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from sparkmirror.engine.snapshot import Flow, Process, Role, Snapshot
-from sparkmirror.metrics.connectors import PACKAGE, SOURCE, ConnectorMetrics, connectors
+from sparkmirror.metrics.connector_states import PACKAGE, SOURCE, ConnectorMetrics, connectors
 from sparkmirror.metrics.profile import JMX, Profile, clients, connector_name
 from sparkmirror.metrics.series import Families, labels
 

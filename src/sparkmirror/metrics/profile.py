@@ -6,7 +6,7 @@ from collections.abc import Collection
 from enum import StrEnum
 
 from sparkmirror.engine.snapshot import Flow
-from sparkmirror.metrics.connectors import SOURCE
+from sparkmirror.metrics.connector_states import SOURCE
 from sparkmirror.metrics.series import labels
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.events import Event
-from sparkmirror.mm2.records import Checkpoint, Malformed
+from sparkmirror.mm2.record_formats import Checkpoint, Malformed
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.record_formats import OffsetSync
 from sparkmirror.wire.topic_partition import TopicPartition
 
 

@@ -1,4 +1,4 @@
-"""Place and content of a flow's offset syncs topic (`mm2.md` 2.1)."""
+"""Cluster, name and content of a flow's offset syncs topic (`mm2.md` 2.1)."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import NamedTuple
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.mm2.records import Malformed, OffsetSync
+from sparkmirror.mm2.record_formats import Malformed, OffsetSync
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.wire.error_codes import ErrorCode
 
 
-class SyncsPlace(NamedTuple):
-    """Place of the offset syncs, set by `offset-syncs.topic.location`."""
+class SyncsTopic(NamedTuple):
+    """Topic of the offset syncs; `offset-syncs.topic.location` sets its cluster."""
 
     at_source: bool
-    topic: str
+    name: str
 
 
-def syncs_place(flow: FlowConfig, policy: ReplicationPolicy) -> SyncsPlace:
+def syncs_topic(flow: FlowConfig, policy: ReplicationPolicy) -> SyncsTopic:
     """Return the cluster and the topic, which has the opposite cluster in its name."""
     at_source = flow.offset_sync.offset_syncs_topic_location == "source"
-    return SyncsPlace(at_source, policy.offset_syncs_topic(flow.mm2_target if at_source else flow.mm2_source))
+    return SyncsTopic(at_source, policy.offset_syncs_topic(flow.mm2_target if at_source else flow.mm2_source))
 
 
 def read_syncs(client: ClusterClient, topic: str) -> list[OffsetSync]:

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.record_formats import OffsetSync
 
 
 class SyncedOffset(NamedTuple):
@@ -23,7 +23,7 @@ class SyncedOffset(NamedTuple):
     """True if the group reads no record twice either."""
 
 
-class AdoptedMap:
+class Mm2OffsetMap:
     """Offset syncs of one partition, as a map.
 
     The syncs come in the order written. `begins` is the target offset where sparkmirror's own map begins.

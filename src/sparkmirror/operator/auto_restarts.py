@@ -13,7 +13,7 @@ from typing import Any
 
 from sparkmirror.formats.strimzi_status import TIME
 from sparkmirror.operator.connectors import Call, connector_path
-from sparkmirror.operator.status import has_failed
+from sparkmirror.operator.resource_status import has_failed
 
 _LONGEST_PAUSE = timedelta(minutes=60)
 

@@ -16,7 +16,7 @@ from typing import Any
 from javaproperties import join_key_value
 
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import ConnectCluster
+from sparkmirror.formats.connect_files import ConnectCluster
 from sparkmirror.formats.load import explain, read
 from sparkmirror.formats.reading import Note, Reading
 from sparkmirror.formats.split import as_connect

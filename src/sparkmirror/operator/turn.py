@@ -26,7 +26,7 @@ from sparkmirror.operator.commands import (
 )
 from sparkmirror.operator.connectors import Call, changes, config_digest
 from sparkmirror.operator.kube import KubeRefused, object_path, resource_path
-from sparkmirror.operator.loggers import wanted_levels
+from sparkmirror.operator.logger_levels import wanted_levels
 from sparkmirror.operator.names import (
     GROUP,
     PLURAL,
@@ -56,8 +56,8 @@ from sparkmirror.operator.references import (
     mounted_references,
     pod_references,
 )
+from sparkmirror.operator.resource_status import ResourceTrouble, SeenResource, merge_patch, status_of
 from sparkmirror.operator.rest import RestAway, RestRefused
-from sparkmirror.operator.status import ResourceTrouble, SeenResource, merge_patch, status_of
 
 log = logging.getLogger(__name__)
 

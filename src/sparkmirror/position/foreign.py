@@ -67,7 +67,7 @@ def explain(
     """Account for every offset between the newest claim's start and the log's end.
 
     Return None if records of the flow are there twice, so that no account is possible. `segments` are the true claims,
-    in order; all before the newest is settled. `sequence` is the flow's next sequence. `shown_to` is the end of the
+    in order; all before the newest is decided. `sequence` is the flow's next sequence. `shown_to` is the end of the
     flow's last batch, as far as the log shows; records that compaction took behind may have been the flow's.
     """
     newest = segments[-1]

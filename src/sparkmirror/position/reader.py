@@ -26,8 +26,8 @@ from sparkmirror.position.decision import Doubt, Position, TargetReading
 from sparkmirror.position.foreign_notes import ForeignNotes
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.loss_detection import cut_in, look_for_losses, shrunk
-from sparkmirror.position.route import Bearings, PartitionPair, Refusal, Remembered
-from sparkmirror.position.settling import Settled, Settler, Superseded, assert_present, settle_replicated
+from sparkmirror.position.resolving import PositionResolver, Resolved, Superseded, assert_present, resolve_replicated
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal, Remembered
 from sparkmirror.position.target_reading import TargetReader, Unserved, by_topic, listed_offset, unserved
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -40,7 +40,7 @@ A pump believes no position for more than 3 s (R6).
 
 
 class PositionReader:
-    """Reader of the bearings of one flow's partitions."""
+    """Reader of positions of one flow's partitions."""
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class PositionReader:
     def read(
         self,
         routes: Mapping[PartitionPair, Remembered],
-        ready: Callable[[Mapping[PartitionPair, Bearings | Refusal]], None],
+        ready: Callable[[Mapping[PartitionPair, PartitionReading | Refusal]], None],
     ) -> None:
-        """Hand the bearings of each pair to `ready`, a group of leaders at a time.
+        """Hand the reading of each pair to `ready`, a group of leaders at a time.
 
         `routes` has the earlier progress of each pair. Raises `Superseded`, and connection errors to a whole cluster; a
         connection error to a single broker is a refusal.
@@ -87,7 +87,7 @@ class PositionReader:
             return
         self._learn_policies({route.source_topic for route in routes})
         self._remembered = routes
-        results: dict[PartitionPair, Bearings | Refusal] = {}
+        results: dict[PartitionPair, PartitionReading | Refusal] = {}
         by_leaders: dict[tuple[int, int], list[PartitionPair]] = defaultdict(list)
         for route in routes:
             try:
@@ -133,7 +133,7 @@ class PositionReader:
         source_leader: int,
         target_leader: int,
         routes: Sequence[PartitionPair],
-    ) -> Mapping[PartitionPair, Bearings | Refusal]:
+    ) -> Mapping[PartitionPair, PartitionReading | Refusal]:
         try:
             return self._read_group(source, target, source_leader, target_leader, routes)
         except (TailUnread, Superseded):
@@ -148,7 +148,7 @@ class PositionReader:
         source_leader: int,
         target_leader: int,
         routes: Sequence[PartitionPair],
-    ) -> dict[PartitionPair, Bearings | Refusal]:
+    ) -> dict[PartitionPair, PartitionReading | Refusal]:
         sources = by_topic(route.source for route in routes)
         starts = list_offsets(self._source, source_leader, sources, EARLIEST)
         ends = list_offsets(self._source, source_leader, sources, LATEST)
@@ -164,10 +164,10 @@ class PositionReader:
         by_target = {route.target: route for route in routes}
         foreign = ForeignNotes(self._ledger, by_target, ids, lambda topic: topic in self.moved)
         probe = LogProbe(self._target, target_leader, ids, self._identity)
-        settler = Settler(self._segments, probe, self._identity, foreign)
+        resolver = PositionResolver(self._segments, probe, self._identity, foreign)
         read = {partition: answer for partition, answer in readings.items() if isinstance(answer, TargetReading)}
-        evidence = settler.evidence(read, ids)
-        results: dict[PartitionPair, Bearings | Refusal] = {}
+        evidence = resolver.evidence(read, ids)
+        results: dict[PartitionPair, PartitionReading | Refusal] = {}
         bounds: dict[PartitionPair, tuple[int, int]] = {}
         for route in routes:
             try:
@@ -188,8 +188,8 @@ class PositionReader:
                     cause=Cause.REFUSED,
                 )
         bounded = {route.target: read[route.target] for route in bounds}
-        settled_ones = settle_replicated(settler, self._target_reader, target_leader, bounded, ids, evidence)
-        decided = {route: (settled_ones[route.target], *bound) for route, bound in bounds.items()}
+        answers = resolve_replicated(resolver, self._target_reader, target_leader, bounded, ids, evidence)
+        decided = {route: (answers[route.target], *bound) for route, bound in bounds.items()}
         for route in self._moving(
             target, target_leader, {route: result for route, (result, _, _) in decided.items()}, read
         ):
@@ -200,11 +200,11 @@ class PositionReader:
             source_leader, source, {route: result.position for route, (result, _, _) in decided.items()}
         )
         dated = self._dated(target_leader, {route.target: read[route.target] for route in decided}, read_at)
-        for route, (settled, start, end) in decided.items():
+        for route, (resolved, start, end) in decided.items():
             try:
-                results[route] = self._bearings(
+                results[route] = self._partition_reading(
                     route,
-                    settled,
+                    resolved,
                     epochs.get(route.source),
                     source[route.source_topic],
                     start,
@@ -242,7 +242,7 @@ class PositionReader:
         self,
         target: Mapping[str, TopicLeaders],
         leader: int,
-        settled: Mapping[PartitionPair, Settled],
+        resolved: Mapping[PartitionPair, Resolved],
         read: Mapping[TopicPartition, TargetReading],
     ) -> list[PartitionPair]:
         """Return the partitions with an apparent loss whose log has moved since.
@@ -251,7 +251,7 @@ class PositionReader:
         """
         lost = [
             route
-            for route, result in settled.items()
+            for route, result in resolved.items()
             if not isinstance(result.position, Doubt) and result.position.lost
         ]
         if not lost:
@@ -278,10 +278,10 @@ class PositionReader:
         }
         return epoch_ends(self._source, leader, epochs) if epochs else {}
 
-    def _bearings(
+    def _partition_reading(
         self,
         route: PartitionPair,
-        settled: Settled,
+        resolved: Resolved,
         epoch: EpochEnd | None,
         source: TopicLeaders,
         start: int,
@@ -291,8 +291,8 @@ class PositionReader:
         target: TargetReading,
         read_at: float,
         known: Sequence[Loss],
-    ) -> Bearings | Refusal:
-        position = settled.position
+    ) -> PartitionReading | Refusal:
+        position = resolved.position
         if isinstance(position, Doubt):
             cause = Cause.POSITION if position.wait else Cause.OTHER
             return Refusal(position.reason, transient=position.wait, cause=cause)
@@ -304,7 +304,7 @@ class PositionReader:
         history = look_for_losses(
             route,
             position,
-            settled.foreign,
+            resolved.foreign,
             source.topic_id,
             start,
             self._policy,
@@ -321,7 +321,7 @@ class PositionReader:
         halted = next((loss for loss in history.losses if loss.action == "halted"), None)
         if halted is not None:
             return Refusal(halted.words, loss=halted.kind, cause=cause_of_loss(halted.kind))
-        return Bearings(
+        return PartitionReading(
             dataclasses.replace(
                 position,
                 claim_due=position.claim_due
@@ -422,7 +422,9 @@ class _NoPartition(Unserved):
         self.topic_id = topic_id
 
 
-def _refused(routes: Sequence[PartitionPair], error: ConnectionError) -> dict[PartitionPair, Bearings | Refusal]:
+def _refused(
+    routes: Sequence[PartitionPair], error: ConnectionError
+) -> dict[PartitionPair, PartitionReading | Refusal]:
     return {route: Refusal(str(error), transient=True, cause=Cause.UNREACHABLE) for route in routes}
 
 

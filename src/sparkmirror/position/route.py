@@ -50,7 +50,7 @@ NOTHING_KNOWN = Remembered()
 
 
 @dataclass(frozen=True, slots=True)
-class Bearings:
+class PartitionReading:
     """Reading of a partition on both sides, as the leaders answered just now."""
 
     position: Position
@@ -86,7 +86,7 @@ class Bearings:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Reason for which a partition has no bearings now.
+    """Reason for which a partition can't be read now.
 
     With `transient` the trouble may pass by itself, and the caller asks again soon.
     """

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, ListedOffset, list_offsets
 from sparkmirror.cluster.log_tail import last_batches
 from sparkmirror.cluster.producers import DescribedPartition, describe_producers
@@ -23,12 +23,12 @@ from sparkmirror.position.cause import Cause, cause_of_error
 from sparkmirror.position.decision import LogTail, ProducerState, TargetReading
 from sparkmirror.wire.topic_partition import TopicPartition
 
-_SETTLE_S = 1.0
+_REPLICATED_WITHIN_S = 1.0
 """Longest wait for the high watermark to reach the log end, in seconds.
 
 The tail of the log is read after the wait (R9b).
 """
-_SETTLE_PAUSE_S = 0.05
+_PAUSE_S = 0.05
 
 
 class Unserved(HandledError):
@@ -66,7 +66,7 @@ class TargetReader:
             for partition in partitions
             if not described[partition].error and self._state(described[partition]) is None
         ]
-        tails, unsettled = self._read_tails(stateless, topics, leader, floors)
+        tails, unread = self._read_tails(stateless, topics, leader, floors)
         after = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
         marks = list_offsets(self._target, leader, asked, LATEST)
         readings: dict[TopicPartition, TargetReading | Unserved] = {}
@@ -74,8 +74,8 @@ class TargetReader:
             try:
                 if described[partition].error:
                     raise unserved("target", partition, described[partition].error)
-                if partition in unsettled:
-                    raise Unserved(unsettled[partition])
+                if partition in unread:
+                    raise Unserved(unread[partition])
                 start = listed_offset(starts[partition], partition)
                 end = listed_offset(after[partition], partition)
                 readings[partition] = TargetReading(
@@ -103,9 +103,9 @@ class TargetReader:
             for partition, reading in readings.items()
             if reading.high_watermark >= reading.log_end_after
         }
-        deadline = time.monotonic() + _SETTLE_S
+        deadline = time.monotonic() + _REPLICATED_WITHIN_S
         while len(caught_up) < len(readings) and time.monotonic() < deadline:
-            time.sleep(_SETTLE_PAUSE_S)
+            time.sleep(_PAUSE_S)
             lagging = readings.keys() - caught_up.keys()
             marks = list_offsets(self._target, leader, by_topic(lagging), LATEST)
             caught_up |= {
@@ -154,7 +154,7 @@ class TargetReader:
         """Return the log tails, and the reasons for tails that can't be read yet."""
         if not partitions:
             return {}, {}
-        ends, unsettled = self._settled_ends(partitions, leader)
+        ends, unread = self._replicated_ends(partitions, leader)
         batches = last_batches(
             self._target,
             leader,
@@ -163,9 +163,9 @@ class TargetReader:
             self._identity.wrote,
             floors,
         )
-        return {partition: LogTail(*batch) for partition, batch in batches.items() if batch is not None}, unsettled
+        return {partition: LogTail(*batch) for partition, batch in batches.items() if batch is not None}, unread
 
-    def _settled_ends(
+    def _replicated_ends(
         self, partitions: Sequence[TopicPartition], leader: int
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, str]]:
         """Return the log ends that the high watermarks have reached.
@@ -173,7 +173,7 @@ class TargetReader:
         For each further partition return the reason, with the high watermark and the log end.
         """
         asked = by_topic(partitions)
-        deadline = time.monotonic() + _SETTLE_S
+        deadline = time.monotonic() + _REPLICATED_WITHIN_S
         while True:
             ends = list_offsets(self._target, leader, asked, LATEST, replica_id=DEBUG_CONSUMER)
             marks = list_offsets(self._target, leader, asked, LATEST)
@@ -184,13 +184,13 @@ class TargetReader:
                 if marks[partition].offset < ends[partition].offset
             }
             if not lagging or time.monotonic() > deadline:
-                settled = {
+                replicated = {
                     partition: ends[partition].offset
                     for partition in partitions
                     if partition not in lagging and not ends[partition].error and not marks[partition].error
                 }
-                return settled, lagging
-            time.sleep(_SETTLE_PAUSE_S)
+                return replicated, lagging
+            time.sleep(_PAUSE_S)
 
     def _state(self, described: DescribedPartition) -> ProducerState | None:
         for entry in described.producers:

@@ -12,7 +12,7 @@ from itertools import chain
 
 from sparkmirror.durable.claims import AnnouncedBatch, Segment, joined
 from sparkmirror.durable.identity import Identity
-from sparkmirror.position.route import Bearings, PartitionPair
+from sparkmirror.position.route import PartitionPair, PartitionReading
 from sparkmirror.pump.batch import Batch, Claim
 from sparkmirror.wire.splice import Run
 
@@ -24,7 +24,7 @@ class Claimer:
         self._route = route
         self._identity = identity
         self._incarnation = incarnation
-        self._bearings: Bearings | None = None
+        self._bearings: PartitionReading | None = None
         self._due = True
         self._heals = False
         """True if the target lost confirmed records.
@@ -41,7 +41,7 @@ class Claimer:
         self.follows = -1
         """Upstream offset after the last noted record."""
 
-    def start(self, bearings: Bearings, upstream: int, *, due: bool) -> None:
+    def start(self, bearings: PartitionReading, upstream: int, *, due: bool) -> None:
         """Go on from a position.
 
         With `due` the first batch is claimed even if no gap is before the batch.

@@ -16,10 +16,11 @@ from sparkmirror.pump.limits import FETCH_BYTES
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.source_leg import SourceLeg
 from sparkmirror.pump.target_leg import TargetLeg
-from sparkmirror.wire import fetch, produce
+from sparkmirror.wire import fetch_session as fetch
+from sparkmirror.wire import produce
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel
-from sparkmirror.wire.fetch import FetchSession
+from sparkmirror.wire.fetch_session import FetchSession
 from sparkmirror.wire.tls import open_channel
 
 ISOLATION = {"read_uncommitted": 0, "read_committed": 1}

@@ -11,7 +11,7 @@ from itertools import chain
 
 from sparkmirror.clock import now_s, wall_ms
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.topic_configs import topic_configs
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
@@ -23,8 +23,8 @@ from sparkmirror.messages.figures import PartitionFigures
 from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import Bearings, PartitionPair, Refusal, Remembered
-from sparkmirror.position.settling import Superseded
+from sparkmirror.position.resolving import Superseded
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal, Remembered
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.dialer import Dialer
@@ -41,7 +41,7 @@ from sparkmirror.pump.target_leg import TargetLeg
 from sparkmirror.pump.verdicts import ErrorAction, explanation, verdict
 from sparkmirror.wire.batches import CODECS
 from sparkmirror.wire.buffers import Frame, FramePool
-from sparkmirror.wire.fetch import FetchedPartition
+from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.produce import Ack
 
 ANSWER_OVERHEAD_BYTES = 256 << 10
@@ -196,7 +196,7 @@ class FlowPump:
         by_route = {copy.route: copy for copy in copies if copy not in refused}
         remembered = {route: copy.remembered for route, copy in by_route.items()}
 
-        def hand_out(results: Mapping[PartitionPair, Bearings | Refusal]) -> None:
+        def hand_out(results: Mapping[PartitionPair, PartitionReading | Refusal]) -> None:
             self._loop.post(lambda: self._on_read({by_route.pop(route): result for route, result in results.items()}))
 
         self._background.do(
@@ -282,7 +282,7 @@ class FlowPump:
 
     # --- what comes back ------------------------------------------------------------------------
 
-    def _on_read(self, results: Mapping[PartitionCopy, Bearings | Refusal]) -> None:
+    def _on_read(self, results: Mapping[PartitionCopy, PartitionReading | Refusal]) -> None:
         for copy, result in results.items():
             if isinstance(result, Refusal):
                 copy.refuse(result, self._loop.now)

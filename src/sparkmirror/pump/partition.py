@@ -20,7 +20,7 @@ from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import LossKind
 from sparkmirror.position.cause import Cause, cause_of_error
 from sparkmirror.position.loss_detection import TELL_US
-from sparkmirror.position.route import NOTHING_KNOWN, Bearings, PartitionPair, Refusal, Remembered
+from sparkmirror.position.route import NOTHING_KNOWN, PartitionPair, PartitionReading, Refusal, Remembered
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.claimer import Claimer
@@ -30,7 +30,7 @@ from sparkmirror.pump.refused import LIMITS, Refused, refused
 from sparkmirror.pump.verdicts import ErrorAction, verdict
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch import FetchPosition
+from sparkmirror.wire.fetch_session import FetchPosition
 from sparkmirror.wire.produce import Ack
 
 MAX_CONFIRMATION_AGE_S = 3.0
@@ -102,7 +102,7 @@ class PartitionCopy:
         """Time of the next reading of the position, while SEEKING or PARKED."""
         self.asked_at: float | None = None
         """Time at which the present reading was asked for; None: no reading under way."""
-        self.bearings: Bearings | None = None
+        self.bearings: PartitionReading | None = None
         self._intake = intake
         self._was_fenced = bool(identity.former)
         self._claimer = Claimer(route, identity, incarnation)
@@ -207,7 +207,7 @@ class PartitionCopy:
         """Note that a reading begins; no batch is sent until `take` or `refuse`."""
         self.asked_at = now
 
-    def take(self, bearings: Bearings, now: float) -> None:
+    def take(self, bearings: PartitionReading, now: float) -> None:
         """Take a position that was read: start there, or confirm the present position.
 
         A position counts from the time when the leader was asked, because the answer may have waited while this process
@@ -261,7 +261,7 @@ class PartitionCopy:
         else:
             self._finish_if_done()
 
-    def _makes_sense(self, bearings: Bearings, now: float) -> bool:
+    def _makes_sense(self, bearings: PartitionReading, now: float) -> bool:
         """True if earlier knowledge agrees with a position; else wait or park."""
         position, (topic_id, end) = bearings.position, self.appended
         if bearings.target_topic_id != topic_id:
@@ -289,7 +289,7 @@ class PartitionCopy:
             return f"offsets {appended} to {end - 1} may have been a foreign producer's"
         return ""
 
-    def _resume_at(self, bearings: Bearings) -> int:
+    def _resume_at(self, bearings: PartitionReading) -> int:
         """Return the source offset to fetch next.
 
         If no record was ever copied and `latest` is asked for, the source's end at the first reading counts.
@@ -316,7 +316,7 @@ class PartitionCopy:
             self.halted = refusal.loss
             self._last_upstream = self._last_downstream = -1
 
-    def _must_stay_quiet(self, bearings: Bearings, now: float) -> bool:
+    def _must_stay_quiet(self, bearings: PartitionReading, now: float) -> bool:
         """Start a wait and return True if the quiet rule (R5) holds a position back.
 
         The append check guards only if a predecessor sees the same records as this pump. So no partition is guarded

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.verdicts import explanation
 from sparkmirror.wire.batches import batch_headers

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
@@ -17,7 +17,7 @@ from sparkmirror.pump.verdicts import explanation
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.channel import Channel, ChannelClosed
 from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch import (
+from sparkmirror.wire.fetch_session import (
     FetchedPartition,
     FetchPosition,
     FetchSession,

@@ -3,8 +3,8 @@
 This is the work of `sparkmirror schemas check`.
 """
 
-from sparkmirror.schemas.check import CheckedId, CheckedPart, SchemaCheck, check_flow
 from sparkmirror.schemas.compare import SchemaVerdict
+from sparkmirror.schemas.id_check import CheckedId, CheckedPart, SchemaCheck, check_flow
 from sparkmirror.schemas.registry import Registry
 
 __all__ = ["CheckedId", "CheckedPart", "Registry", "SchemaCheck", "SchemaVerdict", "check_flow"]

@@ -17,7 +17,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
-from sparkmirror.cluster.tls import ssl_context
+from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.cluster.tokens import NoRedirects
 from sparkmirror.config.model import ClusterConfig, RegistryConfig
 from sparkmirror.config.providers import resolve

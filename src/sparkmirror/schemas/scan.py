@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.cluster.error_codes import error_name
-from sparkmirror.cluster.log_places import batches_at, log_ends, places
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.log_range import LogBatch, read_batches
+from sparkmirror.cluster.log_samples import batches_at, log_ends, sample_offsets
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.schemas.header import Field, Fields, SchemaId, fields, large_fields
 from sparkmirror.wire.pieces import LargeRecord, pieces
@@ -120,7 +120,7 @@ def scan_sample(
     leaders = _leaders(client, topics, scan)
     try:
         ends = log_ends(client, leaders, read_committed=read_committed)
-        wanted = {partition: places(*end, count) for partition, end in ends.items()}
+        wanted = {partition: sample_offsets(*end, count) for partition, end in ends.items()}
         passed: dict[TopicPartition, int] = {}
         done, whole = 0, sum(map(len, wanted.values()))
         for step in range(count):

@@ -2,7 +2,7 @@
 
 The exact map translates the offsets that groups have committed at the source (`mm2.md` 3.7). The duty writes the
 results to the checkpoints topic. Committed offsets are read before the maps: so the copy has nearly always reached the
-position of a group (`sync/places.py`).
+position of a group (`sync/group_translator.py`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.mm2.checkpoint_store import CheckpointStore
-from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.sync.group_places import place_groups
 from sparkmirror.sync.group_standing import GroupStanding, GroupState
+from sparkmirror.sync.group_translation import translate_groups
+from sparkmirror.sync.group_translator import GroupTranslator
 from sparkmirror.sync.internal_topic import InternalTopic
-from sparkmirror.sync.places import Places
 from sparkmirror.wire.topic_partition import TopicPartition
 
 TYPES = frozenset({"", "classic", "consumer"})
@@ -60,7 +60,7 @@ class Checkpoints:
         self._groups = Groups(self._source)
         # sync/share_group_offsets.py looks after share groups, if the setting is on
         self._looked_after = TYPES | {SHARE} if flow.group.sync_group_offsets_enabled else TYPES
-        self._places = Places(flow, policy, self._source, self._target, receipts)
+        self._translator = GroupTranslator(flow, policy, self._source, self._target, receipts)
         topic = policy.checkpoints_topic(flow.mm2_source)
         self._store = CheckpointStore(TopicLog(self._target, topic))
         self._topic = InternalTopic(
@@ -87,32 +87,32 @@ class Checkpoints:
         """
         self._open()
         committed = self._committed()
-        placed = place_groups(
-            self._places,
+        translated = translate_groups(
+            self._translator,
             {
                 group: {partition: commit.offset for partition, commit in offsets.items()}
                 for group, offsets in committed.items()
             },
         )
         due: list[Checkpoint] = []
-        for group, (places, _) in placed.items():
-            for partition, place in places.items():
+        for group, (results, _) in translated.items():
+            for partition, result in results.items():
                 commit = committed[group][partition]
-                checkpoint = Checkpoint(group, *place.remote, commit.offset, place.offset, commit.metadata)
-                if self._store.is_due(checkpoint, place.log_end):
+                checkpoint = Checkpoint(group, *result.remote, commit.offset, result.offset, commit.metadata)
+                if self._store.is_due(checkpoint, result.log_end):
                     due.append(checkpoint)
         self._store.write(due)
         self.current = {
-            group: self._store.of(group, [place.remote for place in places.values()])
-            for group, (places, _) in placed.items()
-            if places
+            group: self._store.of(group, [result.remote for result in results.values()])
+            for group, (results, _) in translated.items()
+            if results
         }
-        self.standings = self._others | {group: standing for group, (_, standing) in placed.items()}
+        self.standings = self._others | {group: standing for group, (_, standing) in translated.items()}
         log.debug("flow %s: %d checkpoints of %d groups", self._flow.name, len(due), len(committed))
 
     def close(self) -> None:
         """Close the connections."""
-        self._places.close()
+        self._translator.close()
         self._source.close()
         self._target.close()
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.groups import Committed, Groups, ListedGroup, Offsets
 from sparkmirror.config import FlowConfig
-from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES
 from sparkmirror.sync.group_standing import GroupStanding, GroupState, standing
 from sparkmirror.wire.error_codes import ErrorCode

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.config import FlowConfig
-from sparkmirror.mm2.records import Checkpoint
+from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.sync.places import route_of
+from sparkmirror.sync.group_translator import route_of
 from sparkmirror.wire.topic_partition import TopicPartition
 
 MOST_GROUPS = 500

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sparkmirror.clock import now_s
 from sparkmirror.config import FlowConfig
 from sparkmirror.mm2.offset_sync_queues import SyncQueues
-from sparkmirror.mm2.stored_syncs import syncs_place
+from sparkmirror.mm2.stored_syncs import syncs_topic
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.sync.internal_topic import InternalTopic
 
@@ -34,19 +34,19 @@ class OffsetSyncEmitter:
     """
 
     def __init__(self, flow: FlowConfig, policy: ReplicationPolicy, copied: Callable[[], Iterable[CopiedTo]]) -> None:
-        place = syncs_place(flow, policy)
+        topic = syncs_topic(flow, policy)
         self._copied = copied
         self._queues = SyncQueues(flow.offset_sync.offset_lag_max)
         self._promote_every_s = flow.connect.offset_flush_interval_ms / 1000
         self._promote_at = now_s() + self._promote_every_s
         self._topic = InternalTopic(
-            flow.source if place.at_source else flow.target,
-            place.topic,
+            flow.source if topic.at_source else flow.target,
+            topic.name,
             f"{flow.name}|sparkmirror-offset-syncs",
             replication_factor=flow.offset_sync.offset_syncs_topic_replication_factor,
             factor_key="offset-syncs.topic.replication.factor",
             timeout_s=flow.admin_timeout_ms / 1000,
-            otherwise=", or write offset-syncs.topic.location = target" if place.at_source else "",
+            otherwise=", or write offset-syncs.topic.location = target" if topic.at_source else "",
         )
 
     def run(self) -> None:

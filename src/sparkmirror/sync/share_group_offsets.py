@@ -20,9 +20,9 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.sync.group_offsets import IDLE, why_refused
-from sparkmirror.sync.group_places import place_groups
 from sparkmirror.sync.group_standing import GroupStanding, standing
-from sparkmirror.sync.places import Places
+from sparkmirror.sync.group_translation import translate_groups
+from sparkmirror.sync.group_translator import GroupTranslator
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -47,7 +47,7 @@ class ShareGroupOffsets:
         self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-share-groups")
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-share-groups")
         self._here, self._there = ShareGroups(self._source), ShareGroups(self._target)
-        self._places = Places(flow, policy, self._source, self._target, receipts)
+        self._translator = GroupTranslator(flow, policy, self._source, self._target, receipts)
         self._refreshed_at = float("-inf")
         self._known: tuple[str, ...] = ()
         self.standings: Mapping[str, GroupStanding] = {}
@@ -59,12 +59,12 @@ class ShareGroupOffsets:
         """Do one turn. Raises `ConnectionError` and `SparkMirrorError`."""
         standings: dict[str, GroupStanding] = {}
         starts = self._starts(standings)
-        placed = place_groups(self._places, starts)
-        standings |= {group: placed_standing for group, (_, placed_standing) in placed.items()}
+        translated = translate_groups(self._translator, starts)
+        standings |= {group: its_standing for group, (_, its_standing) in translated.items()}
         wanted = {
-            group: {place.remote: place.offset for place in places.values()}
-            for group, (places, _) in placed.items()
-            if places
+            group: {result.remote: result.offset for result in results.values()}
+            for group, (results, _) in translated.items()
+            if results
         }
         self.written = 0
         for group, reasons in self._set(wanted).items():
@@ -74,7 +74,7 @@ class ShareGroupOffsets:
 
     def close(self) -> None:
         """Close the connections."""
-        self._places.close()
+        self._translator.close()
         self._source.close()
         self._target.close()
 

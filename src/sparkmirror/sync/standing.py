@@ -1,6 +1,6 @@
 """The duty that notes how far each partition was copied, for later processes.
 
-The loss sentinel of a later process reads the notes (`durable.progress`).
+The loss sentinel of a later process reads the notes (`durable.noted_progress`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.losses import losses_topic
-from sparkmirror.durable.progress import StandingLog, Stood, TopicStanding
+from sparkmirror.durable.noted_progress import StandingLog, Stood, TopicStanding
 from sparkmirror.messages.orders import Receipt
 
 

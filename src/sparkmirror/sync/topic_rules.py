@@ -22,7 +22,7 @@ from sparkmirror.policy import (
     should_replicate,
     topic_filter_for,
 )
-from sparkmirror.sync.originals import originals_of
+from sparkmirror.sync.own_class_settings import originals_of
 
 _Built = TypeVar("_Built")
 _Answer = TypeVar("_Answer")

@@ -28,9 +28,9 @@ from sparkmirror.sync.unknown_properties import by_property, create_as_known, kn
 
 logger = logging.getLogger(__name__)
 
-SETTLE_S = 10.0
+LED_WITHIN_S = 10.0
 """Seconds from a topic's creation until the target must list it with its leaders."""
-SETTLE_PAUSE_S = 0.1
+LED_PAUSE_S = 0.1
 _LONGEST_NAME = 249
 LEGAL_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{_LONGEST_NAME}}}")
 
@@ -110,7 +110,7 @@ class TopicDuty:
         created, unknown = self._create(missing, sources, names, refused, remotes)
         grown = self._grow(small, sources, names, refused)
         due = {names[name]: len(sources[name].partitions) for name in [*created, *grown]}
-        remotes |= self._settled(due)
+        remotes |= self._once_led(due)
         for name in created:
             if names[name] not in remotes:
                 refused[name] = f"topic {names[name]} was created, but cluster {self._at} does not list it yet"
@@ -256,15 +256,15 @@ class TopicDuty:
                 refused[name] = f"topic {names[name]} can't be {what} on cluster {self._at}: {reason}"
         return done
 
-    def _settled(self, due: Mapping[str, int]) -> dict[str, TopicDescription]:
+    def _once_led(self, due: Mapping[str, int]) -> dict[str, TopicDescription]:
         """Describe changed topics, once all partitions have leaders or time is up."""
-        deadline = time.monotonic() + SETTLE_S
+        deadline = time.monotonic() + LED_WITHIN_S
         while True:
             described = self._target.topics(due)
             ready = all(name in described and _led(described[name]) >= count for name, count in due.items())
             if ready or time.monotonic() > deadline:
                 return described
-            time.sleep(SETTLE_PAUSE_S)
+            time.sleep(LED_PAUSE_S)
 
 
 def _led(topic: TopicDescription) -> int:

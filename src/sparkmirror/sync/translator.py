@@ -96,7 +96,7 @@ class Translator:
             return Translation(topic, stored.partition, None, no_copy)
         if isinstance(mapped, Unmapped):
             return Translation(topic, stored.partition, None, mapped.reason)
-        if foreign := mapped.by_others(downstream=stored.offset):
+        if foreign := mapped.foreign_range(downstream=stored.offset):
             return Translation(topic, stored.partition, None, foreign.reason)
         offset = mapped.upstream(stored.offset)
         reason = "" if offset is not None else f"nothing is there yet: the copy ends at {mapped.end}"
@@ -133,7 +133,7 @@ class Translator:
 def _forth(topic: str, stored: Stored, mapped: PartitionMap | Unmapped) -> Translation:
     if isinstance(mapped, Unmapped):
         return Translation(topic, stored.partition, None, mapped.reason)
-    if foreign := mapped.by_others(upstream=stored.offset):
+    if foreign := mapped.foreign_range(upstream=stored.offset):
         return Translation(topic, stored.partition, None, foreign.reason)
     offset = mapped.downstream(stored.offset)
     copied = mapped.offsets.copied.upstream

@@ -23,7 +23,7 @@ from sparkmirror.durable.claims import segments_topic, start_claim
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.known_topics import TopicMemory
 from sparkmirror.durable.losses import LossLedger, halted_at_target, losses_topic
-from sparkmirror.durable.progress import StandingLog, TopicStanding
+from sparkmirror.durable.noted_progress import StandingLog, TopicStanding
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.policy import ReplicationPolicy
@@ -31,8 +31,8 @@ from sparkmirror.position.decision import Doubt
 from sparkmirror.position.foreign_notes import ForeignNotes
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.loss_detection import LedgerPosition, altered
+from sparkmirror.position.resolving import PositionResolver, resolve_replicated
 from sparkmirror.position.route import PartitionPair
-from sparkmirror.position.settling import Settler, settle_replicated
 from sparkmirror.position.target_reading import TargetReader, Unserved, listed_offset
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -163,10 +163,10 @@ class AlteredOffsets:
         ids = {partition.target.name: topic_id}
         probe = LogProbe(self._target, leader, ids, self._identity)
         foreign = ForeignNotes(self._ledger, {target: partition.route}, ids)
-        settler = Settler(self._segments, probe, self._identity, foreign)
+        resolver = PositionResolver(self._segments, probe, self._identity, foreign)
         read = {target: reading}
-        settled = settle_replicated(settler, reader, leader, read, ids, settler.evidence(read, ids))
-        position = settled[target].position
+        resolved = resolve_replicated(resolver, reader, leader, read, ids, resolver.evidence(read, ids))
+        position = resolved[target].position
         if isinstance(position, Doubt):
             raise NotAltered(f"{target[0]}-{target[1]}: {position.reason}")
         unproven = position.supposed or (position.unseen and self._is_halted(partition))
@@ -198,7 +198,7 @@ class AlteredOffsets:
             altered=True,
         )
         self._forget_standing(partition, so_far.downstream)
-        self._segments.settle([claim], ahead)
+        self._segments.revise([claim], ahead)
         if so_far.upstream is not None:
             loss = altered(
                 partition.route, LedgerPosition(target_topic_id, so_far.downstream), so_far.upstream, upstream

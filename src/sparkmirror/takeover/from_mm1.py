@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 class GroupTakeover:
     """Takeover for one flow, which holds the lease.
 
-    Each partition is looked at until settled, and then not again.
+    Each partition is looked at until decided, and then not again.
     """
 
     def __init__(self, flow: FlowConfig, legacy: LegacyConfig) -> None:
@@ -48,7 +48,7 @@ class GroupTakeover:
         self._groups = Groups(self._source)
         self._segments = SegmentLog(TopicLog(self._target, segments_topic(flow.source.alias)))
         self._ledger = LossLedger(TopicLog(self._target, losses_topic(flow.source.alias)))
-        self._settled: set[TopicPartition] = set()
+        self._decided: set[TopicPartition] = set()
         self.refused: dict[PartitionPair, str] = {}
         """Partitions that can't be taken over and must not be pumped, with the reason."""
         self.waiting = False
@@ -60,23 +60,23 @@ class GroupTakeover:
 
     def begin(self) -> None:
         """Begin anew after getting the lease: another mirror may have written meanwhile."""
-        self._settled.clear()
+        self._decided.clear()
 
     def look(self, identity: Identity, routes: Iterable[PartitionPair], *, made: Container[str] = ()) -> None:
         """Take over partitions where possible; `refused` has the rest.
 
         For a new topic, too, the group tells where to begin.
         """
-        todo = [route for route in routes if route.target not in self._settled]
+        todo = [route for route in routes if route.target not in self._decided]
         if not todo:
             return
         self.refused, self.waiting = {}, False
         try:
             self._look(identity, todo)
         except (ConnectionError, SparkMirrorError) as error:
-            # An unsettled partition must not be pumped: the pump would begin elsewhere.
+            # An undecided partition must not be pumped: the pump would begin elsewhere.
             for route in todo:
-                if route.target not in self._settled and route not in self.refused:
+                if route.target not in self._decided and route not in self.refused:
                     self._refuse(route, str(error), wait=True)
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ class GroupTakeover:
     def _begun(self, identity: Identity, leader: int, group: Sequence[BothLogs], committed: Offsets) -> list[SoFar]:
         """Return this flow's progress in partitions that the flow may have to begin.
 
-        The rest is settled or refused.
+        The rest is decided or refused.
         """
         self._segments.refresh([(pair.target.topic_id, pair.route.partition) for pair in group])
         ours, begun = [], []
@@ -151,7 +151,7 @@ class GroupTakeover:
                 begun.append(SoFar(pair, 0, None))
         # MirrorMaker 1 chose partitions by key, or at random: the places of its records tell nothing.
         moved = [pair for pair in ours if _is_theirs(committed.get(pair.route.source))]
-        self._settled |= {pair.route.target for pair in ours} - {pair.route.target for pair in moved}
+        self._decided |= {pair.route.target for pair in ours} - {pair.route.target for pair in moved}
         so_far = ForeignEnds(self._target, self._segments, self._ledger, identity).so_far(leader, moved, whoever=True)
         for pair, progress in zip(moved, so_far, strict=True):
             if isinstance(progress, Unserved):
@@ -161,11 +161,11 @@ class GroupTakeover:
             ):
                 begun.append(progress)
             else:
-                self._settled.add(pair.route.target)  # MirrorMaker 1 has copied no record that this flow lacks
+                self._decided.add(pair.route.target)  # MirrorMaker 1 has copied no record that this flow lacks
         return begun
 
     def _take(self, identity: Identity, begun: Sequence[SoFar], committed: Offsets) -> None:
-        """Claim the start of each partition, and settle the partitions that need no claim.
+        """Claim the starts; decide on the partitions that need no claim.
 
         A start is claimed if the group has committed an offset, or if the target is not empty; else `auto.offset.reset`
         alone says where to begin.
@@ -182,14 +182,14 @@ class GroupTakeover:
             elif known.target_end:
                 starts.append(Start(so_far, self._reset(known), known.target_end))
             else:
-                self._settled.add(route.target)
+                self._decided.add(route.target)
         failed = claim_starts(self._target, self._segments, identity, starts, "MirrorMaker 1")
         for start in starts:
             route = start.begun.pair.route
             if route in failed:
                 self._refuse(route, failed[route], wait=True)
                 continue
-            self._settled.add(route.target)
+            self._decided.add(route.target)
             if route.source in committed:
                 self.taken += 1
             how = f"group {self._group} has committed" if route.source in committed else "by auto.offset.reset"

@@ -23,9 +23,9 @@ from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import LossLedger, losses_topic
 from sparkmirror.events import Event
 from sparkmirror.mm2.connect_offsets import offsets_topics
-from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.record_formats import OffsetSync
 from sparkmirror.mm2.stored_offsets import read_stored_offsets
-from sparkmirror.mm2.stored_syncs import read_syncs, syncs_place
+from sparkmirror.mm2.stored_syncs import read_syncs, syncs_topic
 from sparkmirror.position.route import PartitionPair
 from sparkmirror.position.target_reading import Unserved
 from sparkmirror.sync.topic_rules import topic_rules
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 class Takeover:
     """Takeover for one flow, which holds the lease.
 
-    Each partition is looked at until settled, and then not again.
+    Each partition is looked at until decided, and then not again.
     """
 
     def __init__(self, flow: FlowConfig) -> None:
@@ -59,7 +59,7 @@ class Takeover:
             f"{flow.name}|sparkmirror-takeover",
             read_committed=flow.fetch.isolation_level == "read_committed",
         )
-        self._settled: set[TopicPartition] = set()
+        self._decided: set[TopicPartition] = set()
         self.refused: dict[PartitionPair, str] = {}
         """Partitions that can't be taken over and must not be pumped, with the reason."""
         self.waiting = False
@@ -70,7 +70,7 @@ class Takeover:
 
     def begin(self) -> None:
         """Begin anew after getting the lease: another mirror may have written meanwhile."""
-        self._settled.clear()
+        self._decided.clear()
 
     def look(self, identity: Identity, routes: Iterable[PartitionPair], *, made: Container[str] = ()) -> None:
         """Take over partitions where possible; `refused` has the rest.
@@ -79,8 +79,8 @@ class Takeover:
         `ConnectionError`s if a whole cluster fails.
         """
         routes = list(routes)
-        self._settled |= {route.target for route in routes if route.target_topic in made}
-        todo = [route for route in routes if route.target not in self._settled]
+        self._decided |= {route.target for route in routes if route.target_topic in made}
+        todo = [route for route in routes if route.target not in self._decided]
         if not todo:
             return
         self.refused, self.waiting = {}, False
@@ -95,7 +95,7 @@ class Takeover:
             partition: _Copied(offsets[0].upstream, offsets[0].of.connector) for partition, offsets in stored.items()
         }
         copied = {partition: _Copied(sync.upstream, _BY_SYNCS) for partition, sync in syncs.items()} | copied
-        self._settled |= {route.target for route in todo if route.source not in copied}
+        self._decided |= {route.target for route in todo if route.source not in copied}
         for route, reason in unread.items():
             if route.source in copied:
                 self._refuse(route, reason, wait=True)
@@ -106,7 +106,7 @@ class Takeover:
                 begun += self._begun(ends, leader, ours)
             except ConnectionError as error:
                 for pair in ours:
-                    if pair.route.target not in self._settled:
+                    if pair.route.target not in self._decided:
                         self._refuse(pair.route, str(error), wait=True)
         self._claim(identity, self._last_copied(begun, copied, syncs))
 
@@ -131,7 +131,7 @@ class Takeover:
     ) -> tuple[dict[int, list[BothLogs]], dict[PartitionPair, str]]:
         """Return the partitions that end with foreign records, by target leader.
 
-        Also return the partitions whose end is unknown, with the reason. The rest is settled.
+        Also return the partitions whose end is unknown, with the reason. The rest is decided.
         """
         by_leader: dict[int, list[BothLogs]] = {}
         unread: dict[PartitionPair, str] = {}
@@ -143,7 +143,7 @@ class Takeover:
                     if isinstance(foreign, TailUnread):
                         unread[batch[0].route] = str(foreign)
                         continue
-                    self._settled |= {pair.route.target for pair in batch} - {pair.route.target for pair in foreign}
+                    self._decided |= {pair.route.target for pair in batch} - {pair.route.target for pair in foreign}
                     if foreign:
                         by_leader.setdefault(leader, []).extend(foreign)
             except ConnectionError as error:
@@ -153,14 +153,14 @@ class Takeover:
     def _begun(self, ends: ForeignEnds, leader: int, foreign: Sequence[BothLogs]) -> list[SoFar]:
         """Return this flow's progress in partitions that the flow may have to begin.
 
-        The rest is settled or refused.
+        The rest is decided or refused.
         """
         begun = []
         for pair, so_far in zip(foreign, ends.so_far(leader, foreign), strict=True):
             if isinstance(so_far, Unserved):
                 self._refuse(pair.route, str(so_far), wait=True)
             elif so_far is None:
-                self._settled.add(pair.route.target)
+                self._decided.add(pair.route.target)
             else:
                 begun.append(so_far)
         return begun
@@ -171,7 +171,7 @@ class Takeover:
         copied: Mapping[TopicPartition, _Copied],
         syncs: Mapping[TopicPartition, OffsetSync],
     ) -> list[_Found]:
-        """Return the partitions with MirrorMaker 2's end; the rest is settled or refused."""
+        """Return the partitions with MirrorMaker 2's end; the rest is decided or refused."""
         bounds = read_bounds(self._source, self._target, (so_far.pair for so_far in begun))
         answers: list[tuple[SoFar, Answer]] = []
         unread: list[tuple[SoFar, Unread]] = []
@@ -182,7 +182,7 @@ class Takeover:
                 self._say_strange(so_far.pair.route, sync, known.target_end)
                 sync = None
                 if copied[source].connector == _BY_SYNCS:
-                    self._settled.add(so_far.pair.route.target)
+                    self._decided.add(so_far.pair.route.target)
                     continue
             stored = copied[source].upstream
             ours = (
@@ -208,7 +208,7 @@ class Takeover:
             elif isinstance(answer, LastCopied) and (so_far.upstream is None or answer.upstream >= so_far.upstream):
                 takeovers.append(_Found(so_far, of, answer))
             else:
-                self._settled.add(route.target)  # no further record of MirrorMaker 2: a foreign producer wrote
+                self._decided.add(route.target)  # no further record of MirrorMaker 2: a foreign producer wrote
         return takeovers
 
     def _say_strange(self, route: PartitionPair, sync: OffsetSync, end: int) -> None:
@@ -240,7 +240,7 @@ class Takeover:
                 self._refuse(route, failed[route], wait=True)
                 continue
             self.taken += 1
-            self._settled.add(route.target)
+            self._decided.add(route.target)
             log.info(
                 "flow %s: %s-%d is taken over from MirrorMaker 2 (%s): source offset %d is next, it had stored %d",
                 self._flow.name,
@@ -256,8 +256,8 @@ class Takeover:
 
         Empty if the topic is missing or the principal may not read the topic.
         """
-        place = syncs_place(self._flow, topic_rules(self._flow, self._flow.originals).policy)
-        syncs = read_syncs(self._source if place.at_source else self._target, place.topic)
+        topic = syncs_topic(self._flow, topic_rules(self._flow, self._flow.originals).policy)
+        syncs = read_syncs(self._source if topic.at_source else self._target, topic.name)
         return {(sync.topic, sync.partition): sync for sync in syncs}
 
 

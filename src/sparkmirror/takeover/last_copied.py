@@ -18,7 +18,7 @@ from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.log_range import RangeUnread, read_batches
 from sparkmirror.cluster.topic_configs import CLEANUP_POLICY, topic_configs
 from sparkmirror.errors import HandledError
-from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.record_formats import OffsetSync
 from sparkmirror.takeover.log_bounds import BothLogs, Bounds
 from sparkmirror.takeover.tail_match import ANY_TIME, LogRecord, Unclear, possible_ends
 from sparkmirror.wire.batches import TIMESTAMP_TYPE_BIT

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
-from sparkmirror.mm2.records import OffsetSync
+from sparkmirror.mm2.record_formats import OffsetSync
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.target_reading import Unserved
 from sparkmirror.takeover.last_copied import LastCopied, LastCopiedReader, Ours, Untold

@@ -20,7 +20,7 @@ from sparkmirror.position.decision import Doubt, TargetReading
 from sparkmirror.position.foreign import ForeignRecords
 from sparkmirror.position.foreign_notes import ForeignNotes
 from sparkmirror.position.log_probe import LogProbe
-from sparkmirror.position.settling import Settler, settle_replicated
+from sparkmirror.position.resolving import PositionResolver, resolve_replicated
 from sparkmirror.position.target_reading import TargetReader, Unserved, by_topic
 from sparkmirror.takeover.log_bounds import BothLogs
 
@@ -93,9 +93,9 @@ class ForeignEnds:
         claimed = [pair.route.target for pair in group if self._claims(pair)]
         readings = reader.read(claimed, topics, leader, floors) if claimed else {}
         foreign = ForeignNotes(self._ledger, {pair.route.target: pair.route for pair in group}, ids)
-        settler = Settler(self._segments, self._probe(leader, group), self._identity, foreign)
+        resolver = PositionResolver(self._segments, self._probe(leader, group), self._identity, foreign)
         read = {partition: reading for partition, reading in readings.items() if isinstance(reading, TargetReading)}
-        settled_ones = settle_replicated(settler, reader, leader, read, ids, settler.evidence(read, ids))
+        answers = resolve_replicated(resolver, reader, leader, read, ids, resolver.evidence(read, ids))
         progress: list[SoFar | Unserved | None] = []
         for pair in group:
             partition = pair.route.target
@@ -105,14 +105,14 @@ class ForeignEnds:
             elif isinstance(reading, Unserved):
                 progress.append(reading)
             else:
-                settled = settled_ones[partition]
-                position = settled.position
+                resolved = answers[partition]
+                position = resolved.position
                 if isinstance(position, Doubt) and position.unreplicated:
                     progress.append(Unserved(position.reason))
                 elif isinstance(position, Doubt):
                     progress.append(self._never_sent(pair, reading))
                 else:
-                    may_begin = whoever or _ends_foreign(settled.foreign, reading.log_end_after)
+                    may_begin = whoever or _ends_foreign(resolved.foreign, reading.log_end_after)
                     upstream = position.upstream
                     if whoever and position.supposed:
                         upstream = _proven(self._claims(pair)[-1])

@@ -54,7 +54,7 @@ def _claim(
             target_partition for target_partition in target_partitions if segments.claims(*target_partition)
         )
         outdated = [claim for claims in whole.values() for claim in identity.own(claims)]
-        segments.settle([_segment(identity, start) for start in starts], outdated)
+        segments.revise([_segment(identity, start) for start in starts], outdated)
     except ConnectionError as error:
         return {start.begun.pair.route: str(error) for start in starts}
     failed: dict[PartitionPair, str] = {}

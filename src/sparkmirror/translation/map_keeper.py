@@ -63,7 +63,7 @@ class LogBounds(NamedTuple):
     end: int
 
 
-class ByOthers(NamedTuple):
+class ForeignRange(NamedTuple):
     """Target offsets [first, end) that a foreign mirror wrote before this flow began.
 
     This flow began at source offset `upstream`, after these target offsets.
@@ -93,7 +93,7 @@ class PartitionMap:
         self.offsets = OffsetMap(MEMORY_RUNS)
         self.log = LogBounds(0, 0)
         self._claims: dict[ClaimKey, Segment] = {}
-        self._settle_above = 2 * KEPT_CLAIMS
+        self._fold_above = 2 * KEPT_CLAIMS
         self._floor = 0
         """Sequence below which the map is final."""
         self._due = True
@@ -119,7 +119,7 @@ class PartitionMap:
         """Translate like `OffsetMap.upstream`."""
         return self.offsets.upstream(downstream)
 
-    def by_others(self, *, upstream: int | None = None, downstream: int | None = None) -> ByOthers | None:
+    def foreign_range(self, *, upstream: int | None = None, downstream: int | None = None) -> ForeignRange | None:
         """Return the foreign range that may hold the copy of an offset.
 
         Return `None` if the map's answer is complete.
@@ -135,14 +135,14 @@ class PartitionMap:
             else:
                 passes_over = downstream is not None and first <= downstream < start.downstream
             if passes_over:
-                return ByOthers(start.upstream, first, start.downstream)
+                return ForeignRange(start.upstream, first, start.downstream)
         return None
 
     @property
-    def others(self) -> tuple[ByOthers, ...]:
+    def others(self) -> tuple[ForeignRange, ...]:
         """Ranges that foreign mirrors copied between this flow's records, in order."""
         between = [
-            ByOthers(start.upstream, self.offsets.end_below(start.downstream), start.downstream)
+            ForeignRange(start.upstream, self.offsets.end_below(start.downstream), start.downstream)
             for start in self._starts.values()
         ]
         return tuple(sorted(stretch for stretch in between if 0 < stretch.first < stretch.end))
@@ -179,16 +179,16 @@ class PartitionMap:
         elif record.sequence >= self._floor:
             self._claims[record.key] = record
             self._due = True
-            if len(self._claims) > self._settle_above and not self._at_once:
-                self._settle()
-                # No claim after an open claim can be settled: a new try with each claim would be quadratic.
-                self._settle_above = max(2 * len(self._claims), 2 * KEPT_CLAIMS)
+            if len(self._claims) > self._fold_above and not self._at_once:
+                self._fold_claims()
+                # No claim after an open claim can become final: a new try with each claim would be quadratic.
+                self._fold_above = max(2 * len(self._claims), 2 * KEPT_CLAIMS)
         else:
             self._late.append(record)
             self._broken |= record.heals
             self._due = True
 
-    def _settle(self) -> None:
+    def _fold_claims(self) -> None:
         """Make the oldest claims final, up to a confirmed claim without open ones before."""
         confirmed = sorted({claim.sequence for claim in self._claims.values() if claim.confirmed})
         first_open = min((claim.sequence for claim in questioned(self._claims.values())), default=None)
@@ -198,7 +198,7 @@ class PartitionMap:
             return
         oldest = [key for key in self._claims if key[0] < floor]
         claims = [self._claims.pop(key) for key in oldest]
-        self.offsets.settle(arbitrate(claims, {}, TargetLog(0, 0, None)).true, floor)
+        self.offsets.fold(arbitrate(claims, {}, TargetLog(0, 0, None)).true, floor)
         self._floor = floor
 
     def open_claims(self) -> list[Segment]:

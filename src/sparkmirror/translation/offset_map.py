@@ -113,7 +113,7 @@ class _Stretch(NamedTuple):
     end: int
 
 
-class _Settled(NamedTuple):
+class _FinalPart(NamedTuple):
     """Final part of the map."""
 
     runs: int
@@ -128,13 +128,13 @@ class _Settled(NamedTuple):
 class OffsetMap:
     """Offset map with open and final claims; close it, because it may hold a file.
 
-    `build` makes a map; `settle` and `renew` let a map grow. Each `renew` replaces the answers of claims that may still
+    `build` makes a map; `fold` and `renew` let a map grow. Each `renew` replaces the answers of claims that may still
     change; the final part stays.
     """
 
     def __init__(self, memory_runs: int = MEMORY_RUNS) -> None:
         self._table = RunTable(memory_runs)
-        self._settled = _Settled(0, (_Restart(0, _EVERYTHING),), (), NO_ID, _NOTHING)
+        self._final = _FinalPart(0, (_Restart(0, _EVERYTHING),), (), NO_ID, _NOTHING)
         self._restarts: Sequence[_Restart] = ()
         self._epochs: Sequence[_Epoch] = ()
         self._stretches: Sequence[_Stretch] = ()
@@ -152,12 +152,12 @@ class OffsetMap:
         offsets.renew(claims, copied)
         return offsets
 
-    def settle(self, claims: Iterable[Segment], end: int) -> None:
+    def fold(self, claims: Iterable[Segment], end: int) -> None:
         """Take in the next claims for good; then call `renew`.
 
         The last claim counts until the sequence `end`.
         """
-        self._settled = self._append(claims, end)
+        self._final = self._append(claims, end)
 
     def renew(self, claims: Iterable[Segment], copied: Copied) -> None:
         """Replace the open claims by all claims after the final ones; set the progress."""
@@ -171,11 +171,11 @@ class OffsetMap:
         self._stretch_starts = [stretch.start for stretch in self._stretches]
         self.copied = copied
 
-    def _append(self, claims: Iterable[Segment], records: int) -> _Settled:
+    def _append(self, claims: Iterable[Segment], records: int) -> _FinalPart:
         """Append runs after the final ones."""
         table = self._table
-        _, restarts, known_epochs, source_topic_id, last = self._settled
-        table.cut(self._settled.runs)
+        _, restarts, known_epochs, source_topic_id, last = self._final
+        table.cut(self._final.runs)
         grown, epochs = list(restarts), list(known_epochs)
         for claim, end in _with_ends(claims, records):
             recreated = not same_topic(claim.source_topic_id, source_topic_id)
@@ -194,7 +194,7 @@ class OffsetMap:
                 if last.records:
                     table.append(*last)
                 last = run
-        return _Settled(len(table), tuple(grown), tuple(epochs), source_topic_id, last)
+        return _FinalPart(len(table), tuple(grown), tuple(epochs), source_topic_id, last)
 
     def __len__(self) -> int:
         """Return the number of runs."""

@@ -174,7 +174,7 @@ class RpcConnection:
         if how is None:
             return
         who = f"sign-in by {how.mechanism}{' as ' + how.principal if how.principal else ''}"
-        self._settle_on(how.mechanism, who)
+        self._agree_on(how.mechanism, who)
         try:
             conversation = how.begin(self._host)
             message, answer = conversation.respond(b""), None
@@ -204,7 +204,7 @@ class RpcConnection:
         if self.renewal_due:
             self.sign_in()
 
-    def _settle_on(self, mechanism: str, who: str) -> None:
+    def _agree_on(self, mechanism: str, who: str) -> None:
         request = SaslHandshakeRequest(mechanism=mechanism)
         request.API_VERSION = self.version(request.API_KEY, (1, request.max_version), request.name)
         answer = self._exchange(request)

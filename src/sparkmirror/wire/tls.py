@@ -1,7 +1,7 @@
 """TLS over a connected socket: handshake, clear errors, and a channel.
 
 The channel is for the hot requests, Fetch and Produce. The caller's `ssl.SSLContext` says what is trusted and offered
-(`cluster.tls`).
+(`cluster.tls_contexts`).
 """
 
 from __future__ import annotations

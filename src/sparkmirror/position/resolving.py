@@ -1,4 +1,4 @@
-"""Settling of partitions: claims, position and foreign records.
+"""Resolution of partitions: claims, position and foreign records.
 
 The target's log decides between the claims, the position follows, and foreign records are stepped over.
 """
@@ -24,7 +24,7 @@ from sparkmirror.position.target_reading import TargetReader
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
-class Settled(NamedTuple):
+class Resolved(NamedTuple):
     """Position of a partition, and its stretches without records of the flow."""
 
     position: Position | Doubt
@@ -44,10 +44,10 @@ def assert_present(segments: SegmentLog, identity: Identity) -> None:
         raise Superseded("another process has taken this flow over, and it has another producer id since")
 
 
-class Settler:
-    """Settler of one flow's partitions that the same broker leads.
+class PositionResolver:
+    """PositionResolver of one flow's partitions that the same broker leads.
 
-    The settler writes its findings to the segments topic, and notes foreign records.
+    The resolver writes its findings to the segments topic, and notes foreign records.
     """
 
     def __init__(self, segments: SegmentLog, probe: LogProbe, identity: Identity, foreign: ForeignNotes) -> None:
@@ -68,16 +68,16 @@ class Settler:
         starts = {partition: readings[partition].log_start for partition in asked}
         return dict(self._probe.evidence(asked, starts)) if asked else {}
 
-    def settle(
+    def resolve(
         self,
         readings: Mapping[TopicPartition, TargetReading],
         topic_ids: Mapping[str, bytes],
         evidence: Mapping[TopicPartition, Evidence],
-    ) -> dict[TopicPartition, Settled]:
+    ) -> dict[TopicPartition, Resolved]:
         """Return the position of each partition. Raises `Superseded`."""
         assert_present(self._segments, self._identity)  # asked after the logs were read
         keys = {partition: (topic_ids[partition[0]], partition[1]) for partition in readings}
-        settled = {
+        resolved = {
             partition: self._decide(
                 partition,
                 reading,
@@ -88,7 +88,7 @@ class Settler:
         }
         uncovered = [
             partition
-            for partition, result in settled.items()
+            for partition, result in resolved.items()
             if isinstance(result.position, Doubt) and result.position.uncovered
         ]
         if uncovered:
@@ -99,8 +99,8 @@ class Settler:
                 {partition: readings[partition].log_start for partition in uncovered},
             )
             for partition, own in claims.items():
-                settled[partition] = self._decide(partition, readings[partition], own, shown[partition], whole=True)
-        return settled
+                resolved[partition] = self._decide(partition, readings[partition], own, shown[partition], whole=True)
+        return resolved
 
     def _decide(
         self,
@@ -110,21 +110,21 @@ class Settler:
         evidence: Evidence,
         *,
         whole: bool = False,
-    ) -> Settled:
+    ) -> Resolved:
         sequence = appended(reading.last_sequence, reading.log_end_after, claims)
         ruling = arbitrate(claims, evidence, TargetLog(reading.log_start, reading.log_end_after, sequence))
         if ruling.undecided:
-            return Settled(Doubt(ruling.undecided, wait=ruling.wait))
+            return Resolved(Doubt(ruling.undecided, wait=ruling.wait))
         between = foreign_between(self._probe, partition, ruling)
         self._note(partition, reading, between)
         if ruling.confirmed or ruling.false:
             claimed = [claim for claim in ruling.confirmed if claim not in ruling.healed]
-            self._segments.settle([*claimed, *ruling.moved], ruling.false)
+            self._segments.revise([*claimed, *ruling.moved], ruling.false)
         if ruling.healed:
-            self._segments.settle(ruling.healed, ())
+            self._segments.revise(ruling.healed, ())
         tail = self._known_tail(partition, reading, ruling.true)
         if tail is None:
-            return Settled(
+            return Resolved(
                 Doubt(
                     "a foreign producer wrote to the target partition, and how much of that retention deleted is not "
                     "known: delete the target topic to have it copied again"
@@ -134,14 +134,14 @@ class Settler:
         if not isinstance(position, Doubt) or not position.surplus:
             end = reading.log_end_after
             stretches = (*between, ForeignRecords(end - tail, end)) if tail else between
-            return Settled(position, self._told(partition, reading, stretches))
+            return Resolved(position, self._told(partition, reading, stretches))
         if reading.log_end_before != reading.log_end_after:
-            return Settled(dataclasses.replace(position, wait=True))
+            return Resolved(dataclasses.replace(position, wait=True))
         if reading.high_watermark < reading.log_end_after:
             reason = (
                 "the target's log ends with records that its replicas have not confirmed: no consumer may read them yet"
             )
-            return Settled(Doubt(reason, wait=True, unreplicated=True))
+            return Resolved(Doubt(reason, wait=True, unreplicated=True))
         there = tuple(reached(ruling.true, reading)) or ruling.true[:1]
         sequence = reading.log_end_after - there[-1].downstream + there[-1].sequence - position.surplus
         explained = explain(
@@ -154,12 +154,12 @@ class Settler:
             shown_to=reading.tail.next_offset if reading.state is None and reading.tail else None,
         )
         if explained is None:
-            return Settled(position)
+            return Resolved(position)
         self._note(partition, reading, explained.stretches[: len(explained.claims)])
         if explained.claims:
-            self._segments.settle(explained.claims, ())
+            self._segments.revise(explained.claims, ())
         position = decide(reading, (*ruling.true, *explained.claims), explained.tail)
-        return Settled(position, self._told(partition, reading, between + explained.stretches))
+        return Resolved(position, self._told(partition, reading, between + explained.stretches))
 
     def _note(self, partition: TopicPartition, reading: TargetReading, stretches: Sequence[ForeignRecords]) -> None:
         for stretch in self._told(partition, reading, stretches):
@@ -223,25 +223,25 @@ class Settler:
         return tail.offsets if all(unknown) else None
 
 
-def settle_replicated(
-    settler: Settler,
+def resolve_replicated(
+    resolver: PositionResolver,
     reader: TargetReader,
     leader: int,
     readings: Mapping[TopicPartition, TargetReading],
     topic_ids: Mapping[str, bytes],
     evidence: Mapping[TopicPartition, Evidence],
-) -> dict[TopicPartition, Settled]:
-    """Settle partitions, with a short wait for high watermarks.
+) -> dict[TopicPartition, Resolved]:
+    """Resolve partitions, with a short wait for high watermarks.
 
-    If a log ends above its high watermark, the partition is settled again once the high watermark has come to the end
-    that was read. Raises as `Settler.settle` does.
+    If a log ends above its high watermark, the partition is resolved again once the high watermark has come to the end
+    that was read. Raises as `PositionResolver.resolve` does.
     """
-    settled = settler.settle(readings, topic_ids, evidence)
+    resolved = resolver.resolve(readings, topic_ids, evidence)
     lagging = {
         partition: readings[partition]
-        for partition, result in settled.items()
+        for partition, result in resolved.items()
         if isinstance(result.position, Doubt) and result.position.unreplicated
     }
     if lagging and (replicated := reader.replicated(lagging, leader)):
-        settled |= settler.settle(replicated, topic_ids, settler.evidence(replicated, topic_ids))
-    return settled
+        resolved |= resolver.resolve(replicated, topic_ids, resolver.evidence(replicated, topic_ids))
+    return resolved

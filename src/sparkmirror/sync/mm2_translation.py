@@ -9,14 +9,14 @@ from collections import defaultdict
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
-from sparkmirror.mm2.records import OffsetSync
-from sparkmirror.mm2.stored_syncs import read_syncs, syncs_place
-from sparkmirror.mm2.synced_map import AdoptedMap, SyncedOffset
+from sparkmirror.mm2.record_formats import OffsetSync
+from sparkmirror.mm2.stored_syncs import read_syncs, syncs_topic
+from sparkmirror.mm2.synced_map import Mm2OffsetMap, SyncedOffset
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
-class BeforeUs:
+class Mm2Translation:
     """Translation by MirrorMaker 2's offset syncs, read at the first question.
 
     For one thread. The caller closes the clients.
@@ -25,10 +25,10 @@ class BeforeUs:
     def __init__(
         self, flow: FlowConfig, policy: ReplicationPolicy, source: ClusterClient, target: ClusterClient
     ) -> None:
-        place = syncs_place(flow, policy)
-        self._client, self._topic = source if place.at_source else target, place.topic
+        topic = syncs_topic(flow, policy)
+        self._client, self._topic = source if topic.at_source else target, topic.name
         self._syncs: dict[TopicPartition, list[OffsetSync]] | None = None
-        self._maps: dict[tuple[TopicPartition, int], AdoptedMap] = {}
+        self._maps: dict[tuple[TopicPartition, int], Mm2OffsetMap] = {}
 
     def downstream(self, partition: TopicPartition, upstream: int, begins: int) -> SyncedOffset | None:
         """Translate a group's offset of a source partition; `None` if unknown.
@@ -38,7 +38,7 @@ class BeforeUs:
         if self._syncs is None:
             self._syncs = self._read()
         if (partition, begins) not in self._maps:
-            self._maps[partition, begins] = AdoptedMap(self._syncs.get(partition, ()), begins)
+            self._maps[partition, begins] = Mm2OffsetMap(self._syncs.get(partition, ()), begins)
         return self._maps[partition, begins].downstream(upstream)
 
     def _read(self) -> dict[TopicPartition, list[OffsetSync]]:

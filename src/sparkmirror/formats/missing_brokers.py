@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from sparkmirror.config import Entry
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect import ConnectCluster, Connector, WorkerSettings
+from sparkmirror.formats.connect_files import ConnectCluster, Connector, WorkerSettings
 from sparkmirror.formats.reading import place
 
 _SERVERS = "bootstrap.servers"

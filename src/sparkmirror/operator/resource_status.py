@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sparkmirror import __version__
-from sparkmirror.formats.connect import PACKAGE, ConnectorRole
+from sparkmirror.formats.connect_files import PACKAGE, ConnectorRole
 from sparkmirror.formats.strimzi_status import FAILED_MESSAGE, TIME
 from sparkmirror.operator.names import Key, rest_url, selector
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sparkmirror.clock import wall_ms
 from sparkmirror.config import FlowConfig
-from sparkmirror.mm2.records import Heartbeat
+from sparkmirror.mm2.record_formats import Heartbeat
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.sync.internal_topic import InternalTopic
 

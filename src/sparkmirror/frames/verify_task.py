@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.frames.compare import Comparer, OffsetBounds, content_digest, key_digest
 from sparkmirror.frames.judge import KeysSeen
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import LogPlan, RangePlan
 from sparkmirror.frames.report import RangeReport, ReportModel
+from sparkmirror.frames.stream_comparison import Comparer, OffsetBounds, content_digest, key_digest
 from sparkmirror.wire.pieces import raw_parts
 
 ANSWER = "answer string"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.cluster.error_codes import error_name
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_range import LogBatch, RangeUnread, answered, readable_end
@@ -22,7 +22,7 @@ A larger batch arrives once its partition is the first of a request.
 """
 
 
-def places(start: int, end: int, count: int) -> list[int]:
+def sample_offsets(start: int, end: int, count: int) -> list[int]:
     """Return at most `count` offsets from `start` to before `end`, evenly spaced.
 
     The first and the last offset are among them.

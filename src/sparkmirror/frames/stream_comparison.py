@@ -410,10 +410,10 @@ class Comparer:
         lowest = Lowest(here, after)
         for step in reversed(steps):
             lowest.add(step)
-        if not lowest.settled():
+        if not lowest.is_decided():
             for step in self._past.backwards():
                 lowest.add(step)
-                if lowest.settled():
+                if lowest.is_decided():
                     return lowest.places
         there = (self._source, self._target)[1 - here]
         lowest.end(there.bounds.first - 1 if self._past.whole else None)

@@ -16,7 +16,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.position.target_reading import by_topic
-from sparkmirror.sync.before_us import BeforeUs
+from sparkmirror.sync.mm2_translation import Mm2Translation
 from sparkmirror.translation.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Reached, Unmapped
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -25,7 +25,7 @@ class TranslationRoute(NamedTuple):
     """Target partition that stands for a source partition."""
 
     remote: TopicPartition
-    back: bool
+    reverse: bool
     """True if the source's topic is the copy, made by the flow in the other direction."""
 
 
@@ -37,8 +37,8 @@ def route_of(topic_partition: TopicPartition, policy: ReplicationPolicy, flow: F
     topic, partition = topic_partition
     original = policy.upstream_topic(topic)
     if policy.topic_source(topic) == flow.target.alias and original is not None:
-        return TranslationRoute((original, partition), back=True)
-    return TranslationRoute((policy.format_remote_topic(flow.source.alias, topic), partition), back=False)
+        return TranslationRoute((original, partition), reverse=True)
+    return TranslationRoute((policy.format_remote_topic(flow.source.alias, topic), partition), reverse=False)
 
 
 class TranslatedOffset(NamedTuple):
@@ -55,16 +55,16 @@ class TranslatedOffset(NamedTuple):
 class NothingThere(NamedTuple):
     """Source partition without a record to copy.
 
-    A group with any position up to `end` continues at `place`.
+    A group with any position up to `end` continues at `at_target`.
     """
 
     end: int
     """End offset at the source."""
-    place: TranslatedOffset
+    at_target: TranslatedOffset
     """End at the target: the next record lands there."""
 
 
-class Places:
+class GroupTranslator:
     """Translations of one flow, as of the last `refresh`.
 
     For one thread; the caller closes the clients.
@@ -85,9 +85,9 @@ class Places:
         self._flow = flow
         self._policy = policy
         self._receipts = receipts
-        self._before_us = BeforeUs(flow, policy, source, target)
+        self._mm2 = Mm2Translation(flow, policy, source, target)
         self._copied = MapKeeper(target, flow.source.alias)
-        self._copied_back = MapKeeper(source, flow.target.alias)
+        self._copied_in_reverse = MapKeeper(source, flow.target.alias)
         self._source = source
         self._target = target
         self._reached: dict[TopicPartition, Reached] = {}
@@ -108,12 +108,12 @@ class Places:
             if receipt.upstream >= 0 and receipt.downstream >= 0
         }
         routes = {partition: route_of(partition, self._policy, self._flow) for partition in partitions}
-        forth = {route.remote: partition for partition, route in routes.items() if not route.back}
-        back = [partition for partition, route in routes.items() if route.back]
-        mapped = self._copied.refresh({remote: self._reached.get(remote) for remote in forth}) if forth else {}
-        self._maps = {forth[remote]: partition_map for remote, partition_map in mapped.items()}
-        if back:
-            self._maps |= self._copied_back.refresh(dict.fromkeys(back))
+        forward = {route.remote: partition for partition, route in routes.items() if not route.reverse}
+        reverse = [partition for partition, route in routes.items() if route.reverse]
+        mapped = self._copied.refresh({remote: self._reached.get(remote) for remote in forward}) if forward else {}
+        self._maps = {forward[remote]: partition_map for remote, partition_map in mapped.items()}
+        if reverse:
+            self._maps |= self._copied_in_reverse.refresh(dict.fromkeys(reverse))
         self._routes = routes
 
     def of(self, partition: TopicPartition, offset: int) -> TranslatedOffset | Unmapped:
@@ -124,14 +124,14 @@ class Places:
         partition_map, route = self._maps[partition], self._routes[partition]
         if isinstance(partition_map, Unmapped):
             return partition_map
-        if route.back:
-            if foreign := partition_map.by_others(downstream=offset):
+        if route.reverse:
+            if foreign := partition_map.foreign_range(downstream=offset):
                 return Unmapped(foreign.reason)
             original = partition_map.upstream(offset)
             end = partition_map.offsets.copied.upstream
             return TranslatedOffset(route.remote, end if original is None else original, original is not None, None)
-        if foreign := partition_map.by_others(upstream=offset):
-            synced = self._before_us.downstream(partition, offset, foreign.end)
+        if foreign := partition_map.foreign_range(upstream=offset):
+            synced = self._mm2.downstream(partition, offset, foreign.end)
             if synced is None:
                 return Unmapped(foreign.reason)
             return TranslatedOffset(
@@ -155,15 +155,15 @@ class Places:
         `ConnectionError`s.
         """
         empty: dict[TopicPartition, NothingThere] = {}
-        places: dict[TopicPartition, TranslatedOffset] = {}
+        ends_there: dict[TopicPartition, TranslatedOffset] = {}
         unmapped: dict[TopicPartition, TopicPartition] = {}
         for partition in partitions:
-            remote, back = self._routes[partition]
+            remote, reverse = self._routes[partition]
             partition_map, reached = self._maps[partition], self._reached.get(remote)
-            if back:
+            if reverse:
                 continue
             if isinstance(partition_map, PartitionMap):
-                places[partition] = TranslatedOffset(remote, partition_map.end, True, partition_map.log.end)
+                ends_there[partition] = TranslatedOffset(remote, partition_map.end, True, partition_map.log.end)
             elif partition_map is NOTHING_YET:
                 unmapped[remote] = partition
                 if reached is not None:
@@ -172,17 +172,17 @@ class Places:
                     )
         # Target first: a record written and copied in between lies below an end that is read later.
         for remote, end in _listed(self._target, unmapped, LATEST).items():
-            places[unmapped[remote]] = TranslatedOffset(remote, end, True, end)
-        starts, ends = (_listed(self._source, places, at) for at in (EARLIEST, LATEST))
-        for partition, place in places.items():
+            ends_there[unmapped[remote]] = TranslatedOffset(remote, end, True, end)
+        starts, ends = (_listed(self._source, ends_there, at) for at in (EARLIEST, LATEST))
+        for partition, end_there in ends_there.items():
             if partition in starts and starts[partition] == ends.get(partition):
-                empty[partition] = NothingThere(starts[partition], place)
+                empty[partition] = NothingThere(starts[partition], end_there)
         return empty
 
     def close(self) -> None:
         """Free the maps."""
         self._copied.close()
-        self._copied_back.close()
+        self._copied_in_reverse.close()
 
 
 def _listed(client: ClusterClient, partitions: Iterable[TopicPartition], at: int) -> dict[TopicPartition, int]:

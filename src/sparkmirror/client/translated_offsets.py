@@ -12,7 +12,7 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.events import Event
-from sparkmirror.mm2.records import Checkpoint, Malformed
+from sparkmirror.mm2.record_formats import Checkpoint, Malformed
 from sparkmirror.wire.error_codes import ErrorCode
 
 log = logging.getLogger(__name__)
