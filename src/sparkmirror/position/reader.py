@@ -23,12 +23,11 @@ from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import Loss, LossLedger
 from sparkmirror.position.cause import Cause, cause_of_loss
 from sparkmirror.position.decision import Doubt, Position, TargetReading
-from sparkmirror.position.foreign_notes import ForeignNotes
-from sparkmirror.position.log_probe import LogProbe
+from sparkmirror.position.led_positions import LedPositions
 from sparkmirror.position.loss_detection import cut_in, look_for_losses, shrunk
-from sparkmirror.position.resolving import PositionResolver, Resolved, Superseded, assert_present, resolve_replicated
+from sparkmirror.position.resolving import Resolved, Superseded, assert_present
 from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal, Remembered
-from sparkmirror.position.target_reading import TargetReader, Unserved, by_topic, listed_offset, unserved
+from sparkmirror.position.target_reading import Unserved, by_topic, listed_offset, unserved
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -59,7 +58,6 @@ class PositionReader:
         self._ledger = ledger
         self._policy = policy
         self._identity = identity
-        self._target_reader = TargetReader(target, identity)
         self._remembered: Mapping[PartitionPair, Remembered] = {}
         self.moved: Set[str] = frozenset()
         """Source topics whose writers have moved to their copies."""
@@ -156,17 +154,18 @@ class PositionReader:
         ids = {route.target_topic: target[route.target_topic].topic_id for route in routes}
         # The ledger is read before the target: a rival's later note, behind the log's end as read here, is no loss.
         known = {route: self._ledger.known(ids[route.target_topic].hex(), route.partition) for route in routes}
-        targets = [route.target for route in routes]
-        floors = self._target_reader.floors(targets, target, target_leader, self._segments)
-        readings = self._target_reader.read(targets, target, target_leader, floors)
-        # The claims are read after the target: every record of the flow in the log was claimed before sending.
-        self._segments.refresh((ids[route.target_topic], route.partition) for route in routes)
-        by_target = {route.target: route for route in routes}
-        foreign = ForeignNotes(self._ledger, by_target, ids, lambda topic: topic in self.moved)
-        probe = LogProbe(self._target, target_leader, ids, self._identity)
-        resolver = PositionResolver(self._segments, probe, self._identity, foreign)
-        read = {partition: answer for partition, answer in readings.items() if isinstance(answer, TargetReading)}
-        evidence = resolver.evidence(read, ids)
+        positions = LedPositions(
+            self._target,
+            self._segments,
+            self._ledger,
+            self._identity,
+            target_leader,
+            routes,
+            target,
+            lambda topic: topic in self.moved,
+        )
+        readings = positions.read([route.target for route in routes])
+        read = positions.readings
         results: dict[PartitionPair, PartitionReading | Refusal] = {}
         bounds: dict[PartitionPair, tuple[int, int]] = {}
         for route in routes:
@@ -187,8 +186,7 @@ class PositionReader:
                     "inter.broker.protocol.version must be 2.8 or newer on all of its brokers",
                     cause=Cause.REFUSED,
                 )
-        bounded = {route.target: read[route.target] for route in bounds}
-        answers = resolve_replicated(resolver, self._target_reader, target_leader, bounded, ids, evidence)
+        answers = positions.resolve(route.target for route in bounds)
         decided = {route: (answers[route.target], *bound) for route, bound in bounds.items()}
         for route in self._moving(
             target, target_leader, {route: result for route, (result, _, _) in decided.items()}, read

@@ -28,12 +28,10 @@ from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.position.decision import Doubt
-from sparkmirror.position.foreign_notes import ForeignNotes
-from sparkmirror.position.log_probe import LogProbe
+from sparkmirror.position.led_positions import LedPositions
 from sparkmirror.position.loss_detection import LedgerPosition, altered
-from sparkmirror.position.resolving import PositionResolver, resolve_replicated
 from sparkmirror.position.route import PartitionPair
-from sparkmirror.position.target_reading import TargetReader, Unserved, listed_offset
+from sparkmirror.position.target_reading import Unserved, listed_offset
 from sparkmirror.wire.topic_partition import TopicPartition
 
 QUIET_S = 6.0
@@ -149,24 +147,21 @@ class AlteredOffsets:
 
     def _reached(self, partition: _Partition) -> _Reached:
         target, topic_id = partition.route.target, partition.target.topic_id
-        topics, leader = (
-            {partition.target.name: partition.target},
+        positions = LedPositions(
+            self._target,
+            self._segments,
+            self._ledger,
+            self._identity,
             partition.target.partitions[partition.route.partition].leader,
+            [partition.route],
+            {partition.target.name: partition.target},
         )
-        reader = TargetReader(self._target, self._identity)
-        floors = reader.floors([target], topics, leader, self._segments)
-        reading = reader.read([target], topics, leader, floors)[target]
+        reading = positions.read([target])[target]
         if isinstance(reading, Unserved):
             raise NotAltered(str(reading))
         if not self._identity.own(self._segments.claims(topic_id, target[1])) and reading.last_sequence is None:
             return _Reached(0, None, reading.log_end_after)
-        ids = {partition.target.name: topic_id}
-        probe = LogProbe(self._target, leader, ids, self._identity)
-        foreign = ForeignNotes(self._ledger, {target: partition.route}, ids)
-        resolver = PositionResolver(self._segments, probe, self._identity, foreign)
-        read = {target: reading}
-        resolved = resolve_replicated(resolver, reader, leader, read, ids, resolver.evidence(read, ids))
-        position = resolved[target].position
+        position = positions.resolve([target])[target].position
         if isinstance(position, Doubt):
             raise NotAltered(f"{target[0]}-{target[1]}: {position.reason}")
         unproven = position.supposed or (position.unseen and self._is_halted(partition))

@@ -18,10 +18,9 @@ from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import LossLedger
 from sparkmirror.position.decision import Doubt, TargetReading
 from sparkmirror.position.foreign import ForeignRecords
-from sparkmirror.position.foreign_notes import ForeignNotes
+from sparkmirror.position.led_positions import LedPositions
 from sparkmirror.position.log_probe import LogProbe
-from sparkmirror.position.resolving import PositionResolver, resolve_replicated
-from sparkmirror.position.target_reading import TargetReader, Unserved, by_topic
+from sparkmirror.position.target_reading import Unserved, by_topic
 from sparkmirror.takeover.log_bounds import BothLogs
 
 PROBED_AT_ONCE = 100
@@ -87,15 +86,11 @@ class ForeignEnds:
 
     def _so_far(self, leader: int, whoever: bool, group: Sequence[BothLogs]) -> list[SoFar | Unserved | None]:
         topics = {pair.target.name: pair.target for pair in group}
-        ids = {name: topic.topic_id for name, topic in topics.items()}
-        reader = TargetReader(self._target, self._identity)
-        floors = reader.floors([pair.route.target for pair in group], topics, leader, self._segments)
-        claimed = [pair.route.target for pair in group if self._claims(pair)]
-        readings = reader.read(claimed, topics, leader, floors) if claimed else {}
-        foreign = ForeignNotes(self._ledger, {pair.route.target: pair.route for pair in group}, ids)
-        resolver = PositionResolver(self._segments, self._probe(leader, group), self._identity, foreign)
-        read = {partition: reading for partition, reading in readings.items() if isinstance(reading, TargetReading)}
-        answers = resolve_replicated(resolver, reader, leader, read, ids, resolver.evidence(read, ids))
+        pairs = [pair.route for pair in group]
+        positions = LedPositions(self._target, self._segments, self._ledger, self._identity, leader, pairs, topics)
+        self._segments.refresh((pair.target.topic_id, pair.route.partition) for pair in group)
+        readings = positions.read([pair.route.target for pair in group if self._claims(pair)])
+        answers = positions.resolve(positions.readings)
         progress: list[SoFar | Unserved | None] = []
         for pair in group:
             partition = pair.route.target
