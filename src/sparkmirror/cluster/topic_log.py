@@ -173,7 +173,9 @@ class TopicLog:
         )
         if isinstance(part, int):
             throttled = part == ErrorCode.THROTTLING_QUOTA_EXCEEDED
-            raise LogUnavailable(self.topic, "the broker throttles sparkmirror" if throttled else "it can't be read", part)
+            raise LogUnavailable(
+                self.topic, "the broker throttles sparkmirror" if throttled else "it can't be read", part
+            )
         return part
 
     def _log_start(self, partition: int) -> int:
