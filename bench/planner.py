@@ -65,7 +65,13 @@ def _loads(source: random.Random) -> list[PartitionLoad]:
 def _load(source: random.Random, number: int) -> PartitionLoad:
     topic, partition = number % TOPICS, number // TOPICS
     rate = min(1e3 * source.paretovariate(_SHAPE), _BUSIEST_BYTES_PER_S)
-    return PartitionLoad(f"flow-{topic % FLOWS}", f"topic-{topic}", partition, source.randrange(LEADERS), rate)
+    return PartitionLoad(
+        flow=f"flow-{topic % FLOWS}",
+        topic=f"topic-{topic}",
+        partition=partition,
+        leader=source.randrange(LEADERS),
+        bytes_per_s=rate,
+    )
 
 
 def _change(source: random.Random, loads: Sequence[PartitionLoad]) -> list[PartitionLoad]:

@@ -61,22 +61,38 @@ def test_what_is_missing_is_added_by_kafkas_tool(
     mp.create_topic(source.bootstrap_servers, "orders", 1)
     mp.create_topic(source.bootstrap_servers, "secret", 1)
     here = [
-        Acl("orders", "User:alice", "*", READ, ALLOW),
-        Acl("orders", "User:alice", "*", WRITE, ALLOW),
-        Acl("orders", "User:CN=bob,O=it's us", "10.0.0.1", ALL, ALLOW),
-        Acl("orders", "User:mallory", "*", WRITE, DENY),
-        Acl("or", "User:carol", "*", WRITE, ALLOW, PREFIXED),
-        Acl("*", "User:dave", "*", READ, ALLOW),
-        Acl("*", "User:dave", "*", WRITE, ALLOW),
-        Acl("secret", "User:alice", "*", WRITE, ALLOW),
-        Acl("billing", "User:alice", "*", READ, ALLOW, LITERAL, GROUP),
-        Acl("tx-", "User:alice", "*", WRITE, ALLOW, PREFIXED, ID),
+        Acl(name="orders", principal="User:alice", host="*", operation=READ, permission=ALLOW),
+        Acl(name="orders", principal="User:alice", host="*", operation=WRITE, permission=ALLOW),
+        Acl(name="orders", principal="User:CN=bob,O=it's us", host="10.0.0.1", operation=ALL, permission=ALLOW),
+        Acl(name="orders", principal="User:mallory", host="*", operation=WRITE, permission=DENY),
+        Acl(name="or", principal="User:carol", host="*", operation=WRITE, permission=ALLOW, pattern=PREFIXED),
+        Acl(name="*", principal="User:dave", host="*", operation=READ, permission=ALLOW),
+        Acl(name="*", principal="User:dave", host="*", operation=WRITE, permission=ALLOW),
+        Acl(name="secret", principal="User:alice", host="*", operation=WRITE, permission=ALLOW),
+        Acl(
+            name="billing",
+            principal="User:alice",
+            host="*",
+            operation=READ,
+            permission=ALLOW,
+            pattern=LITERAL,
+            resource=GROUP,
+        ),
+        Acl(
+            name="tx-",
+            principal="User:alice",
+            host="*",
+            operation=WRITE,
+            permission=ALLOW,
+            pattern=PREFIXED,
+            resource=ID,
+        ),
     ]
     with_source, with_target = client_of(source), client_of(target)
     of_other_tests = read_acls(with_target, *AclResource)
     assert create_acls(with_source, here) == dict.fromkeys(here)
     # As a mirror has synced it.
-    synced = Acl("A.orders", "User:alice", "*", READ, ALLOW)
+    synced = Acl(name="A.orders", principal="User:alice", host="*", operation=READ, permission=ALLOW)
     assert create_acls(with_target, [synced]) == {synced: None}
     admin = KafkaAdminClient(bootstrap_servers=source.bootstrap_servers)
     admin.alter_user_scram_credentials([UserScramCredentialUpsertion("alice", ScramMechanism.SCRAM_SHA_512, "x")])
@@ -102,17 +118,33 @@ def test_what_is_missing_is_added_by_kafkas_tool(
     assert [line for line in lines if not line.startswith("#")] == []
     assert read_acls(with_target, *AclResource) - of_other_tests == {
         synced,
-        Acl("A.orders", "User:alice", "*", WRITE, ALLOW),
-        Acl("A.orders", "User:CN=bob,O=it's us", "10.0.0.1", ALL, ALLOW),
-        Acl("A.orders", "User:mallory", "*", WRITE, DENY),
-        Acl("A.or", "User:carol", "*", WRITE, ALLOW, PREFIXED),
-        Acl("A.", "User:dave", "*", READ, ALLOW, PREFIXED),
-        Acl("A.orders", "User:dave", "*", WRITE, ALLOW),
-        Acl("billing", "User:alice", "*", READ, ALLOW, LITERAL, GROUP),
-        Acl("tx-", "User:alice", "*", WRITE, ALLOW, PREFIXED, ID),
+        Acl(name="A.orders", principal="User:alice", host="*", operation=WRITE, permission=ALLOW),
+        Acl(name="A.orders", principal="User:CN=bob,O=it's us", host="10.0.0.1", operation=ALL, permission=ALLOW),
+        Acl(name="A.orders", principal="User:mallory", host="*", operation=WRITE, permission=DENY),
+        Acl(name="A.or", principal="User:carol", host="*", operation=WRITE, permission=ALLOW, pattern=PREFIXED),
+        Acl(name="A.", principal="User:dave", host="*", operation=READ, permission=ALLOW, pattern=PREFIXED),
+        Acl(name="A.orders", principal="User:dave", host="*", operation=WRITE, permission=ALLOW),
+        Acl(
+            name="billing",
+            principal="User:alice",
+            host="*",
+            operation=READ,
+            permission=ALLOW,
+            pattern=LITERAL,
+            resource=GROUP,
+        ),
+        Acl(
+            name="tx-",
+            principal="User:alice",
+            host="*",
+            operation=WRITE,
+            permission=ALLOW,
+            pattern=PREFIXED,
+            resource=ID,
+        ),
     }
     # Somebody new, for whom Strimzi's resource has what is there, too.
-    more = Acl("orders", "User:alice", "*", 7, ALLOW)
+    more = Acl(name="orders", principal="User:alice", host="*", operation=7, permission=ALLOW)
     create_acls(with_source, [more])
     mp.wait_for(lambda: bool(listed(path, "--missing")), 30, "one more is missing")
     result = asked(path, "--missing", "--to", "strimzi")

@@ -66,8 +66,8 @@ def test_it_looks_twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     """A quota shows only over time."""
     now_ms = int(time.time() * 1000)
     looks = [
-        Status(well(at_ms=now_ms - 6_000, target=ClusterFigures("B")), 0),
-        Status(well(at_ms=now_ms, target=ClusterFigures("B", throttle_s=5.0)), 0),
+        Status(well(at_ms=now_ms - 6_000, target=ClusterFigures(alias="B")), 0),
+        Status(well(at_ms=now_ms, target=ClusterFigures(alias="B", throttle_s=5.0)), 0),
     ]
     code, text = run(monkeypatch, tmp_path, looks, "--wait", "0.01", "-o", "json")
     (finding,) = json.loads(text)

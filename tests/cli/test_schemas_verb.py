@@ -36,7 +36,13 @@ def part(verdict: SchemaVerdict, doubt: str = "", kind: IdKind = IdKind.CONFLUEN
         verdict, "AVRO", ("orders-value version 1",), "a reason" if verdict != "equal" else ""
     )
     return CheckedPart(
-        "orders", "A.orders", "value", 9, 5, (CheckedId(SchemaId(kind, "7"), 5, 0, 3, comparison),), doubt
+        topic="orders",
+        target_topic="A.orders",
+        field="value",
+        records=9,
+        with_id=5,
+        ids=(CheckedId(id=SchemaId(kind, "7"), records=5, partition=0, offset=3, comparison=comparison),),
+        doubt=doubt,
     )
 
 

@@ -57,7 +57,7 @@ def test_progress_does_not_start_over_with_the_process() -> None:
 
 
 def test_a_loss_since_the_process_took_charge_is_unhealthy() -> None:
-    lost = LossCount("expired", 2, 40, 7, "40 records expired")
+    lost = LossCount(kind="expired", entries=2, offsets=40, newest_ms=7, words="40 records expired")
     assert not verb.is_healthy(flow(losses=(lost,)))
     assert verb.is_healthy(flow(losses=(dataclasses.replace(lost, is_loss=False),)))
     line = verb.line(flow(losses=(lost,)), 0.0)

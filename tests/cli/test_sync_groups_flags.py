@@ -71,7 +71,7 @@ class Recorder:
         self, interval_s: float, stop: threading.Event, run_for_s: float, on_turn: Callable[[GroupTurn], None]
     ) -> None:
         self.asked.interval_s, self.asked.run_for_s, self.stop = interval_s, run_for_s, stop
-        on_turn(GroupTurn("g", "Empty"))
+        on_turn(GroupTurn(group="g", state="Empty"))
 
     def handle(self, number: int, handler: Callable[..., object]) -> None:
         self.handlers[number] = handler

@@ -23,9 +23,9 @@ BUSY = partition(0, records_per_s=90.0, lag=70, lag_s=4.0, task=0)
 NOW = flow(
     topics=(topic("orders", BUSY), topic("bills", PARKED), topic("quiet")),
     pumps=(
-        Pump(0, "host-1", 2, 0, 0, 0, in_flight=12, fetch_ms=7.0),
-        Pump(1, "host-2", 1, 0, 0, 0),
-        Pump(2, "host-3", 0, 0, 0, 0),
+        Pump(task=0, host="host-1", partitions=2, records=0, bytes=0, memory_bytes=0, in_flight=12, fetch_ms=7.0),
+        Pump(task=1, host="host-2", partitions=1, records=0, bytes=0, memory_bytes=0),
+        Pump(task=2, host="host-3", partitions=0, records=0, bytes=0, memory_bytes=0),
     ),
 )
 SHOWN = [Shown("A->B", NOW, 2.0)]

@@ -170,7 +170,7 @@ def published(patch: pytest.MonkeyPatch) -> None:
 
 
 def explained(patch: Patch) -> None:
-    step = Step("filter", Mark.YES, "orders of topics matches it")
+    step = Step(check="filter", mark=Mark.YES, words="orders of topics matches it")
     patch.setattr(explain, "explanations", lambda *_: [Explanation("A->B", "topic", "orders", (step,))])
 
 

@@ -29,5 +29,12 @@ def checkpointed(cluster: KafkaCluster, alias: str, records: Sequence[tuple[byte
 
 
 def record(group: str, partition: int, downstream: int, metadata: str = "", topic: str = "A.t") -> tuple[bytes, bytes]:
-    checkpoint = Checkpoint(group, topic, partition, 1000 + downstream, downstream, metadata)
+    checkpoint = Checkpoint(
+        group=group,
+        topic=topic,
+        partition=partition,
+        upstream=1000 + downstream,
+        downstream=downstream,
+        metadata=metadata,
+    )
     return checkpoint.key(), checkpoint.value()

@@ -45,7 +45,9 @@ def fill(cluster: KafkaCluster) -> None:
         producer.send("us.orders", value=b"order %d" % (number // 2), partition=number % 2)
     for group in ("billing", "bookkeeping", "shipping"):
         for partition in range(2):
-            one = Checkpoint(group, "us.orders", partition, 100, partition + 1)
+            one = Checkpoint(
+                group=group, topic="us.orders", partition=partition, upstream=100, downstream=partition + 1
+            )
             producer.send(CHECKPOINTS, key=one.key(), value=one.value(), partition=0)
     producer.close()
     client = ClusterClient(ClusterConfig(alias="eu", bootstrap_servers=(cluster.bootstrap_servers,)), "test")

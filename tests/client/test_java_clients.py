@@ -29,11 +29,13 @@ pytestmark = [pytest.mark.broker, pytest.mark.full]
 
 TIMEOUT_S = 20
 CHECKPOINTS = (
-    Checkpoint("g", "A.t", 0, 4, 5),
-    Checkpoint("g", "A.t", 1, 1_234_567_890_123, 987_654_321, "meta"),
-    Checkpoint("g-2", "A.t", 0, 0, 0),
-    Checkpoint("Größe", "A.t", 2, 7, 8, "naïve"),
-    Checkpoint("g", "A.t", 0, 6, 7),
+    Checkpoint(group="g", topic="A.t", partition=0, upstream=4, downstream=5),
+    Checkpoint(
+        group="g", topic="A.t", partition=1, upstream=1_234_567_890_123, downstream=987_654_321, metadata="meta"
+    ),
+    Checkpoint(group="g-2", topic="A.t", partition=0, upstream=0, downstream=0),
+    Checkpoint(group="Größe", topic="A.t", partition=2, upstream=7, downstream=8, metadata="naïve"),
+    Checkpoint(group="g", topic="A.t", partition=0, upstream=6, downstream=7),
 )
 GROUPS = ("g", "g-2", "Größe", "unknown")
 PATTERNS = ("g.*", r"\p{Alpha}+-\d", ".*", "nobody")

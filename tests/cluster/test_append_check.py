@@ -109,7 +109,9 @@ def flow_to(servers: str, alias: str = "us") -> FlowConfig:
 def linted(result: AppendCheck) -> list[tuple[str, str, str]]:
     """What lint says of it: rule, severity and words."""
     flow = flow_to("127.0.0.1:1")
-    looked = FlowProbe(flow, ProbedCluster(flow.source), ProbedCluster(flow.target, appends=result))
+    looked = FlowProbe(
+        flow=flow, source=ProbedCluster(cluster=flow.source), target=ProbedCluster(cluster=flow.target, appends=result)
+    )
     findings = [finding for rule in CLUSTER_RULES for finding in rule.findings(looked)]
     said = [(finding.rule, finding.severity, finding.what) for finding in findings]
     return [words for words in said if words[0].startswith("append-check")]

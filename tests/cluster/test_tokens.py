@@ -91,7 +91,13 @@ def test_a_file_is_read_each_time(tmp_path: Path) -> None:
 
 
 def test_a_token_without_a_signature() -> None:
-    login = UnsecuredToken((("sub", "me"), ("scope", ("a", "b")), ("n", 1.5)), "sub", "scope", 60, ())
+    login = UnsecuredToken(
+        claims=(("sub", "me"), ("scope", ("a", "b")), ("n", 1.5)),
+        subject_claim="sub",
+        scope_claim="scope",
+        lifetime_s=60,
+        extensions=(),
+    )
     head, body, signature = keeper(login).token().split(".")
     assert (json.loads(base64.urlsafe_b64decode(head + "==")), signature) == ({"alg": "none"}, "")
     claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
@@ -158,9 +164,17 @@ def test_what_a_token_server_is_asked(tmp_path: Path) -> None:
     assertion = tmp_path / "assertion"
     form = (("grant_type", "client_credentials"), ("scope", "a b"), ("audience", "https://x"))
     with AnsweringServer("application/json", json.dumps({"access_token": "opaque", "expires_in": "0"})) as server:
-        keeper(TokenRequest(server.url, "i", ("i d", "s:%"), form)).token()
-        keeper(TokenRequest(server.url, "i", ("i d~", "s:%*"), form, urlencoded=True, accepts_json=False)).token()
-        kept = keeper(TokenRequest(server.url, "i", None, form, (("client_assertion", str(assertion)),)))
+        keeper(TokenRequest(url=server.url, principal="i", client=("i d", "s:%"), form=form)).token()
+        keeper(
+            TokenRequest(
+                url=server.url, principal="i", client=("i d~", "s:%*"), form=form, urlencoded=True, accepts_json=False
+            )
+        ).token()
+        kept = keeper(
+            TokenRequest(
+                url=server.url, principal="i", client=None, form=form, files=(("client_assertion", str(assertion)),)
+            )
+        )
         with pytest.raises(SaslError, match="can't be read: No such file"):
             kept.token()
         for text in ("one", "two"):
@@ -177,7 +191,7 @@ def test_what_a_token_server_is_asked(tmp_path: Path) -> None:
 def test_a_token_is_used_no_longer_than_is_wished(monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     with AnsweringServer("application/json", json.dumps({"access_token": jwt(now + 3600)})) as server:
-        login = TokenRequest(server.url, "i", ("i", "s"), (), longest_life_s=60)
+        login = TokenRequest(url=server.url, principal="i", client=("i", "s"), form=(), longest_life_s=60)
         keeper(login).token()
         monkeypatch.setattr(time, "time", lambda: now + 40)
         keeper(login).token()
@@ -198,22 +212,26 @@ def test_what_a_token_server_may_not_do() -> None:
     """Each a line, and none with a secret."""
     form = (("grant_type", "refresh_token"), ("refresh_token", "hunter2"))
     with AnsweringServer("application/json", json.dumps({"access_token": "opaque"})) as server:
-        assert "without expires_in" in refused(TokenRequest(server.url, "i", None, form))
+        assert "without expires_in" in refused(TokenRequest(url=server.url, principal="i", client=None, form=form))
     said = json.dumps(
         {"error": "invalid_grant", "error_description": "grant_type=refresh_token&\nrefresh_token=hunter2"}
     )
     with AnsweringServer("application/json", said, status=400) as server:
-        line = refused(TokenRequest(server.url, "i", None, form))
+        line = refused(TokenRequest(url=server.url, principal="i", client=None, form=form))
         assert line.endswith("400 Bad Request (invalid_grant: grant_type=refresh_token& refresh_token=…)")
     with AnsweringServer("application/json", "{}") as other:
         with AnsweringServer("text/plain", "", status=302, headers={"Location": other.url}) as server:
-            assert "answers 302 Found" in refused(TokenRequest(server.url, "i", ("i", "s"), ()))
+            assert "answers 302 Found" in refused(
+                TokenRequest(url=server.url, principal="i", client=("i", "s"), form=())
+            )
         assert other.requests == []
     for url in ("http://a..b/t", "http://127.0.0.1/\N{SNOWMAN}"):
-        assert "can't be asked" in refused(TokenRequest(url, "i", None, ()))
-    assert "can't be asked" in refused(TokenRequest("http://127.0.0.1:1", "i", None, (), timeout_s=1e18))
+        assert "can't be asked" in refused(TokenRequest(url=url, principal="i", client=None, form=()))
+    assert "can't be asked" in refused(
+        TokenRequest(url="http://127.0.0.1:1", principal="i", client=None, form=(), timeout_s=1e18)
+    )
     store = (("ssl.truststore.type", "BCFKS"),)
-    assert "must be" in refused(TokenRequest("https://127.0.0.1:1", "i", None, (), tls=store))
+    assert "must be" in refused(TokenRequest(url="https://127.0.0.1:1", principal="i", client=None, form=(), tls=store))
     with pytest.raises(SaslError, match="can't be read"):
         keeper(TokenFile("a\0b")).token()
 

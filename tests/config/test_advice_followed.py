@@ -43,7 +43,7 @@ def test_advice_leads_somewhere(prefix: str) -> None:
     advisor = Advisor(scopes, {})
     astray = []
     for key in (f"{prefix}{name}" for name in _NAMES if not name.startswith(("ssl.", "sasl.", "security."))):
-        split = scopes.split(Entry(key, "7", "mm2.properties"))
+        split = scopes.split(Entry(key=key, value="7", where="mm2.properties"))
         text = advisor.advise(split) if split is not None and key not in _COUNTS else None
         match = _ADVISED.search(text or "")
         keys = [one for one in match.groups() if one] if match else []

@@ -34,11 +34,14 @@ def load(tmp_path: Path) -> Load:
         include: str = "orders",
         **options: Any,
     ) -> MirrorConfig:
-        files = (
-            written("consumer.properties", CONSUMER | (consumer or {})),
-            written("producer.properties", PRODUCER | (producer or {})),
+        return load_legacy(
+            LegacyOptions(
+                consumer=written("consumer.properties", CONSUMER | (consumer or {})),
+                producer=written("producer.properties", PRODUCER | (producer or {})),
+                include=include,
+                **options,
+            )
         )
-        return load_legacy(LegacyOptions(*files, include, **options))
 
     return loaded
 

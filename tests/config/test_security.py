@@ -245,7 +245,15 @@ BY_SECRET = (("grant_type", "client_credentials"),)
 def by_strimzi(
     principal: str, client: tuple[str, str] | None, *form: tuple[str, str], files: tuple[tuple[str, str], ...] = ()
 ) -> TokenRequest:
-    return TokenRequest("https://id/token", principal, client, form, files, urlencoded=True, timeout_s=60)
+    return TokenRequest(
+        url="https://id/token",
+        principal=principal,
+        client=client,
+        form=form,
+        files=files,
+        urlencoded=True,
+        timeout_s=60,
+    )
 
 
 PROVIDER = "config.providers = env\nconfig.providers.env.class = EnvVarConfigProvider\n"
@@ -279,7 +287,7 @@ def test_each_side_in_its_own_way(load: Load) -> None:
     [
         (
             OAUTH + f'clientId="a" clientSecret="b" scope="c";\n{ENDPOINT}https://id/token',
-            TokenRequest("https://id/token", "a", ("a", "b"), (*BY_SECRET, ("scope", "c"))),
+            TokenRequest(url="https://id/token", principal="a", client=("a", "b"), form=(*BY_SECRET, ("scope", "c"))),
         ),
         (
             OAUTH + f'extension_logicalCluster="x" ssl.truststore.type="PEM";\n{ENDPOINT}https://id/token\n'
@@ -287,10 +295,10 @@ def test_each_side_in_its_own_way(load: Load) -> None:
             "us.sasl.oauthbearer.client.credentials.client.id = a\nus.sasl.oauthbearer.scope = c\n"
             "us.sasl.oauthbearer.client.credentials.client.secret = b\nus.sasl.oauthbearer.header.urlencode = true",
             TokenRequest(
-                "https://id/token",
-                "a",
-                ("a", "b"),
-                (*BY_SECRET, ("scope", "c")),
+                url="https://id/token",
+                principal="a",
+                client=("a", "b"),
+                form=(*BY_SECRET, ("scope", "c")),
                 urlencoded=True,
                 tls=(("ssl.truststore.type", "PEM"),),
                 extensions=(("logicalCluster", "x"),),
@@ -304,7 +312,13 @@ def test_each_side_in_its_own_way(load: Load) -> None:
         ),
         (
             OAUTH + 'unsecuredLoginStringClaim_sub="me" unsecuredLoginListClaim_scope=",a,b";',
-            UnsecuredToken((("sub", "me"), ("scope", ("a", "b"))), "sub", "scope", 3600, ()),
+            UnsecuredToken(
+                claims=(("sub", "me"), ("scope", ("a", "b"))),
+                subject_claim="sub",
+                scope_claim="scope",
+                lifetime_s=3600,
+                extensions=(),
+            ),
         ),
         (
             KERBEROS + ' useKeyTab=true keyTab="/k" principal="a@B" storeKey=true serviceName="kafka";',
@@ -324,7 +338,7 @@ def test_each_side_in_its_own_way(load: Load) -> None:
         (MSK + ";", MskIam()),
         (
             MSK + ' awsProfileName="p" awsRoleArn="arn:aws:iam::1:role/r" awsRoleSessionName="s" awsDebugCreds=true;',
-            MskIam("p", "arn:aws:iam::1:role/r", "s"),
+            MskIam(profile="p", role_arn="arn:aws:iam::1:role/r", session_name="s"),
         ),
         (
             MSK + ' awsRoleArn="arn" awsRoleExternalId="x" awsStsRegion="eu-west-3" awsMaxRetries="3";',
@@ -337,10 +351,10 @@ def test_each_side_in_its_own_way(load: Load) -> None:
             ' oauth.ssl.truststore.location="/ca" oauth.ssl.truststore.type="pem"'
             ' oauth.ssl.endpoint.identification.algorithm="";',
             TokenRequest(
-                "https://id/token",
-                "a",
-                ("a", "b"),
-                (*BY_SECRET, ("scope", "c"), ("audience", "d")),
+                url="https://id/token",
+                principal="a",
+                client=("a", "b"),
+                form=(*BY_SECRET, ("scope", "c"), ("audience", "d")),
                 urlencoded=True,
                 accepts_json=False,
                 timeout_s=60,

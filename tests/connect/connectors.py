@@ -35,7 +35,7 @@ def worker_file(settings: Mapping[str, str] | None = None) -> WorkerSettings:
         **(settings or {}),
     }
     path = "connect-distributed.properties"
-    return WorkerSettings({key: Entry(key, value, path) for key, value in given.items()}, path)
+    return WorkerSettings({key: Entry(key=key, value=value, where=path) for key, value in given.items()}, path)
 
 
 def demo_connectors(source: str = "broker:9092", target: str = "confluent.cloud:9092") -> dict[str, dict[str, str]]:

@@ -45,7 +45,7 @@ class InMemoryWorker:
         tasks = [TaskStatus(number, state, self.worker_id) for number in range(len(self.task_configs(name)))]
         if name in self.failed and tasks:
             tasks[0] = replace(tasks[0], state="FAILED", trace=self.failed[name])
-        return ConnectorStatus(name, state, self.worker_id, tasks=tuple(tasks))
+        return ConnectorStatus(name=name, state=state, worker_id=self.worker_id, tasks=tuple(tasks))
 
     def task_configs(self, name: str) -> list[Mapping[str, str]]:
         spec = self.connectors[name]

@@ -80,12 +80,15 @@ def test_only_changes_of_states_are_written() -> None:
         return [key.decode() + ("" if value else " removed") for key, value in records]
 
     running = ConnectorStatus(
-        "a", "RUNNING", "w:1", tasks=(TaskStatus(0, "RUNNING", "w:1"), TaskStatus(1, "RUNNING", "w:1"))
+        name="a",
+        state="RUNNING",
+        worker_id="w:1",
+        tasks=(TaskStatus(0, "RUNNING", "w:1"), TaskStatus(1, "RUNNING", "w:1")),
     )
     assert write({"a": running}) == ["status-connector-a", "status-task-a-0", "status-task-a-1"]
     assert write({"a": running}) == []
     assert state.status("a") == running
-    failed = ConnectorStatus("a", "RUNNING", "w:1", tasks=(TaskStatus(0, "FAILED", "w:1", "why"),))
+    failed = ConnectorStatus(name="a", state="RUNNING", worker_id="w:1", tasks=(TaskStatus(0, "FAILED", "w:1", "why"),))
     assert write({"a": failed}) == ["status-task-a-0", "status-task-a-1 removed"]
     assert state.status("a") == failed
     assert write({}) == ["status-task-a-0 removed", "status-connector-a removed"]

@@ -25,7 +25,7 @@ def status(
     note: str = "",
     idle: bool = False,
 ) -> ConnectorStatus:
-    part = ConnectorPart(role, "a->b", failure, note, idle)
+    part = ConnectorPart(role=role, flow="a->b", failure=failure, note=note, idle=idle)
     return connector_status(ConnectorSpec("one", {}, target), part, flow, "here:8083")
 
 

@@ -10,7 +10,9 @@ from sparkmirror.metrics.profile import Profile
 
 
 def test_it_is_there_and_names_its_mode() -> None:
-    file = WorkerSettings({"bootstrap.servers": Entry("bootstrap.servers", "kafka:9092", "file")}, "file")
+    file = WorkerSettings(
+        {"bootstrap.servers": Entry(key="bootstrap.servers", value="kafka:9092", where="file")}, "file"
+    )
     worker = ConnectWorker(file, "host:8083")
     text = MirrorCollector(worker.snapshots, tuple(Profile)).text().decode()
     assert 'mode="serve"' in text

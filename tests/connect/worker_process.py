@@ -21,7 +21,9 @@ def main(path: str) -> None:
     given = json.loads(Path(path).read_text())
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    file = WorkerSettings({key: Entry(key, value, path) for key, value in given["worker"].items()}, path)
+    file = WorkerSettings(
+        {key: Entry(key=key, value=value, where=path) for key, value in given["worker"].items()}, path
+    )
     worker = ConnectWorker(file, "worker:8083")
     worker.start()
     connectors = given["connectors"].items()

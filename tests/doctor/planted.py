@@ -33,7 +33,9 @@ from sparkmirror.sync.group_standing import GroupState
 
 MINUTE_MS = 70_000
 DAY_MS = 86_400_000
-PROCESS = Process("host-1", 4711, "0.1.0", NOW_MS - 3_600_000, "4.0.0", slots=8, tasks=1)
+PROCESS = Process(
+    host="host-1", pid=4711, version="0.1.0", started_ms=NOW_MS - 3_600_000, spark_version="4.0.0", slots=8, tasks=1
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,9 @@ def parts(count: int, **changes: Any) -> tuple[Partition, ...]:
 
 def pumps(count: int, **changes: Any) -> tuple[Pump, ...]:
     """So many equal pumps."""
-    one = Pump(0, "host-1", 1, 1_000, 100_000, 90_000_000, at_ms=NOW_MS - 500)
+    one = Pump(
+        task=0, host="host-1", partitions=1, records=1_000, bytes=100_000, memory_bytes=90_000_000, at_ms=NOW_MS - 500
+    )
     return tuple(dataclasses.replace(one, task=task, **changes) for task in range(count))
 
 
@@ -126,19 +130,34 @@ def _fault(words: str, rule: str, now: Flow, before: Flow | None = None, process
 
 
 def _losses(kind: str, offsets: int = 20, newest_ms: int = NOW_MS - 5_000) -> tuple[LossCount, ...]:
-    return (LossCount(kind, 1, offsets, newest_ms, f"{offsets} offsets of orders-0"),)
+    return (
+        LossCount(kind=kind, entries=1, offsets=offsets, newest_ms=newest_ms, words=f"{offsets} offsets of orders-0"),
+    )
 
 
 def _faults() -> list[Fault]:
     still = copying(400)
     behind = copying(20_000, lag_s=900.0)
     syncing = (
-        Duty("checkpoints", 60.0, NOW_MS - 5_000, 0.1),
-        Duty("group offsets", 60.0, NOW_MS - 6_000, 0.1),
-        Duty("heartbeats", 1.0, NOW_MS - 500, 0.01),
+        Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS - 5_000, took_s=0.1),
+        Duty(duty="group offsets", interval_s=60.0, succeeded_ms=NOW_MS - 6_000, took_s=0.1),
+        Duty(duty="heartbeats", interval_s=1.0, succeeded_ms=NOW_MS - 500, took_s=0.01),
     )
     late_group = group(synced_ms=NOW_MS - 900_000)
-    far_group = group(partitions=(GroupPartition("orders", 0, "A.orders", 90_000, 10, 985, 90_015, 89_015),))
+    far_group = group(
+        partitions=(
+            GroupPartition(
+                topic="orders",
+                partition=0,
+                target_topic="A.orders",
+                source_offset=90_000,
+                source_lag=10,
+                target_offset=985,
+                target_lag=90_015,
+                reread=89_015,
+            ),
+        )
+    )
     standby = {"role": Role.STANDBY, "state": FlowState.STANDING_BY, "reason": ELSEWHERE}
     down = "target broker 2: connection refused"
     hot = tuple(
@@ -170,7 +189,16 @@ def _faults() -> list[Fault]:
                 Cause.UNREACHABLE,
                 down,
                 4,
-                duties=(Duty("checkpoints", 60.0, NOW_MS - 900_000, 0.1, "B: no broker answers", 9),),
+                duties=(
+                    Duty(
+                        duty="checkpoints",
+                        interval_s=60.0,
+                        succeeded_ms=NOW_MS - 900_000,
+                        took_s=0.1,
+                        failing="B: no broker answers",
+                        failures=9,
+                    ),
+                ),
                 groups=(late_group,),
             ),
         ),
@@ -192,24 +220,26 @@ def _faults() -> list[Fault]:
                 Cause.UNREACHABLE,
                 "source broker 1: TLS: certificate has expired",
                 3,
-                source=ClusterFigures("A", certificate_ends_ms=NOW_MS - DAY_MS),
+                source=ClusterFigures(alias="A", certificate_ends_ms=NOW_MS - DAY_MS),
             ),
         ),
         _fault(
             "a certificate ends in five days",
             "certificate-ends",
-            flow(target=ClusterFigures("B", 100_000, 90, certificate_ends_ms=NOW_MS + 5 * DAY_MS)),
+            flow(target=ClusterFigures(alias="B", bytes=100_000, requests=90, certificate_ends_ms=NOW_MS + 5 * DAY_MS)),
         ),
         _fault(
             "a quota at the target is so low that nothing moves",
             "throttled-target",
-            dataclasses.replace(behind, target=ClusterFigures("B", 100_000, 90, throttle_s=130.0)),
+            dataclasses.replace(behind, target=ClusterFigures(alias="B", bytes=100_000, requests=90, throttle_s=130.0)),
             earlier(behind),
         ),
         _fault(
             "a quota at the source slows the catch-up down",
             "throttled-source",
-            dataclasses.replace(behind, objective_s=60.0, source=ClusterFigures("A", 120_000, 100, throttle_s=60.0)),
+            dataclasses.replace(
+                behind, objective_s=60.0, source=ClusterFigures(alias="A", bytes=120_000, requests=100, throttle_s=60.0)
+            ),
             moved(behind),
         ),
         # --- the lease ---
@@ -339,8 +369,18 @@ def _faults() -> list[Fault]:
         _fault(
             "most of what is fetched belongs to aborted transactions",
             "fetched-not-written",
-            copying(400, source=ClusterFigures("A", 900_000_000, 100), target=ClusterFigures("B", 20_000_000, 90)),
-            moved(copying(400, source=ClusterFigures("A", 120_000), target=ClusterFigures("B", 10_000_000))),
+            copying(
+                400,
+                source=ClusterFigures(alias="A", bytes=900_000_000, requests=100),
+                target=ClusterFigures(alias="B", bytes=20_000_000, requests=90),
+            ),
+            moved(
+                copying(
+                    400,
+                    source=ClusterFigures(alias="A", bytes=120_000),
+                    target=ClusterFigures(alias="B", bytes=10_000_000),
+                )
+            ),
         ),
         _fault(
             "more is written than copied",
@@ -369,7 +409,7 @@ def _faults() -> list[Fault]:
             "another flow has the topic's copy; its group can't move either",
             "topic-refused",
             flow(
-                topics=(topic("orders"), Topic("bills", "", refused="flow C->B copies into bills")),
+                topics=(topic("orders"), Topic(topic="bills", target_topic="", refused="flow C->B copies into bills")),
                 groups=(group("pay", state=GroupState.NOT_SYNCED, reason="bills is not copied"),),
             ),
         ),
@@ -464,7 +504,7 @@ def _faults() -> list[Fault]:
             "throttled-target",
             dataclasses.replace(
                 behind,
-                target=ClusterFigures("B", 100_000, 90, throttle_s=130.0),
+                target=ClusterFigures(alias="B", bytes=100_000, requests=90, throttle_s=130.0),
                 retention_s=600.0,
                 retention_of="orders-0",
             ),
@@ -506,7 +546,7 @@ def _faults() -> list[Fault]:
                 retention_s=600.0,
                 retention_of="orders-0",
                 processes=1,
-                target=ClusterFigures("B", 100_000, 90, certificate_ends_ms=NOW_MS + 12 * DAY_MS),
+                target=ClusterFigures(alias="B", bytes=100_000, requests=90, certificate_ends_ms=NOW_MS + 12 * DAY_MS),
             ),
         ),
         # --- groups, duties, clocks ---
@@ -515,8 +555,22 @@ def _faults() -> list[Fault]:
             "duty-failing",
             flow(
                 duties=(
-                    Duty("checkpoints", 60.0, NOW_MS - 900_000, 0.1, "TOPIC_AUTHORIZATION_FAILED", 15),
-                    Duty("group offsets", 60.0, NOW_MS - 900_000, 0.1, "no checkpoints", 15),
+                    Duty(
+                        duty="checkpoints",
+                        interval_s=60.0,
+                        succeeded_ms=NOW_MS - 900_000,
+                        took_s=0.1,
+                        failing="TOPIC_AUTHORIZATION_FAILED",
+                        failures=15,
+                    ),
+                    Duty(
+                        duty="group offsets",
+                        interval_s=60.0,
+                        succeeded_ms=NOW_MS - 900_000,
+                        took_s=0.1,
+                        failing="no checkpoints",
+                        failures=15,
+                    ),
                 ),
                 groups=(late_group,),
             ),
@@ -524,18 +578,25 @@ def _faults() -> list[Fault]:
         _fault(
             "the thread that sets groups' offsets hangs",
             "duty-late",
-            flow(duties=(Duty("group offsets", 60.0, NOW_MS - 900_000, 0.1),), groups=(late_group,)),
+            flow(
+                duties=(Duty(duty="group offsets", interval_s=60.0, succeeded_ms=NOW_MS - 900_000, took_s=0.1),),
+                groups=(late_group,),
+            ),
         ),
         _fault(
             "12,000 groups: a turn takes longer than its interval",
             "many-groups",
             flow(
-                groups=tuple(Group(f"g{n}", GroupState.SYNCED, synced_ms=NOW_MS - 900_000) for n in range(12_000)),
-                duties=(Duty("group offsets", 60.0, NOW_MS - 900_000, 400.0),),
+                groups=tuple(
+                    Group(group=f"g{n}", state=GroupState.SYNCED, synced_ms=NOW_MS - 900_000) for n in range(12_000)
+                ),
+                duties=(Duty(duty="group offsets", interval_s=60.0, succeeded_ms=NOW_MS - 900_000, took_s=400.0),),
             ),
         ),
         _fault(
-            "topic properties take longer than their interval", "duty-slow", flow(duties=(Duty("x", 1.0, NOW_MS, 9.0),))
+            "topic properties take longer than their interval",
+            "duty-slow",
+            flow(duties=(Duty(duty="x", interval_s=1.0, succeeded_ms=NOW_MS, took_s=9.0),)),
         ),
         _fault(
             "a live member at the target: its group can't be set",
@@ -597,10 +658,13 @@ def healthy() -> list[tuple[str, Fault]]:
         ),
         "nothing moved for ten seconds": (gap, earlier(gap, 10_000)),
         "throttled a little": (
-            dataclasses.replace(backlog, target=ClusterFigures("B", 100_000, 90, throttle_s=9.0)),
+            dataclasses.replace(backlog, target=ClusterFigures(alias="B", bytes=100_000, requests=90, throttle_s=9.0)),
             moved(backlog),
         ),
-        "a duty's turn is due": (flow(duties=(Duty("checkpoints", 60.0, NOW_MS - 100_000, 0.1),)), moved(flow())),
+        "a duty's turn is due": (
+            flow(duties=(Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS - 100_000, took_s=0.1),)),
+            moved(flow()),
+        ),
         "an epoch failed once": (flow(epochs={"planned": 3, "failed": 1}), moved(flow(epochs={"planned": 3}))),
         "a partition waits for a broker a moment": (
             flow(topics=(topic("a", partition(state=PartitionState.WAITING, cause=Cause.UNREACHABLE, lag=5)),)),
@@ -612,7 +676,11 @@ def healthy() -> list[tuple[str, Fault]]:
         ),
         "heartbeats come": (idle, earlier(beaten)),
         "markers in the ledger": (
-            flow(losses=(LossCount("fenced", 3, 3, NOW_MS, "3 markers", is_loss=False),)),
+            flow(
+                losses=(
+                    LossCount(kind="fenced", entries=3, offsets=3, newest_ms=NOW_MS, words="3 markers", is_loss=False),
+                )
+            ),
             moved(flow()),
         ),
         "clocks differ by half a second": (
@@ -625,24 +693,67 @@ def healthy() -> list[tuple[str, Fault]]:
         ),
         "no heartbeat for ten seconds": (idle, earlier(idle, 10_000)),
         "a duty of each second had two failures": (
-            flow(duties=(Duty("offset syncs", 1.0, NOW_MS - 25_000, 0.01, failures=2),)),
+            flow(
+                duties=(
+                    Duty(duty="offset syncs", interval_s=1.0, succeeded_ms=NOW_MS - 25_000, took_s=0.01, failures=2),
+                )
+            ),
             moved(flow()),
         ),
         "a group would read a few thousand again": (
-            flow(groups=(group(partitions=(GroupPartition("orders", 0, "A.orders", 9_000, 0, 985, 0, 8_015),)),)),
+            flow(
+                groups=(
+                    group(
+                        partitions=(
+                            GroupPartition(
+                                topic="orders",
+                                partition=0,
+                                target_topic="A.orders",
+                                source_offset=9_000,
+                                source_lag=0,
+                                target_offset=985,
+                                target_lag=0,
+                                reread=8_015,
+                            ),
+                        )
+                    ),
+                )
+            ),
             moved(flow()),
         ),
         "a little lag grows": (copying(7_000, objective_s=None), moved(copying(6_000))),
         "a batch was fetched twice": (
-            copying(400, source=ClusterFigures("A", 50_000_000, 100), target=ClusterFigures("B", 25_000_000, 90)),
-            moved(copying(400, source=ClusterFigures("A", 120_000), target=ClusterFigures("B", 100_000))),
+            copying(
+                400,
+                source=ClusterFigures(alias="A", bytes=50_000_000, requests=100),
+                target=ClusterFigures(alias="B", bytes=25_000_000, requests=90),
+            ),
+            moved(
+                copying(
+                    400,
+                    source=ClusterFigures(alias="A", bytes=120_000),
+                    target=ClusterFigures(alias="B", bytes=100_000),
+                )
+            ),
         ),
         "a few megabytes were fetched, and nothing written yet": (
-            copying(400, source=ClusterFigures("A", 5_000_000, 100), target=ClusterFigures("B", 100_000, 90)),
-            moved(copying(400, source=ClusterFigures("A", 120_000), target=ClusterFigures("B", 100_000))),
+            copying(
+                400,
+                source=ClusterFigures(alias="A", bytes=5_000_000, requests=100),
+                target=ClusterFigures(alias="B", bytes=100_000, requests=90),
+            ),
+            moved(
+                copying(
+                    400,
+                    source=ClusterFigures(alias="A", bytes=120_000),
+                    target=ClusterFigures(alias="B", bytes=100_000),
+                )
+            ),
         ),
         "a certificate of a year": (
-            flow(source=ClusterFigures("A", 120_000, 100, certificate_ends_ms=NOW_MS + 365 * DAY_MS)),
+            flow(
+                source=ClusterFigures(alias="A", bytes=120_000, requests=100, certificate_ends_ms=NOW_MS + 365 * DAY_MS)
+            ),
             moved(flow()),
         ),
         "starting": (flow(state=FlowState.STARTING, pumps=(), lag=None, lag_s=None), flow()),

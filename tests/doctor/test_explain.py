@@ -18,7 +18,7 @@ from sparkmirror.messages.control import DoneTopic
 from sparkmirror.sync.group_standing import GroupState
 
 ALL = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
-LISTED = Filtered("topics", True, "orders")
+LISTED = Filtered(key="topics", accepted=True, included_by="orders")
 LOSS = Loss(
     kind=LossKind.EXPIRED,
     source_topic="orders",
@@ -34,18 +34,32 @@ LOSS = Loss(
 
 
 def running(**changes: Any) -> Running:
-    return Running(flow(**changes), 3.0)
+    return Running(flow=flow(**changes), age_s=3.0)
 
 
 def of_orders(**changes: Any) -> TopicFacts:
     """The topic orders of A->B, which is mirrored."""
-    facts = TopicFacts("A->B", "orders", None, LISTED, Side("A", "", 1, ALL), Side("B", "", 1, ALL), remote="A.orders")
+    facts = TopicFacts(
+        flow="A->B",
+        topic="orders",
+        partition=None,
+        filtered=LISTED,
+        source=Side("A", "", 1, ALL),
+        target=Side("B", "", 1, ALL),
+        remote="A.orders",
+    )
     return dataclasses.replace(facts, **{"running": running(), **changes})
 
 
 def of_shop(**changes: Any) -> GroupFacts:
     """The group shop of A->B, which is at the target."""
-    facts = GroupFacts("A->B", "shop", Filtered("groups", True, ".*"), source="A", topics=("orders",))
+    facts = GroupFacts(
+        flow="A->B",
+        group="shop",
+        filtered=Filtered(key="groups", accepted=True, included_by=".*"),
+        source="A",
+        topics=("orders",),
+    )
     return dataclasses.replace(facts, **{"copied": ("orders",), "running": running(), **changes})
 
 
@@ -61,14 +75,18 @@ def group_at(state: GroupState, reason: str) -> Running:
 MOVED = DoneTopic(ends={0: 7})
 CASES: dict[Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
     Reason.NOTHING_COPIED: (of_orders(copies=False), "copies no records", "enable the flow"),
-    Reason.NOT_LISTED: (of_orders(filtered=Filtered("topics", False)), "no expression of topics", "add it to topics"),
+    Reason.NOT_LISTED: (
+        of_orders(filtered=Filtered(key="topics", accepted=False)),
+        "no expression of topics",
+        "add it to topics",
+    ),
     Reason.EXCLUDED: (
-        of_orders(filtered=Filtered("topics", False, ".*", "ord.*")),
+        of_orders(filtered=Filtered(key="topics", accepted=False, included_by=".*", excluded_by="ord.*")),
         "ord.* of topics.exclude",
         "take ord.* out of topics.exclude",
     ),
     Reason.OWN_FILTER: (
-        of_orders(filtered=Filtered("topics", False, own_class="ours:Picky")),
+        of_orders(filtered=Filtered(key="topics", accepted=False, own_class="ours:Picky")),
         "ours:Picky does not want it",
         "topic.filter.class",
     ),
@@ -123,7 +141,7 @@ CASES: dict[Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
     Reason.NOT_SEEN: (of_orders(running=running(topics=())), "does not list it yet", "each 600 s"),
     Reason.NOT_REPORTED: (of_orders(running=at(PartitionState.UNKNOWN)), "no task has reported orders-1", "slots"),
     Reason.NOBODY_WORKS: (
-        of_orders(running=Running(flow(), 90.0, leader="host-1:4711")),
+        of_orders(running=Running(flow=flow(), age_s=90.0, leader="host-1:4711")),
         "90 s old (caught up); last was host-1:4711",
         "start `sparkmirror run FILE`",
     ),
@@ -225,9 +243,9 @@ def test_what_is_asked_of_one_partition_is_told_of_that() -> None:
 
 
 def test_variants() -> None:
-    assert told(of_orders(heartbeats=True, filtered=Filtered("topics", False))).mirrored
-    assert told(of_orders(filtered=Filtered("topics", True, own_class="ours:Picky"))).mirrored
-    excluded = Filtered("topics", False, ".*", "__.*")
+    assert told(of_orders(heartbeats=True, filtered=Filtered(key="topics", accepted=False))).mirrored
+    assert told(of_orders(filtered=Filtered(key="topics", accepted=True, own_class="ours:Picky"))).mirrored
+    excluded = Filtered(key="topics", accepted=False, included_by=".*", excluded_by="__.*")
     assert "never copied" in told(of_orders(filtered=excluded, internal=True)).last.change
     assert "came from B" in told(of_orders(filtered=excluded, cycle=True)).last.change
     away = told(of_orders(target=Side("B", "cluster B is away")))
@@ -245,7 +263,7 @@ def test_variants() -> None:
     assert told(of_orders(source=Side("A", "", 1))).mirrored
     unknown = told(of_orders(running=running(topics=(topic("orders", partition(lag=None)),))))
     assert "lag not known" in unknown.steps[10].words
-    starting = told(of_orders(running=Running(flow(state=FlowState.STARTING, topics=()), 3.0)))
+    starting = told(of_orders(running=Running(flow=flow(state=FlowState.STARTING, topics=()), age_s=3.0)))
     assert starting.last.reason is Reason.NOT_SEEN
     assert told(of_orders(backfill_per_s_cap=1e6)).changes
     released = running(topics=(topic(released=True),))
@@ -253,7 +271,7 @@ def test_variants() -> None:
 
 
 def test_variants_of_groups() -> None:
-    assert told(of_shop(filtered=Filtered("groups", False))).last.reason is Reason.NOT_LISTED
+    assert told(of_shop(filtered=Filtered(key="groups", accepted=False))).last.reason is Reason.NOT_LISTED
     assert told(of_shop(trouble="cluster A is away")).last.reason is Reason.SOURCE_UNREACHABLE
     refused = told(of_shop(refused="not authorized"))
     assert (refused.last.reason, "--group shop" in refused.last.change) == (Reason.SOURCE_PERMISSION, True)
@@ -265,7 +283,7 @@ def test_variants_of_groups() -> None:
     unseen = of_shop(running=running(groups=()))
     assert (told(unseen).last.reason, "each 600 s" in told(unseen).last.change) == (Reason.NOT_SEEN, True)
     assert "restart" in told(dataclasses.replace(unseen, refresh_s=None)).last.change
-    old = of_shop(running=Running(flow(at_ms=NOW_MS), 90.0))
+    old = of_shop(running=Running(flow=flow(at_ms=NOW_MS), age_s=90.0))
     assert told(old).last.reason is Reason.NOBODY_WORKS
     many = told(of_shop(copied=("a", "b", "c", "d", "e")))
     assert "a, b, c and 2 more" in many.steps[3].words

@@ -30,27 +30,44 @@ def test_the_right_finding_is_first() -> None:
     assert len(wrong) <= MISJUDGED, wrong
 
 
-_MONTH_AGO = (LossCount("expired", 1, 20, NOW_MS - 30 * DAY_MS, "20 offsets"),)
+_MONTH_AGO = (LossCount(kind="expired", entries=1, offsets=20, newest_ms=NOW_MS - 30 * DAY_MS, words="20 offsets"),)
 
 
 @pytest.mark.parametrize(
     ("rule", "severity", "now"),
     [
-        ("certificate-ends", Severity.CRITICAL, flow(source=ClusterFigures("A", certificate_ends_ms=NOW_MS + DAY_MS))),
+        (
+            "certificate-ends",
+            Severity.CRITICAL,
+            flow(source=ClusterFigures(alias="A", certificate_ends_ms=NOW_MS + DAY_MS)),
+        ),
         (
             "certificate-ends",
             Severity.WARNING,
-            flow(source=ClusterFigures("A", certificate_ends_ms=NOW_MS + 9 * DAY_MS)),
+            flow(source=ClusterFigures(alias="A", certificate_ends_ms=NOW_MS + 9 * DAY_MS)),
         ),
         ("records-lost", Severity.NOTICE, flow(losses=_MONTH_AGO)),
         ("pumps-silent", Severity.CRITICAL, flow(pumps=pumps(2, at_ms=NOW_MS - 90_000))),
-        ("pumps-silent", Severity.WARNING, flow(pumps=(*pumps(1), Pump(1, "h", 1, 0, 0, 0, at_ms=NOW_MS - 90_000)))),
+        (
+            "pumps-silent",
+            Severity.WARNING,
+            flow(
+                pumps=(
+                    *pumps(1),
+                    Pump(task=1, host="h", partitions=1, records=0, bytes=0, memory_bytes=0, at_ms=NOW_MS - 90_000),
+                )
+            ),
+        ),
         (
             "paused",
             Severity.NOTICE,
             flow(topics=(topic("a", partition(state=PartitionState.PAUSED, lag=5, lag_s=60.0)),)),
         ),
-        ("many-groups", Severity.NOTICE, flow(groups=tuple(Group(str(n), GroupState.SYNCED) for n in range(10_000)))),
+        (
+            "many-groups",
+            Severity.NOTICE,
+            flow(groups=tuple(Group(group=str(n), state=GroupState.SYNCED) for n in range(10_000))),
+        ),
     ],
 )
 def test_how_bad_it_is(rule: str, severity: Severity, now: Flow) -> None:

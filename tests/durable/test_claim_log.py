@@ -60,7 +60,18 @@ def segment(partition: int, sequence: int = 0, incarnation: int = 1, *, confirme
     runs = Run(sequence + 100, 10), Run(sequence + 200, 5)
     batches = (AnnouncedBatch(15, 3, 99, 1000, 1014),)
     return Segment(
-        TOPIC_ID, partition, sequence, incarnation, 4000, 0, b"s" * 16, 0, sequence, runs, batches, confirmed
+        target_topic_id=TOPIC_ID,
+        partition=partition,
+        sequence=sequence,
+        incarnation=incarnation,
+        producer_id=4000,
+        producer_epoch=0,
+        source_topic_id=b"s" * 16,
+        source_leader_epoch=0,
+        downstream=sequence,
+        runs=runs,
+        batches=batches,
+        confirmed=confirmed,
     )
 
 

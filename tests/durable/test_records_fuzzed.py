@@ -30,17 +30,17 @@ from sparkmirror.wire.splice import Run
 brief = settings(max_examples=int(os.environ.get("SPARKMIRROR_FUZZ", "120")))
 some = st.none() | st.binary(max_size=90)
 SEGMENT = Segment(
-    b"t" * 16,
-    3,
-    70,
-    5,
-    4000,
-    0,
-    b"s" * 16,
-    7,
-    72,
-    (Run(170, 6), Run(180, 400), Run(200_000, 10)),
-    (AnnouncedBatch(8, 3, 99, 1000, 1007), AnnouncedBatch(408, 0, 98, 1010, 1010)),
+    target_topic_id=b"t" * 16,
+    partition=3,
+    sequence=70,
+    incarnation=5,
+    producer_id=4000,
+    producer_epoch=0,
+    source_topic_id=b"s" * 16,
+    source_leader_epoch=7,
+    downstream=72,
+    runs=(Run(170, 6), Run(180, 400), Run(200_000, 10)),
+    batches=(AnnouncedBatch(8, 3, 99, 1000, 1007), AnnouncedBatch(408, 0, 98, 1010, 1010)),
 )
 OURS = [
     segment_record(SEGMENT),
@@ -49,7 +49,7 @@ OURS = [
 ]
 THEIRS: list[Any] = [
     Heartbeat("a", "b", 5),
-    Checkpoint("group", "topic", 3, 10, 12, "why"),
+    Checkpoint(group="group", topic="topic", partition=3, upstream=10, downstream=12, metadata="why"),
     OffsetSync("topic", 3, 10, 12),
 ]
 

@@ -49,21 +49,34 @@ def partition(number: int = 0, **changes: Any) -> Partition:
 
 def topic(name: str = "orders", *partitions: Partition, **changes: Any) -> Topic:
     """One of the flow A->B."""
-    return dataclasses.replace(Topic(name, f"A.{name}", partitions or (partition(),)), **changes)
+    return dataclasses.replace(
+        Topic(topic=name, target_topic=f"A.{name}", partitions=partitions or (partition(),)), **changes
+    )
 
 
 def group(name: str = "shop", **changes: Any) -> Group:
     """One that is at the target."""
-    at = GroupPartition("orders", 0, "A.orders", 990, 10, 985, 15, 5)
-    return dataclasses.replace(Group(name, GroupState.SYNCED, synced_ms=NOW_MS - 4_000, partitions=(at,)), **changes)
+    at = GroupPartition(
+        topic="orders",
+        partition=0,
+        target_topic="A.orders",
+        source_offset=990,
+        source_lag=10,
+        target_offset=985,
+        target_lag=15,
+        reread=5,
+    )
+    return dataclasses.replace(
+        Group(group=name, state=GroupState.SYNCED, synced_ms=NOW_MS - 4_000, partitions=(at,)), **changes
+    )
 
 
 def flow(**changes: Any) -> Flow:
     """A flow A->B that has caught up; this process works on it, and another stands by."""
     one = Flow(
         flow="A->B",
-        source=ClusterFigures("A", bytes=120_000, requests=100),
-        target=ClusterFigures("B", bytes=100_000, requests=90),
+        source=ClusterFigures(alias="A", bytes=120_000, requests=100),
+        target=ClusterFigures(alias="B", bytes=100_000, requests=90),
         state=FlowState.CAUGHT_UP,
         role=Role.LEADER,
         at_ms=NOW_MS,
@@ -77,13 +90,28 @@ def flow(**changes: Any) -> Flow:
         lag_s=0.0,
         topics=(topic(),),
         groups=(group(),),
-        duties=(Duty("checkpoints", 60.0, NOW_MS - 5_000, 0.1), Duty("heartbeats", 1.0, NOW_MS - 500, 0.01)),
-        pumps=(Pump(0, "host-1", 1, 1_000, 100_000, 90_000_000, at_ms=NOW_MS - 500),),
+        duties=(
+            Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS - 5_000, took_s=0.1),
+            Duty(duty="heartbeats", interval_s=1.0, succeeded_ms=NOW_MS - 500, took_s=0.01),
+        ),
+        pumps=(
+            Pump(
+                task=0,
+                host="host-1",
+                partitions=1,
+                records=1_000,
+                bytes=100_000,
+                memory_bytes=90_000_000,
+                at_ms=NOW_MS - 500,
+            ),
+        ),
     )
     return dataclasses.replace(one, **changes)
 
 
 def snapshot(*flows: Flow, **changes: Any) -> Snapshot:
     """Of a process that works on these flows, or on A->B alone."""
-    process = Process("host-1", 4711, "0.1.0", NOW_MS - 3_600_000, "4.0.0", slots=8, tasks=1)
+    process = Process(
+        host="host-1", pid=4711, version="0.1.0", started_ms=NOW_MS - 3_600_000, spark_version="4.0.0", slots=8, tasks=1
+    )
     return dataclasses.replace(Snapshot(process, NOW_MS, flows or (flow(),)), **changes)

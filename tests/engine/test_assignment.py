@@ -30,7 +30,16 @@ def workloads(draw: st.DrawFn) -> list[PartitionLoad]:
             rate = draw(st.one_of(st.just(0.0), st.floats(0, 1e8), st.just(1e6)))
             backlog = draw(st.one_of(st.just(0.0), st.floats(0, 1e11)))
             leader = draw(st.integers(-1, 3))
-            loads.append(PartitionLoad(flow, f"t{number % 3}", number, leader, rate, backlog))
+            loads.append(
+                PartitionLoad(
+                    flow=flow,
+                    topic=f"t{number % 3}",
+                    partition=number,
+                    leader=leader,
+                    bytes_per_s=rate,
+                    backlog_bytes=backlog,
+                )
+            )
     return loads
 
 
@@ -123,39 +132,48 @@ def moved(before: Assignment, after: Assignment) -> int:
 def test_small_changes_of_load_move_nothing() -> None:
     rng = random.Random(1)
     rates = [rng.uniform(5e5, 2e6) for _ in range(200)]
-    loads = [PartitionLoad("a->b", "t", p, p % 3, rate) for p, rate in enumerate(rates)]
+    loads = [
+        PartitionLoad(flow="a->b", topic="t", partition=p, leader=p % 3, bytes_per_s=rate)
+        for p, rate in enumerate(rates)
+    ]
     previous = plan(loads, 8, {"a->b": 8})
-    later = [PartitionLoad("a->b", "t", p, p % 3, rate * rng.uniform(0.9, 1.1)) for p, rate in enumerate(rates)]
+    later = [
+        PartitionLoad(flow="a->b", topic="t", partition=p, leader=p % 3, bytes_per_s=rate * rng.uniform(0.9, 1.1))
+        for p, rate in enumerate(rates)
+    ]
     assert plan(later, 8, {"a->b": 8}, previous) == previous
 
 
 def test_a_hot_partition_moves_only_its_neighbours() -> None:
-    loads = [PartitionLoad("a->b", "t", p, 0, 1e6) for p in range(64)]
+    loads = [PartitionLoad(flow="a->b", topic="t", partition=p, leader=0, bytes_per_s=1e6) for p in range(64)]
     previous = plan(loads, 8, {"a->b": 8})
-    hot = [PartitionLoad("a->b", "t", p, 0, 8e6 if p == 0 else 1e6) for p in range(64)]
+    hot = [
+        PartitionLoad(flow="a->b", topic="t", partition=p, leader=0, bytes_per_s=8e6 if p == 0 else 1e6)
+        for p in range(64)
+    ]
     assignment = plan(hot, 8, {"a->b": 8}, previous)
     assert 1 <= moved(previous, assignment) <= 7
     assert max(task_loads(assignment, hot)) < 0.8 * max(task_loads(previous, hot))
 
 
 def test_new_partitions_go_to_the_lightest_tasks_and_lost_ones_leave() -> None:
-    loads = [PartitionLoad("a->b", "t", p, 0, 1e6) for p in range(8)]
+    loads = [PartitionLoad(flow="a->b", topic="t", partition=p, leader=0, bytes_per_s=1e6) for p in range(8)]
     previous = plan(loads, 4, {"a->b": 4})
-    later = [*loads[1:], PartitionLoad("a->b", "new", 0, 0, 1e6)]
+    later = [*loads[1:], PartitionLoad(flow="a->b", topic="new", partition=0, leader=0, bytes_per_s=1e6)]
     assignment = plan(later, 4, {"a->b": 4}, previous)
     assert moved(previous, assignment) == 0
     assert [len(task) for task in assignment] == [2, 2, 2, 2]
 
 
 def test_more_flows_than_slots_share_tasks() -> None:
-    loads = [PartitionLoad(flow, "t", p, 0) for flow in FLOWS for p in range(3)]
+    loads = [PartitionLoad(flow=flow, topic="t", partition=p, leader=0) for flow in FLOWS for p in range(3)]
     assignment = plan(loads, 2, dict.fromkeys(FLOWS, 4))
     assert len(assignment) == 2
     assert set(tasks_of_flows(assignment)) == set(FLOWS)
 
 
 def test_light_partitions_are_grouped_by_leader() -> None:
-    loads = [PartitionLoad("a->b", "t", p, p % 4) for p in range(400)]
+    loads = [PartitionLoad(flow="a->b", topic="t", partition=p, leader=p % 4) for p in range(400)]
     leaders = {load.key: load.leader for load in loads}
     assignment = plan(loads, 8, {"a->b": 8})
     assert [len(task) for task in assignment] == [50] * 8
@@ -175,14 +193,20 @@ def test_refuses_counts_below_one(slots: int, tasks_max: dict[str, int]) -> None
 
 def test_refuses_a_partition_given_twice() -> None:
     with pytest.raises(ValueError, match="twice"):
-        plan([PartitionLoad("a->b", "t", 0, 0)] * 2, 2, {})
+        plan([PartitionLoad(flow="a->b", topic="t", partition=0, leader=0)] * 2, 2, {})
 
 
 @pytest.mark.full
 def test_a_hundred_thousand_partitions_on_five_hundred_tasks() -> None:
     rng = random.Random(7)
     loads = [
-        PartitionLoad("a->b", f"t{p // 100}", p % 100, rng.randrange(12), rng.paretovariate(1.2) * 1e4)
+        PartitionLoad(
+            flow="a->b",
+            topic=f"t{p // 100}",
+            partition=p % 100,
+            leader=rng.randrange(12),
+            bytes_per_s=rng.paretovariate(1.2) * 1e4,
+        )
         for p in range(100_000)
     ]
     assignment = plan(loads, 500, {"a->b": 500})
@@ -196,6 +220,9 @@ def test_a_hundred_thousand_partitions_on_five_hundred_tasks() -> None:
     scattered = 12 * 500
     assert connections < scattered / 1.5
 
-    grown = [*loads, *(PartitionLoad("a->b", "new", p, 0, 1e4) for p in range(1000))]
+    grown = [
+        *loads,
+        *(PartitionLoad(flow="a->b", topic="new", partition=p, leader=0, bytes_per_s=1e4) for p in range(1000)),
+    ]
     later = plan(grown, 500, {"a->b": 500}, assignment)
     assert moved(assignment, later) == 0

@@ -40,7 +40,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def duties(duty: DutyTurns, interval_s: float, held: Callable[[], bool] = lambda: True, **options: bool) -> Duties:
-    return Duties("a->b", [Schedule("count", interval_s, lambda: duty, **options)], held)
+    return Duties("a->b", [Schedule(name="count", interval_s=interval_s, make=lambda: duty, **options)], held)
 
 
 def test_a_duty_is_done_again_and_again_in_one_thread() -> None:
@@ -68,7 +68,7 @@ def test_what_fails_is_said_once_and_tried_again(
         made.append(duty)
         return duty
 
-    running = Duties("a->b", [Schedule("count", 0.01, make)], lambda: True)
+    running = Duties("a->b", [Schedule(name="count", interval_s=0.01, make=make)], lambda: True)
     with caplog.at_level("INFO"):
         running.start()
         until(lambda: "count" in running.failing or duty.runs > 3)
@@ -90,7 +90,7 @@ def test_a_duty_that_could_not_be_made_is_tried_again() -> None:
         tries.append(1)
         raise KeyError("no such thing")
 
-    running = Duties("a->b", [Schedule("count", 0.01, make)], lambda: True)
+    running = Duties("a->b", [Schedule(name="count", interval_s=0.01, make=make)], lambda: True)
     running.start()
     until(lambda: len(tries) >= 3)
     assert running.failing == {"count": "KeyError('no such thing')"}
@@ -155,8 +155,8 @@ def test_last_turns_come_in_order_and_may_be_special() -> None:
             said.append("run")
 
     schedules = [
-        Schedule("first", 3600, Finishing, delayed=True, at_end=True),
-        Schedule("second", 3600, Plain, delayed=True, at_end=True),
+        Schedule(name="first", interval_s=3600, make=Finishing, delayed=True, at_end=True),
+        Schedule(name="second", interval_s=3600, make=Plain, delayed=True, at_end=True),
     ]
     running = Duties("a->b", schedules, lambda: True)
     running.start()

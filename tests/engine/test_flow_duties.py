@@ -46,7 +46,7 @@ def schedules(directory: Path, settings: dict[str, str], *, once: bool = False) 
         wanted_groups=group_filter(flow),
         source=NOBODY,
         target=NOBODY,
-        topics=lambda: TopicSync((), (), (), {}),
+        topics=lambda: TopicSync(mirrored=(), created=(), grown=(), refused={}),
         receipts=list,
         copied=dict,
         groups=FlowGroups(),

@@ -21,7 +21,14 @@ def standing(
     timestamp_ms: int | None = None,
     retention_ms: int | None = None,
 ) -> LagSample:
-    return LagSample(at_s, upstream, end, start, timestamp_ms, retention_ms)
+    return LagSample(
+        at_s=at_s,
+        upstream=upstream,
+        source_end=end,
+        log_start=start,
+        timestamp_ms=timestamp_ms,
+        retention_ms=retention_ms,
+    )
 
 
 def minutes(*standings: LagSample) -> float | None:

@@ -11,7 +11,7 @@ def key(number: int, flow: str = "a->b", topic: str = "t") -> PartitionKey:
 
 
 def load(key: PartitionKey, rate: float = 0.0) -> PartitionLoad:
-    return PartitionLoad(*key, leader=1, bytes_per_s=rate)
+    return PartitionLoad(flow=key.flow, topic=key.topic, partition=key.partition, leader=1, bytes_per_s=rate)
 
 
 ASSIGNMENT = ((key(0), key(1)), (key(2), key(0, "c->d")), (key(1, "c->d"),))

@@ -96,7 +96,7 @@ def configure(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_
         for name, keys in files.items():
             (tmp_path / f"{name}.properties").write_text("".join(f"{key}={value}\n" for key, value in keys.items()))
         consumer, producer = (str(tmp_path / f"{name}.properties") for name in files)
-        config = load_legacy(LegacyOptions(consumer, producer, include, **options))
+        config = load_legacy(LegacyOptions(consumer=consumer, producer=producer, include=include, **options))
         with ClusterAdmin.connect(config.flows[0].source, "test", 20.0) as admin:
             return named_after(config, admin.cluster_id())
 

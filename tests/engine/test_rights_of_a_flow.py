@@ -194,15 +194,15 @@ def test_each_other_right_that_is_missing(
 def test_the_rights_are_enough(guarded: tuple[KafkaCluster, KafkaCluster], file: Path, tmp_path: Path) -> None:
     source, target = guarded
     assert said(file) == {}
-    theirs = Acl("orders", "User:reader", "*", READ, ALLOW)
+    theirs = Acl(name="orders", principal="User:reader", host="*", operation=READ, permission=ALLOW)
     here, there = client_of(source), client_of(target)
-    prefix = Acl("ord", "User:other", "*", READ, ALLOW, PREFIXED)
+    prefix = Acl(name="ord", principal="User:other", host="*", operation=READ, permission=ALLOW, pattern=PREFIXED)
     assert create_acls(here, [theirs, prefix]) == {theirs: None, prefix: None}
     with mp.MirrorProcess(file, tmp_path / "log", "-o", "json") as mirror:
         mp.wait_for(
             lambda: sum(mp.end_offsets(target.bootstrap_servers, "primary.orders", 2)) == 200, 400, "all is copied"
         )
-        copy = Acl("primary.orders", "User:reader", "*", READ, ALLOW)
+        copy = Acl(name="primary.orders", principal="User:reader", host="*", operation=READ, permission=ALLOW)
         mp.wait_for(lambda: copy in read_acls(there, AclResource.TOPIC), 200, "the copy's ACL")
         renamed = dataclasses.replace(prefix, name="primary.ord")
         mp.wait_for(lambda: renamed in read_acls(there, AclResource.TOPIC), 200, "the prefix' ACL")
@@ -250,23 +250,45 @@ def test_each_right_that_is_missing_when_topics_are_there(
 
 ON_TARGET = [
     (
-        Acl("primary.", ME, "*", WRITE, ALLOW, PREFIXED),
+        Acl(name="primary.", principal=ME, host="*", operation=WRITE, permission=ALLOW, pattern=PREFIXED),
         r"topic primary\.checkpoints\.internal.*grant sparkmirror's principal READ and WRITE",
     ),
     (
-        Acl("primary-mm2", ME, "*", READ, ALLOW, LITERAL, AclResource.GROUP),
+        Acl(
+            name="primary-mm2",
+            principal=ME,
+            host="*",
+            operation=READ,
+            permission=ALLOW,
+            pattern=LITERAL,
+            resource=AclResource.GROUP,
+        ),
         r"grant sparkmirror's principal READ on the group",
     ),
     (
-        Acl("billing", ME, "*", READ, ALLOW, LITERAL, AclResource.GROUP),
+        Acl(
+            name="billing",
+            principal=ME,
+            host="*",
+            operation=READ,
+            permission=ALLOW,
+            pattern=LITERAL,
+            resource=AclResource.GROUP,
+        ),
         r"billing: .*and READ where its offsets are set",
     ),
-    (Acl("heartbeats", ME, "*", WRITE, ALLOW), r"topic heartbeats: grant it CREATE and WRITE"),
     (
-        Acl("mm2-sparkmirror-", ME, "*", WRITE, ALLOW, PREFIXED),
+        Acl(name="heartbeats", principal=ME, host="*", operation=WRITE, permission=ALLOW),
+        r"topic heartbeats: grant it CREATE and WRITE",
+    ),
+    (
+        Acl(name="mm2-sparkmirror-", principal=ME, host="*", operation=WRITE, permission=ALLOW, pattern=PREFIXED),
         r"topic mm2-sparkmirror-.*grant sparkmirror's principal READ and WRITE",
     ),
-    (Acl(STRIMZIS_TOPIC, ME, "*", READ, ALLOW), r"grant sparkmirror's principal READ on it"),
+    (
+        Acl(name=STRIMZIS_TOPIC, principal=ME, host="*", operation=READ, permission=ALLOW),
+        r"grant sparkmirror's principal READ on it",
+    ),
 ]
 
 

@@ -193,7 +193,7 @@ PROPERTIES = (
 def test_converted_it_keeps_names(tmp_path: Path, to: str, called: str, prefix: str) -> None:
     path = tmp_path / "mm2.properties"
     path.write_text(PROPERTIES + "".join(f"{prefix}{key} =\n" for key in EMPTY))
-    reading = Reading(str(path), "properties", tuple(read_entries(str(path))))
+    reading = Reading(path=str(path), format="properties", entries=tuple(read_entries(str(path))))
     result = convert(reading, to)
     notes = [str(note) for note in result.notes]
     renamed = [note for note in notes if f"us->eu: is {called} there" in note]

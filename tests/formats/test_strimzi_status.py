@@ -105,18 +105,24 @@ def test_it_is_made_from_the_snapshot_now_and_then(tmp_path: Path) -> None:
     """Counts of partitions, what is stuck and which duties fail come from there; nobody asks for it all the time."""
     reading = read_resource(tmp_path)
     partitions = (
-        snapshot.Partition(0, snapshot.PartitionState.RUNNING),
-        snapshot.Partition(1, snapshot.PartitionState.PARKED, reason="too large"),
+        snapshot.Partition(partition=0, state=snapshot.PartitionState.RUNNING),
+        snapshot.Partition(partition=1, state=snapshot.PartitionState.PARKED, reason="too large"),
     )
     flow = snapshot.Flow(
         flow="us->eu",
-        source=snapshot.ClusterFigures("us"),
-        target=snapshot.ClusterFigures("eu"),
+        source=snapshot.ClusterFigures(alias="us"),
+        target=snapshot.ClusterFigures(alias="eu"),
         state=snapshot.FlowState.COPYING,
         role=snapshot.Role.LEADER,
         at_ms=0,
-        topics=(snapshot.Topic("orders", "us.orders", partitions), snapshot.Topic("a b", "", refused="not legal")),
-        duties=(snapshot.Duty("heartbeats", 1.0, failing="no answer"), snapshot.Duty("checkpoints", 1.0)),
+        topics=(
+            snapshot.Topic(topic="orders", target_topic="us.orders", partitions=partitions),
+            snapshot.Topic(topic="a b", target_topic="", refused="not legal"),
+        ),
+        duties=(
+            snapshot.Duty(duty="heartbeats", interval_s=1.0, failing="no answer"),
+            snapshot.Duty(duty="checkpoints", interval_s=1.0),
+        ),
     )
     process = snapshot.Process(host="h", pid=1, version="0", started_ms=0)
     asked = []

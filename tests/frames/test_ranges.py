@@ -21,7 +21,18 @@ def log(start: int, end: int) -> LogPlan:
 
 
 def claim(sequence: int, downstream: int, runs: list[Run], topic: int = 0) -> Segment:
-    return Segment(b"t" * 16, 0, sequence, sequence, 1, 0, bytes([topic]) * 16, 0, downstream, tuple(runs))
+    return Segment(
+        target_topic_id=b"t" * 16,
+        partition=0,
+        sequence=sequence,
+        incarnation=sequence,
+        producer_id=1,
+        producer_epoch=0,
+        source_topic_id=bytes([topic]) * 16,
+        source_leader_epoch=0,
+        downstream=downstream,
+        runs=tuple(runs),
+    )
 
 
 def dense(upstream: int, downstream: int, count: int) -> OffsetMap:

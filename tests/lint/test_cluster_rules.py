@@ -23,12 +23,15 @@ CREATE, ALTER, ALTER_CONFIGS = 5, 7, 11
 
 def topic(name: str, partitions: int = 1, replicas: int = 3) -> TopicDescription:
     nodes = tuple(range(replicas))
-    described = tuple(PartitionDescription(number, 0, 0, nodes, nodes) for number in range(partitions))
+    described = tuple(
+        PartitionDescription(partition=number, leader=0, leader_epoch=0, replicas=nodes, in_sync=nodes)
+        for number in range(partitions)
+    )
     return TopicDescription(name, bytes(16), described)
 
 
 def entry(name: str, value: str, source: str = "DEFAULT_CONFIG") -> ConfigEntry:
-    return ConfigEntry(name, value, source, False, False)
+    return ConfigEntry(name=name, value=value, source=source, read_only=False, sensitive=False)
 
 
 def healthy() -> FlowProbe:
@@ -41,7 +44,7 @@ def healthy() -> FlowProbe:
     large = {"max.message.bytes": entry("max.message.bytes", "1048588")}
     least = {"min.insync.replicas": entry("min.insync.replicas", "2")}
     here = ProbedCluster(
-        source,
+        cluster=source,
         cluster_id="one",
         brokers=3,
         operations=everything,
@@ -53,7 +56,7 @@ def healthy() -> FlowProbe:
         skew_s=0.1,
     )
     there = ProbedCluster(
-        target,
+        cluster=target,
         cluster_id="other",
         brokers=3,
         operations=everything,
@@ -66,7 +69,7 @@ def healthy() -> FlowProbe:
         skew_s=-0.1,
         refusals={"us.new": (0, "")},
     )
-    return FlowProbe(flow, here, there, names={"t": "us.t"})
+    return FlowProbe(flow=flow, source=here, target=there, names={"t": "us.t"})
 
 
 Change = Callable[[FlowProbe], object]
@@ -252,7 +255,7 @@ RIGHTS = frozenset({"READ", "WRITE", "ALTER", "ALTER_CONFIGS", "DESCRIBE_CONFIGS
 
 
 def acl(operation: int, topic: str = "us.", who: str = "User:ANONYMOUS", pattern: int = PREFIXED) -> Acl:
-    return Acl(topic, who, "*", operation, ALLOW, pattern)
+    return Acl(name=topic, principal=who, host="*", operation=operation, permission=ALLOW, pattern=pattern)
 
 
 def test_who_may_create_and_not_write() -> None:

@@ -17,7 +17,7 @@ ALTER, DESCRIBE, ALTER_CONFIGS = 7, 8, 11
 
 
 def acl(operation: int, topic: str = "A.t", who: str = ME, permission: int = ALLOW, **more: Any) -> Acl:
-    return Acl(topic, who, operation=operation, permission=permission, **({"host": "*"} | more))
+    return Acl(name=topic, principal=who, operation=operation, permission=permission, **({"host": "*"} | more))
 
 
 @pytest.mark.parametrize(

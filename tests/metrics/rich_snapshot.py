@@ -9,11 +9,17 @@ from sparkmirror.position.cause import Cause
 
 RICH = snapshot(
     flow(
-        source=ClusterFigures("A", certificate_ends_ms=NOW_MS),
+        source=ClusterFigures(alias="A", certificate_ends_ms=NOW_MS),
         topics=(topic("orders", partition(lag=3), partition(1, state=PartitionState.PARKED, cause=Cause.TOO_LARGE)),),
         groups=(group(checkpoint_ms=4.0),),
-        duties=(Duty("checkpoints", 60.0, NOW_MS, 0.1), Duty("Connect's offsets", 60.0, NOW_MS, 0.1)),
-        ledger=(LossCount("expired", 1, 7, NOW_MS, "w"), LossCount("fenced", 1, 1, NOW_MS, "w", is_loss=False)),
+        duties=(
+            Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS, took_s=0.1),
+            Duty(duty="Connect's offsets", interval_s=60.0, succeeded_ms=NOW_MS, took_s=0.1),
+        ),
+        ledger=(
+            LossCount(kind="expired", entries=1, offsets=7, newest_ms=NOW_MS, words="w"),
+            LossCount(kind="fenced", entries=1, offsets=1, newest_ms=NOW_MS, words="w", is_loss=False),
+        ),
         epochs={"load": 1},
         retention_s=60.0,
         objective_s=5.0,

@@ -56,7 +56,7 @@ def timed(collector: MirrorCollector) -> tuple[bytes, float]:
 
 
 def test_each_series_is_there_once_in_all_profiles_together() -> None:
-    other = flow(flow="C->B", source=ClusterFigures("C"))
+    other = flow(flow="C->B", source=ClusterFigures(alias="C"))
     scraped(snapshot(flow(), other), *Profile)
 
 
@@ -79,7 +79,10 @@ def test_what_is_not_known_is_absent() -> None:
 
 
 def test_what_is_no_loss_is_not_counted_as_lost() -> None:
-    losses = (LossCount("expired", 1, 7, 0, "w"), LossCount("compacted", 1, 5, 0, "w", is_loss=False))
+    losses = (
+        LossCount(kind="expired", entries=1, offsets=7, newest_ms=0, words="w"),
+        LossCount(kind="compacted", entries=1, offsets=5, newest_ms=0, words="w", is_loss=False),
+    )
     assert list(scraped(snapshot(flow(ledger=losses)))["sparkmirror_lost_records_total"].values()) == [7]
 
 
@@ -130,7 +133,19 @@ def test_a_scrape_of_10_000_partitions(profiles: tuple[Profile, ...]) -> None:
 def many(topics: int, partitions: int, groups: int) -> Snapshot:
     """As large as it gets: one row a topic in the profiles, all partitions in our own names."""
     parts = [partition(n, lag=n) for n in range(partitions)]
-    at = tuple(GroupPartition(f"topic-{n}", 0, f"A.topic-{n}", 990, 10, 985, 15, 5) for n in range(20))
+    at = tuple(
+        GroupPartition(
+            topic=f"topic-{n}",
+            partition=0,
+            target_topic=f"A.topic-{n}",
+            source_offset=990,
+            source_lag=10,
+            target_offset=985,
+            target_lag=15,
+            reread=5,
+        )
+        for n in range(20)
+    )
     return snapshot(
         flow(
             topics=tuple(topic(f"topic-{n}", *parts) for n in range(topics)),
@@ -161,7 +176,21 @@ def test_above_2_000_topics_the_200_worst_stay_and_the_flows_totals() -> None:
 
 
 def test_above_10_000_partitions_only_groups_that_would_read_again_stay() -> None:
-    exact = group("exact", partitions=(GroupPartition("orders", 0, "A.orders", 9, 0, 9, 0, 0),))
+    exact = group(
+        "exact",
+        partitions=(
+            GroupPartition(
+                topic="orders",
+                partition=0,
+                target_topic="A.orders",
+                source_offset=9,
+                source_lag=0,
+                target_offset=9,
+                target_lag=0,
+                reread=0,
+            ),
+        ),
+    )
     parts = [partition(n) for n in range(10_001)]
     samples = scraped(snapshot(flow(topics=(topic("orders", *parts),), groups=(exact, group("late")))))
     assert [dict(key)["group"] for key in samples["sparkmirror_group_reread_records"]] == ["late"]
@@ -178,7 +207,10 @@ def test_what_is_not_known_of_a_group_has_no_series() -> None:
 
 
 def test_lost_records_never_go_back() -> None:
-    newest = [snapshot(flow(ledger=(LossCount("expired", 1, 7, 0, "w"),))), snapshot(flow(ledger=()))]
+    newest = [
+        snapshot(flow(ledger=(LossCount(kind="expired", entries=1, offsets=7, newest_ms=0, words="w"),))),
+        snapshot(flow(ledger=())),
+    ]
     collector = MirrorCollector(lambda: newest.pop(0))
     line = b'sparkmirror_lost_records_total{flow="A->B",kind="expired"} 7'
     assert line in collector.text()
@@ -231,8 +263,11 @@ def test_joining_is_no_failure_at_first_and_standing_by_none_ever() -> None:
 
 
 def test_a_refused_topic_fails_a_task_and_a_failing_duty_its_connectors() -> None:
-    refused = Topic("orders", "", refused="its name is too long")
-    duties = (Duty("checkpoints", 60.0, failing="not authorized"), Duty("heartbeats", 1.0))
+    refused = Topic(topic="orders", target_topic="", refused="its name is too long")
+    duties = (
+        Duty(duty="checkpoints", interval_s=60.0, failing="not authorized"),
+        Duty(duty="heartbeats", interval_s=1.0),
+    )
     states = status(snapshot(flow(topics=(refused,), duties=duties)), Profile.AWS)
     assert states["status", SOURCE, "0"] == "failed"
     assert states["status", "A->B.MirrorCheckpointConnector", "0"] == "failed"
@@ -240,7 +275,7 @@ def test_a_refused_topic_fails_a_task_and_a_failing_duty_its_connectors() -> Non
 
 
 def test_a_producer_whose_target_stalls_has_less_free_buffer() -> None:
-    pump = Pump(0, "host-1", 1, 1_000, 100_000, 0, in_flight=10_000)
+    pump = Pump(task=0, host="host-1", partitions=1, records=1_000, bytes=100_000, memory_bytes=0, in_flight=10_000)
     (free,) = scraped(snapshot(flow(pumps=(pump,))), Profile.AWS)["kafka_producer_buffer_available_bytes"].values()
     assert free == 33_554_432 - 10_000 * 100
 

@@ -37,7 +37,7 @@ class InventedLog(TopicLog):
 
 
 def checkpoint(upstream: int, downstream: int, group: str = "group", topic: str = "A.t") -> Checkpoint:
-    return Checkpoint(group, topic, 0, upstream, downstream)
+    return Checkpoint(group=group, topic=topic, partition=0, upstream=upstream, downstream=downstream)
 
 
 def written(*checkpoints: Checkpoint) -> InventedLog:

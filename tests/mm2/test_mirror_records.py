@@ -11,12 +11,14 @@ from sparkmirror.mm2.record_formats import Checkpoint, Heartbeat, Malformed, Off
 GOLDEN = [
     (Heartbeat("A", "B", 1_700_000_000_000), "000141000142", "00000000018bcfe56800"),
     (
-        Checkpoint("group-1", "A.topic-2", 3, 4, 5, ""),
+        Checkpoint(group="group-1", topic="A.topic-2", partition=3, upstream=4, downstream=5, metadata=""),
         "000767726f75702d310009412e746f7069632d3200000003",
         "0000000000000000000400000000000000050000",
     ),
     (
-        Checkpoint("g", "A.t", 0, 1_234_567_890_123, 987_654_321, "meta"),
+        Checkpoint(
+            group="g", topic="A.t", partition=0, upstream=1_234_567_890_123, downstream=987_654_321, metadata="meta"
+        ),
         "0001670003412e7400000000",
         "00000000011f71fb04cb000000003ade68b100046d657461",
     ),
@@ -28,7 +30,9 @@ offset = st.integers(-(2**63), 2**63 - 1)
 partition = st.integers(-(2**31), 2**31 - 1)
 records = (
     st.builds(Heartbeat, text, text, offset)
-    | st.builds(Checkpoint, text, text, partition, offset, offset, text)
+    | st.builds(
+        Checkpoint, group=text, topic=text, partition=partition, upstream=offset, downstream=offset, metadata=text
+    )
     | st.builds(OffsetSync, text, partition, offset, offset)
 )
 
@@ -62,4 +66,4 @@ def test_other_versions_and_tombstones_are_malformed() -> None:
 
 def test_a_string_too_long_is_refused() -> None:
     with pytest.raises(ValueError, match="40000 bytes are too many"):
-        Checkpoint("g" * 40_000, "t", 0, 0, 0).key()
+        Checkpoint(group="g" * 40_000, topic="t", partition=0, upstream=0, downstream=0).key()

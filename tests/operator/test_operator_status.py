@@ -19,7 +19,7 @@ def conditions(status: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def test_it_is_ready() -> None:
-    status = status_of(SeenResource(KEY, 3, replicas=2, wanted=2, connectors=[RUNS]), {}, NOW)
+    status = status_of(SeenResource(key=KEY, generation=3, replicas=2, wanted=2, connectors=[RUNS]), {}, NOW)
     assert conditions(status) == [("Ready", "", "00:00:00")]
     assert status["observedGeneration"] == 3
     assert status["replicas"] == 2
@@ -37,7 +37,7 @@ def test_it_is_ready() -> None:
 
 
 def test_a_failed_task_makes_it_not_ready_in_strimzis_words() -> None:
-    status = status_of(SeenResource(KEY, 1, wanted=1, connectors=[FAILED]), {}, NOW)
+    status = status_of(SeenResource(key=KEY, generation=1, wanted=1, connectors=[FAILED]), {}, NOW)
     assert status["conditions"][0]["message"] == "One or more connectors are in FAILED state"
     assert conditions(status)[0][:2] == ("NotReady", "ConnectorsFailed")
     assert has_failed([FAILED])
@@ -45,12 +45,16 @@ def test_a_failed_task_makes_it_not_ready_in_strimzis_words() -> None:
 
 
 def test_a_condition_keeps_its_time_as_long_as_it_says_the_same() -> None:
-    warned = SeenResource(KEY, 1, wanted=1, connectors=[RUNS], warnings=[ResourceTrouble("NoEffect", "x")])
+    warned = SeenResource(
+        key=KEY, generation=1, wanted=1, connectors=[RUNS], warnings=[ResourceTrouble("NoEffect", "x")]
+    )
     first = status_of(warned, {}, NOW)
     later = NOW + timedelta(hours=1)
     assert status_of(warned, first, later) == first
     assert merge_patch(status_of(warned, first, later), first) is None
-    failed = SeenResource(KEY, 1, wanted=1, connectors=[FAILED], warnings=[ResourceTrouble("NoEffect", "x")])
+    failed = SeenResource(
+        key=KEY, generation=1, wanted=1, connectors=[FAILED], warnings=[ResourceTrouble("NoEffect", "x")]
+    )
     assert conditions(status_of(failed, first, later)) == [
         ("NotReady", "ConnectorsFailed", "01:00:00"),
         ("Warning", "NoEffect", "00:00:00"),
@@ -58,8 +62,8 @@ def test_a_condition_keeps_its_time_as_long_as_it_says_the_same() -> None:
 
 
 def test_no_replicas_no_address() -> None:
-    before = status_of(SeenResource(KEY, 1, replicas=1, wanted=1, connectors=[RUNS]), {}, NOW)
-    status = status_of(SeenResource(KEY, 2), before, NOW)
+    before = status_of(SeenResource(key=KEY, generation=1, replicas=1, wanted=1, connectors=[RUNS]), {}, NOW)
+    status = status_of(SeenResource(key=KEY, generation=2), before, NOW)
     assert (status["replicas"], status["connectors"]) == (0, [])
     patch = merge_patch(status, before)
     assert patch is not None
@@ -68,15 +72,17 @@ def test_no_replicas_no_address() -> None:
 
 
 def test_while_pods_do_not_answer_the_last_states_stay() -> None:
-    before = status_of(SeenResource(KEY, 1, replicas=1, wanted=1, connectors=[RUNS]), {}, NOW)
-    away = SeenResource(KEY, 1, replicas=1, wanted=1, trouble=ResourceTrouble("PodsNotReady", "no pod is ready yet"))
+    before = status_of(SeenResource(key=KEY, generation=1, replicas=1, wanted=1, connectors=[RUNS]), {}, NOW)
+    away = SeenResource(
+        key=KEY, generation=1, replicas=1, wanted=1, trouble=ResourceTrouble("PodsNotReady", "no pod is ready yet")
+    )
     status = status_of(away, before, NOW)
     assert status["connectors"] == [RUNS]
     assert conditions(status)[0][:2] == ("NotReady", "PodsNotReady")
 
 
 def test_paused() -> None:
-    before = status_of(SeenResource(KEY, 1, replicas=1, wanted=1, connectors=[RUNS]), {}, NOW)
-    status = status_of(SeenResource(KEY, 2, paused=True), before, NOW)
+    before = status_of(SeenResource(key=KEY, generation=1, replicas=1, wanted=1, connectors=[RUNS]), {}, NOW)
+    status = status_of(SeenResource(key=KEY, generation=2, paused=True), before, NOW)
     assert conditions(status) == [("ReconciliationPaused", "", "00:00:00")]
     assert (status["observedGeneration"], status["replicas"], status["connectors"]) == (2, 1, [RUNS])

@@ -194,15 +194,33 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
                 for one in rows
             ]
         topics.append(topic(name, *rows))
-    topics.append(Topic("legacy.export", "", refused="not authorized to read it at east (error 29)"))
+    topics.append(Topic(topic="legacy.export", target_topic="", refused="not authorized to read it at east (error 29)"))
     rows_of_all = [one for each in topics for one in each.partitions]
     lag = sum(one.lag or 0 for one in rows_of_all)
     per_s = sum(one.records_per_s for one in rows_of_all)
 
     def standing(name: str, reread: int | None, state: GroupState = GroupState.SYNCED, reason: str = "") -> Group:
         at = (
-            GroupPartition("orders", 0, "east.orders", 5_000, 12, 4_990, 14, reread),
-            GroupPartition("orders", 1, "east.orders", 7_000, 0, 7_000, 0, 0),
+            GroupPartition(
+                topic="orders",
+                partition=0,
+                target_topic="east.orders",
+                source_offset=5_000,
+                source_lag=12,
+                target_offset=4_990,
+                target_lag=14,
+                reread=reread,
+            ),
+            GroupPartition(
+                topic="orders",
+                partition=1,
+                target_topic="east.orders",
+                source_offset=7_000,
+                source_lag=0,
+                target_offset=7_000,
+                target_lag=0,
+                reread=0,
+            ),
         )
         return group(name, state=state, reason=reason, partitions=at)
 
@@ -216,8 +234,8 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
     )
     east = flow(
         flow="east->west",
-        source=ClusterFigures("east", 812_000_000_000, 4_100_000, 12.4, 3),
-        target=ClusterFigures("west", 809_000_000_000, 3_900_000, 411.0, 1),
+        source=ClusterFigures(alias="east", bytes=812_000_000_000, requests=4_100_000, throttle_s=12.4, errors=3),
+        target=ClusterFigures(alias="west", bytes=809_000_000_000, requests=3_900_000, throttle_s=411.0, errors=1),
         state=FlowState.COPYING,
         state_since_ms=NOW_MS - 2_400_000,
         lag=lag,
@@ -235,23 +253,36 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
         tasks_max=4,
         duties=(
             *flow().duties,
-            Duty("topic settings", 600.0, NOW_MS - 200_000, 1.2),
-            Duty("ACLs", 600.0, None, None, "not authorized to describe ACLs at east (error 31)", 4),
+            Duty(duty="topic settings", interval_s=600.0, succeeded_ms=NOW_MS - 200_000, took_s=1.2),
+            Duty(
+                duty="ACLs",
+                interval_s=600.0,
+                succeeded_ms=None,
+                took_s=None,
+                failing="not authorized to describe ACLs at east (error 31)",
+                failures=4,
+            ),
         ),
         losses=(
-            LossCount("expired", 1, 2_117, NOW_MS - 90_000_000, "audit.log-2: offsets 881,002 to 883,118 had expired"),
+            LossCount(
+                kind="expired",
+                entries=1,
+                offsets=2_117,
+                newest_ms=NOW_MS - 90_000_000,
+                words="audit.log-2: offsets 881,002 to 883,118 had expired",
+            ),
         ),
         pumps=tuple(
             Pump(
-                task,
-                f"worker-{task + 1}",
-                50,
-                480_000_000,
-                200_000_000_000,
-                190_000_000,
-                5_210.0,
-                18_000,
-                14.0,
+                task=task,
+                host=f"worker-{task + 1}",
+                partitions=50,
+                records=480_000_000,
+                bytes=200_000_000_000,
+                memory_bytes=190_000_000,
+                cpu_s=5_210.0,
+                in_flight=18_000,
+                fetch_ms=14.0,
                 at_ms=NOW_MS - 600,
             )
             for task in range(4)
@@ -265,8 +296,8 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
     )
     back = flow(
         flow="west->east",
-        source=ClusterFigures("west", 1_000_000_000, 9_000),
-        target=ClusterFigures("east", 1_000_000_000, 8_000),
+        source=ClusterFigures(alias="west", bytes=1_000_000_000, requests=9_000),
+        target=ClusterFigures(alias="east", bytes=1_000_000_000, requests=8_000),
         state_since_ms=NOW_MS - 90_000_000,
         recent_latency_ms=(9.0, 31.0),
         records_per_s=212.0,
@@ -280,8 +311,8 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
     )
     lab = flow(
         flow="lab->west",
-        source=ClusterFigures("lab"),
-        target=ClusterFigures("west"),
+        source=ClusterFigures(alias="lab"),
+        target=ClusterFigures(alias="west"),
         state=FlowState.STANDING_BY,
         role=Role.STANDBY,
         lag=None,

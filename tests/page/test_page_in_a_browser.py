@@ -66,7 +66,9 @@ def test_it_says_the_truth_within_five_seconds(browser: Browser) -> None:
     stage = Stage()
     why = "broker 2 of B can't be reached"
     parked = partition(1, state=PartitionState.PARKED, cause=Cause.UNREACHABLE, reason=why, lag=40, lag_s=9.0)
-    loss = LossCount("expired", 1, 12, 1_764_000_000_000, "orders-0: 12 offsets had expired")
+    loss = LossCount(
+        kind="expired", entries=1, offsets=12, newest_ms=1_764_000_000_000, words="orders-0: 12 offsets had expired"
+    )
     unknown = topic("orders", partition(lag=None, state=PartitionState.UNKNOWN))
     moves = (topic("orders", partition(lag=4_000, records_per_s=500.0)),)
     steps = [

@@ -34,7 +34,9 @@ def parked(number: int = 3, **changes: Any) -> Partition:
     )
 
 
-LOSS = LossCount("expired", 2, 1_200, NOW_MS - 9_000, "orders-1: 1,200 offsets had expired")
+LOSS = LossCount(
+    kind="expired", entries=2, offsets=1_200, newest_ms=NOW_MS - 9_000, words="orders-1: 1,200 offsets had expired"
+)
 
 MOVES = (topic("orders", partition(records_per_s=200.0)),)
 
@@ -132,7 +134,10 @@ SAID = [
     ),
     (
         flow(
-            topics=(topic("orders", partition(state=PartitionState.PAUSED, lag=9)), Topic("x", "", refused="no right"))
+            topics=(
+                topic("orders", partition(state=PartitionState.PAUSED, lag=9)),
+                Topic(topic="x", target_topic="", refused="no right"),
+            )
         ),
         Tone.WARNING,
         "Caught up for 1 min: all that can be read at the source is at the target, but 1 topic can't be copied at all "
@@ -141,7 +146,7 @@ SAID = [
     (
         flow(
             groups=(group(), group("b", state=GroupState.NOT_SYNCED)),
-            duties=(Duty("checkpoints", 60.0, failing="no right"),),
+            duties=(Duty(duty="checkpoints", interval_s=60.0, failing="no right"),),
             waiting="broker 1 of B does not answer",
         ),
         Tone.WARNING,
@@ -176,13 +181,13 @@ DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
     "a row not known": ({"topics": (topic("orders", partition(), partition(1, lag=None)),)}, True),
     "parked": ({"topics": (topic("orders", parked(lag=0)),)}, True),
     "paused": ({"topics": (topic("orders", partition(state=PartitionState.PAUSED)),)}, True),
-    "refused": ({"topics": (topic(), Topic("x", "", refused="no right"))}, True),
-    "late writers": ({"topics": (topic(), Topic("x", "", released=True, late_in={0: 4}))}, True),
+    "refused": ({"topics": (topic(), Topic(topic="x", target_topic="", refused="no right"))}, True),
+    "late writers": ({"topics": (topic(), Topic(topic="x", target_topic="", released=True, late_in={0: 4}))}, True),
     "lost": ({"losses": (LOSS,)}, True),
     "lost, offsets not known": ({"losses": (dataclasses.replace(LOSS, offsets=0),)}, True),
     "group not synced": ({"groups": (group(state=GroupState.NOT_SYNCED),)}, True),
     "retention": ({"retention_s": 60.0}, False),
-    "duty fails": ({"duties": (Duty("heartbeats", 1.0, failing="no right"),)}, False),
+    "duty fails": ({"duties": (Duty(duty="heartbeats", interval_s=1.0, failing="no right"),)}, False),
     "pumps wait": ({"waiting": "broker 1"}, False),
 }
 
@@ -201,8 +206,8 @@ def test_one_defect_is_enough_not_to_be_good(changes: dict[str, Any], against: b
 lags = st.none() | st.integers(0, 10**12)
 partitions = st.builds(
     Partition,
-    st.integers(0, 9),
-    st.sampled_from(PartitionState),
+    partition=st.integers(0, 9),
+    state=st.sampled_from(PartitionState),
     cause=st.sampled_from(Cause),
     reason=st.text(max_size=300),
     lag=lags,
@@ -210,9 +215,9 @@ partitions = st.builds(
 )
 topics = st.builds(
     Topic,
-    st.sampled_from(["orders", "bills"]),
-    st.just("A.orders"),
-    st.lists(partitions, max_size=3).map(tuple),
+    topic=st.sampled_from(["orders", "bills"]),
+    target_topic=st.just("A.orders"),
+    partitions=st.lists(partitions, max_size=3).map(tuple),
     released=st.booleans(),
     gone=st.booleans(),
     refused=st.sampled_from(["", "no right"]),
@@ -232,12 +237,12 @@ flows = st.builds(
     losses=st.lists(
         st.builds(
             LossCount,
-            st.just("expired"),
-            st.integers(0, 3),
-            st.integers(0, 9),
-            st.just(NOW_MS),
-            st.just("some"),
-            st.booleans(),
+            kind=st.just("expired"),
+            entries=st.integers(0, 3),
+            offsets=st.integers(0, 9),
+            newest_ms=st.just(NOW_MS),
+            words=st.just("some"),
+            is_loss=st.booleans(),
         ),
         max_size=2,
     ).map(tuple),

@@ -32,7 +32,18 @@ def claim(incarnation: int, sequence: int, *offsets: Iterable[int], confirmed: b
     runs = tuple(run for one in sent for run in one.runs)
     announced = tuple(one.announced for one in sent)
     return Segment(
-        b"t" * 16, 0, sequence, incarnation, 4000, 0, b"s" * 16, 0, sequence, runs, announced, confirmed=confirmed
+        target_topic_id=b"t" * 16,
+        partition=0,
+        sequence=sequence,
+        incarnation=incarnation,
+        producer_id=4000,
+        producer_epoch=0,
+        source_topic_id=b"s" * 16,
+        source_leader_epoch=0,
+        downstream=sequence,
+        runs=runs,
+        batches=announced,
+        confirmed=confirmed,
     )
 
 

@@ -128,7 +128,13 @@ class Target:
     def reading(self) -> TargetReading:
         state = ProducerState(len(self.log) - 1, 0) if self.log else None
         return TargetReading(
-            self.start, len(self.log), state, None, len(self.log), self.start < len(self.log), len(self.log)
+            log_start=self.start,
+            log_end_before=len(self.log),
+            state=state,
+            tail=None,
+            log_end_after=len(self.log),
+            has_records=self.start < len(self.log),
+            high_watermark=len(self.log),
         )
 
     def seen(self, claim: Segment) -> MatchedLog:
@@ -252,7 +258,18 @@ class Pump:
         self.running = True
         self.confirmed = [one for one in self.confirmed if one.sequence + one.announced <= found.sequence]
         self.upstream, self.sequence = found.upstream or 0, found.sequence
-        bearings = PartitionReading(found, self.upstream, SOURCE_ID, 1, 0, 0, 0, TARGET_ID, 1, 0.0)
+        bearings = PartitionReading(
+            position=found,
+            resume_at=self.upstream,
+            source_topic_id=SOURCE_ID,
+            source_leader=1,
+            source_leader_epoch=0,
+            source_start=0,
+            source_end=0,
+            target_topic_id=TARGET_ID,
+            target_leader=1,
+            read_at=0.0,
+        )
         self.claimer.start(bearings, self.upstream, due=found.claim_due or self.unclean)
 
     def fetch(self, sizes: list[int]) -> None:

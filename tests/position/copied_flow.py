@@ -167,16 +167,16 @@ class Flow:
     def segment(self, sequence: int = 0, upstream: int = FIRST_UPSTREAM, incarnation: int = 1) -> Segment:
         """A claim that goes on from there without end, confirmed."""
         return Segment(
-            self.target.topic_id(self.target_topic),
-            0,
-            sequence,
-            incarnation,
-            self.identity.producer_id,
-            self.identity.producer_epoch,
-            self.source.topic_id(self.topic),
-            0,
-            sequence,
-            (Run(upstream, 0),),
+            target_topic_id=self.target.topic_id(self.target_topic),
+            partition=0,
+            sequence=sequence,
+            incarnation=incarnation,
+            producer_id=self.identity.producer_id,
+            producer_epoch=self.identity.producer_epoch,
+            source_topic_id=self.source.topic_id(self.topic),
+            source_leader_epoch=0,
+            downstream=sequence,
+            runs=(Run(upstream, 0),),
             confirmed=True,
         )
 

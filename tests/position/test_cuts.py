@@ -78,7 +78,18 @@ class Mirror:
 
 
 def claim(sequence: int, upstream: int, epoch: int) -> Segment:
-    return Segment(TARGET_ID, 0, sequence, sequence, 7, 0, SOURCE_ID, epoch, sequence, (Run(upstream, 1),))
+    return Segment(
+        target_topic_id=TARGET_ID,
+        partition=0,
+        sequence=sequence,
+        incarnation=sequence,
+        producer_id=7,
+        producer_epoch=0,
+        source_topic_id=SOURCE_ID,
+        source_leader_epoch=epoch,
+        downstream=sequence,
+        runs=(Run(upstream, 1),),
+    )
 
 
 def first_difference(copied: list[int], source: list[int]) -> int:

@@ -14,12 +14,25 @@ from sparkmirror.wire.batches import SEQUENCE_MODULUS
 from sparkmirror.wire.splice import Run
 
 NOW_MS = 1_700_000_000_000
-EMPTY = TargetReading(0, 0, state=None, tail=None, log_end_after=0, has_records=False, high_watermark=0)
+EMPTY = TargetReading(
+    log_start=0, log_end_before=0, state=None, tail=None, log_end_after=0, has_records=False, high_watermark=0
+)
 
 
 def claim(sequence: int, upstream: int, downstream: int, count: int = 0, source: bytes = b"s" * 16) -> Segment:
     """One that announced so many records."""
-    return Segment(b"t" * 16, 3, sequence, 1, 4000, 0, source, 7, downstream, (Run(upstream, count),))
+    return Segment(
+        target_topic_id=b"t" * 16,
+        partition=3,
+        sequence=sequence,
+        incarnation=1,
+        producer_id=4000,
+        producer_epoch=0,
+        source_topic_id=source,
+        source_leader_epoch=7,
+        downstream=downstream,
+        runs=(Run(upstream, count),),
+    )
 
 
 class Flow:
@@ -157,7 +170,13 @@ def test_a_log_of_foreign_records_alone_says_nothing_about_ours(flow: Flow, fore
     """Ours are deleted and the state is gone: the log end counts the foreign ones too (R9c: nobody else writes)."""
     end = flow.downstream + foreign
     reading = TargetReading(
-        flow.downstream, end, state=None, tail=None, log_end_after=end, has_records=True, high_watermark=end
+        log_start=flow.downstream,
+        log_end_before=end,
+        state=None,
+        tail=None,
+        log_end_after=end,
+        has_records=True,
+        high_watermark=end,
     )
     assert not doubt(decide(reading, flow.claims)).wait
 
@@ -168,7 +187,15 @@ def test_a_log_of_foreign_records_alone_says_nothing_about_ours(flow: Flow, fore
 @pytest.mark.parametrize("end", [0, 40])
 def test_an_empty_partition_is_begun_at_its_log_end(end: int) -> None:
     reading = replace(EMPTY, log_start=end, log_end_before=end, log_end_after=end)
-    assert decide(reading, []) == Position(0, None, end, True, -1, None, None)
+    assert decide(reading, []) == Position(
+        sequence=0,
+        upstream=None,
+        downstream=end,
+        claim_due=True,
+        leader_epoch=-1,
+        source_topic_id=None,
+        newest_timestamp_ms=None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,7 +217,16 @@ def test_a_partition_that_was_taken_over_is_begun_where_the_claim_says(sequence:
     """As long as the log ends there: what somebody wrote since is not ours to step over."""
     reading = replace(EMPTY, log_end_before=9, log_end_after=9, has_records=True)
     start = claim(sequence, 70, 9)
-    assert decide(reading, [start]) == Position(sequence, 70, 9, True, -1, b"s" * 16, None, end=9)
+    assert decide(reading, [start]) == Position(
+        sequence=sequence,
+        upstream=70,
+        downstream=9,
+        claim_due=True,
+        leader_epoch=-1,
+        source_topic_id=b"s" * 16,
+        newest_timestamp_ms=None,
+        end=9,
+    )
     for end in (8, 10):
         moved = replace(reading, log_end_before=end, log_end_after=end)
         assert "none that this flow wrote" in doubt(decide(moved, [start])).reason
@@ -202,7 +238,18 @@ def test_of_a_partition_that_was_taken_over_all_that_we_copied_is_lost(sequence:
     reading = replace(EMPTY, log_end_before=9, log_end_after=9, has_records=True)
     first = replace(claim(sequence, 70, 9, 30), confirmed=True)
     claims = [first, replace(claim(sequence + 30, 200, 39, 5), confirmed=True)]
-    expected = Position(sequence, 70, 9, True, -1, b"s" * 16, None, end=9, lost=35, lost_to=44)
+    expected = Position(
+        sequence=sequence,
+        upstream=70,
+        downstream=9,
+        claim_due=True,
+        leader_epoch=-1,
+        source_topic_id=b"s" * 16,
+        newest_timestamp_ms=None,
+        end=9,
+        lost=35,
+        lost_to=44,
+    )
     assert decide(reading, claims, whole=True) == expected
     if sequence:  # there may be an older claim: whoever has read only the newest is to read them all
         assert doubt(decide(reading, claims)).uncovered
@@ -229,11 +276,30 @@ def test_an_end_that_alone_tells_is_one_that_our_records_have_come_to() -> None:
 
 # --- gaps, and what is claimed next -------------------------------------------------------------------
 
-WITH_GAPS = Segment(b"t" * 16, 3, 0, 1, 4000, 0, b"s" * 16, 7, 0, (Run(70, 4), Run(80, 6)))
+WITH_GAPS = Segment(
+    target_topic_id=b"t" * 16,
+    partition=3,
+    sequence=0,
+    incarnation=1,
+    producer_id=4000,
+    producer_epoch=0,
+    source_topic_id=b"s" * 16,
+    source_leader_epoch=7,
+    downstream=0,
+    runs=(Run(70, 4), Run(80, 6)),
+)
 
 
 def ended_at(sequence: int) -> TargetReading:
-    return TargetReading(0, sequence, ProducerState(sequence - 1, NOW_MS), None, sequence, True, sequence)
+    return TargetReading(
+        log_start=0,
+        log_end_before=sequence,
+        state=ProducerState(sequence - 1, NOW_MS),
+        tail=None,
+        log_end_after=sequence,
+        has_records=True,
+        high_watermark=sequence,
+    )
 
 
 @pytest.mark.parametrize(

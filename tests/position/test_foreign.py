@@ -23,7 +23,19 @@ from sparkmirror.wire.splice import Run
 OURS, FOREIGN = "ours", "foreign"
 modest = settings(max_examples=200, deadline=None)
 WHERE = ("us.orders", 0)
-CLAIM = Segment(b"t" * 16, 0, 0, 1, 4000, 0, b"s" * 16, 0, 0, (Run(100, 5), Run(200, 5)), confirmed=True)
+CLAIM = Segment(
+    target_topic_id=b"t" * 16,
+    partition=0,
+    sequence=0,
+    incarnation=1,
+    producer_id=4000,
+    producer_epoch=0,
+    source_topic_id=b"s" * 16,
+    source_leader_epoch=0,
+    downstream=0,
+    runs=(Run(100, 5), Run(200, 5)),
+    confirmed=True,
+)
 
 
 class Log:

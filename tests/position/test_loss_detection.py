@@ -26,7 +26,15 @@ from sparkmirror.wire.topic_ids import NO_ID
 
 ROUTE = PartitionPair("orders", "us.orders", 3)
 OLD, NEW, TARGET = b"o" * 16, b"n" * 16, b"t" * 16
-COPIED = Position(20, 70, 25, False, 4, OLD, None)
+COPIED = Position(
+    sequence=20,
+    upstream=70,
+    downstream=25,
+    claim_due=False,
+    leader_epoch=4,
+    source_topic_id=OLD,
+    newest_timestamp_ms=None,
+)
 """Twenty records, the source's up to offset 69; what comes next lands at 25."""
 HALT = LossPolicy(expired="halt", truncated="halt", recreated="halt")
 GO_ON = LossPolicy(expired="continue", truncated="continue", recreated="restart")
@@ -53,7 +61,15 @@ def test_a_topic_that_gets_or_loses_its_id_is_the_same_topic(copied_id: bytes, i
 
 
 def test_nothing_can_be_lost_of_what_was_never_copied() -> None:
-    never = Position(0, None, 0, True, -1, None, None)
+    never = Position(
+        sequence=0,
+        upstream=None,
+        downstream=0,
+        claim_due=True,
+        leader_epoch=-1,
+        source_topic_id=None,
+        newest_timestamp_ms=None,
+    )
     found = look_for_losses(ROUTE, never, (), NEW, 500, HALT, target_topic_id=TARGET)
     assert found == Found((), None)
 
@@ -266,6 +282,18 @@ def test_a_new_target_topic_is_filled_from_what_the_source_has(source_start: int
 
 
 def test_a_partition_that_is_gone_was_copied_up_to_its_last_claim() -> None:
-    newest = Segment(TARGET, 3, 10, 1, 4000, 0, OLD, 4, 15, (Run(100, 4), Run(110, 2)), confirmed=True)
+    newest = Segment(
+        target_topic_id=TARGET,
+        partition=3,
+        sequence=10,
+        incarnation=1,
+        producer_id=4000,
+        producer_epoch=0,
+        source_topic_id=OLD,
+        source_leader_epoch=4,
+        downstream=15,
+        runs=(Run(100, 4), Run(110, 2)),
+        confirmed=True,
+    )
     loss = shrunk(ROUTE, newest, target_end=20)
     assert (loss.kind, loss.first, loss.end, loss.downstream, loss.action) == (LossKind.SHRUNK, 111, 111, 20, "halted")

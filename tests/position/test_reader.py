@@ -43,7 +43,15 @@ from sparkmirror.wire.topic_ids import NO_ID
 
 pytestmark = pytest.mark.broker
 
-UNTOUCHED = Position(0, None, 0, True, -1, None, None)
+UNTOUCHED = Position(
+    sequence=0,
+    upstream=None,
+    downstream=0,
+    claim_due=True,
+    leader_epoch=-1,
+    source_topic_id=None,
+    newest_timestamp_ms=None,
+)
 
 
 def after_the_copy(found: Position, segment: Segment) -> None:

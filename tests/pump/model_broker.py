@@ -313,16 +313,16 @@ class TargetLog:
                 return Refusal(loss.words, loss=loss.kind)
         self.said_lost += verdict.lost
         return PartitionReading(
-            verdict,
-            verdict.upstream,
-            SOURCE_ID,
-            LEADER,
-            0,
-            source.start,
-            source.end,
-            TARGET_ID,
-            LEADER,
-            now,
+            position=verdict,
+            resume_at=verdict.upstream,
+            source_topic_id=SOURCE_ID,
+            source_leader=LEADER,
+            source_leader_epoch=0,
+            source_start=source.start,
+            source_end=source.end,
+            target_topic_id=TARGET_ID,
+            target_leader=LEADER,
+            read_at=now,
             compacted=source.cleaned,
         )
 

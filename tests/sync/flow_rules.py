@@ -39,13 +39,13 @@ def rules(
 ) -> TopicRules:
     """`excluded` are topics, `properties` those that are excluded."""
     return TopicRules(
-        "us",
-        "eu",
-        policy or DefaultReplicationPolicy(),
-        DefaultTopicFilter([topics], excluded) if isinstance(topics, str) else topics,
-        DefaultConfigPropertyFilter(properties, defaults_from),
-        replication_factor,
-        heartbeats,
+        source_alias="us",
+        target_alias="eu",
+        policy=policy or DefaultReplicationPolicy(),
+        topics=DefaultTopicFilter([topics], excluded) if isinstance(topics, str) else topics,
+        properties=DefaultConfigPropertyFilter(properties, defaults_from),
+        replication_factor=replication_factor,
+        heartbeats_replication_enabled=heartbeats,
     )
 
 

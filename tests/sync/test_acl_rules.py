@@ -34,7 +34,9 @@ SAME = {name: name for name in COPIES}
 
 
 def acl(name: str, operation: int = READ, pattern: int = LITERAL, **more: Any) -> Acl:
-    return dataclasses.replace(Acl(name, "User:a", "*", operation, ALLOW, pattern), **more)
+    return dataclasses.replace(
+        Acl(name=name, principal="User:a", host="*", operation=operation, permission=ALLOW, pattern=pattern), **more
+    )
 
 
 def prefix(name: str, operation: int = READ, **more: Any) -> Acl:

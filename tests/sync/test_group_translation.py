@@ -138,8 +138,10 @@ def test_committed_offsets_become_checkpoints_with_their_metadata(copied: GroupF
     copied.source.commit(f"{topic_name}-2", {("copied", 0): RECORDS})
     copied.checkpoints(topic_name).run()
     assert sorted(copied.written(topic_name), key=lambda one: one.group) == [
-        Checkpoint(f"{topic_name}-1", "near.copied", 0, 40, 40, "from here"),
-        Checkpoint(f"{topic_name}-2", "near.copied", 0, RECORDS, RECORDS),
+        Checkpoint(
+            group=f"{topic_name}-1", topic="near.copied", partition=0, upstream=40, downstream=40, metadata="from here"
+        ),
+        Checkpoint(group=f"{topic_name}-2", topic="near.copied", partition=0, upstream=RECORDS, downstream=RECORDS),
     ]
 
 

@@ -95,7 +95,9 @@ def test_acls() -> None:
     cases = list(itertools.product(topics, range(2, 15), (2, 3)))
     ours = []
     for topic, operation, permission in cases:
-        made = remote_acl(Acl(topic, "User:a", "*", operation, permission), rules("secret"))
+        made = remote_acl(
+            Acl(name=topic, principal="User:a", host="*", operation=operation, permission=permission), rules("secret")
+        )
         ours.append(["none"] if made is None else java_words([made.name, made.operation, made.permission]))
     assert ours == asked([("acl", *case) for case in cases])
 
@@ -109,10 +111,10 @@ def test_properties() -> None:
     ours = []
     for name, source, read_only, sensitive, defaults_from in cases:
         own = rules(defaults_from=defaults_from)
-        entry = ConfigEntry(name, "v", source, read_only, sensitive)
+        entry = ConfigEntry(name=name, value="v", source=source, read_only=read_only, sensitive=sensitive)
         created = creation_configs([entry], own) == {name: "v"}
         # At the target it is set to something else: it is touched if it is among what is kept.
-        there = ConfigEntry(name, "other", "DYNAMIC_TOPIC_CONFIG", False, False)
+        there = ConfigEntry(name=name, value="other", source="DYNAMIC_TOPIC_CONFIG", read_only=False, sensitive=False)
         touched = config_change("t", [entry], [there], own)[0] != ConfigChange("t")
         ours.append(java_words([created, touched]))
     questions = [("config", *java_words(case)) for case in cases]

@@ -42,7 +42,7 @@ DESCRIBE, ALTER, DELETE = int(ACLOperation.DESCRIBE), int(ACLOperation.ALTER), i
 
 
 def acl(topic: str, operation: int, permission: int = ALLOW, who: str = "User:reader", host: str = "*") -> Acl:
-    return Acl(topic, who, host, operation, permission)
+    return Acl(name=topic, principal=who, host=host, operation=operation, permission=permission)
 
 
 @pytest.mark.parametrize(
@@ -415,7 +415,7 @@ def test_configurations_that_we_may_not_read_or_change(
         assert_soon(lambda: set(source.topics([topic_name])), {topic_name})
         assert_soon(lambda: set(target.topics([f"us.{topic_name}"])), {f"us.{topic_name}"})
         here, there = source.topics([topic_name])[topic_name], target.topics([f"us.{topic_name}"])[f"us.{topic_name}"]
-        found = TopicSync((MirroredTopic(here, there),), (), (), {})
+        found = TopicSync(mirrored=(MirroredTopic(here, there),), created=(), grown=(), refused={})
         changing = TopicConfigSync(stranger, rules(), source, target, lambda: found)
         changing.run()
         (line,) = lines()

@@ -28,7 +28,13 @@ TOPIC, DEFAULT = "DYNAMIC_TOPIC_CONFIG", "DEFAULT_CONFIG"
 
 
 def entry(name: str, source: str = TOPIC, value: str | None = "v", **flags: bool) -> ConfigEntry:
-    return ConfigEntry(name, value, source, flags.get("read_only", False), flags.get("sensitive", False))
+    return ConfigEntry(
+        name=name,
+        value=value,
+        source=source,
+        read_only=flags.get("read_only", False),
+        sensitive=flags.get("sensitive", False),
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,7 +147,9 @@ class Pair:
 
     def sync(self, own: TopicRules) -> None:
         here, there = self.source.topics([self.name]), self.target.topics([self.remote])
-        found = TopicSync((MirroredTopic(here[self.name], there[self.remote]),), (), (), {})
+        found = TopicSync(
+            mirrored=(MirroredTopic(here[self.name], there[self.remote]),), created=(), grown=(), refused={}
+        )
         self.duty = self.duty or TopicConfigSync(self.flow, own, self.source, self.target, lambda: found)
         self.duty.run()
 

@@ -44,7 +44,10 @@ class InventedCluster(ClusterAdmin):
             name: TopicDescription(
                 name,
                 bytes(16),
-                tuple(PartitionDescription(p, 1, 0, (1,), (1,)) for p in range(self.counts[name])),
+                tuple(
+                    PartitionDescription(partition=p, leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,))
+                    for p in range(self.counts[name])
+                ),
             )
             for name in wanted
         }
@@ -52,7 +55,7 @@ class InventedCluster(ClusterAdmin):
     def topic_configs(self, names: Iterable[str]) -> dict[str, tuple[ConfigEntry, ...]]:
         kind = "DYNAMIC_TOPIC_CONFIG" if self.known is None else "DEFAULT_CONFIG"
         entries = tuple(
-            ConfigEntry(name, value, kind, False, False)
+            ConfigEntry(name=name, value=value, source=kind, read_only=False, sensitive=False)
             for name, value in (self.properties if self.known is None else dict.fromkeys(self.listed)).items()
         )
         return {name: entries for name in names if name not in self.unreadable and entries}

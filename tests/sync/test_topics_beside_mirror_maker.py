@@ -38,18 +38,18 @@ TOPICS = {
 }
 ALTER, DESCRIBE = int(ACLOperation.ALTER), int(ACLOperation.DESCRIBE)
 ACLS = [
-    Acl("plain", "User:a", "*", READ, ALLOW),
-    Acl("plain", "User:a", "*", WRITE, ALLOW),
-    Acl("plain", "User:b", "*", ALL, ALLOW),
-    Acl("plain", "User:c", "10.1.2.3", ALL, DENY),
-    Acl("plain", "User:d", "*", WRITE, DENY),
-    Acl("compacted", "User:e", "*", ALTER, ALLOW),
-    Acl("compacted", "User:e", "*", DESCRIBE, ALLOW),
-    Acl("p", "User:f", "*", READ, ALLOW, PREFIXED),
-    Acl("not-there", "User:g", "*", READ, ALLOW),
-    Acl("*", "User:h", "*", READ, ALLOW),
-    Acl("__private", "User:i", "*", READ, ALLOW),
-    Acl("B.back", "User:j", "*", READ, ALLOW),
+    Acl(name="plain", principal="User:a", host="*", operation=READ, permission=ALLOW),
+    Acl(name="plain", principal="User:a", host="*", operation=WRITE, permission=ALLOW),
+    Acl(name="plain", principal="User:b", host="*", operation=ALL, permission=ALLOW),
+    Acl(name="plain", principal="User:c", host="10.1.2.3", operation=ALL, permission=DENY),
+    Acl(name="plain", principal="User:d", host="*", operation=WRITE, permission=DENY),
+    Acl(name="compacted", principal="User:e", host="*", operation=ALTER, permission=ALLOW),
+    Acl(name="compacted", principal="User:e", host="*", operation=DESCRIBE, permission=ALLOW),
+    Acl(name="p", principal="User:f", host="*", operation=READ, permission=ALLOW, pattern=PREFIXED),
+    Acl(name="not-there", principal="User:g", host="*", operation=READ, permission=ALLOW),
+    Acl(name="*", principal="User:h", host="*", operation=READ, permission=ALLOW),
+    Acl(name="__private", principal="User:i", host="*", operation=READ, permission=ALLOW),
+    Acl(name="B.back", principal="User:j", host="*", operation=READ, permission=ALLOW),
 ]
 
 
@@ -108,7 +108,13 @@ def test_the_same_in_the_end(pair: tuple[KafkaCluster, KafkaCluster], tmp_path: 
         def grants(alias: str) -> set[Acl]:
             start = f"{alias}."
             return {
-                Acl(one.name.removeprefix(start), one.principal, one.host, one.operation, one.permission)
+                Acl(
+                    name=one.name.removeprefix(start),
+                    principal=one.principal,
+                    host=one.host,
+                    operation=one.operation,
+                    permission=one.permission,
+                )
                 for one in read_acls(client, AclResource.TOPIC)
                 if one.name.startswith(start)
             }

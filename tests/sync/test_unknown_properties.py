@@ -97,7 +97,7 @@ def test_an_older_target(
             f"remote.log.copy.disable ({copies})"
         )
 
-        first_seen = TopicSync(result.mirrored, (), (), {})
+        first_seen = TopicSync(mirrored=result.mirrored, created=(), grown=(), refused={})
         assert said_by_config_sync(flow, source, target, result, lines) == []
         (line,) = said_by_config_sync(flow, source, target, first_seen, lines)
         assert f"message.timestamp.after.max.ms ({copies})" in line

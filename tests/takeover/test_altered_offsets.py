@@ -22,16 +22,16 @@ def alter(target: Target, upstream: int) -> None:
     assert isinstance(position, Position), position
     target.retract(*[claim for claim in target.claims.values() if claim.sequence >= position.sequence])
     claim = Segment(
-        b"t" * 16,
-        0,
-        position.sequence,
-        random.getrandbits(62),
-        4000,
-        0,
-        b"s" * 16,
-        -1,
-        position.downstream,
-        (Run(upstream, 0),),
+        target_topic_id=b"t" * 16,
+        partition=0,
+        sequence=position.sequence,
+        incarnation=random.getrandbits(62),
+        producer_id=4000,
+        producer_epoch=0,
+        source_topic_id=b"s" * 16,
+        source_leader_epoch=-1,
+        downstream=position.downstream,
+        runs=(Run(upstream, 0),),
         altered=True,
     )
     found = read_record(*segment_record(claim))

@@ -31,7 +31,17 @@ from sparkmirror.wire.splice import Run
 def claim(sequence: int, upstream: int, records: int = 0, incarnation: int = 1) -> Segment:
     """Confirmed, with one record a batch; downstream offsets are sequences."""
     return Segment(
-        b"t" * 16, 0, sequence, incarnation, 1, 0, b"s" * 16, 0, sequence, (Run(upstream, records),), confirmed=True
+        target_topic_id=b"t" * 16,
+        partition=0,
+        sequence=sequence,
+        incarnation=incarnation,
+        producer_id=1,
+        producer_epoch=0,
+        source_topic_id=b"s" * 16,
+        source_leader_epoch=0,
+        downstream=sequence,
+        runs=(Run(upstream, records),),
+        confirmed=True,
     )
 
 

@@ -39,7 +39,18 @@ steps = st.lists(
 
 def claim(sequence: int, downstream: int, runs: list[Run], topic: int = 0, epoch: int = 0) -> Segment:
     """Topic -1 has an id that is not known."""
-    return Segment(b"t" * 16, 0, sequence, sequence, 1, 0, bytes([topic + 1]) * 16, epoch, downstream, tuple(runs))
+    return Segment(
+        target_topic_id=b"t" * 16,
+        partition=0,
+        sequence=sequence,
+        incarnation=sequence,
+        producer_id=1,
+        producer_epoch=0,
+        source_topic_id=bytes([topic + 1]) * 16,
+        source_leader_epoch=epoch,
+        downstream=downstream,
+        runs=tuple(runs),
+    )
 
 
 @dataclass

@@ -30,7 +30,7 @@ IDLE = frozenset({"Empty", "Dead"})
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTurn:
     """Outcome of one tick for a group."""
 
@@ -108,14 +108,14 @@ class GroupSync:
             return self._sync(group, state)
         except (ConnectionError, SparkMirrorError) as error:
             log.error("consumer group %s: %s", group, error, extra=Event.GROUP_SYNC_FAILED.extra)
-            return GroupTurn(group, state, error=str(error))
+            return GroupTurn(group=group, state=state, error=str(error))
 
     def _sync(self, group: str, state: str) -> GroupTurn:
         if state not in IDLE:
             log.info(
                 "Consumer group %s is %s at the destination: its own members commit. Nothing to update.", group, state
             )
-            return GroupTurn(group, state)
+            return GroupTurn(group=group, state=state)
         error = ""
         try:
             translated = self._translated(group)
@@ -125,9 +125,9 @@ class GroupSync:
             translated, error = {}, str(failure)
         if not translated:
             log.info("No translated offsets received for consumer group id %s. Nothing to update.", group)
-            return GroupTurn(group, state, error=error)
+            return GroupTurn(group=group, state=state, error=error)
         due = self._higher(group, translated)
-        return self._commit(group, state, due) if due else GroupTurn(group, state)
+        return self._commit(group, state, due) if due else GroupTurn(group=group, state=state)
 
     def _translated(self, group: str) -> GroupOffsets:
         translated = self._mirror_client.remote_consumer_offsets(group, self._alias, TRANSLATE_S)
@@ -182,7 +182,7 @@ class GroupSync:
             )
         if done:
             log.info("Updated offsets for consumer group: %s with offsets %s", group, in_javas_words(done))
-        return GroupTurn(group, state, done, refused)
+        return GroupTurn(group=group, state=state, updated=done, refused=refused)
 
 
 def in_javas_words(offsets: GroupOffsets) -> str:

@@ -34,7 +34,7 @@ def cluster_config(settings: Mapping[str, str], role: str) -> ClusterConfig:
 
     Raises `ConfigError`. Secrets of config providers stay references, which are resolved for each connection.
     """
-    providers = declared_providers(Entry(key, str(value), WHERE) for key, value in settings.items())
+    providers = declared_providers(Entry(key=key, value=str(value), where=WHERE) for key, value in settings.items())
 
     def given(wanted: Sequence[Setting]) -> dict[str, Value]:
         return _given(wanted, settings, role, providers)

@@ -61,7 +61,7 @@ class SecurityDisabled(HandledError):
     """Error for a cluster without ACLs: its brokers have no authorizer."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class Acl:
     """One ACL of a topic, of topics by prefix, or of another resource.
 
@@ -140,13 +140,13 @@ def read_acls(client: ClusterClient, *resources: AclResource) -> set[Acl]:
             raise ClusterUnreachable(f"cluster {client.config.alias}: reading the ACLs failed: {reason}")
         acls |= {
             Acl(
-                described.resource_name,
-                acl.principal,
-                acl.host,
-                acl.operation,
-                acl.permission_type,
-                described.pattern_type,
-                resource,
+                name=described.resource_name,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission=acl.permission_type,
+                pattern=described.pattern_type,
+                resource=resource,
             )
             for described in answer.resources
             for acl in described.acls

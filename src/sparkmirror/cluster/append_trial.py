@@ -80,7 +80,7 @@ class _Ack(NamedTuple):
     append_time_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
     """A sent batch, the check it was sent for, and the leader's answer."""
 
@@ -99,7 +99,7 @@ class Sent:
         return _body(self.batch)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Writer:
     """A producer in one partition; `sent` holds the batches accepted by the leader."""
 
@@ -136,7 +136,16 @@ class Writer:
         ack = self.trial.produce(self.partition, batch)
         key = self.partition, self.producer_id, self.epoch, sequence
         last = (sequence + count - 1) % SEQUENCE_MODULUS
-        sent = Sent(check, what, key, last, batch, *ack)
+        sent = Sent(
+            check=check,
+            what=what,
+            key=key,
+            last_sequence=last,
+            batch=batch,
+            error=ack.error,
+            base_offset=ack.base_offset,
+            append_time_ms=ack.append_time_ms,
+        )
         self.trial.sent.append(sent)
         return sent
 
@@ -159,7 +168,7 @@ class AppendTrial:
         """Return a producer of a partition: a new one, or with the given producer id."""
         if producer_id is None:
             producer_id, epoch = new_producer_id(self._client)
-        return Writer(self, partition, producer_id, epoch)
+        return Writer(trial=self, partition=partition, producer_id=producer_id, epoch=epoch)
 
     def produce(self, partition: int, batch: bytes) -> _Ack:
         """Send one batch with acks=all, and wait for the leader's answer."""

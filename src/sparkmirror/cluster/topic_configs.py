@@ -17,7 +17,7 @@ CLEANUP_POLICY = "cleanup.policy"
 _TOPIC, _BROKER = 2, 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigEntry:
     """One property of a topic, and the source of its value."""
 

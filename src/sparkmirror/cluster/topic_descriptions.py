@@ -13,7 +13,7 @@ from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient
 from sparkmirror.wire.topic_ids import NO_ID
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDescription:
     """One partition, as described by the cluster's metadata."""
 

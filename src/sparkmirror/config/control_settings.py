@@ -35,15 +35,23 @@ from sparkmirror.config.values import (
 
 def _of(model: type[BaseModel], name: str, kind: ValueKind, doc: str, origin: str) -> Setting:
     place = KeyScope.PAIR if name == "use.defaults.from" else KeyScope.CONNECTOR
-    return Setting(name, kind, place, doc, origin, model)
+    return Setting(name=name, kind=kind, place=place, doc=doc, origin=origin, model=model)
 
 
 def _access(name: str, field: str, doc: str) -> Setting:
-    return Setting(f"sparkmirror.{name}", Boolean(), KeyScope.CONNECTOR, doc, "docs/topics.md", TopicSyncConfig, field)
+    return Setting(
+        name=f"sparkmirror.{name}",
+        kind=Boolean(),
+        place=KeyScope.CONNECTOR,
+        doc=doc,
+        origin="docs/topics.md",
+        model=TopicSyncConfig,
+        renamed=field,
+    )
 
 
 def _storage(name: str, kind: ValueKind, doc: str, place: KeyScope) -> Setting:
-    return Setting(name, kind, place, doc, "1.6", ConnectStorage)
+    return Setting(name=name, kind=kind, place=place, doc=doc, origin="1.6", model=ConnectStorage)
 
 
 CONFIG_EXCLUDE = _of(

@@ -23,7 +23,7 @@ class Password:
     password: str = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRequest:
     """OAUTHBEARER: a token that a server gives in answer to a form.
 
@@ -73,7 +73,7 @@ class GivenToken:
     extensions: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnsecuredToken:
     """OAUTHBEARER: a token without a signature; only test clusters accept it."""
 
@@ -84,7 +84,7 @@ class UnsecuredToken:
     extensions: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MskIam:
     """AWS_MSK_IAM: a token signed with AWS credentials."""
 

@@ -40,7 +40,7 @@ From 4.0 on MirrorMaker 2 ignores the old names.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """Key and value, with their place: `where` is the file's path or `COMMAND_LINE`."""
 
@@ -101,7 +101,7 @@ def _numbered(path: str, parts: Iterable[Any]) -> Iterator[Entry]:
     line = 1
     for part in parts:
         if isinstance(part, javaproperties.KeyValue):
-            yield Entry(part.key, part.value, path, line)
+            yield Entry(key=part.key, value=part.value, where=path, line=line)
         line += len(re.findall(r"\r\n|\r|\n", part.source))
 
 
@@ -178,7 +178,7 @@ class Properties(Mapping[str, Entry]):
                 items = ",".join(filter(None, (beside.value.strip(), items)))
             else:
                 self.warnings.append(entry.note(f"{what}: write {new}"))
-            yield Entry(new, items, entry.where, entry.line, entry.key)
+            yield Entry(key=new, value=items, where=entry.where, line=entry.line, written=entry.key)
 
     def _joined(self, entry: Entry, aliases: Sequence[str]) -> Entry:
         """Rejoin a key with spaces around `->`: Java ends a key at its first space."""
@@ -191,4 +191,4 @@ class Properties(Mapping[str, Entry]):
         self.warnings.append(
             entry.note(f"MirrorMaker 2 reads this line as a key {entry.key!r} and ignores it; write {key}")
         )
-        return Entry(key, match[2], entry.where, entry.line)
+        return Entry(key=key, value=match[2], where=entry.where, line=entry.line)

@@ -69,7 +69,7 @@ _NO_EFFECT = {
 """Keys of the consumer's file that have no effect, with the reasons."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyOptions:
     """Flags of MirrorMaker 1, checked one by one; `include` is as the user wrote it."""
 
@@ -108,10 +108,12 @@ def load_legacy(options: LegacyOptions, *, overrides: Mapping[str, str] = NOTHIN
         _required(entries, "bootstrap.servers", path, "host:9092")
     notes = [*_notes(consumer, _NO_EFFECT), *_notes(producer, {"producer.type": "no record waits for another one"})]
     entries = [
-        *(Entry(key, value, COMMAND_LINE) for key, value in _FLOW.items()),
-        _Renamed("topics", included(options.include), COMMAND_LINE, written="--include"),
-        _Renamed("tasks.max", str(options.num_streams), COMMAND_LINE, written="--num.streams"),
-        _Renamed(f"{SOURCE}.consumer.auto.offset.reset", RESET, options.consumer, written="auto.offset.reset"),
+        *(Entry(key=key, value=value, where=COMMAND_LINE) for key, value in _FLOW.items()),
+        _Renamed(key="topics", value=included(options.include), where=COMMAND_LINE, written="--include"),
+        _Renamed(key="tasks.max", value=str(options.num_streams), where=COMMAND_LINE, written="--num.streams"),
+        _Renamed(
+            key=f"{SOURCE}.consumer.auto.offset.reset", value=RESET, where=options.consumer, written="auto.offset.reset"
+        ),
         _refresh(consumer, options.consumer),
         *_providers(consumer, producer),
         *_consumer_entries(consumer),
@@ -179,14 +181,16 @@ def _refresh(consumer: Sequence[Entry], path: str) -> Entry:
         raise ConfigError(
             f"{text!r} is not allowed, it must be a whole number of milliseconds", origin=path, key=written
         )
-    return _Renamed("refresh.topics.interval.seconds", str(max(int(text) // 1000, 1)), path, written=written)
+    return _Renamed(
+        key="refresh.topics.interval.seconds", value=str(max(int(text) // 1000, 1)), where=path, written=written
+    )
 
 
 def _providers(*files: Sequence[Entry]) -> Iterator[Entry]:
     """Yield the config providers of both files, under the key that declares them."""
     stated = [entry for file in files for entry in file if entry.key == _PROVIDERS]
     if stated:
-        yield Entry(_PROVIDERS, ",".join(entry.value for entry in stated), stated[-1].where)
+        yield Entry(key=_PROVIDERS, value=",".join(entry.value for entry in stated), where=stated[-1].where)
     yield from (entry for file in files for entry in file if entry.key.startswith(f"{_PROVIDERS}."))
 
 
@@ -215,7 +219,7 @@ def _renamed(entry: Entry, alias: str, role: str) -> Iterator[Entry]:
     if not entry.key.startswith(_PROVIDERS):
         whole = entry.key == "bootstrap.servers" or entry.key.startswith(_SECURITY)
         key = f"{alias}.{entry.key}" if whole else f"{alias}.{role}.{entry.key}"
-        yield _Renamed(key, entry.value, entry.where, entry.line, entry.key)
+        yield _Renamed(key=key, value=entry.value, where=entry.where, line=entry.line, written=entry.key)
 
 
 def _last_of_each(entries: Iterable[Entry]) -> list[Entry]:

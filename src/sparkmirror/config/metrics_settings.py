@@ -24,31 +24,31 @@ _PAGE = "docs/metrics.md"
 _ALONE = ("", "")
 
 LISTENERS = Setting(
-    f"{METRICS}listeners",
-    Listeners(),
-    KeyScope.ALONE,
-    "Addresses where `run` answers `/metrics`: `http://host:port` or `https://host:port`, separated by commas.",
-    _PAGE,
-    MetricsConfig,
-    "listeners",
+    name=f"{METRICS}listeners",
+    kind=Listeners(),
+    place=KeyScope.ALONE,
+    doc="Addresses where `run` answers `/metrics`: `http://host:port` or `https://host:port`, separated by commas.",
+    origin=_PAGE,
+    model=MetricsConfig,
+    renamed="listeners",
 )
 JAAS_FILE = Setting(
-    f"{METRICS}jaas.file",
-    Text(),
-    KeyScope.ALONE,
-    "JAAS file of the users who may ask, as for Connect's basic authentication. Without it every client may ask.",
-    _PAGE,
-    MetricsConfig,
-    "jaas_file",
+    name=f"{METRICS}jaas.file",
+    kind=Text(),
+    place=KeyScope.ALONE,
+    doc="JAAS file of the users who may ask, as for Connect's basic authentication. Without it every client may ask.",
+    origin=_PAGE,
+    model=MetricsConfig,
+    renamed="jaas_file",
 )
 CLIENT_AUTH = Setting(
-    f"{HTTPS}ssl.client.auth",
-    Choice(("none", "requested", "required"), any_case=True),
-    KeyScope.ALONE,
-    "`required` or `requested`: clients of https show a certificate.",
-    _PAGE,
-    MetricsConfig,
-    "client_auth",
+    name=f"{HTTPS}ssl.client.auth",
+    kind=Choice(("none", "requested", "required"), any_case=True),
+    place=KeyScope.ALONE,
+    doc="`required` or `requested`: clients of https show a certificate.",
+    origin=_PAGE,
+    model=MetricsConfig,
+    renamed="client_auth",
 )
 SERVER_SSL = tuple(
     replace(setting, name=HTTPS + setting.name, place=KeyScope.ALONE, renamed=setting.field)

@@ -97,4 +97,10 @@ def _unsecured(options: Mapping[str, str]) -> UnsecuredToken:
         )
     lifetime = number("unsecuredLoginLifetimeSeconds", options.get("unsecuredLoginLifetimeSeconds", "3600"))
     scope_claim = options.get("unsecuredLoginScopeClaimName", "scope")
-    return UnsecuredToken(tuple(claims), subject_claim, scope_claim, int(lifetime), tuple(extensions))
+    return UnsecuredToken(
+        claims=tuple(claims),
+        subject_claim=subject_claim,
+        scope_claim=scope_claim,
+        lifetime_s=int(lifetime),
+        extensions=tuple(extensions),
+    )

@@ -96,7 +96,7 @@ def explain_entries(
 
     `notes` are the warnings of the other format's reader.
     """
-    on_top = [Entry(key, value, COMMAND_LINE) for key, value in overrides.items()]
+    on_top = [Entry(key=key, value=value, where=COMMAND_LINE) for key, value in overrides.items()]
     mistakes = Mistakes()
     providers: Sequence[ProviderConfig] | None = None
     with mistakes.gathered():

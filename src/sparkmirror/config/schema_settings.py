@@ -27,7 +27,15 @@ _PAGE = "docs/schemas.md"
 def _own(side: Side) -> tuple[Setting, ...]:
     def setting(name: str, kind: HttpUrl | Hidden, doc: str) -> Setting:
         field = name.replace(".", "_")
-        return Setting(f"{SCHEMAS}{side}.{name}", kind, KeyScope.CONNECTOR, doc, _PAGE, RegistryConfig, field)
+        return Setting(
+            name=f"{SCHEMAS}{side}.{name}",
+            kind=kind,
+            place=KeyScope.CONNECTOR,
+            doc=doc,
+            origin=_PAGE,
+            model=RegistryConfig,
+            renamed=field,
+        )
 
     return (
         setting(

@@ -33,7 +33,7 @@ class Level(Enum):
     FLOW = "flow"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedKey:
     """Parts of an entry's key; `prefix + role + name` is the key again."""
 
@@ -78,4 +78,4 @@ class Scopes:
         rest = entry.key.removeprefix(prefix)
         roles = () if rest in WHOLE_NAMES else known_keys.ROLES
         role = next((role for role in roles if rest.startswith(role)), "")
-        return ScopedKey(entry, level, prefix, role, rest.removeprefix(role))
+        return ScopedKey(entry=entry, level=level, prefix=prefix, role=role, name=rest.removeprefix(role))

@@ -82,7 +82,7 @@ ADMIN_PLACES = {KeyScope.SOURCE: KeyScope.SOURCE_ADMIN, KeyScope.TARGET: KeyScop
 """Place of the settings of a cluster's admin clients, by the cluster's own place."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """Setting that this release obeys: MirrorMaker 2's, or sparkmirror's own.
 

@@ -41,34 +41,50 @@ from sparkmirror.config.values import (
 
 
 def _flow(name: str, kind: ValueKind, doc: str, origin: str, renamed: str = "") -> Setting:
-    return Setting(name, kind, KeyScope.CONNECTOR, doc, origin, FlowConfig, renamed)
+    return Setting(
+        name=name, kind=kind, place=KeyScope.CONNECTOR, doc=doc, origin=origin, model=FlowConfig, renamed=renamed
+    )
 
 
 def _fetch(name: str, kind: ValueKind, doc: str) -> Setting:
-    return Setting(name, kind, KeyScope.CONSUMER, doc, "ConsumerConfig", FetchConfig)
+    return Setting(name=name, kind=kind, place=KeyScope.CONSUMER, doc=doc, origin="ConsumerConfig", model=FetchConfig)
 
 
 def _produce(name: str, kind: ValueKind, doc: str) -> Setting:
-    return Setting(name, kind, KeyScope.PRODUCER, doc, "ProducerConfig", ProduceConfig)
+    return Setting(name=name, kind=kind, place=KeyScope.PRODUCER, doc=doc, origin="ProducerConfig", model=ProduceConfig)
 
 
 def _admin(name: str, kind: ValueKind, doc: str) -> Setting:
-    return Setting(name, kind, KeyScope.SOURCE_ADMIN, doc, "AdminClientConfig", ClusterConfig)
+    return Setting(
+        name=name, kind=kind, place=KeyScope.SOURCE_ADMIN, doc=doc, origin="AdminClientConfig", model=ClusterConfig
+    )
 
 
 def _ssl(name: str, kind: ValueKind, doc: str) -> Setting:
     field = name.removeprefix("ssl.").replace(".", "_")
-    return Setting(name, kind, KeyScope.SOURCE, doc, "SslConfigs", SslConfig, field)
+    return Setting(
+        name=name, kind=kind, place=KeyScope.SOURCE, doc=doc, origin="SslConfigs", model=SslConfig, renamed=field
+    )
 
 
 def _sasl(name: str, kind: ValueKind, doc: str) -> Setting:
     field = name.removeprefix("sasl.").replace(".", "_")
-    return Setting(name, kind, KeyScope.SOURCE, doc, "SaslConfigs", SaslConfig, field)
+    return Setting(
+        name=name, kind=kind, place=KeyScope.SOURCE, doc=doc, origin="SaslConfigs", model=SaslConfig, renamed=field
+    )
 
 
 def _loss(name: str, options: tuple[str, ...], doc: str) -> Setting:
     field = name.rpartition(".")[2]
-    return Setting(name, Choice(options), KeyScope.CONNECTOR, doc, "docs/losses.md", LossPolicy, field)
+    return Setting(
+        name=name,
+        kind=Choice(options),
+        place=KeyScope.CONNECTOR,
+        doc=doc,
+        origin="docs/losses.md",
+        model=LossPolicy,
+        renamed=field,
+    )
 
 
 SIZE = Integer(0)
@@ -77,19 +93,27 @@ BUFFER = Integer(0, also=-1)
 CLUSTERS_KEY = "clusters"
 """Key that is read before all others: it gives the aliases."""
 
-ENABLED = Setting("enabled", Flag(), KeyScope.PAIR, "true: this flow is run.", "1.6")
-SOURCE_ALIAS = Setting("source.cluster.alias", NAME_CHARACTERS, KeyScope.CONNECTOR, "See docs/topics.md.", "1.1")
-TARGET_ALIAS = Setting("target.cluster.alias", NAME_CHARACTERS, KeyScope.CONNECTOR, "See docs/topics.md.", "1.1")
-SOURCE_SERVERS = Setting("bootstrap.servers", Endpoints(), KeyScope.SOURCE, "The cluster's brokers.", "1.6")
-TARGET_SERVERS = Setting("bootstrap.servers", Endpoints(), KeyScope.TARGET, "The cluster's brokers.", "1.6")
+ENABLED = Setting(name="enabled", kind=Flag(), place=KeyScope.PAIR, doc="true: this flow is run.", origin="1.6")
+SOURCE_ALIAS = Setting(
+    name="source.cluster.alias", kind=NAME_CHARACTERS, place=KeyScope.CONNECTOR, doc="See docs/topics.md.", origin="1.1"
+)
+TARGET_ALIAS = Setting(
+    name="target.cluster.alias", kind=NAME_CHARACTERS, place=KeyScope.CONNECTOR, doc="See docs/topics.md.", origin="1.1"
+)
+SOURCE_SERVERS = Setting(
+    name="bootstrap.servers", kind=Endpoints(), place=KeyScope.SOURCE, doc="The cluster's brokers.", origin="1.6"
+)
+TARGET_SERVERS = Setting(
+    name="bootstrap.servers", kind=Endpoints(), place=KeyScope.TARGET, doc="The cluster's brokers.", origin="1.6"
+)
 
 SECURITY_PROTOCOL = Setting(
-    "security.protocol",
-    Choice(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), any_case=True),
-    KeyScope.SOURCE,
-    "Protocol of the connections to the cluster.",
-    "1.1",
-    ClusterConfig,
+    name="security.protocol",
+    kind=Choice(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"), any_case=True),
+    place=KeyScope.SOURCE,
+    doc="Protocol of the connections to the cluster.",
+    origin="1.1",
+    model=ClusterConfig,
 )
 
 STORE_TYPE = Choice(("JKS", "PKCS12", "PEM"), any_case=True)
@@ -175,13 +199,13 @@ POLICY_SETTINGS: tuple[Setting, ...] = (
 ADMIN_TIMEOUT = _flow("admin.timeout.ms", Integer(1, LONG_MAX), "Timeout of an admin request; 15 s at most.", "1.1")
 
 SESSION_TIMEOUT = Setting(
-    "session.timeout.ms",
-    Integer(1),
-    KeyScope.WORKER,
-    "Time after which a standby process replaces a dead one.",
-    "1.6",
-    FlowConfig,
-    "group_session_timeout_ms",
+    name="session.timeout.ms",
+    kind=Integer(1),
+    place=KeyScope.WORKER,
+    doc="Time after which a standby process replaces a dead one.",
+    origin="1.6",
+    model=FlowConfig,
+    renamed="group_session_timeout_ms",
 )
 
 BEAT_SETTINGS: tuple[Setting, ...] = (*POLICY_SETTINGS, ADMIN_TIMEOUT, SESSION_TIMEOUT)
@@ -210,33 +234,33 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
     ADMIN_TIMEOUT,
     SESSION_TIMEOUT,
     Setting(
-        "sparkmirror.merge.tiny.batches",
-        Boolean(),
-        KeyScope.CONNECTOR,
-        "true: a backlog's batches of less than 4 KiB are merged into larger ones.",
-        "docs/running.md",
-        FlowConfig,
-        "merge_tiny_batches",
+        name="sparkmirror.merge.tiny.batches",
+        kind=Boolean(),
+        place=KeyScope.CONNECTOR,
+        doc="true: a backlog's batches of less than 4 KiB are merged into larger ones.",
+        origin="docs/running.md",
+        model=FlowConfig,
+        renamed="merge_tiny_batches",
     ),
     Setting(
-        "sparkmirror.objective.seconds",
-        Integer(0),
-        KeyScope.CONNECTOR,
-        "Promised lag, which alerts compare with; 0: no promise.",
-        "docs/metrics.md",
-        FlowConfig,
-        "objective_seconds",
+        name="sparkmirror.objective.seconds",
+        kind=Integer(0),
+        place=KeyScope.CONNECTOR,
+        doc="Promised lag, which alerts compare with; 0: no promise.",
+        origin="docs/metrics.md",
+        model=FlowConfig,
+        renamed="objective_seconds",
     ),
 )
 
 LOG_FORMAT = Setting(
-    "sparkmirror.log.format",
-    Choice(("text", "json")),
-    KeyScope.ALONE,
-    "Format of the log of `run` and `serve`; `--log-format` wins.",
-    "docs/logs.md",
-    MirrorConfig,
-    "log_format",
+    name="sparkmirror.log.format",
+    kind=Choice(("text", "json")),
+    place=KeyScope.ALONE,
+    doc="Format of the log of `run` and `serve`; `--log-format` wins.",
+    origin="docs/logs.md",
+    model=MirrorConfig,
+    renamed="log_format",
 )
 
 LOSS_SETTINGS: tuple[Setting, ...] = (

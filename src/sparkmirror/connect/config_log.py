@@ -26,7 +26,7 @@ LOGGER = "logger-cluster-"
 PLACE = "sparkmirror-place"
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ConfigState:
     """Result of the records so far: connectors, target states, task configurations."""
 

@@ -50,7 +50,7 @@ class TaskStatus:
     trace: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ConnectorStatus:
     """Status of a connector and its tasks.
 

@@ -6,6 +6,7 @@ Names, types, importances, defaults, groups and checks were read from the answer
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from sparkmirror.config import known_keys
@@ -19,7 +20,7 @@ from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 from sparkmirror.config.settings import FLOW_SETTINGS, SECURITY_PROTOCOL, SSL_SETTINGS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
     """Definition of one setting.
 
@@ -89,13 +90,16 @@ def _table(text: str) -> tuple[Definition, ...]:
         head, *shown = (part.strip() for part in line.split(" | "))
         name, kind, importance, default = (*head.split(" ", 3), "")[:4]
         definition = Definition(
-            name, kind, importance, default[1:].strip() if default[:1] == "=" else None, required=default == "!"
+            name=name,
+            type=kind,
+            importance=importance,
+            default=default[1:].strip() if default[:1] == "=" else None,
+            required=default == "!",
         )
         if shown:
             group, order, width, display_name = shown
-            definition = Definition(
-                *(definition.name, definition.type, definition.importance, definition.default, definition.required),
-                *(group, int(order), width, display_name),
+            definition = dataclasses.replace(
+                definition, group=group, order_in_group=int(order), width=width, display_name=display_name
             )
         definitions.append(definition)
     return tuple(definitions)

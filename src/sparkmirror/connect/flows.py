@@ -42,7 +42,7 @@ DUTIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorPart:
     """Part of one connector in its flow."""
 
@@ -141,7 +141,7 @@ def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
             shown = "" if is_secret(key) else f"{value}: "
             raise ConfigError(shown + refusal, origin=place, key=key)
     settings = {
-        key: Entry(key, value, place)
+        key: Entry(key=key, value=value, where=place)
         for key, value in spec.config.items()
         if key not in ("clusters", PROVIDERS_KEY) and not key.startswith(FAMILY)
     }
@@ -151,7 +151,7 @@ def _connector(spec: ConnectorSpec, loadable: Loadable) -> Connector:
     if role is None:
         known = ", ".join(PACKAGE + role.value for role in ConnectorRole)
         raise ConfigError(f"is none of MirrorMaker 2's: write one of {known}", origin=place, key="connector.class")
-    connector = Connector(role, spec.name, settings, place)
+    connector = Connector(role=role, name=spec.name, settings=settings, path=place)
     if not connector.flow[0]:
         raise ConfigError("is missing: write the source's alias", origin=place, key="source.cluster.alias")
     for end, alias in zip(("source", "target"), connector.flow, strict=True):
@@ -166,12 +166,14 @@ def _second(connector: Connector, first: Connector) -> ConnectorPart:
     later = f"when {first.name} is deleted or stopped, {connector.name} takes over"
     if connector.role is ConnectorRole.SOURCE:
         return ConnectorPart(
-            connector.role, flow, failure=f"{words}: put the topics of {connector.name} into that one; {later}"
+            role=connector.role,
+            flow=flow,
+            failure=f"{words}: put the topics of {connector.name} into that one; {later}",
         )
     words += f", so that there is nothing left to do; {later}"
     if any(key.startswith(("emit.heartbeats.", "heartbeats.topic.")) for key in connector.settings):
         words += f"; its settings are those of a {ConnectorRole.HEARTBEAT.value}"
-    return ConnectorPart(connector.role, flow, note=words, idle=True)
+    return ConnectorPart(role=connector.role, flow=flow, note=words, idle=True)
 
 
 class _Reading:
@@ -206,9 +208,11 @@ class _Reading:
         try:
             self.flow, self.warnings = self._merged([*self.connectors.values(), connector])
         except ConfigError as error:
-            return ConnectorPart(connector.role, self.name, failure=self._in_their_words(str(error)), unfit=True)
+            return ConnectorPart(
+                role=connector.role, flow=self.name, failure=self._in_their_words(str(error)), unfit=True
+            )
         self.connectors[connector.role] = connector
-        return ConnectorPart(connector.role, self.name)
+        return ConnectorPart(role=connector.role, flow=self.name)
 
     def _note_checkpoints(self) -> None:
         """Note settings that contradict the source connector, or its absence.
@@ -274,7 +278,7 @@ class _Reading:
             return
         for key, entry in self._worker.settings.items():
             if key in ("bootstrap.servers", "security.protocol") or key.startswith(("ssl.", "sasl.")):
-                yield Entry(f"{alias}.{key}", entry.value, entry.where, entry.line)
+                yield Entry(key=f"{alias}.{key}", value=entry.value, where=entry.where, line=entry.line)
 
 
 def _failed(part: ConnectorPart, why: str) -> ConnectorPart:

@@ -230,7 +230,9 @@ class Herder:
         tasks = tuple(
             TaskStatus(task.id, state(task.state, include_tasks), task.worker_id, task.trace) for task in before.tasks
         )
-        return ConnectorStatus(name, state(before.state, True), before.worker_id, before.trace, tasks)
+        return ConnectorStatus(
+            name=name, state=state(before.state, True), worker_id=before.worker_id, trace=before.trace, tasks=tasks
+        )
 
     def restart_task(self, name: str, task: int) -> None:
         self._must_be_known(name, "Unknown connector: {}")

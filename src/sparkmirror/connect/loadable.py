@@ -63,7 +63,7 @@ class Loadable:
 
         Raises `ConfigError` if the providers are declared wrongly. An unresolvable value is returned as it is.
         """
-        declared = declared_providers(Entry(key, text, "") for key, text in self.providers.items())
+        declared = declared_providers(Entry(key=key, value=text, where="") for key, text in self.providers.items())
         try:
             return resolve(value, declared)
         except ValueError:

@@ -19,7 +19,7 @@ _NAMED = 3
 """Most parked partitions named for each task."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlowWork:
     """State of one flow, or heartbeat pair, in this process."""
 
@@ -53,7 +53,9 @@ def flow_state(mirror: Mirror, flow: str) -> FlowWork:
     beats = next((pair for pair in mirror.registry.beats if pair.name == flow), None)
     if beats is not None:
         failing = {HEARTBEATS: beats.failing} if beats.failing else {}
-        return FlowWork(True, beats.held(), failing=failing, standing_by="" if failing else beats.standing_by)
+        return FlowWork(
+            there=True, held=beats.held(), failing=failing, standing_by="" if failing else beats.standing_by
+        )
     driver = next((driver for driver in mirror.drivers if driver.name == flow), None)
     if driver is None:
         return FlowWork(copying=flow in mirror.copying, restarting=restarting, failure=failure)
@@ -83,7 +85,7 @@ def connector_status(spec: ConnectorSpec, part: ConnectorPart, flow: FlowWork, w
 
     def status(state: str, trace: str = "", tasks: Iterable[tuple[str, str]] = ()) -> ConnectorStatus:
         numbered = tuple(TaskStatus(index, *task_state(task)) for index, task in enumerate(tasks))
-        return ConnectorStatus(spec.name, state, worker_id, shown(trace), numbered)
+        return ConnectorStatus(name=spec.name, state=state, worker_id=worker_id, trace=shown(trace), tasks=numbered)
 
     def task_state(task: tuple[str, str]) -> tuple[str, str, str]:
         return task[0], worker_id, shown(task[1])

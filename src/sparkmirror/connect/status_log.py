@@ -74,7 +74,7 @@ class StatusState:
             TaskStatus(number, task.state, task.worker_id, task.trace)
             for number, task in sorted(self.tasks.get(name, {}).copy().items())
         )
-        return ConnectorStatus(name, known.state, known.worker_id, known.trace, tasks)
+        return ConnectorStatus(name=name, state=known.state, worker_id=known.worker_id, trace=known.trace, tasks=tasks)
 
 
 def _put(table: dict[Key, _StoredState], key: Key, content: Mapping[str, str] | None) -> None:

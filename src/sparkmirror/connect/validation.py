@@ -235,7 +235,7 @@ def _parse(definition: Definition, given: str | None) -> Value:
     return given if name == "name" and any(map(_is_control, given)) else text
 
 
-@dataclass
+@dataclass(kw_only=True)
 class CheckedValue:
     """Connect's `ConfigValueInfo`, with the setting's definition if known."""
 
@@ -304,7 +304,9 @@ def validate(
     known = definitions(class_name) if here else _OF_ANY_VERSION
     names = {definition.name for definition in known}
     unknown = [
-        CheckedValue(key, None, None, [_NULL]) for key, value in config.items() if value is None and key not in names
+        CheckedValue(name=key, definition=None, value=None, errors=[_NULL])
+        for key, value in config.items()
+        if value is None and key not in names
     ]
     references = {key: text for key, text in (given or {}).items() if text != config[key]}
     checked = {definition.name: _check(definition, config, references.get(definition.name)) for definition in known}
@@ -355,7 +357,7 @@ def _refuse(
             continue
         shown = HIDDEN if key.endswith(SECRETS) else references.get(key)
         if key not in checked:
-            more.append(CheckedValue(key, None, shown or value))
+            more.append(CheckedValue(name=key, definition=None, value=shown or value))
         (checked.get(key) or more[-1]).errors.append(_invalid(key, value, reason).text(shown))
     return more
 
@@ -377,7 +379,7 @@ def _check(definition: Definition, config: Mapping[str, str | None], reference: 
     `reference` is the text to show for a value from a config provider.
     """
     name = definition.name
-    result = CheckedValue(name, definition)
+    result = CheckedValue(name=name, definition=definition)
     value: Value = None
     try:
         if name not in config and definition.required:

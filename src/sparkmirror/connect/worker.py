@@ -177,7 +177,12 @@ class ConnectWorker:
     def _status(self, state: _WorkerState, name: str) -> ConnectorStatus:
         spec, part = state.specs[name], state.flows.parts[name]
         if self._ended:
-            return ConnectorStatus(name, "FAILED", self.worker_id, without_paths(self._ended, spec.config.values()))
+            return ConnectorStatus(
+                name=name,
+                state="FAILED",
+                worker_id=self.worker_id,
+                trace=without_paths(self._ended, spec.config.values()),
+            )
         return connector_status(spec, part, flow_state(self._mirror, part.flow), self.worker_id)
 
     def task_configs(self, name: str) -> list[Mapping[str, str]]:

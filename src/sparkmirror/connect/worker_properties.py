@@ -96,7 +96,7 @@ class StorageSettings:
     replication_factor: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig:
     """Content of the worker's file."""
 

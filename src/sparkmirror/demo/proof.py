@@ -29,7 +29,7 @@ class LogDifference:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProof:
     """Result of the comparison of one partition."""
 
@@ -125,7 +125,14 @@ def compare_partition(
         if extra is not None:
             difference = LogDifference(extra[0].base_offset, "only at the target")
     return PartitionProof(
-        source_topic, target_topic, partition, batches, records, size, tuple(sorted(codecs)), difference
+        source_topic=source_topic,
+        target_topic=target_topic,
+        partition=partition,
+        batches=batches,
+        records=records,
+        bytes=size,
+        codecs=tuple(sorted(codecs)),
+        difference=difference,
     )
 
 

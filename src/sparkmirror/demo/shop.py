@@ -48,7 +48,7 @@ class ShopEvent(NamedTuple):
 Message = tuple[bytes | None, bytes | None, tuple[Header, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShopTopic:
     """One topic of the shop, and the function that makes its records."""
 
@@ -144,11 +144,11 @@ def _json(**fields: Any) -> bytes:
 
 
 SHOP = (
-    ShopTopic("orders", 6, "lz4", 0.40, 300, _order),
-    ShopTopic("clicks", 4, "snappy", 0.36, 500, _click),
-    ShopTopic("payments", 3, "zstd", 0.15, 400, _payment),
-    ShopTopic("inventory", 2, "none", 0.07, 200, _stock),
-    ShopTopic("reviews", 2, "gzip", 0.02, 30, _review),
+    ShopTopic(name="orders", partitions=6, codec="lz4", share=0.40, batch_records=300, message=_order),
+    ShopTopic(name="clicks", partitions=4, codec="snappy", share=0.36, batch_records=500, message=_click),
+    ShopTopic(name="payments", partitions=3, codec="zstd", share=0.15, batch_records=400, message=_payment),
+    ShopTopic(name="inventory", partitions=2, codec="none", share=0.07, batch_records=200, message=_stock),
+    ShopTopic(name="reviews", partitions=2, codec="gzip", share=0.02, batch_records=30, message=_review),
 )
 """Topics of the shop.
 

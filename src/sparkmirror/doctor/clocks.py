@@ -36,9 +36,9 @@ def _ahead(case: Case) -> Iterator[Sign]:
         place, spread = min(ahead, key=lambda entry: entry[1].least)
         all_of_them = len(ahead) == len(measured) and len(measured) > 1
         yield Sign(
-            name_of(place),
-            f"up to {-spread.least / 1000:,.1f} s ahead, in {len(ahead):,} of {len(measured):,} partitions",
-            "The clock of this host's executors is behind." if all_of_them else "",
+            subject=name_of(place),
+            evidence=f"up to {-spread.least / 1000:,.1f} s ahead, in {len(ahead):,} of {len(measured):,} partitions",
+            cause="The clock of this host's executors is behind." if all_of_them else "",
         )
 
 
@@ -48,7 +48,9 @@ def _absurd(case: Case) -> Iterator[Sign]:
             name = name_of(place)
             races = name == case.flow.retention_of
             days = partition.latency_ms.last / 86_400_000
-            yield Sign(name, f"{days:,.0f} days old when it was copied", explains=None if races else ())
+            yield Sign(
+                subject=name, evidence=f"{days:,.0f} days old when it was copied", explains=None if races else ()
+            )
             return
 
 
@@ -58,36 +60,36 @@ def _heartbeats(case: Case) -> Iterator[Sign]:
         return
     then, now = before.flow.heartbeat_latency.total, case.flow.heartbeat_latency.total
     if now == then > 0:
-        yield Sign(case.flow.source.alias, f"none for {before.seconds:,.0f} s, {now:,} before")
+        yield Sign(subject=case.flow.source.alias, evidence=f"none for {before.seconds:,.0f} s, {now:,} before")
 
 
 CLOCKS = (
     Rule(
-        "clock-ahead",
-        Severity.NOTICE,
-        "Records come from the future",
-        "A record's latency is below -1 s: its timestamp is later than its acknowledgement.",
-        "The clock of a producer is ahead, or it writes timestamps of its own.",
-        "Set the clocks right (NTP). Until then latency, lag in seconds and retention by time are wrong there.",
-        _ahead,
+        name="clock-ahead",
+        severity=Severity.NOTICE,
+        title="Records come from the future",
+        when="A record's latency is below -1 s: its timestamp is later than its acknowledgement.",
+        cause="The clock of a producer is ahead, or it writes timestamps of its own.",
+        action="Set the clocks right (NTP). Until then latency, lag in seconds and retention by time are wrong there.",
+        look=_ahead,
     ),
     Rule(
-        "timestamps-absurd",
-        Severity.NOTICE,
-        "Records are said to be older than ten years",
-        "A record's latency is above ten years.",
-        "A producer writes timestamps in seconds instead of milliseconds, or zeros.",
-        "Correct the producer. Retention by time deletes such records at once, here and at the source.",
-        _absurd,
-        ("retention-race",),
+        name="timestamps-absurd",
+        severity=Severity.NOTICE,
+        title="Records are said to be older than ten years",
+        when="A record's latency is above ten years.",
+        cause="A producer writes timestamps in seconds instead of milliseconds, or zeros.",
+        action="Correct the producer. Retention by time deletes such records at once, here and at the source.",
+        look=_absurd,
+        explains=("retention-race",),
     ),
     Rule(
-        "heartbeats-missing",
-        Severity.WARNING,
-        "No heartbeats come from the source any more",
-        "The topic `heartbeats` is copied, some came before, and none since a sample at least 60 s old.",
-        "The mirror that writes heartbeats into the source has stopped, or its topic `heartbeats` is held up.",
-        "Look at the mirror that has this source as its target: `sparkmirror status` on its file.",
-        _heartbeats,
+        name="heartbeats-missing",
+        severity=Severity.WARNING,
+        title="No heartbeats come from the source any more",
+        when="The topic `heartbeats` is copied, some came before, and none since a sample at least 60 s old.",
+        cause="The mirror that writes heartbeats into the source has stopped, or its topic `heartbeats` is held up.",
+        action="Look at the mirror that has this source as its target: `sparkmirror status` on its file.",
+        look=_heartbeats,
     ),
 )

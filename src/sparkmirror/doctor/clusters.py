@@ -41,7 +41,7 @@ def _certificates(case: Case) -> Iterator[Sign]:
         if days < CERTIFICATE_DAYS:
             worst = Severity.CRITICAL if days < CERTIFICATE_LAST_DAYS else None
             evidence = f"{days:,.1f} days left" if days > 0 else f"it ended {-days:,.1f} days ago"
-            yield Sign(side.alias, evidence, severity=worst, explains=() if days > 0 else None)
+            yield Sign(subject=side.alias, evidence=evidence, severity=worst, explains=() if days > 0 else None)
 
 
 def unreachable(case: Case) -> dict[str, list[tuple[str, Partition]]]:
@@ -86,18 +86,23 @@ def _unreachable(side: str) -> Rule:
             figures = case.flow.source if side == "source" else case.flow.target
             reasons = Counter(partition.reason for _, partition in hit)
             name, _ = hit[0]
-            yield Sign(figures.alias, f"{counted(len(hit), 'partition')}, first {name}", reasons.most_common(1)[0][0])
+            yield Sign(
+                subject=figures.alias,
+                evidence=f"{counted(len(hit), 'partition')}, first {name}",
+                cause=reasons.most_common(1)[0][0],
+            )
 
     return Rule(
-        f"{side}-unreachable",
-        Severity.CRITICAL,
-        f"The {side}'s brokers can't be reached",
-        "Partitions are parked because a broker there does not answer, or have waited for one since the sample before. "
+        name=f"{side}-unreachable",
+        severity=Severity.CRITICAL,
+        title=f"The {side}'s brokers can't be reached",
+        when="Partitions are parked because a broker there does not answer, or have waited for one since the "
+        "sample before. "
         "One finding for the cluster, however many they are.",
-        "A broker is down, or an address is wrong.",
-        action(Cause.UNREACHABLE),
-        look,
-        _BEHIND_IT,
+        cause="A broker is down, or an address is wrong.",
+        action=action(Cause.UNREACHABLE),
+        look=look,
+        explains=_BEHIND_IT,
     )
 
 
@@ -109,20 +114,21 @@ def _throttled(side: str) -> Rule:
         now, then = _figures(case.flow, side), _figures(before.flow, side)
         share = (now.throttle_s - then.throttle_s) / max(len(case.flow.pumps), 1) / before.seconds
         if share > THROTTLED_SHARE:
-            yield Sign(now.alias, f"each pump had to wait {100 * share:,.0f} % of {before.seconds:,.0f} s")
+            yield Sign(
+                subject=now.alias, evidence=f"each pump had to wait {100 * share:,.0f} % of {before.seconds:,.0f} s"
+            )
 
     return Rule(
-        f"throttled-{side}",
-        Severity.WARNING,
-        f"The {side}'s brokers hold the pumps back",
-        "Between two samples pumps waited more than 20 % of their time because brokers asked them to (the alert "
+        name=f"throttled-{side}",
+        severity=Severity.WARNING,
+        title=f"The {side}'s brokers hold the pumps back",
+        when="Between two samples pumps waited more than 20 % of their time because brokers asked them to (the alert "
         "TargetThrottles has the same share).",
-        "A quota of this flow's principal or client id at that cluster.",
-        "Raise the quota there: `kafka-configs.sh --alter --entity-type users --entity-name PRINCIPAL --add-config "
-        + ("consumer" if side == "source" else "producer")
-        + "_byte_rate=N`.",
-        look,
-        LATE,
+        cause="A quota of this flow's principal or client id at that cluster.",
+        action="Raise the quota there: `kafka-configs.sh --alter --entity-type users --entity-name PRINCIPAL "
+        "--add-config " + ("consumer" if side == "source" else "producer") + "_byte_rate=N`.",
+        look=look,
+        explains=LATE,
     )
 
 
@@ -132,14 +138,15 @@ def _figures(flow: Flow, side: str) -> ClusterFigures:
 
 CLUSTERS = (
     Rule(
-        "certificate-ends",
-        Severity.WARNING,
-        "A certificate ends soon, or has ended",
-        "Less than 14 days are left; less than 2 are critical.",
-        "The certificate was not renewed.",
-        "Renew the certificate that this cluster's ssl.* settings name; it is read again at the next connection.",
-        _certificates,
-        ("source-unreachable", "target-unreachable", *_BEHIND_IT, "lease-refused"),
+        name="certificate-ends",
+        severity=Severity.WARNING,
+        title="A certificate ends soon, or has ended",
+        when="Less than 14 days are left; less than 2 are critical.",
+        cause="The certificate was not renewed.",
+        action="Renew the certificate that this cluster's ssl.* settings name; it is read again at the next "
+        "connection.",
+        look=_certificates,
+        explains=("source-unreachable", "target-unreachable", *_BEHIND_IT, "lease-refused"),
         everywhere=True,
     ),
     _unreachable("source"),

@@ -33,15 +33,20 @@ def _concerns(duty: Duty) -> tuple[str, ...]:
 def _failing(case: Case) -> Iterator[Sign]:
     for duty in case.flow.duties:
         if duty.failing:
-            yield Sign(duty.duty, counted(duty.failures, "failure"), duty.failing, explains=_concerns(duty))
+            yield Sign(
+                subject=duty.duty,
+                evidence=counted(duty.failures, "failure"),
+                cause=duty.failing,
+                explains=_concerns(duty),
+            )
 
 
 def _long(case: Case) -> Iterator[Sign]:
     for duty in case.flow.duties:
         if duty.took_s is not None and duty.took_s > duty.interval_s:
             yield Sign(
-                duty.duty,
-                f"{duty.took_s:,.1f} s for a turn, every {duty.interval_s:,.0f} s",
+                subject=duty.duty,
+                evidence=f"{duty.took_s:,.1f} s for a turn, every {duty.interval_s:,.0f} s",
                 explains=_concerns(duty),
             )
 
@@ -53,7 +58,9 @@ def _late(case: Case) -> Iterator[Sign]:
         if not duty.failing and since > 0 and age > due_s(duty):
             last = "its last good turn" if duty.succeeded_ms is not None else "no good turn yet, begun"
             yield Sign(
-                duty.duty, f"{last} {age:,.0f} s ago, due every {duty.interval_s:,.0f} s", explains=_concerns(duty)
+                subject=duty.duty,
+                evidence=f"{last} {age:,.0f} s ago, due every {duty.interval_s:,.0f} s",
+                explains=_concerns(duty),
             )
 
 
@@ -62,8 +69,8 @@ def _many_groups(case: Case) -> Iterator[Sign]:
     if count >= MANY_GROUPS:
         long = any(_concerns(duty) and (duty.took_s or 0.0) > duty.interval_s for duty in case.flow.duties)
         yield Sign(
-            "",
-            counted(count, "group"),
+            subject="",
+            evidence=counted(count, "group"),
             severity=Severity.WARNING if long else None,
             explains=None if long else (),
         )
@@ -71,44 +78,44 @@ def _many_groups(case: Case) -> Iterator[Sign]:
 
 DUTIES = (
     Rule(
-        "many-groups",
-        Severity.NOTICE,
-        "The flow has very many groups",
-        "10,000 groups or more (the most that were measured, docs/groups.md): each turn asks for all of them. A "
+        name="many-groups",
+        severity=Severity.NOTICE,
+        title="The flow has very many groups",
+        when="10,000 groups or more (the most that were measured, docs/groups.md): each turn asks for all of them. A "
         "warning if a turn of a duty of groups takes longer than its interval.",
-        "The filter includes every group of the source.",
-        "Narrow `groups`, or raise emit.checkpoints.interval.seconds and sync.group.offsets.interval.seconds.",
-        _many_groups,
-        ("duty-slow", "duty-late", "group-sync-late", "group-would-reread"),
+        cause="The filter includes every group of the source.",
+        action="Narrow `groups`, or raise emit.checkpoints.interval.seconds and sync.group.offsets.interval.seconds.",
+        look=_many_groups,
+        explains=("duty-slow", "duty-late", "group-sync-late", "group-would-reread"),
     ),
     Rule(
-        "duty-failing",
-        Severity.WARNING,
-        "A duty beside the copying fails",
-        "The last turn of a duty failed.",
-        "The reason names the cause.",
-        "Correct what the reason names; the duty is tried again by itself.",
-        _failing,
-        _GROUPS,
+        name="duty-failing",
+        severity=Severity.WARNING,
+        title="A duty beside the copying fails",
+        when="The last turn of a duty failed.",
+        cause="The reason names the cause.",
+        action="Correct what the reason names; the duty is tried again by itself.",
+        look=_failing,
+        explains=_GROUPS,
     ),
     Rule(
-        "duty-slow",
-        Severity.NOTICE,
-        "A turn takes longer than its interval",
-        "The last good turn of a duty took longer than the time between two of them.",
-        "There is more to do than fits, or a cluster answers slowly.",
-        "Raise the interval, or narrow `topics` and `groups`.",
-        _long,
-        ("duty-late", *_GROUPS),
+        name="duty-slow",
+        severity=Severity.NOTICE,
+        title="A turn takes longer than its interval",
+        when="The last good turn of a duty took longer than the time between two of them.",
+        cause="There is more to do than fits, or a cluster answers slowly.",
+        action="Raise the interval, or narrow `topics` and `groups`.",
+        look=_long,
+        explains=("duty-late", *_GROUPS),
     ),
     Rule(
-        "duty-late",
-        Severity.WARNING,
-        "A duty beside the copying is late",
-        "No good turn for 3 intervals and 30 s, and none failed either (3 intervals as the alert GroupSyncLate).",
-        "Its turn hangs: a cluster does not answer, or the host is overloaded.",
-        "Look at the process's log; a restart begins the turn anew.",
-        _late,
-        _GROUPS,
+        name="duty-late",
+        severity=Severity.WARNING,
+        title="A duty beside the copying is late",
+        when="No good turn for 3 intervals and 30 s, and none failed either (3 intervals as the alert GroupSyncLate).",
+        cause="Its turn hangs: a cluster does not answer, or the host is overloaded.",
+        action="Look at the process's log; a restart begins the turn anew.",
+        look=_late,
+        explains=_GROUPS,
     ),
 )

@@ -11,17 +11,17 @@ from sparkmirror.doctor.rule import Rule, Sign
 
 def _weaker(case: Case) -> Iterator[Sign]:
     for line in case.flow.weaker:
-        yield Sign(case.flow.source.alias, "said by the brokers' versions", line)
+        yield Sign(subject=case.flow.source.alias, evidence="said by the brokers' versions", cause=line)
 
 
 EXACTNESS = (
     Rule(
-        "exactness-weaker",
-        Severity.NOTICE,
-        "Some faults can't be noticed with these brokers",
-        "The brokers are too old to tell all that the copy's guarantees rest upon.",
-        "Old brokers.",
-        "Follow the reason, or upgrade the brokers (docs/versions.md).",
-        _weaker,
+        name="exactness-weaker",
+        severity=Severity.NOTICE,
+        title="Some faults can't be noticed with these brokers",
+        when="The brokers are too old to tell all that the copy's guarantees rest upon.",
+        cause="Old brokers.",
+        action="Follow the reason, or upgrade the brokers (docs/versions.md).",
+        look=_weaker,
     ),
 )

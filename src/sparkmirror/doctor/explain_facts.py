@@ -63,7 +63,7 @@ class _Cluster:
             return None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Flow:
     """A flow, and the facts for all topics and groups."""
 
@@ -86,7 +86,7 @@ def explanations(flow: FlowConfig, flows: Sequence[FlowConfig], name: str, stale
     with contextlib.ExitStack() as stack:
         with ThreadPoolExecutor(2) as pool:
             source, target = pool.map(lambda cluster: _open(stack, flow, cluster), (flow.source, flow.target))
-        seen = _Flow(flow, topic_rules(flow, flow.originals), source, target)
+        seen = _Flow(config=flow, rules=topic_rules(flow, flow.originals), source=source, target=target)
         seen.remotes = target.ask(lambda admin, _: admin.topics()) or {}
         seen.groups = source.ask(lambda _, client: Groups(client).listed()) or {}
         seen.control = _control(seen)
@@ -148,7 +148,13 @@ def _running(seen: _Flow, stale_s: float) -> Running:
     if status is None:
         return Running(leader=by, stale_s=stale_s, trouble=seen.target.trouble)
     trouble = "its status was published by another version of sparkmirror" if status.left_out else ""
-    return Running(status.flow, status.age_s() or 0.0, stale_s, by, "" if status.flow is not None else trouble)
+    return Running(
+        flow=status.flow,
+        age_s=status.age_s() or 0.0,
+        stale_s=stale_s,
+        leader=by,
+        trouble="" if status.flow is not None else trouble,
+    )
 
 
 # --- topics -----------------------------------------------------------------------------------------
@@ -193,9 +199,9 @@ def _topic_facts(
 def _topic_filtered(seen: _Flow, topic: str) -> Filtered:
     flow, chosen = seen.config, seen.rules.topics
     if type(chosen) is not DefaultTopicFilter:
-        return Filtered("topics", chosen.should_replicate_topic(topic), own_class=flow.topic_filter_class)
+        return Filtered(key="topics", accepted=chosen.should_replicate_topic(topic), own_class=flow.topic_filter_class)
     included, excluded = matching(flow.topics, topic), matching(flow.topics_exclude, topic)
-    return Filtered("topics", bool(included) and not excluded, included, excluded)
+    return Filtered(key="topics", accepted=bool(included) and not excluded, included_by=included, excluded_by=excluded)
 
 
 def _side(alias: str, cluster: _Cluster, topic: str, there: TopicDescription | None) -> Side:
@@ -281,6 +287,6 @@ def _group_facts(seen: _Flow, name: str) -> GroupFacts:
 def _group_filtered(flow: FlowConfig, name: str) -> Filtered:
     chosen, group = group_filter(flow, flow.originals), flow.group
     if type(chosen) is not DefaultGroupFilter:
-        return Filtered("groups", chosen.should_replicate_group(name), own_class=group.group_filter_class)
+        return Filtered(key="groups", accepted=chosen.should_replicate_group(name), own_class=group.group_filter_class)
     included, excluded = matching(group.groups, name), matching(group.groups_exclude, name)
-    return Filtered("groups", bool(included) and not excluded, included, excluded)
+    return Filtered(key="groups", accepted=bool(included) and not excluded, included_by=included, excluded_by=excluded)

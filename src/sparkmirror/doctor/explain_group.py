@@ -32,54 +32,70 @@ def _steps(facts: GroupFacts) -> Iterator[Step]:
     yield _state(facts)
     flow = facts.running.flow
     leader = (flow.leader if flow is not None else "") or "a process"
-    yield Step("lease", Mark.YES, f"{leader} works on the flow")
+    yield Step(check="lease", mark=Mark.YES, words=f"{leader} works on the flow")
 
 
 def _filter(facts: GroupFacts) -> Step:
     if not facts.checkpoints:
         words, change = "emit.checkpoints.enabled is false", "write emit.checkpoints.enabled = true"
-        return Step("filter", Mark.NO, words, Reason.CHECKPOINTS_OFF, change)
+        return Step(check="filter", mark=Mark.NO, words=words, reason=Reason.CHECKPOINTS_OFF, change=change)
     return filter_step(facts.filtered)
 
 
 def _permission(facts: GroupFacts) -> Step:
     if facts.trouble:
         change = f"see that {facts.source}'s brokers run, and that its bootstrap.servers and sign-in are right"
-        return Step("permission", Mark.NO, facts.trouble, Reason.SOURCE_UNREACHABLE, change)
+        return Step(
+            check="permission", mark=Mark.NO, words=facts.trouble, reason=Reason.SOURCE_UNREACHABLE, change=change
+        )
     if facts.refused:
         change = (
             f"kafka-acls.sh --add --allow-principal User:PRINCIPAL --operation Describe --group {facts.group}"
             f" (at {facts.source})"
         )
-        return Step("permission", Mark.NO, f"{facts.source}: {facts.refused}", Reason.SOURCE_PERMISSION, change)
-    return Step("permission", Mark.YES, f"its offsets may be read at {facts.source}")
+        return Step(
+            check="permission",
+            mark=Mark.NO,
+            words=f"{facts.source}: {facts.refused}",
+            reason=Reason.SOURCE_PERMISSION,
+            change=change,
+        )
+    return Step(check="permission", mark=Mark.YES, words=f"its offsets may be read at {facts.source}")
 
 
 def _exists(facts: GroupFacts) -> Step:
     if not facts.there:
         words = f"{facts.source} has no such group, or sparkmirror's principal may not see it"
         change = "look for a slip in the name; else grant DESCRIBE on it"
-        return Step("exists", Mark.NO, words, Reason.NOT_AT_SOURCE, change)
+        return Step(check="exists", mark=Mark.NO, words=words, reason=Reason.NOT_AT_SOURCE, change=change)
     if not facts.looked_after:
         kind = facts.type if facts.type not in ("", "classic", "consumer") else facts.protocol
         words = f"it is a {kind} group, and consumer groups are translated only"
         change = "move it by hand"
         if facts.type == "share" and not facts.sync:
             change = "write sync.group.offsets.enabled = true: share groups are translated with it"
-        return Step("exists", Mark.NO, words, Reason.GROUP_TYPE, change)
-    return Step("exists", Mark.YES, f"it is at {facts.source}")
+        return Step(check="exists", mark=Mark.NO, words=words, reason=Reason.GROUP_TYPE, change=change)
+    return Step(check="exists", mark=Mark.YES, words=f"it is at {facts.source}")
 
 
 def _topics(facts: GroupFacts) -> Step:
     if facts.type == "share":
-        return Step("topics", Mark.YES, "a share group keeps where it starts, and commits nothing")
+        return Step(check="topics", mark=Mark.YES, words="a share group keeps where it starts, and commits nothing")
     if not facts.topics:
         change = "nothing: it is translated when it has committed offsets"
-        return Step("topics", Mark.NO, "it has committed no offset", Reason.NO_OFFSETS, change)
+        return Step(
+            check="topics", mark=Mark.NO, words="it has committed no offset", reason=Reason.NO_OFFSETS, change=change
+        )
     if not facts.copied:
         words = f"it has committed offsets of {_named(facts.topics)}, and none of these is copied"
-        return Step("topics", Mark.NO, words, Reason.NO_COPIED_TOPIC, f"add {facts.topics[0]} to topics")
-    return Step("topics", Mark.YES, f"it has committed offsets of {_named(facts.copied)}")
+        return Step(
+            check="topics",
+            mark=Mark.NO,
+            words=words,
+            reason=Reason.NO_COPIED_TOPIC,
+            change=f"add {facts.topics[0]} to topics",
+        )
+    return Step(check="topics", mark=Mark.YES, words=f"it has committed offsets of {_named(facts.copied)}")
 
 
 def _named(topics: tuple[str, ...]) -> str:
@@ -95,15 +111,23 @@ def _state(facts: GroupFacts) -> Step:
         change = "restart the mirror: with refresh.groups.enabled = false it looks for groups at its start only"
         if facts.refresh_s is not None:
             change = f"wait: the mirror looks each {facts.refresh_s:,} s (refresh.groups.interval.seconds)"
-        return Step("state", Mark.NO, "the mirror has not seen it yet", Reason.NOT_SEEN, change)
+        return Step(
+            check="state", mark=Mark.NO, words="the mirror has not seen it yet", reason=Reason.NOT_SEEN, change=change
+        )
     if group.state is GroupState.NOT_SYNCED:
-        return Step("state", Mark.NO, group.reason, Reason.NOT_SYNCED, "change what the reason names")
+        return Step(
+            check="state",
+            mark=Mark.NO,
+            words=group.reason,
+            reason=Reason.NOT_SYNCED,
+            change="change what the reason names",
+        )
     if group.state is GroupState.CATCHING_UP:
         change = f"wait for the copy: `sparkmirror groups FILE --flow '{facts.flow}'` shows its lag"
-        return Step("state", Mark.NOTE, group.reason, Reason.CATCHING_UP, change)
+        return Step(check="state", mark=Mark.NOTE, words=group.reason, reason=Reason.CATCHING_UP, change=change)
     if not facts.sync:
         words = "its offsets are in the checkpoints topic, and not set at the target"
         change = "write sync.group.offsets.enabled = true to set them"
-        return Step("state", Mark.NOTE, words, Reason.CHECKPOINTS_ONLY, change)
+        return Step(check="state", mark=Mark.NOTE, words=words, reason=Reason.CHECKPOINTS_ONLY, change=change)
     again = f", {group.reread:,} records would be read again" if group.reread is not None else ""
-    return Step("state", Mark.YES, f"its offsets are at the target{again}")
+    return Step(check="state", mark=Mark.YES, words=f"its offsets are at the target{again}")

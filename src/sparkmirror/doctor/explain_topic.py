@@ -40,15 +40,21 @@ def filter_step(filtered: Filtered) -> Step:
         mark, reason = (Mark.YES, None) if filtered.accepted else (Mark.NO, Reason.OWN_FILTER)
         verb = "wants it" if filtered.accepted else "does not want it"
         change = "" if filtered.accepted else f"change {filtered.own_class}, which {key[:-1]}.filter.class names"
-        return Step("filter", mark, f"{filtered.own_class} {verb}", reason, change)
+        return Step(check="filter", mark=mark, words=f"{filtered.own_class} {verb}", reason=reason, change=change)
     if not filtered.included_by:
         words = f"no expression of {key} matches it"
-        return Step("filter", Mark.NO, words, Reason.NOT_LISTED, f"add it to {key}")
+        return Step(check="filter", mark=Mark.NO, words=words, reason=Reason.NOT_LISTED, change=f"add it to {key}")
     if filtered.excluded_by:
         words = f"{filtered.included_by} of {key} matches it, and so does {filtered.excluded_by} of {key}.exclude"
-        return Step("filter", Mark.NO, words, Reason.EXCLUDED, f"take {filtered.excluded_by} out of {key}.exclude")
+        return Step(
+            check="filter",
+            mark=Mark.NO,
+            words=words,
+            reason=Reason.EXCLUDED,
+            change=f"take {filtered.excluded_by} out of {key}.exclude",
+        )
     words = f"{filtered.included_by} of {key} matches it, and nothing of {key}.exclude does"
-    return Step("filter", Mark.YES, words)
+    return Step(check="filter", mark=Mark.YES, words=words)
 
 
 def nobody_works(running: Running) -> Step:
@@ -59,7 +65,7 @@ def nobody_works(running: Running) -> Step:
     else:
         words = f"its last status is {running.age_s:,.0f} s old ({running.flow.state})"
     change = "start `sparkmirror run FILE`, or look at the log of the process that should work on it"
-    return Step("lease", Mark.NO, words + by, Reason.NOBODY_WORKS, change)
+    return Step(check="lease", mark=Mark.NO, words=words + by, reason=Reason.NOBODY_WORKS, change=change)
 
 
 # --- checks by the file alone -----------------------------------------------------------------------
@@ -68,9 +74,9 @@ def nobody_works(running: Running) -> Step:
 def _filter(facts: TopicFacts) -> Iterator[Step]:
     if not facts.copies:
         words, change = "the flow copies no records", "enable the flow, or its MirrorSourceConnector"
-        yield Step("filter", Mark.NO, words, Reason.NOTHING_COPIED, change)
+        yield Step(check="filter", mark=Mark.NO, words=words, reason=Reason.NOTHING_COPIED, change=change)
     elif facts.heartbeats and not facts.filtered.accepted:
-        yield Step("filter", Mark.YES, "heartbeats go along whatever topics says")
+        yield Step(check="filter", mark=Mark.YES, words="heartbeats go along whatever topics says")
     else:
         step, never = filter_step(facts.filtered), ""
         if facts.internal:
@@ -83,12 +89,20 @@ def _filter(facts: TopicFacts) -> Iterator[Step]:
 def _internal(facts: TopicFacts) -> Iterator[Step]:
     if facts.internal_of_mm2:
         words = "it is called as MirrorMaker 2's own topics are, which are never copied"
-        yield Step("internal", Mark.NO, words, Reason.INTERNAL_OF_MM2, "give the topic another name")
+        yield Step(
+            check="internal",
+            mark=Mark.NO,
+            words=words,
+            reason=Reason.INTERNAL_OF_MM2,
+            change="give the topic another name",
+        )
     elif facts.internal:
         words = f"{facts.policy} takes it for internal, and internal topics are never copied"
-        yield Step("internal", Mark.NO, words, Reason.INTERNAL, "give the topic another name")
+        yield Step(
+            check="internal", mark=Mark.NO, words=words, reason=Reason.INTERNAL, change="give the topic another name"
+        )
     else:
-        yield Step("internal", Mark.YES, "it is no internal topic")
+        yield Step(check="internal", mark=Mark.YES, words="it is no internal topic")
 
 
 def _policy(facts: TopicFacts) -> Iterator[Step]:
@@ -96,9 +110,9 @@ def _policy(facts: TopicFacts) -> Iterator[Step]:
         change = (
             "give the topic or the source's alias a shorter or legal name, or take another replication.policy.class"
         )
-        yield Step("policy", Mark.NO, facts.illegal, Reason.ILLEGAL_NAME, change)
+        yield Step(check="policy", mark=Mark.NO, words=facts.illegal, reason=Reason.ILLEGAL_NAME, change=change)
     else:
-        yield Step("policy", Mark.YES, f"{facts.policy} calls its copy {facts.remote}")
+        yield Step(check="policy", mark=Mark.YES, words=f"{facts.policy} calls its copy {facts.remote}")
 
 
 def _cycle(facts: TopicFacts) -> Iterator[Step]:
@@ -106,13 +120,13 @@ def _cycle(facts: TopicFacts) -> Iterator[Step]:
     if facts.cycle:
         words = f"by its name it is a copy that came from {target}, and copies don't go back"
         change = "nothing, if it is a copy; else give the topic a name that does not begin with an alias"
-        yield Step("cycle", Mark.NO, words, Reason.CYCLE, change)
+        yield Step(check="cycle", mark=Mark.NO, words=words, reason=Reason.CYCLE, change=change)
     elif facts.own_heartbeats:
         words = f"its copy would be {facts.remote}, where {target}'s own heartbeats go"
         change = "nothing: heartbeats of both would mix; a policy that renames copies takes it along"
-        yield Step("cycle", Mark.NO, words, Reason.OWN_HEARTBEATS, change)
+        yield Step(check="cycle", mark=Mark.NO, words=words, reason=Reason.OWN_HEARTBEATS, change=change)
     else:
-        yield Step("cycle", Mark.YES, f"it did not come from {target}")
+        yield Step(check="cycle", mark=Mark.YES, words=f"it did not come from {target}")
 
 
 def _fan_in(facts: TopicFacts) -> Iterator[Step]:
@@ -121,10 +135,10 @@ def _fan_in(facts: TopicFacts) -> Iterator[Step]:
         words = f"{facts.remote} is the copy of {others}, too, and records of both would mix"
         keys = f"{facts.flow}.topics and {facts.fan_in[0]}.topics"
         change = f"list the topic in one of {keys} only, or use DefaultReplicationPolicy"
-        yield Step("fan-in", Mark.NO, words, Reason.FAN_IN, change)
+        yield Step(check="fan-in", mark=Mark.NO, words=words, reason=Reason.FAN_IN, change=change)
     else:
         others = "no other flow of the file" if facts.target.trouble else "no other flow"
-        yield Step("fan-in", Mark.YES, f"{others} copies into {facts.remote}")
+        yield Step(check="fan-in", mark=Mark.YES, words=f"{others} copies into {facts.remote}")
 
 
 # --- checks by the clusters -------------------------------------------------------------------------
@@ -135,7 +149,7 @@ def _permission(facts: TopicFacts) -> Iterator[Step]:
     for side, reason in unreachable:
         if side.trouble:
             change = f"see that {side.alias}'s brokers run, and that its bootstrap.servers and sign-in are right"
-            yield Step("permission", Mark.NO, side.trouble, reason, change)
+            yield Step(check="permission", mark=Mark.NO, words=side.trouble, reason=reason, change=change)
     sides = (
         (facts.source, facts.topic, READS, Reason.SOURCE_PERMISSION),
         (facts.target, facts.remote, WRITES, Reason.TARGET_PERMISSION),
@@ -144,18 +158,20 @@ def _permission(facts: TopicFacts) -> Iterator[Step]:
         lacking = sorted(needed - side.operations) if side.operations is not None else []
         if lacking:
             words = f"sparkmirror's principal lacks {', '.join(lacking)} on topic {topic} of {side.alias}"
-            yield Step("permission", Mark.NO, words, reason, _grant(lacking, topic, side.alias))
+            yield Step(
+                check="permission", mark=Mark.NO, words=words, reason=reason, change=_grant(lacking, topic, side.alias)
+            )
     if facts.target.partitions is None and facts.may_create is False:
         words = f"{facts.remote} is to be created, and sparkmirror's principal lacks CREATE at {facts.target.alias}"
         change = f"grant CREATE on the cluster or on {facts.remote}, or create {facts.remote} by hand"
-        yield Step("permission", Mark.NO, words, Reason.TARGET_PERMISSION, change)
+        yield Step(check="permission", mark=Mark.NO, words=words, reason=Reason.TARGET_PERMISSION, change=change)
     known = [side.alias for side in (facts.source, facts.target) if side.operations is not None]
     words = (
         f"sparkmirror's principal has the rights it needs at {' and '.join(known)}"
         if known
         else "not known: brokers don't say"
     )
-    yield Step("permission", Mark.YES, words)
+    yield Step(check="permission", mark=Mark.YES, words=words)
 
 
 def _grant(operations: list[str], topic: str, alias: str) -> str:
@@ -167,17 +183,33 @@ def _exists(facts: TopicFacts) -> Iterator[Step]:
     source, target, partition = facts.source, facts.target, facts.partition
     if source.partitions is None:
         words, change = f"{source.alias} has no topic {facts.topic}", "create it, or look for a slip in the name"
-        yield Step("exists", Mark.NO, words, Reason.NOT_AT_SOURCE, change)
+        yield Step(check="exists", mark=Mark.NO, words=words, reason=Reason.NOT_AT_SOURCE, change=change)
     elif partition is not None and partition >= source.partitions:
         words = f"{facts.topic} has {source.partitions} partitions at {source.alias}, counted from 0"
-        yield Step("exists", Mark.NO, words, Reason.NOT_AT_SOURCE, "name a partition that there is")
+        yield Step(
+            check="exists",
+            mark=Mark.NO,
+            words=words,
+            reason=Reason.NOT_AT_SOURCE,
+            change="name a partition that there is",
+        )
     elif target.partitions is None or target.partitions < (source.partitions if partition is None else partition + 1):
         there = "is not there" if target.partitions is None else f"has only {target.partitions} partitions"
         refused = _refusal(facts)
         words = f"{facts.remote} {there} at {target.alias}" + (f": {refused}" if refused else "")
-        yield Step("exists", Mark.NO, words, Reason.NOT_AT_TARGET, _until_seen(facts.refresh_s, "topics"))
+        yield Step(
+            check="exists",
+            mark=Mark.NO,
+            words=words,
+            reason=Reason.NOT_AT_TARGET,
+            change=_until_seen(facts.refresh_s, "topics"),
+        )
     else:
-        yield Step("exists", Mark.YES, f"it is at {source.alias}, and its copy {facts.remote} at {target.alias}")
+        yield Step(
+            check="exists",
+            mark=Mark.YES,
+            words=f"it is at {source.alias}, and its copy {facts.remote} at {target.alias}",
+        )
 
 
 def _until_seen(refresh_s: int | None, kind: str) -> str:
@@ -204,12 +236,18 @@ def _refused(facts: TopicFacts) -> Iterator[Step]:
     topic = _topic(facts)
     if refusal := _refusal(facts):
         change = "change what the reason names, or take the topic out of topics"
-        yield Step("refused", Mark.NO, refusal, Reason.REFUSED, change)
+        yield Step(check="refused", mark=Mark.NO, words=refusal, reason=Reason.REFUSED, change=change)
     elif topic is not None and topic.gone:
         words = "it was deleted at the source, and its copy stays"
-        yield Step("refused", Mark.NO, words, Reason.GONE, "delete the copy if no consumer reads it")
+        yield Step(
+            check="refused",
+            mark=Mark.NO,
+            words=words,
+            reason=Reason.GONE,
+            change="delete the copy if no consumer reads it",
+        )
     else:
-        yield Step("refused", Mark.YES, "the mirror does not refuse it")
+        yield Step(check="refused", mark=Mark.YES, words="the mirror does not refuse it")
 
 
 def _released(facts: TopicFacts) -> Iterator[Step]:
@@ -217,23 +255,29 @@ def _released(facts: TopicFacts) -> Iterator[Step]:
     undo = f"`sparkmirror topics undo FILE --topics {facts.topic}`, if its writers are at the source"
     if topic is not None and topic.late:
         words = f"{topic.late:,} offsets came to the source after its writers were said to have moved"
-        yield Step("released", Mark.NO, words, Reason.LATE, undo)
+        yield Step(check="released", mark=Mark.NO, words=words, reason=Reason.LATE, change=undo)
     if (done is not None and done.released) or (topic is not None and topic.released):
         words = "an operator has said that its writers have moved to the copy: all was copied, and it is left alone"
-        yield Step("released", Mark.NO, words, Reason.RELEASED, undo)
+        yield Step(check="released", mark=Mark.NO, words=words, reason=Reason.RELEASED, change=undo)
     elif done is not None:
         words = "an operator has said that its writers have moved: it is copied up to where it ended then"
-        yield Step("released", Mark.NOTE, words, Reason.ENDS, undo)
+        yield Step(check="released", mark=Mark.NOTE, words=words, reason=Reason.ENDS, change=undo)
     else:
-        yield Step("released", Mark.YES, "no operator has said that its writers have moved")
+        yield Step(check="released", mark=Mark.YES, words="no operator has said that its writers have moved")
 
 
 def _paused(facts: TopicFacts) -> Iterator[Step]:
     if facts.paused_by:
         words = f"an operator has paused {facts.paused_by}"
-        yield Step("paused", Mark.NO, words, Reason.PAUSED, f"`sparkmirror resume FILE --flow '{facts.flow}'`")
+        yield Step(
+            check="paused",
+            mark=Mark.NO,
+            words=words,
+            reason=Reason.PAUSED,
+            change=f"`sparkmirror resume FILE --flow '{facts.flow}'`",
+        )
     else:
-        yield Step("paused", Mark.YES, "no operator has paused it")
+        yield Step(check="paused", mark=Mark.YES, words="no operator has paused it")
 
 
 def _asked(facts: TopicFacts) -> list[Partition]:
@@ -262,27 +306,39 @@ def _state(facts: TopicFacts) -> Iterator[Step]:
     worst = _worst(facts)
     if worst is None:
         words, change = "the mirror does not list it yet", _until_seen(facts.refresh_s, "topics")
-        yield Step("state", Mark.NO, words, Reason.NOT_SEEN, change)
+        yield Step(check="state", mark=Mark.NO, words=words, reason=Reason.NOT_SEEN, change=change)
         return
     partition, count = worst
     total = len(_asked(facts))
     what = f"{facts.topic}-{partition.partition}" + (f" ({count:,} of {total:,} partitions)" if total > 1 else "")
     why = f": {partition.reason or partition.cause}" if partition.reason or partition.cause is not Cause.NONE else ""
     if partition.state is PartitionState.PARKED:
-        yield Step("state", Mark.NO, f"{what} is parked{why}", Reason.PARKED, action(partition.cause))
+        yield Step(
+            check="state",
+            mark=Mark.NO,
+            words=f"{what} is parked{why}",
+            reason=Reason.PARKED,
+            change=action(partition.cause),
+        )
     elif partition.state is PartitionState.UNKNOWN:
         words = f"no task has reported {what} yet (the flow is {running.flow.state})"
         change = "wait; if it stays so, see that Spark has slots for all tasks (`sparkmirror doctor FILE`)"
-        yield Step("state", Mark.NO, words, Reason.NOT_REPORTED, change)
+        yield Step(check="state", mark=Mark.NO, words=words, reason=Reason.NOT_REPORTED, change=change)
     elif partition.cause is Cause.THROTTLED:
         return  # the check `_limit` tells why
     elif partition.state is PartitionState.WAITING:
-        yield Step("state", Mark.NO, f"{what} waits{why}", Reason.WAITING, action(partition.cause))
+        yield Step(
+            check="state",
+            mark=Mark.NO,
+            words=f"{what} waits{why}",
+            reason=Reason.WAITING,
+            change=action(partition.cause),
+        )
     elif partition.state is PartitionState.PAUSED:
         words, change = f"{what} is paused", f"`sparkmirror resume FILE --flow '{facts.flow}'`"
-        yield Step("state", Mark.NO, words, Reason.PAUSED, change)
+        yield Step(check="state", mark=Mark.NO, words=words, reason=Reason.PAUSED, change=change)
     else:
-        yield Step("state", Mark.YES, f"{_behind(facts)} ({running.age_s:,.0f} s ago)")
+        yield Step(check="state", mark=Mark.YES, words=f"{_behind(facts)} ({running.age_s:,.0f} s ago)")
 
 
 def _behind(facts: TopicFacts) -> str:
@@ -301,21 +357,31 @@ def _lease(facts: TopicFacts) -> Iterator[Step]:
     if not running.fresh or running.flow is None:
         yield nobody_works(running)
     else:
-        yield Step("lease", Mark.YES, f"{running.flow.leader or running.leader or 'a process'} works on the flow")
+        yield Step(
+            check="lease",
+            mark=Mark.YES,
+            words=f"{running.flow.leader or running.leader or 'a process'} works on the flow",
+        )
 
 
 def _limit(facts: TopicFacts) -> Iterator[Step]:
     worst = _worst(facts)
     if worst is not None and worst[0].cause is Cause.THROTTLED:
         words = f"{facts.topic}-{worst[0].partition}: {worst[0].reason or 'a broker asks it to wait'}"
-        yield Step("limit", Mark.NOTE, words, Reason.THROTTLED, action(Cause.THROTTLED))
+        yield Step(check="limit", mark=Mark.NOTE, words=words, reason=Reason.THROTTLED, change=action(Cause.THROTTLED))
     caps = ((facts.bytes_per_s_cap, "in all"), (facts.backfill_per_s_cap, "for partitions far behind"))
     said = [f"{cap:,.0f} bytes/s {of}" for cap, of in caps if cap is not None]
     if said:
         words = f"an operator has capped the flow at {' and '.join(said)}"
-        yield Step("limit", Mark.NOTE, words, Reason.CAPPED, f"`sparkmirror throttle FILE off --flow '{facts.flow}'`")
+        yield Step(
+            check="limit",
+            mark=Mark.NOTE,
+            words=words,
+            reason=Reason.CAPPED,
+            change=f"`sparkmirror throttle FILE off --flow '{facts.flow}'`",
+        )
     else:
-        yield Step("limit", Mark.YES, "no operator has capped the flow")
+        yield Step(check="limit", mark=Mark.YES, words="no operator has capped the flow")
 
 
 def _loss(facts: TopicFacts) -> Iterator[Step]:
@@ -323,9 +389,9 @@ def _loss(facts: TopicFacts) -> Iterator[Step]:
         offsets, newest = sum(loss.offsets for loss in facts.losses), max(facts.losses, key=lambda loss: loss.at_ms)
         words = f"{len(facts.losses):,} entries, {offsets:,} offsets, newest: {newest.words}"
         change = f"`sparkmirror losses FILE --flow '{facts.flow}'` lists them"
-        yield Step("loss", Mark.NOTE, words, Reason.LOST, change)
+        yield Step(check="loss", mark=Mark.NOTE, words=words, reason=Reason.LOST, change=change)
     else:
-        yield Step("loss", Mark.YES, "the loss ledger has nothing of it")
+        yield Step(check="loss", mark=Mark.YES, words="the loss ledger has nothing of it")
 
 
 _CHECKS: tuple[Callable[[TopicFacts], Iterator[Step]], ...] = (

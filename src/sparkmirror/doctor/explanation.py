@@ -68,7 +68,7 @@ class Reason(StrEnum):
     CHECKPOINTS_ONLY = "its offsets are translated, and not set at the target"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One check.
 
@@ -113,7 +113,7 @@ class Explanation:
         return tuple(dict.fromkeys(step.change for step in self.steps if step.change))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Filtered:
     """Answer of a flow's filter about a name."""
 
@@ -140,7 +140,7 @@ class Side:
     """Operations granted to sparkmirror on the topic; `None` if unknown."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
     """Known facts about the mirror at work."""
 
@@ -159,7 +159,7 @@ class Running:
         return self.flow is not None and self.age_s <= self.stale_s
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFacts:
     """All facts that decide about a topic or a partition."""
 
@@ -196,7 +196,7 @@ class TopicFacts:
     losses: tuple[Loss, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFacts:
     """All facts that decide about a consumer group."""
 

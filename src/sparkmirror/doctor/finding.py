@@ -17,7 +17,7 @@ class Severity(StrEnum):
     """Worth knowing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One fault of a running mirror.
 

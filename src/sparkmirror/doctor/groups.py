@@ -25,7 +25,7 @@ def _not_synced(case: Case) -> Iterator[Sign]:
         if group.state is GroupState.NOT_SYNCED:
             by_reason.setdefault(group.reason, []).append(group.group)
     for reason, names in sorted(by_reason.items(), key=lambda entry: -len(entry[1]))[:NAMED]:
-        yield Sign(names[0], counted(len(names), "group"), reason)
+        yield Sign(subject=names[0], evidence=counted(len(names), "group"), cause=reason)
 
 
 def _late(case: Case) -> Iterator[Sign]:
@@ -42,9 +42,12 @@ def _late(case: Case) -> Iterator[Sign]:
     if late:
         age, group = max(late, key=lambda entry: entry[0])
         yield Sign(
-            group.group,
-            f"{counted(len(late), 'group')}, the oldest for {age / 1000:,.0f} s, due every {duty.interval_s:,.0f} s",
-            "The group has read records that are not copied yet." if group.state is GroupState.CATCHING_UP else "",
+            subject=group.group,
+            evidence=f"{counted(len(late), 'group')}, the oldest for {age / 1000:,.0f} s, due every "
+            f"{duty.interval_s:,.0f} s",
+            cause="The group has read records that are not copied yet."
+            if group.state is GroupState.CATCHING_UP
+            else "",
         )
 
 
@@ -54,7 +57,9 @@ def _reread(case: Case) -> Iterator[Sign]:
     more = [(group.reread or 0, group.group) for group in case.flow.groups if (group.reread or 0) > REREAD]
     if more:
         most, name = max(more)
-        yield Sign(name, f"{most:,} records; {counted(len(more), 'group')} would read over {REREAD:,} again")
+        yield Sign(
+            subject=name, evidence=f"{most:,} records; {counted(len(more), 'group')} would read over {REREAD:,} again"
+        )
 
 
 def _syncs(case: Case) -> bool:
@@ -63,32 +68,33 @@ def _syncs(case: Case) -> bool:
 
 GROUPS = (
     Rule(
-        "group-not-synced",
-        Severity.WARNING,
-        "A group's offsets can't be set at the target",
-        "The group's state is `can't be synced`. One finding a reason.",
-        "The reason names the cause.",
-        "Follow the reason; the group can't move until then.",
-        _not_synced,
+        name="group-not-synced",
+        severity=Severity.WARNING,
+        title="A group's offsets can't be set at the target",
+        when="The group's state is `can't be synced`. One finding a reason.",
+        cause="The reason names the cause.",
+        action="Follow the reason; the group can't move until then.",
+        look=_not_synced,
     ),
     Rule(
-        "group-sync-late",
-        Severity.WARNING,
-        "A group's offsets are late at the target",
-        "All offsets of the group were last at the target over 3 intervals and 30 s ago (the alert GroupSyncLate: 3 "
+        name="group-sync-late",
+        severity=Severity.WARNING,
+        title="A group's offsets are late at the target",
+        when="All offsets of the group were last at the target over 3 intervals and 30 s ago (the alert "
+        "GroupSyncLate: 3 "
         "intervals).",
-        "The duty that sets them is late.",
-        "Look at the findings above; before the group moves, wait until it is synced.",
-        _late,
-        ("group-would-reread",),
+        cause="The duty that sets them is late.",
+        action="Look at the findings above; before the group moves, wait until it is synced.",
+        look=_late,
+        explains=("group-would-reread",),
     ),
     Rule(
-        "group-would-reread",
-        Severity.WARNING,
-        "A group would read much again if it moved now",
-        "Over 10,000 records lie between its offset at the target and where it is at the source.",
-        "The group has read on since its offsets were set at the target.",
-        "Before it moves: stop it at the source, and wait one sync.group.offsets.interval.seconds.",
-        _reread,
+        name="group-would-reread",
+        severity=Severity.WARNING,
+        title="A group would read much again if it moved now",
+        when="Over 10,000 records lie between its offset at the target and where it is at the source.",
+        cause="The group has read on since its offsets were set at the target.",
+        action="Before it moves: stop it at the source, and wait one sync.group.offsets.interval.seconds.",
+        look=_reread,
     ),
 )

@@ -20,22 +20,26 @@ def _no_progress(case: Case) -> Iterator[Sign]:
     still, seconds = case.still
     if still and len(still) == len(case.lagging):
         yield Sign(
-            "",
-            f"{counted(len(still), 'partition')} with {case.waiting_records:,} records waiting, no position has moved "
+            subject="",
+            evidence=f"{counted(len(still), 'partition')} with {case.waiting_records:,} records waiting, no "
+            "position has moved "
             f"in {seconds:,.0f} s",
-            case.flow.waiting,
+            cause=case.flow.waiting,
         )
 
 
 def _stuck(case: Case) -> Iterator[Sign]:
     still, seconds = case.still
     if still and len(still) < len(case.lagging):
-        yield Sign(still[0], f"{len(still):,} of {len(case.lagging):,} partitions that lag, for {seconds:,.0f} s")
+        yield Sign(
+            subject=still[0],
+            evidence=f"{len(still):,} of {len(case.lagging):,} partitions that lag, for {seconds:,.0f} s",
+        )
 
 
 def _retention(case: Case) -> Iterator[Sign]:
     if case.flow.retention_s is not None:
-        yield Sign(case.flow.retention_of, f"in {case.flow.retention_s:,.0f} s")
+        yield Sign(subject=case.flow.retention_of, evidence=f"in {case.flow.retention_s:,.0f} s")
 
 
 def _growing(case: Case) -> Iterator[Sign]:
@@ -44,66 +48,69 @@ def _growing(case: Case) -> Iterator[Sign]:
         return
     then = before.case.waiting_records
     if case.waiting_records > max(GROWING_LAG, then):
-        yield Sign("", f"from {then:,} to {case.waiting_records:,} records in {before.seconds:,.0f} s")
+        yield Sign(subject="", evidence=f"from {then:,} to {case.waiting_records:,} records in {before.seconds:,.0f} s")
 
 
 def _objective(case: Case) -> Iterator[Sign]:
     flow = case.flow
     if flow.objective_s is not None and flow.lag_s is not None and flow.lag_s > flow.objective_s:
         action = f"Raise tasks.max (now {flow.tasks_max:,}) if Spark has slots, after the findings above."
-        yield Sign("", f"{flow.lag_s:,.0f} s behind, {flow.objective_s:,.0f} s promised", action=action)
+        yield Sign(
+            subject="", evidence=f"{flow.lag_s:,.0f} s behind, {flow.objective_s:,.0f} s promised", action=action
+        )
 
 
 LAG = (
     Rule(
-        "no-progress",
-        Severity.CRITICAL,
-        "Nothing is copied though records wait",
-        "No position of a partition that lags (and is neither parked nor paused) is another one than in a sample at "
+        name="no-progress",
+        severity=Severity.CRITICAL,
+        title="Nothing is copied though records wait",
+        when="No position of a partition that lags (and is neither parked nor paused) is another one than in a "
+        "sample at "
         "least 60 s old. Gaps of aborted or compacted records move positions, so they are progress.",
-        "Not known.",
-        "Look at the findings above, then at the process's log and Spark's page of tasks.",
-        _no_progress,
-        ("retention-race", "lag-growing", "lag-over-objective", "group-sync-late", "group-would-reread"),
+        cause="Not known.",
+        action="Look at the findings above, then at the process's log and Spark's page of tasks.",
+        look=_no_progress,
+        explains=("retention-race", "lag-growing", "lag-over-objective", "group-sync-late", "group-would-reread"),
     ),
     Rule(
-        "partitions-stuck",
-        Severity.WARNING,
-        "Some partitions don't move while the rest does",
-        "As rule `no-progress`, but for some partitions only.",
-        "Their leader, or the task that has them, does not go on.",
-        "Look at these partitions' leaders (`kafka-topics.sh --describe`), and at the task's executor.",
-        _stuck,
-        ("retention-race", "lag-growing", "lag-over-objective", "group-sync-late", "group-would-reread"),
+        name="partitions-stuck",
+        severity=Severity.WARNING,
+        title="Some partitions don't move while the rest does",
+        when="As rule `no-progress`, but for some partitions only.",
+        cause="Their leader, or the task that has them, does not go on.",
+        action="Look at these partitions' leaders (`kafka-topics.sh --describe`), and at the task's executor.",
+        look=_stuck,
+        explains=("retention-race", "lag-growing", "lag-over-objective", "group-sync-late", "group-would-reread"),
     ),
     Rule(
-        "retention-race",
-        Severity.CRITICAL,
-        "The source will delete records that are not copied",
-        "The forecast over the last ten minutes is below six hours.",
-        "Retention at the source is shorter than the flow needs to catch up.",
-        "Raise retention.ms of the topic at the source until the flow has caught up.",
-        _retention,
+        name="retention-race",
+        severity=Severity.CRITICAL,
+        title="The source will delete records that are not copied",
+        when="The forecast over the last ten minutes is below six hours.",
+        cause="Retention at the source is shorter than the flow needs to catch up.",
+        action="Raise retention.ms of the topic at the source until the flow has caught up.",
+        look=_retention,
     ),
     Rule(
-        "lag-growing",
-        Severity.WARNING,
-        "The flow falls behind",
-        "The lag, without parked or paused partitions, is above 50,000 records and has grown since a sample at "
+        name="lag-growing",
+        severity=Severity.WARNING,
+        title="The flow falls behind",
+        when="The lag, without parked or paused partitions, is above 50,000 records and has grown since a sample at "
         "least 60 s old (Redpanda's thresholds for shadow links).",
-        "More is written at the source than the flow copies.",
-        "Look at the findings above; if there are none, raise tasks.max and give Spark more slots.",
-        _growing,
-        ("lag-over-objective", "group-sync-late"),
+        cause="More is written at the source than the flow copies.",
+        action="Look at the findings above; if there are none, raise tasks.max and give Spark more slots.",
+        look=_growing,
+        explains=("lag-over-objective", "group-sync-late"),
     ),
     Rule(
-        "lag-over-objective",
-        Severity.WARNING,
-        "The copy is older than the objective allows",
-        "The oldest record that is not copied is older than sparkmirror.objective.seconds.",
-        "The flow copies slower than it must.",
-        "Raise tasks.max if Spark has slots, after the findings above.",
-        _objective,
-        ("group-sync-late", "group-would-reread"),
+        name="lag-over-objective",
+        severity=Severity.WARNING,
+        title="The copy is older than the objective allows",
+        when="The oldest record that is not copied is older than sparkmirror.objective.seconds.",
+        cause="The flow copies slower than it must.",
+        action="Raise tasks.max if Spark has slots, after the findings above.",
+        look=_objective,
+        explains=("group-sync-late", "group-would-reread"),
     ),
 )

@@ -39,8 +39,8 @@ def _cpu(case: Case) -> Iterator[Sign]:
     if busy:
         share, pump = max(busy, key=lambda entry: entry[0])
         yield Sign(
-            f"task {pump.task}",
-            f"{counted(len(busy), 'pump')}, the busiest {100 * share:,.0f} % of a core at {pump.host}",
+            subject=f"task {pump.task}",
+            evidence=f"{counted(len(busy), 'pump')}, the busiest {100 * share:,.0f} % of a core at {pump.host}",
         )
 
 
@@ -51,8 +51,9 @@ def _fetches(case: Case) -> Iterator[Sign]:
     if slow:
         most = max(pump.fetch_ms or 0.0 for pump in slow)
         yield Sign(
-            case.flow.source.alias,
-            f"{most:,.0f} ms from a fetch to its answer in {len(slow):,} of {len(case.flow.pumps):,} pumps, with "
+            subject=case.flow.source.alias,
+            evidence=f"{most:,.0f} ms from a fetch to its answer in {len(slow):,} of {len(case.flow.pumps):,} "
+            "pumps, with "
             f"{case.waiting_records:,} records waiting",
         )
 
@@ -61,7 +62,9 @@ def _starved(case: Case) -> Iterator[Sign]:
     pumps = case.flow.pumps
     if case.slow and pumps and all(pump.in_flight < LEAST_ACTIVE for pump in pumps) and _goes_on(case):
         most = max(pump.in_flight for pump in pumps)
-        yield Sign("", f"{most:,} active records at most in a task, {case.waiting_records:,} records waiting")
+        yield Sign(
+            subject="", evidence=f"{most:,} active records at most in a task, {case.waiting_records:,} records waiting"
+        )
 
 
 def _goes_on(case: Case) -> bool:
@@ -73,53 +76,59 @@ def _flooded(case: Case) -> Iterator[Sign]:
     full = [pump for pump in case.flow.pumps if pump.in_flight > MOST_ACTIVE]
     if full and case.slow:
         most = max(full, key=lambda pump: pump.in_flight)
-        yield Sign(f"task {most.task}", f"{most.in_flight:,} active records, {len(full):,} such tasks")
+        yield Sign(subject=f"task {most.task}", evidence=f"{most.in_flight:,} active records, {len(full):,} such tasks")
 
 
 LATENCY = (
     Rule(
-        "pump-cpu",
-        Severity.WARNING,
-        "Pumps have no CPU left",
-        "While over 10,000 records wait or the objective is missed, a pump takes over 70 % of a core over at least 5 s "
+        name="pump-cpu",
+        severity=Severity.WARNING,
+        title="Pumps have no CPU left",
+        when="While over 10,000 records wait or the objective is missed, a pump takes over 70 % of a core over at "
+        "least 5 s "
         "(the AWS kit's runbook).",
-        "The cores are too few for the load; recompression (compression.type) and conversion of old formats cost most.",
-        "Raise tasks.max and give Spark more cores, or take compression.type out of the flow's producer settings.",
-        _cpu,
-        ("active-records-low", *LATE),
+        cause="The cores are too few for the load; recompression (compression.type) and conversion of old formats "
+        "cost most.",
+        action="Raise tasks.max and give Spark more cores, or take compression.type out of the flow's producer "
+        "settings.",
+        look=_cpu,
+        explains=("active-records-low", *LATE),
     ),
     Rule(
-        "slow-fetches",
-        Severity.WARNING,
-        "The source answers slowly though records wait",
-        "A fetch takes over 1,000 ms on average (twice fetch.max.wait.ms) while over 10,000 records wait or the "
+        name="slow-fetches",
+        severity=Severity.WARNING,
+        title="The source answers slowly though records wait",
+        when="A fetch takes over 1,000 ms on average (twice fetch.max.wait.ms) while over 10,000 records wait or the "
         "objective is missed (the AWS kit: fetch latency against lag).",
-        "The source's brokers read from disk, are loaded, or are far away.",
-        "Look at the source's brokers (disk, network, request queue); over a long line raise "
+        cause="The source's brokers read from disk, are loaded, or are far away.",
+        action="Look at the source's brokers (disk, network, request queue); over a long line raise "
         "max.partition.fetch.bytes and receive.buffer.bytes of the source's consumer.",
-        _fetches,
-        ("active-records-low", *LATE),
+        look=_fetches,
+        explains=("active-records-low", *LATE),
     ),
     Rule(
-        "active-records-low",
-        Severity.NOTICE,
-        "Tasks have little in hand though records wait",
-        "Fewer than 2,000 active records in every task, in two samples, while over 10,000 records wait (the AWS kit's "
+        name="active-records-low",
+        severity=Severity.NOTICE,
+        title="Tasks have little in hand though records wait",
+        when="Fewer than 2,000 active records in every task, in two samples, while over 10,000 records wait (the "
+        "AWS kit's "
         "runbook: 2,000 to 20,000).",
-        "The source gives less than the pumps could take: small fetches, slow answers, or batches with few records.",
-        "Look at the source's brokers first, then at max.partition.fetch.bytes; check max.message.bytes last.",
-        _starved,
-        LATE,
+        cause="The source gives less than the pumps could take: small fetches, slow answers, or batches with few "
+        "records.",
+        action="Look at the source's brokers first, then at max.partition.fetch.bytes; check max.message.bytes last.",
+        look=_starved,
+        explains=LATE,
     ),
     Rule(
-        "active-records-high",
-        Severity.WARNING,
-        "Tasks wait for the target",
-        "Over 20,000 active records in a task while over 10,000 records wait (the AWS kit's runbook: 2,000 to 20,000).",
-        "The target acknowledges slowly: its disks, its replicas, a far line, or its limits on sizes.",
-        "Look at the target's brokers, "
+        name="active-records-high",
+        severity=Severity.WARNING,
+        title="Tasks wait for the target",
+        when="Over 20,000 active records in a task while over 10,000 records wait (the AWS kit's runbook: 2,000 to "
+        "20,000).",
+        cause="The target acknowledges slowly: its disks, its replicas, a far line, or its limits on sizes.",
+        action="Look at the target's brokers, "
         "then spread the load over more tasks and partitions; check max.message.bytes last.",
-        _flooded,
-        LATE,
+        look=_flooded,
+        explains=LATE,
     ),
 )

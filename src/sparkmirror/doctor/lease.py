@@ -22,7 +22,7 @@ def _refused(case: Case) -> Iterator[Sign]:
     flow = case.flow
     refused = flow.role is not Role.LEADER and flow.state is FlowState.STANDING_BY and flow.reason
     if refused and flow.reason != ELSEWHERE:
-        yield Sign(flow.target.alias, f"refused for {case.waited_s:,.0f} s", flow.reason)
+        yield Sign(subject=flow.target.alias, evidence=f"refused for {case.waited_s:,.0f} s", cause=flow.reason)
 
 
 def _nobody(case: Case) -> Iterator[Sign]:
@@ -30,46 +30,50 @@ def _nobody(case: Case) -> Iterator[Sign]:
     if flow.role is Role.LEADER or flow.leader or flow.processes is None or case.waited_s < NOBODY_S:
         return
     there = counted(flow.processes, "process", "processes")
-    yield Sign("", f"{there} in the lease's group, none of them works, for {case.waited_s:,.0f} s")
+    yield Sign(subject="", evidence=f"{there} in the lease's group, none of them works, for {case.waited_s:,.0f} s")
 
 
 def _joining(case: Case) -> Iterator[Sign]:
     if case.flow.state is FlowState.JOINING and case.waited_s > LONG_S:
-        yield Sign("", f"joining for {case.waited_s:,.0f} s", case.flow.reason or case.flow.waiting)
+        yield Sign(
+            subject="", evidence=f"joining for {case.waited_s:,.0f} s", cause=case.flow.reason or case.flow.waiting
+        )
 
 
 LEASE = (
     Rule(
-        "lease-refused",
-        Severity.CRITICAL,
-        "This process can't join the flow's other processes",
-        "The process stands by for a reason other than another working process.",
-        "The lease's group does not let it in.",
-        "Follow the reason; the mirror tries again by itself.",
-        _refused,
-        ("nobody-works", "long-joining"),
+        name="lease-refused",
+        severity=Severity.CRITICAL,
+        title="This process can't join the flow's other processes",
+        when="The process stands by for a reason other than another working process.",
+        cause="The lease's group does not let it in.",
+        action="Follow the reason; the mirror tries again by itself.",
+        look=_refused,
+        explains=("nobody-works", "long-joining"),
         everywhere=True,
     ),
     Rule(
-        "nobody-works",
-        Severity.CRITICAL,
-        "No process works on the flow",
-        "Processes are in the lease's group, none has announced that it works, for 30 s: three session timeouts of the "
+        name="nobody-works",
+        severity=Severity.CRITICAL,
+        title="No process works on the flow",
+        when="Processes are in the lease's group, none has announced that it works, for 30 s: three session "
+        "timeouts of the "
         "lease.",
-        "Each process waits for the lease, or for a cluster.",
-        "Look at the log of each process for `lease not held`, and stop a MirrorMaker 2 that is in the same group.",
-        _nobody,
-        ("long-joining",),
+        cause="Each process waits for the lease, or for a cluster.",
+        action="Look at the log of each process for `lease not held`, and stop a MirrorMaker 2 that is in the same "
+        "group.",
+        look=_nobody,
+        explains=("long-joining",),
         everywhere=True,
     ),
     Rule(
-        "long-joining",
-        Severity.CRITICAL,
-        "The flow has been joining for long",
-        "The state is `joining` for 5 minutes, as Strimzi's alerts on connectors.",
-        "The lease's group does not answer, or a cluster can't be reached.",
-        "Run `sparkmirror lint FILE --connect` on this host, and look at the process's log.",
-        _joining,
+        name="long-joining",
+        severity=Severity.CRITICAL,
+        title="The flow has been joining for long",
+        when="The state is `joining` for 5 minutes, as Strimzi's alerts on connectors.",
+        cause="The lease's group does not answer, or a cluster can't be reached.",
+        action="Run `sparkmirror lint FILE --connect` on this host, and look at the process's log.",
+        look=_joining,
         everywhere=True,
     ),
 )

@@ -31,7 +31,10 @@ def _cap(case: Case) -> Iterator[Sign]:
             more += max(now.end - old[1].end, 0)
     produced = more / before.seconds * flow.bytes / flow.records
     if produced > flow.bytes_per_s_cap:
-        yield Sign("", f"{produced / 1e6:,.2f} MB/s come, {flow.bytes_per_s_cap / 1e6:,.2f} MB/s may be copied")
+        yield Sign(
+            subject="",
+            evidence=f"{produced / 1e6:,.2f} MB/s come, {flow.bytes_per_s_cap / 1e6:,.2f} MB/s may be copied",
+        )
 
 
 def _fetched(case: Case) -> Iterator[Sign]:
@@ -42,31 +45,31 @@ def _fetched(case: Case) -> Iterator[Sign]:
     written = case.flow.target.bytes - before.flow.target.bytes
     if fetched > FETCHED_BYTES and fetched > FETCHED_TIMES * written:
         yield Sign(
-            case.flow.target.alias,
-            f"{fetched / 1e6:,.0f} MB fetched, {written / 1e6:,.0f} MB written in {before.seconds:,.0f} s",
+            subject=case.flow.target.alias,
+            evidence=f"{fetched / 1e6:,.0f} MB fetched, {written / 1e6:,.0f} MB written in {before.seconds:,.0f} s",
         )
 
 
 LIMITS = (
     Rule(
-        "cap-too-low",
-        Severity.WARNING,
-        "The flow may copy less than is written at the source",
-        "`sparkmirror throttle`'s cap is below the bytes that came to the source since a sample at least 5 s old "
+        name="cap-too-low",
+        severity=Severity.WARNING,
+        title="The flow may copy less than is written at the source",
+        when="`sparkmirror throttle`'s cap is below the bytes that came to the source since a sample at least 5 s old "
         "(offsets, times the copied records' mean size).",
-        "The cap was set for another load, or was meant for a while.",
-        "Raise the cap or remove it: `sparkmirror throttle FILE off`.",
-        _cap,
-        LATE,
+        cause="The cap was set for another load, or was meant for a while.",
+        action="Raise the cap or remove it: `sparkmirror throttle FILE off`.",
+        look=_cap,
+        explains=LATE,
     ),
     Rule(
-        "fetched-not-written",
-        Severity.WARNING,
-        "Far more is fetched than written",
-        "Since a sample at least 5 s old over 10 MB were fetched, and over 3 times the written bytes.",
-        "The target refuses or throttles the fetched records, or most of them belong to aborted transactions.",
-        "Look at the parked partitions and at the target's quotas.",
-        _fetched,
-        LATE,
+        name="fetched-not-written",
+        severity=Severity.WARNING,
+        title="Far more is fetched than written",
+        when="Since a sample at least 5 s old over 10 MB were fetched, and over 3 times the written bytes.",
+        cause="The target refuses or throttles the fetched records, or most of them belong to aborted transactions.",
+        action="Look at the parked partitions and at the target's quotas.",
+        look=_fetched,
+        explains=LATE,
     ),
 )

@@ -99,17 +99,17 @@ def _rule(cause: Cause, words: _Words) -> Rule:
         hit = case.parked.get(cause)
         if hit:
             name, reason = hit[0]
-            yield Sign(name, f"{counted(len(hit), 'partition')} parked, first {name}", reason)
+            yield Sign(subject=name, evidence=f"{counted(len(hit), 'partition')} parked, first {name}", cause=reason)
 
     return Rule(
-        f"parked-{cause}",
-        words.severity,
-        words.title,
-        f"Partitions are parked with the cause `{cause}`. One finding, however many they are.",
-        "The reason names the cause.",
-        words.action,
-        look,
-        (*LATE, "records-lost", "copy-damaged", "foreign-writer", "group-not-synced"),
+        name=f"parked-{cause}",
+        severity=words.severity,
+        title=words.title,
+        when=f"Partitions are parked with the cause `{cause}`. One finding, however many they are.",
+        cause="The reason names the cause.",
+        action=words.action,
+        look=look,
+        explains=(*LATE, "records-lost", "copy-damaged", "foreign-writer", "group-not-synced"),
     )
 
 

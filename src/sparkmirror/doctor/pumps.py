@@ -29,7 +29,11 @@ def _epochs(case: Case) -> Iterator[Sign]:
     ended = {why: count - then.get(why, 0) for why, count in case.flow.epochs.items()}
     failed = ended.get("failed", 0) + ended.get("pump", 0)
     if failed >= ROW and failed == sum(ended.values()):
-        yield Sign("", f"the last {failed:,} epochs failed, none ended well", case.flow.reason or case.flow.waiting)
+        yield Sign(
+            subject="",
+            evidence=f"the last {failed:,} epochs failed, none ended well",
+            cause=case.flow.reason or case.flow.waiting,
+        )
 
 
 def _silent(case: Case) -> Iterator[Sign]:
@@ -39,8 +43,8 @@ def _silent(case: Case) -> Iterator[Sign]:
         longest = max(flow.at_ms - pump.at_ms for pump in silent) / 1000
         first = silent[0]
         yield Sign(
-            f"task {first.task}",
-            f"{len(silent):,} of {len(flow.pumps):,} pumps, for {longest:,.0f} s, the first at {first.host}",
+            subject=f"task {first.task}",
+            evidence=f"{len(silent):,} of {len(flow.pumps):,} pumps, for {longest:,.0f} s, the first at {first.host}",
             severity=Severity.CRITICAL if len(silent) == len(flow.pumps) else None,
         )
 
@@ -48,38 +52,39 @@ def _silent(case: Case) -> Iterator[Sign]:
 def _memory(case: Case) -> Iterator[Sign]:
     for pump in case.flow.pumps:
         if pump.memory_bytes > MEMORY_BYTES:
-            yield Sign(f"task {pump.task}", f"{pump.memory_bytes / 1e6:,.0f} MB at {pump.host}")
+            yield Sign(subject=f"task {pump.task}", evidence=f"{pump.memory_bytes / 1e6:,.0f} MB at {pump.host}")
 
 
 PUMPS = (
     Rule(
-        "pump-memory",
-        Severity.WARNING,
-        "A pump holds more memory than it should",
-        "More than 300 MB: hostile batches of a gigabyte stay below that (TESTING.md).",
-        "Very large batches, or a fault of sparkmirror.",
-        "Give Spark's executors more memory (spark.executor.memoryOverhead), and report it.",
-        _memory,
-        ("epochs-failing",),
+        name="pump-memory",
+        severity=Severity.WARNING,
+        title="A pump holds more memory than it should",
+        when="More than 300 MB: hostile batches of a gigabyte stay below that (TESTING.md).",
+        cause="Very large batches, or a fault of sparkmirror.",
+        action="Give Spark's executors more memory (spark.executor.memoryOverhead), and report it.",
+        look=_memory,
+        explains=("epochs-failing",),
     ),
     Rule(
-        "epochs-failing",
-        Severity.CRITICAL,
-        "Spark's jobs for this flow fail one after the other",
-        "Three or more epochs ended by failure since the first sample (or since the process began), none otherwise.",
-        "Executors or pumps end by themselves: memory, a host, a missing library.",
-        "Look at Spark's driver log and the executors' stderr for the first failure.",
-        _epochs,
-        ("pumps-silent", "long-starting", "long-finding-out", *LATE),
+        name="epochs-failing",
+        severity=Severity.CRITICAL,
+        title="Spark's jobs for this flow fail one after the other",
+        when="Three or more epochs ended by failure since the first sample (or since the process began), none "
+        "otherwise.",
+        cause="Executors or pumps end by themselves: memory, a host, a missing library.",
+        action="Look at Spark's driver log and the executors' stderr for the first failure.",
+        look=_epochs,
+        explains=("pumps-silent", "long-starting", "long-finding-out", *LATE),
     ),
     Rule(
-        "pumps-silent",
-        Severity.WARNING,
-        "Pumps don't report",
-        "A pump's last report is older than 30 s (they report each second). All of them: critical.",
-        "The executor's host is gone, stopped, or can't reach the target, where reports are written.",
-        "Look at that host, and at Spark's page of executors.",
-        _silent,
-        LATE,
+        name="pumps-silent",
+        severity=Severity.WARNING,
+        title="Pumps don't report",
+        when="A pump's last report is older than 30 s (they report each second). All of them: critical.",
+        cause="The executor's host is gone, stopped, or can't reach the target, where reports are written.",
+        action="Look at that host, and at Spark's page of executors.",
+        look=_silent,
+        explains=LATE,
     ),
 )

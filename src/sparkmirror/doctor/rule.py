@@ -30,7 +30,7 @@ class Sign(NamedTuple):
     explains: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """A check, and the words for its findings."""
 
@@ -56,15 +56,15 @@ class Rule:
             return
         for sign in self.look(case):
             yield Finding(
-                self.name,
-                sign.severity or self.severity,
-                case.flow.flow,
-                sign.subject,
-                self.title,
-                _line(sign.evidence),
-                _line(sign.cause) or self.cause,
-                _line(sign.action) or self.action,
-                self.explains if sign.explains is None else sign.explains,
+                rule=self.name,
+                severity=sign.severity or self.severity,
+                flow=case.flow.flow,
+                subject=sign.subject,
+                title=self.title,
+                evidence=_line(sign.evidence),
+                cause=_line(sign.cause) or self.cause,
+                action=_line(sign.action) or self.action,
+                explains=self.explains if sign.explains is None else sign.explains,
             )
 
 

@@ -35,8 +35,8 @@ def _slots(case: Case) -> Iterator[Sign]:
     wanted = min(flow.tasks_max, len(case.partitions))
     if 0 < slots < wanted and flow.state not in _UNKNOWN:
         yield Sign(
-            "",
-            f"{wanted:,} tasks are wanted, Spark has {slots:,} slots for all flows",
+            subject="",
+            evidence=f"{wanted:,} tasks are wanted, Spark has {slots:,} slots for all flows",
             severity=Severity.WARNING if case.slow else None,
             explains=None if case.slow else (),
         )
@@ -53,7 +53,9 @@ def _hot(case: Case) -> Iterator[Sign]:
         most, name = max(lags)
         whole = sum(lag for lag, _ in lags)
         if most > MUCH_LAG and most > HOT_SHARE * whole:
-            yield Sign(name, f"{100 * most / whole:,.0f} % of the topic's lag, {most:,} of {whole:,} records")
+            yield Sign(
+                subject=name, evidence=f"{100 * most / whole:,.0f} % of the topic's lag, {most:,} of {whole:,} records"
+            )
 
 
 def _skew(case: Case) -> Iterator[Sign]:
@@ -65,8 +67,9 @@ def _skew(case: Case) -> Iterator[Sign]:
         (most, task), others = moved[0], median(size for size, _ in moved[1:])
         if most > SKEW_TIMES * others:
             yield Sign(
-                f"task {task}",
-                f"{most / before.seconds / 1e6:,.1f} MB/s, the others {others / before.seconds / 1e6:,.1f} (median)",
+                subject=f"task {task}",
+                evidence=f"{most / before.seconds / 1e6:,.1f} MB/s, the others "
+                f"{others / before.seconds / 1e6:,.1f} (median)",
             )
 
 
@@ -75,8 +78,8 @@ def _many(case: Case) -> Iterator[Sign]:
     if tasks and case.slow and len(case.partitions) > MANY * tasks:
         wanted = -(-len(case.partitions) // MANY)
         yield Sign(
-            "",
-            f"{counted(len(case.partitions), 'partition')} in {tasks:,} tasks",
+            subject="",
+            evidence=f"{counted(len(case.partitions), 'partition')} in {tasks:,} tasks",
             action=f"Raise tasks.max (now {case.flow.tasks_max:,}) to about {wanted:,}, and give Spark as many slots.",
         )
 
@@ -88,77 +91,82 @@ def _few(case: Case) -> Iterator[Sign]:
     busy = [(now.cpu_s - then.cpu_s) / before.seconds for now, then in case.pumps_then(before)]
     if len(busy) == tasks and max(busy) < IDLE_CPU:
         there = counted(len(case.partitions), "partition")
-        yield Sign("", f"{there} in {tasks:,} tasks, none of them over 10 % of a core")
+        yield Sign(subject="", evidence=f"{there} in {tasks:,} tasks, none of them over 10 % of a core")
 
 
 def _useless(case: Case) -> Iterator[Sign]:
     flow, partitions = case.flow, len(case.partitions)
     if partitions and flow.tasks_max > partitions and flow.state not in _UNKNOWN:
-        yield Sign("", f"tasks.max {flow.tasks_max:,}, {partitions:,} partitions")
+        yield Sign(subject="", evidence=f"tasks.max {flow.tasks_max:,}, {partitions:,} partitions")
 
 
 SPREAD = (
     Rule(
-        "slots-short",
-        Severity.NOTICE,
-        "Spark has fewer slots than the flow wants tasks",
-        "tasks.max (at most the partitions) is above the tasks that Spark can run at once. A warning while over 10,000 "
+        name="slots-short",
+        severity=Severity.NOTICE,
+        title="Spark has fewer slots than the flow wants tasks",
+        when="tasks.max (at most the partitions) is above the tasks that Spark can run at once. A warning while "
+        "over 10,000 "
         "records wait or the objective is missed. Known only where the page or an alert asks the process itself.",
-        "Spark was started with too few cores.",
-        "Give Spark more executors or cores (docs/spark.md), or lower tasks.max.",
-        _slots,
-        ("partitions-a-task", "pump-cpu", *LATE),
+        cause="Spark was started with too few cores.",
+        action="Give Spark more executors or cores (docs/spark.md), or lower tasks.max.",
+        look=_slots,
+        explains=("partitions-a-task", "pump-cpu", *LATE),
     ),
     Rule(
-        "hot-partition",
-        Severity.WARNING,
-        "One partition holds most of a topic's lag",
-        "Over 10,000 records and half of the topic's lag are in one of at least 4 partitions (the AWS kit: unbalanced "
+        name="hot-partition",
+        severity=Severity.WARNING,
+        title="One partition holds most of a topic's lag",
+        when="Over 10,000 records and half of the topic's lag are in one of at least 4 partitions (the AWS kit: "
+        "unbalanced "
         "counts of active records tell of a hot partition).",
-        "Writers' keys put most records there, or its leader is slow.",
-        "Look at the keys; a task of its own does not help more than the leader gives. `kafka-topics.sh --describe` "
+        cause="Writers' keys put most records there, or its leader is slow.",
+        action="Look at the keys; a task of its own does not help more than the leader gives. `kafka-topics.sh "
+        "--describe` "
         "tells its leader.",
-        _hot,
-        ("task-skew", *LATE),
+        look=_hot,
+        explains=("task-skew", *LATE),
     ),
     Rule(
-        "task-skew",
-        Severity.WARNING,
-        "One task carries most of the load",
-        "While over 10,000 records wait: a task moved 3 times as much as the median of the others, and over 1 MB/s.",
-        "Its partitions are the busy ones.",
-        "Wait 5 minutes: the partitions are planned anew by load. If the finding stays, raise tasks.max.",
-        _skew,
-        LATE,
+        name="task-skew",
+        severity=Severity.WARNING,
+        title="One task carries most of the load",
+        when="While over 10,000 records wait: a task moved 3 times as much as the median of the others, and over 1 "
+        "MB/s.",
+        cause="Its partitions are the busy ones.",
+        action="Wait 5 minutes: the partitions are planned anew by load. If the finding stays, raise tasks.max.",
+        look=_skew,
+        explains=LATE,
     ),
     Rule(
-        "partitions-a-task",
-        Severity.WARNING,
-        "Tasks have too many partitions each",
-        "More than 10 partitions a task while over 10,000 records wait or the objective is missed (the AWS kit's "
+        name="partitions-a-task",
+        severity=Severity.WARNING,
+        title="Tasks have too many partitions each",
+        when="More than 10 partitions a task while over 10,000 records wait or the objective is missed (the AWS kit's "
         "runbook: 5 to 10).",
-        "tasks.max is low for so many partitions.",
-        "Raise tasks.max.",
-        _many,
-        ("pump-cpu", *LATE),
+        cause="tasks.max is low for so many partitions.",
+        action="Raise tasks.max.",
+        look=_many,
+        explains=("pump-cpu", *LATE),
     ),
     Rule(
-        "few-partitions-a-task",
-        Severity.NOTICE,
-        "More tasks than the load needs",
-        "5 tasks or more with fewer than 5 partitions each (the AWS kit's runbook: 5 to 10), none of them over 10 % of "
+        name="few-partitions-a-task",
+        severity=Severity.NOTICE,
+        title="More tasks than the load needs",
+        when="5 tasks or more with fewer than 5 partitions each (the AWS kit's runbook: 5 to 10), none of them "
+        "over 10 % of "
         "a core.",
-        "tasks.max is high for so little.",
-        "Lower tasks.max: each task takes about 220 MB.",
-        _few,
+        cause="tasks.max is high for so little.",
+        action="Lower tasks.max: each task takes about 220 MB.",
+        look=_few,
     ),
     Rule(
-        "tasks-max-useless",
-        Severity.NOTICE,
-        "tasks.max is above the number of partitions",
-        "A partition is copied by one task, so there are never more tasks than partitions.",
-        "tasks.max was set for more partitions.",
-        "Lower tasks.max, or add partitions.",
-        _useless,
+        name="tasks-max-useless",
+        severity=Severity.NOTICE,
+        title="tasks.max is above the number of partitions",
+        when="A partition is copied by one task, so there are never more tasks than partitions.",
+        cause="tasks.max was set for more partitions.",
+        action="Lower tasks.max, or add partitions.",
+        look=_useless,
     ),
 )

@@ -11,17 +11,17 @@ from sparkmirror.doctor.rule import Rule, Sign
 
 def _alone(case: Case) -> Iterator[Sign]:
     if case.flow.processes == 1:
-        yield Sign("", "1 process")
+        yield Sign(subject="", evidence="1 process")
 
 
 STANDBY = (
     Rule(
-        "no-standby",
-        Severity.NOTICE,
-        "No process takes over if this process ends",
-        "The lease's group has one member.",
-        "No other process was started for this flow.",
-        "Start `sparkmirror run FILE` on another host, too.",
-        _alone,
+        name="no-standby",
+        severity=Severity.NOTICE,
+        title="No process takes over if this process ends",
+        when="The lease's group has one member.",
+        cause="No other process was started for this flow.",
+        action="Start `sparkmirror run FILE` on another host, too.",
+        look=_alone,
     ),
 )

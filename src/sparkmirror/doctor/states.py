@@ -15,16 +15,20 @@ def _long(state: FlowState, cause: str, action: str) -> Rule:
     def look(case: Case) -> Iterator[Sign]:
         if case.flow.state is state and case.waited_s > LONG_S:
             unknown = f", {case.flow.unknown:,} partitions unknown" if case.flow.unknown else ""
-            yield Sign("", f"{state} for {case.waited_s:,.0f} s{unknown}", case.flow.reason or case.flow.waiting)
+            yield Sign(
+                subject="",
+                evidence=f"{state} for {case.waited_s:,.0f} s{unknown}",
+                cause=case.flow.reason or case.flow.waiting,
+            )
 
     return Rule(
-        f"long-{state.replace(' ', '-')}",
-        Severity.CRITICAL,
-        f"The flow has been {state} for long",
-        f"The state is `{state}` for 5 minutes, as Strimzi's alerts on connectors.",
-        cause,
-        action,
-        look,
+        name=f"long-{state.replace(' ', '-')}",
+        severity=Severity.CRITICAL,
+        title=f"The flow has been {state} for long",
+        when=f"The state is `{state}` for 5 minutes, as Strimzi's alerts on connectors.",
+        cause=cause,
+        action=action,
+        look=look,
     )
 
 

@@ -21,7 +21,7 @@ def _refused(case: Case) -> Iterator[Sign]:
         if topic.refused:
             copied = len(topic.partitions)
             evidence = f"only {counted(copied, 'partition')} of it is copied" if copied else "nothing of it is copied"
-            yield Sign(topic.topic, evidence, topic.refused)
+            yield Sign(subject=topic.topic, evidence=evidence, cause=topic.refused)
 
 
 def _paused(case: Case) -> Iterator[Sign]:
@@ -32,8 +32,9 @@ def _paused(case: Case) -> Iterator[Sign]:
         oldest = max((each.lag_s for each in paused if each.lag_s is not None), default=0.0)
         first = case.flow.retention_of.rpartition("-")[0] == topic.topic
         yield Sign(
-            topic.topic,
-            f"{sum(each.lag or 0 for each in paused):,} records wait in {counted(len(paused), 'partition')}, the "
+            subject=topic.topic,
+            evidence=f"{sum(each.lag or 0 for each in paused):,} records wait in "
+            f"{counted(len(paused), 'partition')}, the "
             f"oldest for {oldest:,.0f} s",
             severity=Severity.WARNING if oldest > FORGOTTEN_S else None,
             explains=(*(("retention-race",) if first else ()), "lag-over-objective", "lag-growing"),
@@ -44,53 +45,53 @@ def _late(case: Case) -> Iterator[Sign]:
     for topic in case.flow.topics:
         if topic.late:
             partitions = ", ".join(str(number) for number in sorted(topic.late_in)[:5])
-            yield Sign(topic.topic, f"{topic.late:,} offsets since, in partitions {partitions}")
+            yield Sign(subject=topic.topic, evidence=f"{topic.late:,} offsets since, in partitions {partitions}")
 
 
 def _gone(case: Case) -> Iterator[Sign]:
     for topic in case.flow.topics:
         if topic.gone:
             copy = f"its copy {topic.target_topic}" if topic.target_topic else "its copy"
-            yield Sign(topic.topic, f"{copy} stays")
+            yield Sign(subject=topic.topic, evidence=f"{copy} stays")
 
 
 TOPICS = (
     Rule(
-        "topic-refused",
-        Severity.WARNING,
-        "A topic can't be copied, or not whole",
-        "The topic matches, and its copy, or the copy's newest partitions, are refused: by the target, or because "
+        name="topic-refused",
+        severity=Severity.WARNING,
+        title="A topic can't be copied, or not whole",
+        when="The topic matches, and its copy, or the copy's newest partitions, are refused: by the target, or because "
         "another flow has it.",
-        "The reason names the cause.",
-        "Correct what the reason names, or take the topic out of `topics`.",
-        _refused,
-        ("group-not-synced",),
+        cause="The reason names the cause.",
+        action="Correct what the reason names, or take the topic out of `topics`.",
+        look=_refused,
+        explains=("group-not-synced",),
     ),
     Rule(
-        "paused",
-        Severity.NOTICE,
-        "A paused topic has something to copy",
-        "Its partitions are paused and lag. A warning once the oldest record has waited for an hour.",
-        "An operator has paused it (`sparkmirror pause`), and perhaps forgotten it.",
-        "Resume the topic: `sparkmirror resume FILE`.",
-        _paused,
+        name="paused",
+        severity=Severity.NOTICE,
+        title="A paused topic has something to copy",
+        when="Its partitions are paused and lag. A warning once the oldest record has waited for an hour.",
+        cause="An operator has paused it (`sparkmirror pause`), and perhaps forgotten it.",
+        action="Resume the topic: `sparkmirror resume FILE`.",
+        look=_paused,
     ),
     Rule(
-        "late-records",
-        Severity.WARNING,
-        "Writers that were said to have moved still write",
-        "The source's topic has grown since `sparkmirror topics done`.",
-        "A producer still writes to the source's topic.",
-        "Stop that writer, or take the move back: `sparkmirror topics undo FILE --topics REGEX`.",
-        _late,
+        name="late-records",
+        severity=Severity.WARNING,
+        title="Writers that were said to have moved still write",
+        when="The source's topic has grown since `sparkmirror topics done`.",
+        cause="A producer still writes to the source's topic.",
+        action="Stop that writer, or take the move back: `sparkmirror topics undo FILE --topics REGEX`.",
+        look=_late,
     ),
     Rule(
-        "topic-deleted",
-        Severity.NOTICE,
-        "A topic was deleted at the source",
-        "A topic that was copied is no longer at the source.",
-        "An operator or a tool deleted the topic there.",
-        "Delete the copy if it has no readers.",
-        _gone,
+        name="topic-deleted",
+        severity=Severity.NOTICE,
+        title="A topic was deleted at the source",
+        when="A topic that was copied is no longer at the source.",
+        cause="An operator or a tool deleted the topic there.",
+        action="Delete the copy if it has no readers.",
+        look=_gone,
     ),
 )

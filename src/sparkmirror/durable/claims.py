@@ -64,7 +64,7 @@ class AnnouncedBatch(NamedTuple):
     """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
     """Claim: the upstream offsets of a partition's records from `sequence` on.
 
@@ -416,21 +416,21 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | N
     if not runs or upstream > _LAST_OFFSET or any(batch.records > _MOST_RECORDS for batch in batches):
         return None
     return Segment(
-        target_topic_id,
-        partition,
-        sequence,
-        incarnation,
-        producer_id,
-        epoch,
-        source_topic_id,
-        leader_epoch,
-        downstream,
-        tuple(runs),
-        tuple(batches),
-        bool(flags & _CONFIRMED),
-        bool(flags & _SHARED),
-        bool(flags & _HEALS),
-        bool(flags & _ALTERED),
+        target_topic_id=target_topic_id,
+        partition=partition,
+        sequence=sequence,
+        incarnation=incarnation,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        source_topic_id=source_topic_id,
+        source_leader_epoch=leader_epoch,
+        downstream=downstream,
+        runs=tuple(runs),
+        batches=tuple(batches),
+        confirmed=bool(flags & _CONFIRMED),
+        shared=bool(flags & _SHARED),
+        heals=bool(flags & _HEALS),
+        altered=bool(flags & _ALTERED),
     )
 
 

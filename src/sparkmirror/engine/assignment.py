@@ -47,7 +47,7 @@ class PartitionKey(NamedTuple):
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLoad:
     """Load and leader of a flow's partition."""
 

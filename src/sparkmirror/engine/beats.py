@@ -39,7 +39,9 @@ class Beats:
             self._policy.heartbeats_topic(),
             flow.group_session_timeout_ms,
         )
-        schedule = Schedule(HEARTBEATS, flow.heartbeat.emit_heartbeats_interval_seconds, self._heartbeats)
+        schedule = Schedule(
+            name=HEARTBEATS, interval_s=flow.heartbeat.emit_heartbeats_interval_seconds, make=self._heartbeats
+        )
         self._duties = Duties(flow.name, [schedule], self._lease.held)
         self._thread = threading.Thread(target=self._begin, name=f"{HEARTBEATS} {flow.name}", daemon=True)
 

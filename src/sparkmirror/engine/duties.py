@@ -54,7 +54,7 @@ class FinishingDuty(DutyTurns, Protocol):
         """Take the last turn; raises like `run`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """Name, interval and maker of a duty."""
 

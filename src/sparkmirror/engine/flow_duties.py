@@ -79,7 +79,7 @@ class FlowGroups:
         return self.watch.whereabouts if self.watch is not None else {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlowDuties:
     """Settings and objects that the duties of a flow need."""
 
@@ -105,54 +105,74 @@ class FlowDuties:
         sync_groups = group.emit_checkpoints_enabled and group.sync_group_offsets_enabled
         flush_s = self.flow.connect.offset_flush_interval_ms / 1000
         wanted = [
-            (copies, Schedule("old segments", TIDY_S, self._old_segments, delayed=True)),
+            (copies, Schedule(name="old segments", interval_s=TIDY_S, make=self._old_segments, delayed=True)),
             (
                 copies and sync.sync_topic_configs_enabled,
-                Schedule("topic configurations", sync.sync_topic_configs_interval_seconds, self._topic_configs),
+                Schedule(
+                    name="topic configurations",
+                    interval_s=sync.sync_topic_configs_interval_seconds,
+                    make=self._topic_configs,
+                ),
             ),
             (
                 copies and sync.syncs_acls,
-                Schedule("topic ACLs", sync.sync_topic_acls_interval_seconds, self._topic_acls),
+                Schedule(name="topic ACLs", interval_s=sync.sync_topic_acls_interval_seconds, make=self._topic_acls),
             ),
             (
                 copies and sync.sync_client_quotas_enabled,
-                Schedule("client quotas", sync.sync_topic_acls_interval_seconds, self._client_quotas),
+                Schedule(
+                    name="client quotas", interval_s=sync.sync_topic_acls_interval_seconds, make=self._client_quotas
+                ),
             ),
             (
                 self.flow.heartbeat.emit_heartbeats_enabled and not self.once,
-                Schedule("heartbeats", self.flow.heartbeat.emit_heartbeats_interval_seconds, self._heartbeats),
+                Schedule(
+                    name="heartbeats",
+                    interval_s=self.flow.heartbeat.emit_heartbeats_interval_seconds,
+                    make=self._heartbeats,
+                ),
             ),
             (
                 copies and self.flow.offset_sync.emit_offset_syncs_enabled,
-                Schedule("offset syncs", OFFSET_SYNCS_S, self._offset_syncs, at_end=True),
+                Schedule(name="offset syncs", interval_s=OFFSET_SYNCS_S, make=self._offset_syncs, at_end=True),
             ),
             (
                 copies and self.flow.legacy is None,
-                Schedule("Connect's offsets", flush_s, self._connect_offsets, delayed=True, at_end=True),
+                Schedule(
+                    name="Connect's offsets", interval_s=flush_s, make=self._connect_offsets, delayed=True, at_end=True
+                ),
             ),
-            (True, Schedule("standing", STANDING_S, self._standing, delayed=True, at_end=True)),
+            (True, Schedule(name="standing", interval_s=STANDING_S, make=self._standing, delayed=True, at_end=True)),
             (
                 group.emit_checkpoints_enabled,
-                Schedule("checkpoints", group.emit_checkpoints_interval_seconds, self._checkpoints, at_end=self.once),
+                Schedule(
+                    name="checkpoints",
+                    interval_s=group.emit_checkpoints_interval_seconds,
+                    make=self._checkpoints,
+                    at_end=self.once,
+                ),
             ),
             (
                 sync_groups,
                 Schedule(
-                    "group offsets",
-                    group.sync_group_offsets_interval_seconds,
-                    self._group_offsets,
+                    name="group offsets",
+                    interval_s=group.sync_group_offsets_interval_seconds,
+                    make=self._group_offsets,
                     delayed=True,
                     at_end=self.once,
                 ),
             ),
             (
                 group.emit_checkpoints_enabled and not self.once,
-                Schedule("group watch", GROUP_WATCH_S, self._group_watch),
+                Schedule(name="group watch", interval_s=GROUP_WATCH_S, make=self._group_watch),
             ),
             (
                 sync_groups,
                 Schedule(
-                    "share groups", group.sync_group_offsets_interval_seconds, self._share_groups, at_end=self.once
+                    name="share groups",
+                    interval_s=group.sync_group_offsets_interval_seconds,
+                    make=self._share_groups,
+                    at_end=self.once,
                 ),
             ),
         ]
@@ -164,9 +184,9 @@ class FlowDuties:
             return []
         return [
             Schedule(
-                "group commits",
-                legacy.offset_commit_interval_ms / 1000,
-                lambda: GroupCommits(self.flow, legacy, self.copied),
+                name="group commits",
+                interval_s=legacy.offset_commit_interval_ms / 1000,
+                make=lambda: GroupCommits(self.flow, legacy, self.copied),
                 delayed=True,
                 at_end=True,
             )

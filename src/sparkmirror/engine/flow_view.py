@@ -24,7 +24,7 @@ SHORTEST_S = 0.5
 """Shortest time in seconds to measure a rate over: shorter ones give noise."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class PartitionView:
     """Newest facts about a partition."""
 
@@ -67,7 +67,7 @@ class EndedRound(NamedTuple):
     bytes: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class FlowView:
     """Newest facts about a flow; counts since this process began."""
 

@@ -260,16 +260,24 @@ class _FlowObserver:
             self._starts.pop(gone, None)
         for name, partitions in rows.items():
             partitions.sort(key=_number)
-            made = Topic(name, targets[name], tuple(partitions), refused=refused.get(name, ""), late_in=late[name])
+            made = Topic(
+                topic=name,
+                target_topic=targets[name],
+                partitions=tuple(partitions),
+                refused=refused.get(name, ""),
+                late_in=late[name],
+            )
             if self._made.get(name) != made:
                 self._made[name] = made
         self._made = {name: self._made[name] for name in rows}
         topics = list(self._made.values())
         topics += [
-            Topic(name, "", released=True, late_in=late.get(name, {})) for name in done.released if name not in rows
+            Topic(topic=name, target_topic="", released=True, late_in=late.get(name, {}))
+            for name in done.released
+            if name not in rows
         ]
-        topics += [Topic(name, "", gone=True) for name in view.gone if name not in rows]
-        topics += [Topic(name, "", refused=why) for name, why in refused.items() if name not in rows]
+        topics += [Topic(topic=name, target_topic="", gone=True) for name in view.gone if name not in rows]
+        topics += [Topic(topic=name, target_topic="", refused=why) for name, why in refused.items() if name not in rows]
         return tuple(sorted(topics, key=lambda topic: topic.topic))
 
     def _partition(
@@ -279,7 +287,7 @@ class _FlowObserver:
         figures = view.figures if fresh else None
         if view.receipt is not None and (end > UNKNOWN or now - view.seen_at < ENDS_S):
             end = max(end, view.receipt.source_end)
-        seen = _Seen(view.receipt, figures, end, start, leader, task, moves)
+        seen = _Seen(receipt=view.receipt, figures=figures, end=end, start=start, leader=leader, task=task, moves=moves)
         row = self._rows.get(key)
         if row is None or row.seen != seen or row.partition.lag:
             row = _Row(seen, self._make(key, view, seen, now))
@@ -292,8 +300,8 @@ class _FlowObserver:
         if receipt is None:
             self._waits.forget(key)
             return Partition(
-                key.partition,
-                PartitionState.UNKNOWN,
+                partition=key.partition,
+                state=PartitionState.UNKNOWN,
                 end=end if end > UNKNOWN else None,
                 records=view.past_records,
                 bytes=view.past_bytes,
@@ -357,13 +365,13 @@ class _FlowObserver:
                 self._synced_ms[name] = synced.succeeded_ms
             result.append(
                 Group(
-                    name,
-                    standing.state,
-                    standing.reason,
-                    self._synced_ms.get(name),
-                    took_s * 1000 if took_s is not None else None,
-                    _group_partitions(driver, name),
-                    name in groups.whereabouts or name not in groups.current,
+                    group=name,
+                    state=standing.state,
+                    reason=standing.reason,
+                    synced_ms=self._synced_ms.get(name),
+                    checkpoint_ms=took_s * 1000 if took_s is not None else None,
+                    partitions=_group_partitions(driver, name),
+                    looked_at=name in groups.whereabouts or name not in groups.current,
                 )
             )
         return tuple(result)
@@ -426,14 +434,14 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
         copied = receipt.downstream if receipt is not None and receipt.downstream >= 0 else None
         partitions.append(
             GroupPartition(
-                topic,
-                partition,
-                at.remote[0],
-                at.source,
-                max(end - at.source, 0) if end is not None else None,
-                at.target,
-                max(copied - at.target, 0) if copied is not None and at.target is not None else None,
-                at.reread,
+                topic=topic,
+                partition=partition,
+                target_topic=at.remote[0],
+                source_offset=at.source,
+                source_lag=max(end - at.source, 0) if end is not None else None,
+                target_offset=at.target,
+                target_lag=max(copied - at.target, 0) if copied is not None and at.target is not None else None,
+                reread=at.reread,
             )
         )
     return tuple(partitions)
@@ -441,7 +449,13 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
 
 def _side(alias: str, totals: LegTotals, connections: int, ends_ms: int | None) -> ClusterFigures:
     return ClusterFigures(
-        alias, totals.bytes, totals.requests, totals.throttle_ms / 1000, totals.errors, connections, ends_ms
+        alias=alias,
+        bytes=totals.bytes,
+        requests=totals.requests,
+        throttle_s=totals.throttle_ms / 1000,
+        errors=totals.errors,
+        admin_connections=connections,
+        certificate_ends_ms=ends_ms,
     )
 
 
@@ -464,12 +478,12 @@ def _duties(driver: FlowDriver) -> tuple[Duty, ...]:
         record = driver.duties.record(schedule.name)
         duties.append(
             Duty(
-                schedule.name,
-                schedule.interval_s,
-                record.succeeded_ms,
-                record.took_s,
-                failing.get(schedule.name, ""),
-                record.failures,
+                duty=schedule.name,
+                interval_s=schedule.interval_s,
+                succeeded_ms=record.succeeded_ms,
+                took_s=record.took_s,
+                failing=failing.get(schedule.name, ""),
+                failures=record.failures,
             )
         )
     return tuple(duties)
@@ -481,7 +495,12 @@ def _losses(losses: Sequence[Loss]) -> tuple[LossCount, ...]:
         by_kind[loss.kind.value, loss.is_loss].append(loss)
     return tuple(
         LossCount(
-            kind, len(of_kind), sum(loss.offsets for loss in of_kind), of_kind[-1].at_ms, of_kind[-1].words, is_loss
+            kind=kind,
+            entries=len(of_kind),
+            offsets=sum(loss.offsets for loss in of_kind),
+            newest_ms=of_kind[-1].at_ms,
+            words=of_kind[-1].words,
+            is_loss=is_loss,
         )
         for (kind, is_loss), of_kind in sorted(by_kind.items())
     )

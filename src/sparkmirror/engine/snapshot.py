@@ -117,7 +117,7 @@ class Histogram:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
     """One partition of a source topic."""
 
@@ -168,7 +168,7 @@ class Partition:
     """Node id of the leading broker at the source."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
     """A source topic that is copied, or is to be."""
 
@@ -196,7 +196,7 @@ class Topic:
         return sum(self.late_in.values())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPartition:
     """Place of a group in a partition, on both sides.
 
@@ -219,7 +219,7 @@ class GroupPartition:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """A consumer group of the source that the filter wants."""
 
@@ -249,7 +249,7 @@ class Group:
         return None if None in known else sum(count for count in known if count is not None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Duty:
     """A duty of the flow, done at intervals beside the copying."""
 
@@ -264,7 +264,7 @@ class Duty:
     failures: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LossCount:
     """Entries of one kind in the loss ledger."""
 
@@ -278,7 +278,7 @@ class LossCount:
     """True if records were lost, or could have been; False for expected entries."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pump:
     """One Spark task at work on a flow."""
 
@@ -299,7 +299,7 @@ class Pump:
     """Time of the last report."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFigures:
     """Figures of one side of a flow, as the pumps saw that cluster."""
 
@@ -320,7 +320,7 @@ class ClusterFigures:
     """Expiry of the first certificate to end, among those in this side's settings."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
     """State and figures of a flow.
 
@@ -411,7 +411,7 @@ class Flow:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
     """The process that made the snapshot."""
 

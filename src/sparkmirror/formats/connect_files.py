@@ -87,7 +87,7 @@ def readers(name: str) -> tuple[ConnectorRole, ...]:
     return (ConnectorRole.SOURCE, ConnectorRole.CHECKPOINT) if name in _NOT_HEARTBEATS else tuple(ConnectorRole)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Connector:
     """Configuration of a connector, as Connect or Strimzi's operator gets it."""
 
@@ -149,7 +149,7 @@ def resting(role: ConnectorRole, at: Entry) -> dict[str, Entry]:
     `at` is the entry that says so.
     """
     keys = ("enabled", "emit.heartbeats.enabled") if role is ConnectorRole.HEARTBEAT else ("enabled",)
-    return {key: Entry(key, "false", at.where, at.line) for key in keys}
+    return {key: Entry(key=key, value="false", where=at.where, line=at.line) for key in keys}
 
 
 def by_flow(clusters: Iterable[ConnectCluster]) -> dict[tuple[str, str], dict[ConnectorRole, Connector]]:

@@ -111,7 +111,7 @@ class _ConnectorsFile:
             raise ConfigError("is neither a connector's file nor a worker's", origin=self._path)
         settings = {entry.key: entry for entry in self._file.entries}
         name = settings["name"].value.strip() if "name" in settings else Path(self._path).stem
-        return Connector(_role(self._path, settings), name, settings, self._path)
+        return Connector(role=_role(self._path, settings), name=name, settings=settings, path=self._path)
 
     def _of_json(self, shape: Shape, *, alone: bool) -> Connector | None:
         settings = dict(self._settings(shape))
@@ -129,7 +129,7 @@ class _ConnectorsFile:
             state = self._state(fields, shape)
         if state != RUNNING:
             settings |= resting(role, fields.get("initial_state") or self._entry("state", state, shape.start))
-        return Connector(role, name, settings, self._path, state)
+        return Connector(role=role, name=name, settings=settings, path=self._path, state=state)
 
     def _settings(self, shape: Shape) -> Iterable[tuple[str, Entry]]:
         mistakes = Mistakes()
@@ -171,10 +171,10 @@ class _ConnectorsFile:
 
     def _entry(self, key: str, value: Any, at: int) -> Entry:
         text = as_text(value) if is_setting(value) else ""
-        return Entry(key, text, self._path, self._text.count("\n", 0, at) + 1)
+        return Entry(key=key, value=text, where=self._path, line=self._text.count("\n", 0, at) + 1)
 
     def _note(self, at: Entry, reason: str, kind: str = "") -> None:
-        self.notes.append(Note(self._path, at.line, at.key, reason, kind))
+        self.notes.append(Note(path=self._path, line=at.line, key=at.key, reason=reason, kind=kind))
 
 
 def _role(path: str, settings: Mapping[str, Entry]) -> ConnectorRole:

@@ -17,7 +17,7 @@ _EXPANDED = ("info", "status")
 """Keys below each name in the answer to `GET /connectors?expand=…`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """Connector as it stands in JSON."""
 
@@ -68,7 +68,14 @@ def _expanded(path: str, text: str, tree: dict[str, Any]) -> Iterator[Shape]:
         shape = _shape(path, text, answer["info"], spot(text, "info", start))
         connector = (answer.get("status") or {}).get("connector") if isinstance(answer.get("status"), dict) else None
         state = str(connector.get("state") or "") if isinstance(connector, dict) else ""
-        yield Shape(shape.fields, shape.config, shape.start, shape.config_start, name, state)
+        yield Shape(
+            fields=shape.fields,
+            config=shape.config,
+            start=shape.start,
+            config_start=shape.config_start,
+            name=name,
+            state=state,
+        )
 
 
 def _shape(path: str, text: str, item: Any, start: int) -> Shape:
@@ -80,7 +87,12 @@ def _shape(path: str, text: str, item: Any, start: int) -> Shape:
     if not isinstance(config, dict):
         raise ConfigError("is no connector's configuration: write a map of keys and values", origin=path)
     wrapped = config is not item
-    return Shape(item if wrapped else {}, config, start, spot(text, "config", start) if wrapped else start)
+    return Shape(
+        fields=item if wrapped else {},
+        config=config,
+        start=start,
+        config_start=spot(text, "config", start) if wrapped else start,
+    )
 
 
 def _each(text: str, tree: Any) -> Iterator[tuple[Any, int]]:

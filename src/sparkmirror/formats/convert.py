@@ -72,7 +72,10 @@ def convert(reading: Reading, to: str, secrets: str | None = None) -> Conversion
             files = {_FILES[to]: text}
     if config is not None and runs:
         renamed = _renamed(config) if to == "connectors" else {}
-        notes += [Note(reading.path, 0, flow, _NAMELESS.format(name=name)) for flow, name in renamed.items()]
+        notes += [
+            Note(path=reading.path, line=0, key=flow, reason=_NAMELESS.format(name=name))
+            for flow, name in renamed.items()
+        ]
         told = {note.key for note in notes}
         before = tuple(_called(row, renamed.get(row.flow, row.flow)) for row in before)
         notes += [note for note in _lost(reading.path, before, files, to, secrets) if note.key not in told]
@@ -86,7 +89,7 @@ def _without_lone(reading: Reading, config: MirrorConfig | None) -> tuple[tuple[
     """
     lone = {f"{flow.name}.enabled": flow.name for flow in (config.flows if config else ()) if not flow.copies}
     entries = [replace(entry, value="false") if entry.key in lone else entry for entry in reading.entries]
-    return tuple(entries), [Note(reading.path, 0, name, _COPIES_NOTHING) for name in lone.values()]
+    return tuple(entries), [Note(path=reading.path, line=0, key=name, reason=_COPIES_NOTHING) for name in lone.values()]
 
 
 def _renamed(config: MirrorConfig) -> dict[str, str]:
@@ -152,7 +155,9 @@ def _lost(
             written = read(paths, secrets, lone_checkpoints=True, without_secrets=True)
             after = {(row.flow, row.key): row.value for row in explain(written)[1]}
         except SparkMirrorError as error:
-            yield Note(path, 0, to, f"the result can't be run: {str(error).replace(directory + '/', '')}")
+            yield Note(
+                path=path, line=0, key=to, reason=f"the result can't be run: {str(error).replace(directory + '/', '')}"
+            )
             return
     there = {SPARK, *(flow for flow, _ in after)}
     for row in before:
@@ -160,6 +165,6 @@ def _lost(
         if row.flow == SPARK or row.flow not in there or value == row.value:
             continue
         reason = "is not said" if value is None else f"{row.value or 'nothing'} becomes {value or 'nothing'}"
-        yield Note(path, 0, f"{row.flow}.{row.key}", reason)
+        yield Note(path=path, line=0, key=f"{row.flow}.{row.key}", reason=reason)
     for flow in dict.fromkeys(row.flow for row in before if row.flow not in there):
-        yield Note(path, 0, flow, "is not there, with all that is set for it")
+        yield Note(path=path, line=0, key=flow, reason="is not there, with all that is set for it")

@@ -43,7 +43,7 @@ class FileKind(Enum):
     OTHER = "no file of any format that is read"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class File:
     """Contents of a file of any kind."""
 
@@ -88,7 +88,7 @@ def open_file(path: str, fill: Fill | None = None) -> File:
     if suffix == ".json" or (suffix != ".properties" and _begins_as_json(path)):
         return _json(path, read_text(path), fill)
     entries = tuple(_filled(read_entries(path), fill))
-    return File(path, _kind({entry.key for entry in entries}), entries=entries)
+    return File(path=path, kind=_kind({entry.key for entry in entries}), entries=entries)
 
 
 def _begins_as_json(path: str) -> bool:
@@ -102,7 +102,7 @@ def _begins_as_json(path: str) -> bool:
 def _kubernetes(path: str, text: str, fill: Fill | None) -> File:
     documents = tuple(documents_of(path, text, fill))
     mirrors = any(document.tree.get("kind") == KIND for document in documents)
-    return File(path, FileKind.RESOURCE if mirrors else FileKind.KUBERNETES, documents=documents)
+    return File(path=path, kind=FileKind.RESOURCE if mirrors else FileKind.KUBERNETES, documents=documents)
 
 
 def _json(path: str, text: str, fill: Fill | None) -> File:
@@ -117,7 +117,7 @@ def _json(path: str, text: str, fill: Fill | None) -> File:
     if isinstance(tree, dict) and isinstance(tree.get("kind"), str) and "apiVersion" in tree:
         return _kubernetes(path, text, fill)
     kind = FileKind.CONNECTORS if '"connector.class"' in text else FileKind.OTHER
-    return File(path, kind, text=text, tree=_filled_tree(tree, fill) if fill else tree)
+    return File(path=path, kind=kind, text=text, tree=_filled_tree(tree, fill) if fill else tree)
 
 
 def _kind(keys: set[str]) -> FileKind:

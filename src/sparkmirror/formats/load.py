@@ -45,7 +45,7 @@ def read(
         wrong.stop()
     shown = paths[0] if len(paths) == 1 else ", ".join(paths)
     if form == "properties":
-        return Reading(shown, form, files[0].entries, wrong=wrong.all)
+        return Reading(path=shown, format=form, entries=files[0].entries, wrong=wrong.all)
     mistakes = Mistakes()
     if form == "strimzi":
         directory = secrets or os.environ.get(SECRETS_VARIABLE)
@@ -67,7 +67,7 @@ def read(
             wrong.stop()
         entries, notes = as_mm2(shown, clusters, lone_checkpoints=lone_checkpoints, mistakes=mistakes)
         entries = with_brokers(entries, clusters, mistakes)
-        reading = Reading(shown, form, tuple(entries), (*told, *notes), clusters)
+        reading = Reading(path=shown, format=form, entries=tuple(entries), notes=(*told, *notes), connect=clusters)
     reading = replace(reading, mistakes=mistakes.all, wrong=wrong.all)
     if reading.mistakes and not partly:
         explain(reading)  # raises these mistakes, and all others

@@ -109,13 +109,17 @@ class _Merged:
         `written` is the name of the key in the user's file.
         """
         place_, line = (place(at.where, at.line), at.line) if at else (self.path, 0)
-        entry = Written(key, value, place_, line, written or (as_written(at) if at else key))
+        entry = Written(
+            key=key, value=value, where=place_, line=line, written=written or (as_written(at) if at else key)
+        )
         first = self.entries.setdefault(key, entry)
         if first.value.strip() != value.strip():
             self.mistakes.add(entry.error(f"is something else in {first.where}; it can have one value only"))
 
     def note(self, at: Entry, reason: str, kind: str = "") -> None:
-        self.notes.append(Note(at.where, at.line, as_written(at), reason, kind, at.key))
+        self.notes.append(
+            Note(path=at.where, line=at.line, key=as_written(at), reason=reason, kind=kind, setting=at.key)
+        )
 
     # --- connectors -----------------------------------------------------------------------------
 
@@ -129,7 +133,9 @@ class _Merged:
         for connector in connectors.values():
             if connector.name not in (connector.role.value, f"{name}.{connector.role.value}"):
                 reason = f"is not needed: this is the {connector.role.word} connector of {name}"
-                self.notes.append(Note(connector.path, 0, connector.name, reason, "not needed"))
+                self.notes.append(
+                    Note(path=connector.path, line=0, key=connector.name, reason=reason, kind="not needed")
+                )
         wants = _word(alone or (source is not None and source.wants()))
         stated = next(
             (
@@ -173,7 +179,7 @@ class _Merged:
             " sparkmirror's earlier copies; to copy, write a source connector into the same file"
         )
         line = checkpoint.settings["connector.class"].line
-        self.notes.append(Note(checkpoint.path, line, checkpoint.name, reason))
+        self.notes.append(Note(path=checkpoint.path, line=line, key=checkpoint.name, reason=reason))
 
     def _alias(self, flow: str, key: str, connectors: Iterable[Connector]) -> None:
         """Add an empty alias: the flow has another name, MirrorMaker 2's data does not."""

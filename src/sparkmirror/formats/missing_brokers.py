@@ -32,7 +32,7 @@ def with_brokers(entries: Sequence[Entry], clusters: Sequence[ConnectCluster], m
                 more = list(_of_worker(alias, cluster.worker)) if end == "target" else []
                 if not more:
                     mistakes.add(_missing(connector, end, alias))
-                    more = [Entry(f"{alias}.{_SERVERS}", f"{end}:9092", connector.path)]
+                    more = [Entry(key=f"{alias}.{_SERVERS}", value=f"{end}:9092", where=connector.path)]
                 added += more
     return [*entries, *added]
 
@@ -46,7 +46,7 @@ def _of_worker(alias: str, worker: WorkerSettings | None) -> Iterable[Entry]:
         return
     for key, entry in worker.settings.items():
         if key in (_SERVERS, "security.protocol") or key.startswith(("ssl.", "sasl.")):
-            yield Entry(f"{alias}.{key}", entry.value, place(entry.where, entry.line), entry.line)
+            yield Entry(key=f"{alias}.{key}", value=entry.value, where=place(entry.where, entry.line), line=entry.line)
 
 
 def _missing(connector: Connector, end: str, alias: str) -> ConfigError:

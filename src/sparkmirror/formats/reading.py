@@ -15,7 +15,7 @@ from sparkmirror.formats.connect_files import RUNNING, ConnectCluster
 from sparkmirror.formats.yaml_files import Document
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
     """Note on a setting without effect here, or without a place in another format."""
 
@@ -35,7 +35,7 @@ class Note:
         return f"{place(self.path, self.line)}: {self.key}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
     """Resource `KafkaMirrorMaker2`, with the parts that a status needs."""
 
@@ -53,7 +53,7 @@ class Resource:
         return str((self.document.get("metadata") or {}).get("name") or "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """Contents of one or several files of a single format."""
 

@@ -57,12 +57,19 @@ def as_connect(reading: Reading, config: MirrorConfig | None) -> tuple[list[Conn
     aliases = list(dict.fromkeys(alias for share in shares for alias in share.flow))
     entries = dict(Properties(reading.entries, (), aliases))
     notes = [
-        Note(reading.path, entry.line, key, SPARK_KEYS) for key, entry in entries.items() if key.startswith("spark.")
+        Note(path=reading.path, line=entry.line, key=key, reason=SPARK_KEYS)
+        for key, entry in entries.items()
+        if key.startswith("spark.")
     ]
     notes += [
-        Note(reading.path, entry.line, key, METRICS_KEYS) for key, entry in entries.items() if key.startswith(METRICS)
+        Note(path=reading.path, line=entry.line, key=key, reason=METRICS_KEYS)
+        for key, entry in entries.items()
+        if key.startswith(METRICS)
     ]
-    notes += [Note(reading.path, entry.line, name, _LEFT_OUT) for name, entry in _left_out(reading, config).items()]
+    notes += [
+        Note(path=reading.path, line=entry.line, key=name, reason=_LEFT_OUT)
+        for name, entry in _left_out(reading, config).items()
+    ]
     clusters = []
     for share in shares:
         splitter = _Splitter(reading.path, entries, share)
@@ -159,7 +166,9 @@ class _Splitter:
             if read.state == RUNNING:
                 settings["enabled"] = "false"
         state = read.state if read else RUNNING
-        return Connector(role, name, _entries(settings), self._path, state, self._share.flow)
+        return Connector(
+            role=role, name=name, settings=_entries(settings), path=self._path, state=state, nameless=self._share.flow
+        )
 
     def _reads(self, role: ConnectorRole, key: str) -> bool:
         if key in IDENTITY or key == "enabled" or key.startswith("config.providers"):
@@ -198,4 +207,4 @@ class _Splitter:
 
 
 def _entries(settings: Mapping[str, str]) -> dict[str, Entry]:
-    return {key: Entry(key, value, "") for key, value in settings.items()}
+    return {key: Entry(key=key, value=value, where="") for key, value in settings.items()}

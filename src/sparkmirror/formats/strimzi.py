@@ -88,7 +88,7 @@ Each has the key in v1beta2's `config`, and its default.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StrimziFiles:
     """Contents of all resources."""
 
@@ -133,7 +133,14 @@ def read_strimzi(
     if not clusters:
         mistakes.stop()
     declared = tuple(providers.entries(files[0].path))
-    return StrimziFiles(tuple(clusters), tuple(resources), declared, tuple(notes), tuple(documents), fields)
+    return StrimziFiles(
+        clusters=tuple(clusters),
+        resources=tuple(resources),
+        providers=declared,
+        notes=tuple(notes),
+        documents=tuple(documents),
+        fields=fields,
+    )
 
 
 def _manifests(documents: Iterable[Document], directory: str | None, mistakes: Mistakes) -> Iterator[Mapping[str, Any]]:
@@ -204,7 +211,13 @@ class _ResourceReader:
         if replicas > 1:
             kind = "" if self._spec.get("replicas") is not None else "not needed"
             self._note(("spec", "replicas"), f"has no effect above 1: {_REPLICAS.format(replicas - 1)}", kind)
-        resource = Resource(self._document.tree, self._document.path, alias, tuple(states), replicas)
+        resource = Resource(
+            document=self._document.tree,
+            path=self._document.path,
+            target=alias,
+            connectors=tuple(states),
+            replicas=replicas,
+        )
         worker = WorkerSettings(self._worker, self._document.path)
         return ConnectCluster(tuple(connectors), worker, alias), resource
 
@@ -327,7 +340,17 @@ class _ResourceReader:
             if wanted != RUNNING:
                 settings |= resting(role, self._entry("state", wanted, (*own, "state")))
             name = f"{alias}->{target}.{role.value}"
-            yield Connector(role, name, settings, self._document.path, wanted, (alias, target)), state
+            yield (
+                Connector(
+                    role=role,
+                    name=name,
+                    settings=settings,
+                    path=self._document.path,
+                    state=wanted,
+                    nameless=(alias, target),
+                ),
+                state,
+            )
 
     def _connector(self, role: ConnectorRole, spec: dict[str, Any], steps: Path_) -> Iterator[tuple[str, Entry]]:
         yield "connector.class", self._entry("connector.class", PACKAGE + role.value, steps)
@@ -382,7 +405,13 @@ class _ResourceReader:
         except ValueError as error:
             self._tell(steps, str(error))
         self._name_missing(steps)
-        return Written(key, text, self._document.path, self._document.line(*steps), shown(steps))
+        return Written(
+            key=key,
+            value=text,
+            where=self._document.path,
+            line=self._document.line(*steps),
+            written=shown(steps),
+        )
 
     def _name_missing(self, steps: Path_) -> None:
         """Report the missing Secrets of the latest look-ups."""
@@ -401,7 +430,9 @@ class _ResourceReader:
         self._mistakes.add(self._wrong_in(steps) or self._error(steps, reason))
 
     def _note(self, steps: Path_, reason: str, kind: str = "") -> None:
-        self.notes.append(Note(self._document.path, self._document.line(*steps), shown(steps), reason, kind))
+        self.notes.append(
+            Note(path=self._document.path, line=self._document.line(*steps), key=shown(steps), reason=reason, kind=kind)
+        )
 
     def _error(self, steps: Path_, reason: str, field: str | None = None) -> ConfigError:
         return self._document.error(steps, reason, field)

@@ -70,7 +70,9 @@ class FieldNotes:
             yield from self._below(value, shape, steps, path)
 
     def _note(self, steps: Path_, reason: str, kind: str = "") -> Note:
-        return Note(self._document.path, self._document.line(*steps), shown(steps), reason, kind)
+        return Note(
+            path=self._document.path, line=self._document.line(*steps), key=shown(steps), reason=reason, kind=kind
+        )
 
 
 def _parent_of_fields(path: str) -> bool:

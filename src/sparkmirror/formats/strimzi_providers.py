@@ -63,8 +63,12 @@ class Providers:
         if not self._used:
             return []
         built_in = [
-            Entry(f"{FAMILY}{name}.class", PROVIDERS_PACKAGE + kind, path)
+            Entry(key=f"{FAMILY}{name}.class", value=PROVIDERS_PACKAGE + kind, where=path)
             for name, kind in _BUILT_IN.items()
             if name in self._used
         ]
-        return [Entry(PROVIDERS_KEY, ", ".join(sorted(self._used)), path), *built_in, *self._stated.values()]
+        return [
+            Entry(key=PROVIDERS_KEY, value=", ".join(sorted(self._used)), where=path),
+            *built_in,
+            *self._stated.values(),
+        ]

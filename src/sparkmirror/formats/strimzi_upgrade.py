@@ -128,7 +128,9 @@ class _Upgrade:
             self._note((*steps, "authentication", "type"), _NO_OAUTH)
 
     def _note(self, steps: Path_, reason: str) -> None:
-        self._notes.append(Note(self._document.path, self._document.line(*steps), shown(steps), reason))
+        self._notes.append(
+            Note(path=self._document.path, line=self._document.line(*steps), key=shown(steps), reason=reason)
+        )
 
 
 def _connector(old: Mapping[str, Any]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class _Writer:
         self.resources: list[dict[str, Any]] = []
 
     def note(self, key: str, reason: str) -> None:
-        self.notes.append(Note(self._path, 0, key, reason))
+        self.notes.append(Note(path=self._path, line=0, key=key, reason=reason))
 
     def resource(self, clusters: Sequence[ConnectCluster]) -> None:
         """Add a resource; the clusters have the same target and workers."""

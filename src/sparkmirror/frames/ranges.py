@@ -110,7 +110,7 @@ class Gap(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
     """Offsets to compare, [first, end) on both sides, and numbers of left-out offsets."""
 
@@ -164,7 +164,12 @@ def extent(
     wanted_first = max(source.start, window.first or 0)
     wanted_end = max(min(source.end, source.end if window.end is None else window.end), wanted_first)
     if offsets is None:
-        return Extent((wanted_first, wanted_end), (target.start, target.end), (wanted_end, wanted_end), 0)
+        return Extent(
+            upstream=(wanted_first, wanted_end),
+            downstream=(target.start, target.end),
+            due=(wanted_end, wanted_end),
+            expired=0,
+        )
     copied = offsets.copied.upstream
     due_first = max(copied, wanted_first)
     due_end = max(wanted_end if began is None else min(wanted_end, began), due_first)
@@ -197,8 +202,8 @@ def extent(
     gaps = _disowned(offsets, (first, end), (first_downstream, end_downstream))
     disowned = sum(gap.end - max(gap.first, first_downstream) for gap in gaps)
     return Extent(
-        (first, end),
-        (first_downstream, end_downstream),
+        upstream=(first, end),
+        downstream=(first_downstream, end_downstream),
         due=(due_first, due_end),
         expired=max(min(first, wanted_end) - wanted_first, 0) + _expired_at_source(source, target, offsets),
         former=disowned + (max(former - max(offsets.downstream_start, target.start), 0) if former is not None else 0),

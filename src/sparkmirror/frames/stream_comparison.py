@@ -48,7 +48,7 @@ class OffsetBounds(NamedTuple):
     end: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Comparison:
     """Result of a comparison so far."""
 

@@ -49,7 +49,7 @@ class Due(NamedTuple):
     downstream: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """Topics and offsets that the user wants compared."""
 

@@ -61,7 +61,7 @@ Two jobs are under way, so that no slot waits for a job's last task.
 _JOBS = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """Options of a verification; by default, all copies of the flows are compared."""
 
@@ -99,7 +99,10 @@ class Options:
         except ValueError as error:
             raise ConfigError(str(error), origin="--topics") from error
         return Scope(
-            topics.accepts, Window(self.from_offset, self.to_offset), _millis(self.from_time), _millis(self.to_time)
+            topics=topics.accepts,
+            offsets=Window(self.from_offset, self.to_offset),
+            from_ms=_millis(self.from_time),
+            to_ms=_millis(self.to_time),
         )
 
     def words(self, flows: Iterable[FlowConfig]) -> str:
@@ -110,7 +113,7 @@ class Options:
         return json.dumps([named, self.topics, offsets, times, self.sample, self.seed])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """Progress of a verification; rates are since its begin."""
 
@@ -244,7 +247,18 @@ class _VerifyRun:
         elapsed_s = time.monotonic() - self._began
         finished = due - (total - done)
         eta_s = elapsed_s / finished * (total - done) if finished else None
-        self._on_progress(Progress(phase, done, total, records, read, unmatched, elapsed_s, eta_s))
+        self._on_progress(
+            Progress(
+                phase=phase,
+                done=done,
+                total=total,
+                records=records,
+                bytes=read,
+                unmatched=unmatched,
+                elapsed_s=elapsed_s,
+                eta_s=eta_s,
+            )
+        )
 
     def _jobs(self, orders: Sequence[str], body: Callable[[str], str]) -> Iterator[list[Answer]]:
         """Run orders in jobs of a few tasks a slot, two jobs at a time.

@@ -46,7 +46,7 @@ def unusable(subject: Subject) -> Iterator[Spot]:
     for error in subject.error.mistakes if subject.error else ():
         path, _, line = error.origin.rpartition(", line ")
         number = int(line) if path and line.isdigit() else _line_of(subject, error.key)
-        yield Spot(path or error.origin, number, error.key or "", error.reason)
+        yield Spot(path=path or error.origin, line=number, key=error.key or "", detail=error.reason)
 
 
 def _line_of(subject: Subject, key: str | None) -> int:
@@ -119,13 +119,13 @@ def literal_secret(subject: Subject) -> Iterator[Spot]:
 def policy_mismatch(subject: Subject) -> Iterator[Spot]:
     for note in subject.reading.notes:
         if note.kind == "mismatch":
-            yield Spot(note.path, note.line, note.key)
+            yield Spot(path=note.path, line=note.line, key=note.key)
 
 
 def misplaced(subject: Subject) -> Iterator[Spot]:
     for note in subject.reading.notes:
         if note.kind == "misplaced" and not _said_by_reader(subject, note):
-            yield Spot(note.path, note.line, note.key, note.reason)
+            yield Spot(path=note.path, line=note.line, key=note.key, detail=note.reason)
 
 
 def _said_by_reader(subject: Subject, note: Note) -> bool:
@@ -150,7 +150,7 @@ def no_target_alias(subject: Subject) -> Iterator[Spot]:
     for _, connectors in subject.connectors():
         for connector in connectors.values():
             if "target.cluster.alias" not in connector.settings:
-                yield Spot(connector.path, 0, "target.cluster.alias", connector.name)
+                yield Spot(path=connector.path, line=0, key="target.cluster.alias", detail=connector.name)
 
 
 def no_checkpoint_connector(subject: Subject) -> Iterator[Spot]:
@@ -176,7 +176,7 @@ def shared_workers(subject: Subject) -> Iterator[Spot]:
 def old_api(subject: Subject) -> Iterator[Spot]:
     for resource in subject.reading.resources:
         if str(resource.document.get("apiVersion")).endswith("v1beta2"):
-            yield Spot(resource.path, 1, "apiVersion")
+            yield Spot(path=resource.path, line=1, key="apiVersion")
 
 
 def said_otherwise(subject: Subject) -> Iterator[Spot]:
@@ -187,7 +187,7 @@ def no_effect(subject: Subject) -> Iterator[Spot]:
     yield from _warnings(subject, idle=True)
     for note in subject.reading.notes:
         if note.kind == "misplaced" and _said_by_reader(subject, note):
-            yield Spot(note.path, note.line, note.key, "the connector that reads it says the same")
+            yield Spot(path=note.path, line=note.line, key=note.key, detail="the connector that reads it says the same")
     for setting in astray(subject):
         if setting.stated:
             yield at(setting.entry, f"{setting.stated} counts")
@@ -210,7 +210,10 @@ def _warnings(subject: Subject, *, idle: bool) -> Iterator[Spot]:
         own = subject.own_key(key)
         if (path or place, number, own) not in better:
             yield Spot(
-                path or place, number, own, reason.removeprefix("has no effect: ").replace(f": {TAKE_OUT}", ": ")
+                path=path or place,
+                line=number,
+                key=own,
+                detail=reason.removeprefix("has no effect: ").replace(f": {TAKE_OUT}", ": "),
             )
 
 
@@ -221,123 +224,124 @@ _ERROR, _WARNING, _INFO = LintSeverity.ERROR, LintSeverity.WARNING, LintSeverity
 
 FILE_RULES: tuple[LintRule[Subject], ...] = (
     LintRule(
-        "unusable",
-        _ERROR,
-        "this can't be run",
-        "sparkmirror stops at it; where MirrorMaker 2 would go on, it would do something else than is written",
-        "as the reason says",
-        unusable,
+        name="unusable",
+        severity=_ERROR,
+        what="this can't be run",
+        effect="sparkmirror stops at it; where MirrorMaker 2 would go on, it would do something else than is written",
+        fix="as the reason says",
+        look=unusable,
     ),
     LintRule(
-        "placeholder",
-        _ERROR,
-        "is still a template's placeholder",
-        "the cluster can't be reached, or sign-in fails",
-        "write the real value",
-        placeholder,
+        name="placeholder",
+        severity=_ERROR,
+        what="is still a template's placeholder",
+        effect="the cluster can't be reached, or sign-in fails",
+        fix="write the real value",
+        look=placeholder,
     ),
     LintRule(
-        "misspelt-factor",
-        _ERROR,
-        "is no known replication factor",
-        "the topic meant is made with the default, 3 for internal topics: on fewer brokers that fails for ever",
-        "spell the key as docs/configuration.md does",
-        misspelt_factor,
+        name="misspelt-factor",
+        severity=_ERROR,
+        what="is no known replication factor",
+        effect="the topic meant is made with the default, 3 for internal topics: on fewer brokers that fails for ever",
+        fix="spell the key as docs/configuration.md does",
+        look=misspelt_factor,
     ),
     LintRule(
-        "policy-mismatch",
-        _ERROR,
-        "source and checkpoint connector say different things",
-        "MirrorMaker 2 translates groups for topics that are not there, so no group's offsets ever arrive",
-        "write the same into both",
-        policy_mismatch,
+        name="policy-mismatch",
+        severity=_ERROR,
+        what="source and checkpoint connector say different things",
+        effect="MirrorMaker 2 translates groups for topics that are not there, so no group's offsets ever arrive",
+        fix="write the same into both",
+        look=policy_mismatch,
     ),
     LintRule(
-        "misplaced",
-        _WARNING,
-        "stands in a connector that does not read it",
-        "it has no effect",
-        "move it into the connector that does",
-        misplaced,
+        name="misplaced",
+        severity=_WARNING,
+        what="stands in a connector that does not read it",
+        effect="it has no effect",
+        fix="move it into the connector that does",
+        look=misplaced,
     ),
     LintRule(
-        "replicator-key",
-        _WARNING,
-        "is a key of Confluent Replicator's",
-        "MirrorMaker 2 ignores it: the connection is made without it",
-        "write source.cluster. or target.cluster. before the name, of security.protocol as well",
-        replicator_key,
+        name="replicator-key",
+        severity=_WARNING,
+        what="is a key of Confluent Replicator's",
+        effect="MirrorMaker 2 ignores it: the connection is made without it",
+        fix="write source.cluster. or target.cluster. before the name, of security.protocol as well",
+        look=replicator_key,
     ),
     LintRule(
-        "unprefixed-security",
-        _WARNING,
-        "is for neither cluster",
-        "it has no effect: connections are in clear text and without sign-in",
-        "write source.cluster. or target.cluster. before the name, of security.protocol as well",
-        unprefixed_security,
+        name="unprefixed-security",
+        severity=_WARNING,
+        what="is for neither cluster",
+        effect="it has no effect: connections are in clear text and without sign-in",
+        fix="write source.cluster. or target.cluster. before the name, of security.protocol as well",
+        look=unprefixed_security,
     ),
     LintRule(
-        "short-interval",
-        _WARNING,
-        f"polls the clusters more often than every {SHORT_S} s",
-        "topics, groups, offsets, properties or ACLs are all read each time: that loads controllers and coordinators",
-        f"write {SHORT_S} or more; new topics and groups are rare, and a move can wait as long",
-        short_interval,
+        name="short-interval",
+        severity=_WARNING,
+        what=f"polls the clusters more often than every {SHORT_S} s",
+        effect="topics, groups, offsets, properties or ACLs are all read each time: that loads controllers and "
+        "coordinators",
+        fix=f"write {SHORT_S} or more; new topics and groups are rare, and a move can wait as long",
+        look=short_interval,
     ),
     LintRule(
-        "no-target-alias",
-        _WARNING,
-        "is missing, and so is `target`",
-        "internal topics are named after `target`, and another tool's are not found again",
-        "write target.cluster.alias, the same in all connectors",
-        no_target_alias,
+        name="no-target-alias",
+        severity=_WARNING,
+        what="is missing, and so is `target`",
+        effect="internal topics are named after `target`, and another tool's are not found again",
+        fix="write target.cluster.alias, the same in all connectors",
+        look=no_target_alias,
     ),
     LintRule(
-        "shared-workers",
-        _ERROR,
-        "is the same in two resources at one target",
-        "their Connect workers form one group and overwrite each other's connectors and offsets",
-        "give each resource a group and topics of its own, and a file of its own here",
-        shared_workers,
+        name="shared-workers",
+        severity=_ERROR,
+        what="is the same in two resources at one target",
+        effect="their Connect workers form one group and overwrite each other's connectors and offsets",
+        fix="give each resource a group and topics of its own, and a file of its own here",
+        look=shared_workers,
     ),
     LintRule(
-        "said-otherwise",
-        _WARNING,
-        "was probably meant otherwise",
-        "it does nothing, or something else than it seems to",
-        "as the reason says",
-        said_otherwise,
+        name="said-otherwise",
+        severity=_WARNING,
+        what="was probably meant otherwise",
+        effect="it does nothing, or something else than it seems to",
+        fix="as the reason says",
+        look=said_otherwise,
     ),
     LintRule(
-        "no-checkpoint-connector",
-        _INFO,
-        "this flow has no checkpoint connector",
-        "no group's offsets are translated: consumers begin anew at the target",
-        "add one with the same policy, if consumers are to move",
-        no_checkpoint_connector,
+        name="no-checkpoint-connector",
+        severity=_INFO,
+        what="this flow has no checkpoint connector",
+        effect="no group's offsets are translated: consumers begin anew at the target",
+        fix="add one with the same policy, if consumers are to move",
+        look=no_checkpoint_connector,
     ),
     LintRule(
-        "literal-secret",
-        _INFO,
-        "is a secret in clear",
-        "every reader of the file knows it, and on a Spark cluster it travels",
-        "write a reference to a config provider, such as ${file:/path:key}",
-        literal_secret,
+        name="literal-secret",
+        severity=_INFO,
+        what="is a secret in clear",
+        effect="every reader of the file knows it, and on a Spark cluster it travels",
+        fix="write a reference to a config provider, such as ${file:/path:key}",
+        look=literal_secret,
     ),
     LintRule(
-        "old-api",
-        _INFO,
-        "is v1beta2",
-        "Strimzi 1.0 and later don't take it",
-        "sparkmirror convert --to strimzi writes v1",
-        old_api,
+        name="old-api",
+        severity=_INFO,
+        what="is v1beta2",
+        effect="Strimzi 1.0 and later don't take it",
+        fix="sparkmirror convert --to strimzi writes v1",
+        look=old_api,
     ),
     LintRule(
-        "no-effect",
-        _INFO,
-        "has no effect",
-        "none",
-        "take it out, or leave it for MirrorMaker 2",
-        no_effect,
+        name="no-effect",
+        severity=_INFO,
+        what="has no effect",
+        effect="none",
+        fix="take it out, or leave it for MirrorMaker 2",
+        look=no_effect,
     ),
 )

@@ -35,7 +35,7 @@ class Spot(NamedTuple):
     """Advice for this place; empty for the rule's own advice."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LintFinding:
     """Finding of one rule in one place."""
 
@@ -51,7 +51,7 @@ class LintFinding:
     """Rule's own words, with which `what` begins."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LintRule(Generic[_Looked]):
     """Check, with the words for its findings."""
 
@@ -68,10 +68,20 @@ class LintRule(Generic[_Looked]):
             what = f"{self.what}: {spot.detail}" if spot.detail else self.what
             fix = spot.fix or self.fix
             severity = self.severity.value
-            yield LintFinding(self.name, severity, spot.path, spot.line, spot.key, what, self.effect, fix, self.what)
+            yield LintFinding(
+                rule=self.name,
+                severity=severity,
+                file=spot.path,
+                line=spot.line,
+                key=spot.key,
+                what=what,
+                effect=self.effect,
+                fix=fix,
+                words=self.what,
+            )
 
 
 def at(entry: Entry, detail: str = "", key: str | None = None, fix: str = "") -> Spot:
     """Return the place of an entry, with detail and advice."""
     path = entry.where.removesuffix(f", line {entry.line}")
-    return Spot(path, entry.line, key or as_written(entry), detail, fix)
+    return Spot(path=path, line=entry.line, key=key or as_written(entry), detail=detail, fix=fix)

@@ -19,7 +19,7 @@ class FoldedPlace:
     """Words about the mistake in this place."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
     """Finding with all its places; `file`, `line` and `key` are the first place's."""
 
@@ -66,15 +66,15 @@ def folded(findings: Iterable[LintFinding]) -> list[Folded]:
 def _fold(group: list[LintFinding]) -> Folded:
     first = group[0]
     return Folded(
-        first.rule,
-        first.severity,
-        first.file,
-        first.line,
-        first.key,
-        first.what if len(group) == 1 else first.words,
-        first.effect,
-        first.fix,
-        tuple(FoldedPlace(finding.file, finding.line, finding.key, finding.what) for finding in group),
+        rule=first.rule,
+        severity=first.severity,
+        file=first.file,
+        line=first.line,
+        key=first.key,
+        what=first.what if len(group) == 1 else first.words,
+        effect=first.effect,
+        fix=first.fix,
+        places=tuple(FoldedPlace(finding.file, finding.line, finding.key, finding.what) for finding in group),
     )
 
 

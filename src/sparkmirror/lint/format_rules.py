@@ -14,30 +14,30 @@ from sparkmirror.lint.subject import Subject
 def wrong_file(subject: Subject) -> Iterator[Spot]:
     for error in subject.reading.wrong:
         path, _, line = error.origin.rpartition(", line ")
-        yield Spot(path or error.origin, int(line) if path else 0, error.key or "", error.reason)
+        yield Spot(path=path or error.origin, line=int(line) if path else 0, key=error.key or "", detail=error.reason)
 
 
 def missing_secret(subject: Subject) -> Iterator[Spot]:
     for note in subject.reading.notes:
         if note.kind == "secret":
-            yield Spot(note.path, note.line, note.key, note.reason)
+            yield Spot(path=note.path, line=note.line, key=note.key, detail=note.reason)
 
 
 FORMAT_RULES: tuple[LintRule[Subject], ...] = (
     LintRule(
-        "wrong-file",
-        LintSeverity.ERROR,
-        "this file is left out here",
-        "sparkmirror run and config stop at it; the other files are looked at without it",
-        "as the reason says, or move the file elsewhere",
-        wrong_file,
+        name="wrong-file",
+        severity=LintSeverity.ERROR,
+        what="this file is left out here",
+        effect="sparkmirror run and config stop at it; the other files are looked at without it",
+        fix="as the reason says, or move the file elsewhere",
+        look=wrong_file,
     ),
     LintRule(
-        "missing-secret",
-        LintSeverity.WARNING,
-        "can't be looked at",
-        "sparkmirror run stops; sparkmirror convert writes that it is not known",
-        "as the reason says",
-        missing_secret,
+        name="missing-secret",
+        severity=LintSeverity.WARNING,
+        what="can't be looked at",
+        effect="sparkmirror run stops; sparkmirror convert writes that it is not known",
+        fix="as the reason says",
+        look=missing_secret,
     ),
 )

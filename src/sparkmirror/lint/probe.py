@@ -61,7 +61,7 @@ No operator grants rights on this topic by its name.
 LIMITS = ("message.max.bytes", f"log.{_BEFORE}", f"log.{_DIFFERENCE}")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ProbedCluster:
     """Answers of one cluster."""
 
@@ -113,7 +113,7 @@ class ProbedCluster:
     """
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class FlowProbe:
     """Flow with the present answers of its two clusters."""
 
@@ -143,7 +143,7 @@ class FlowProbe:
 
 def probe(flow: FlowConfig, timeout_s: float) -> FlowProbe:
     """Ask both clusters; an unreachable cluster has the reason in its `error`."""
-    probed = FlowProbe(flow, ProbedCluster(flow.source), ProbedCluster(flow.target))
+    probed = FlowProbe(flow=flow, source=ProbedCluster(cluster=flow.source), target=ProbedCluster(cluster=flow.target))
     rules = topic_rules(flow, flow.originals)
     with contextlib.ExitStack() as stack:
         source = _tried(probed.source, lambda: _open(stack, probed.source, flow, timeout_s))

@@ -91,35 +91,46 @@ def _at(subject: Subject, flow: FlowConfig, key: str, detail: str) -> Spot:
 
 
 def _of(probe: FlowProbe, detail: str) -> Spot:
-    return Spot(f"flow {probe.flow.name}", 0, "topics", detail)
+    return Spot(path=f"flow {probe.flow.name}", line=0, key="topics", detail=detail)
 
 
-_RENAMED = (
-    "a schema registry's topic gets another name",
-    "a registry at the target looks for _schemas, and schema ids in copied records lead nowhere there",
-    "copy it in a flow with IdentityReplicationPolicy, or write its new name as kafkastore.topic of a registry that"
-    " only reads, or take _schemas out and export schemas (docs/schemas.md)",
-)
-_COPIED = (
-    "a schema registry's topic is copied under its own name",
-    "a registry that reads the copy has the source's ids; one that registers schemas there as well gives them twice",
-    "let it read only as long as the flow runs, by leader.eligibility = false (docs/schemas.md); or take _schemas out",
-)
-_LEFT_OUT = (
-    "a schema registry's topic is left out",
-    "this is right if one registry serves both clusters, or schemas are exported; a registry that is to read the copy"
-    " has nothing to read",
-    "leave it, or take the pattern that matches _schemas out of topics.exclude; sparkmirror schemas check tells whether"
-    " ids hold",
-)
+_RENAMED = {
+    "what": "a schema registry's topic gets another name",
+    "effect": "a registry at the target looks for _schemas, and schema ids in copied records lead nowhere there",
+    "fix": (
+        "copy it in a flow with IdentityReplicationPolicy, or write its new name as kafkastore.topic of a registry that"
+        " only reads, or take _schemas out and export schemas (docs/schemas.md)"
+    ),
+}
+_COPIED = {
+    "what": "a schema registry's topic is copied under its own name",
+    "effect": (
+        "a registry that reads the copy has the source's ids; one that registers schemas there as well gives them twice"
+    ),
+    "fix": (
+        "let it read only as long as the flow runs, by leader.eligibility = false (docs/schemas.md); or take _schemas"
+        " out"
+    ),
+}
+_LEFT_OUT = {
+    "what": "a schema registry's topic is left out",
+    "effect": (
+        "this is right if one registry serves both clusters, or schemas are exported; a registry that is to read the"
+        " copy has nothing to read"
+    ),
+    "fix": (
+        "leave it, or take the pattern that matches _schemas out of topics.exclude; sparkmirror schemas check tells"
+        " whether ids hold"
+    ),
+}
 
 SCHEMA_FILE_RULES: tuple[LintRule[Subject], ...] = (
-    LintRule("schemas-renamed", LintSeverity.WARNING, *_RENAMED, schemas_renamed),
-    LintRule("schemas-copied", LintSeverity.INFO, *_COPIED, schemas_copied),
-    LintRule("schemas-left-out", LintSeverity.INFO, *_LEFT_OUT, schemas_left_out),
+    LintRule(name="schemas-renamed", severity=LintSeverity.WARNING, look=schemas_renamed, **_RENAMED),
+    LintRule(name="schemas-copied", severity=LintSeverity.INFO, look=schemas_copied, **_COPIED),
+    LintRule(name="schemas-left-out", severity=LintSeverity.INFO, look=schemas_left_out, **_LEFT_OUT),
 )
 SCHEMA_CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
-    LintRule("registry-renamed", LintSeverity.WARNING, *_RENAMED, registry_renamed),
-    LintRule("registry-copied", LintSeverity.INFO, *_COPIED, registry_copied),
-    LintRule("registry-left-out", LintSeverity.INFO, *_LEFT_OUT, registry_left_out),
+    LintRule(name="registry-renamed", severity=LintSeverity.WARNING, look=registry_renamed, **_RENAMED),
+    LintRule(name="registry-copied", severity=LintSeverity.INFO, look=registry_copied, **_COPIED),
+    LintRule(name="registry-left-out", severity=LintSeverity.INFO, look=registry_left_out, **_LEFT_OUT),
 )

@@ -66,7 +66,7 @@ class Subject:
         for entry in self.reading.entries:
             if entry.key == f"{flow.name}.enabled":
                 return entry
-        return Entry(flow.name, "", self.reading.path)
+        return Entry(key=flow.name, value="", where=self.reading.path)
 
     def connectors(self) -> Iterator[tuple[tuple[str, str], dict[ConnectorRole, Connector]]]:
         """Yield each flow with its connectors; nothing for an mm2.properties file."""

@@ -65,7 +65,7 @@ def _rows(flows: list[Flow]) -> list[tuple[Flow, Topic, Partition, str]]:
     if len(topics) > MOST_PARTITIONS:
         every = [(flow, tuple(partition for topic in flow.topics for partition in topic.partitions)) for flow in flows]
         return [
-            (flow, Topic(_TOGETHER, _TOGETHER), _together(partitions), _TOGETHER)
+            (flow, Topic(topic=_TOGETHER, target_topic=_TOGETHER), _together(partitions), _TOGETHER)
             for flow, partitions in every
             if partitions
         ]

@@ -43,7 +43,7 @@ class Heartbeat:
         return cls(keys.string(), keys.string(), values.long())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """Position of a consumer group on both sides."""
 
@@ -66,7 +66,14 @@ class Checkpoint:
     def read(cls, key: bytes | None, value: bytes | None) -> Self:
         """Parse a record. Raises `Malformed`."""
         keys, values = _RecordReader(key), _RecordReader(value, versioned=True)
-        return cls(keys.string(), keys.string(), keys.integer(), values.long(), values.long(), values.string())
+        return cls(
+            group=keys.string(),
+            topic=keys.string(),
+            partition=keys.integer(),
+            upstream=values.long(),
+            downstream=values.long(),
+            metadata=values.string(),
+        )
 
 
 @dataclass(frozen=True, slots=True)

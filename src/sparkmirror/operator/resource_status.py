@@ -23,7 +23,7 @@ class ResourceTrouble(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeenResource:
     """Observations of a resource in one turn."""
 

@@ -228,7 +228,7 @@ class _One:
 
     def turn(self) -> SeenResource:
         """Take the turn as far as possible; return the observations."""
-        seen = SeenResource(self._key, int(self._resource["metadata"].get("generation") or 0))
+        seen = SeenResource(key=self._key, generation=int(self._resource["metadata"].get("generation") or 0))
         if is_paused(self._resource):
             return replace(seen, paused=True)
         deployed = self._api.get(object_path("Deployment", self._key.namespace, component(self._key.name))) or {}

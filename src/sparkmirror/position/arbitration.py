@@ -46,7 +46,7 @@ from sparkmirror.position.matching import Match, TargetLog
 from sparkmirror.position.questioned_claims import Evidence, SortedClaims, at_lowest_offset, sort_claims
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
     """Decision on a partition's claims."""
 
@@ -81,16 +81,16 @@ def arbitrate(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -> 
     candidates = _candidates(claims_by_kind, log)
     asked = claims_by_kind.asked
     if any(batch.match is Match.UNREAD for judged in asked for batch in judged.batches):
-        return Ruling((), undecided="its newest records are not below the high watermark yet", wait=True)
+        return Ruling(true=(), undecided="its newest records are not below the high watermark yet", wait=True)
     spans: list[Span] = []
     for _, competing in sorted(candidates.items()):
         reason = _extend(spans, competing)
         if reason:
-            return Ruling((), undecided=reason)
+            return Ruling(true=(), undecided=reason)
     ruling = _ruling(spans, asked)
     contrary = _first_contrary(candidates, BelievedRuns(ruling.true))
     if contrary is not None:
-        return Ruling((), undecided=undecidable([contrary]))
+        return Ruling(true=(), undecided=undecidable([contrary]))
     return _with_doubted(ruling, claims_by_kind)
 
 
@@ -118,7 +118,7 @@ def _extend(spans: list[Span], candidates: Candidates) -> str:
         case Undecidable(reason):
             return reason
         case NewSpan(claim, batch, shared):
-            spans.append(Span(claim, [] if batch is None else [batch], shared))
+            spans.append(Span(claim=claim, batches=[] if batch is None else [batch], shared=shared))
         case NextBatch(batch, shared) if before is not None:
             before.extend(batch)
             before.shared |= shared
@@ -153,7 +153,7 @@ def _ruling(spans: Sequence[Span], asked: Iterable[JudgedClaim]) -> Ruling:
         for judged in asked
         if judged.claim.key not in kept and _has_failed(judged.batches, even_in_part=not spared)
     ]
-    return Ruling(tuple(true), tuple(confirmed), tuple(false))
+    return Ruling(true=tuple(true), confirmed=tuple(confirmed), false=tuple(false))
 
 
 def _has_failed(batches: Iterable[JudgedBatch], *, even_in_part: bool) -> bool:

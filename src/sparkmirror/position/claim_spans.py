@@ -11,7 +11,7 @@ from sparkmirror.position.judged_claims import JudgedBatch, of_one_pump
 from sparkmirror.wire.splice import Run
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Span:
     """Announced batches of a claim that lie in the log one after the other.
 

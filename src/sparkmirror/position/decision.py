@@ -31,7 +31,7 @@ class LogTail:
     max_timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetReading:
     """Answers of the target's leader on one partition.
 
@@ -56,7 +56,7 @@ class TargetReading:
         return known.last_sequence if known else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """Position at which the flow goes on in one partition."""
 
@@ -107,7 +107,7 @@ class Position:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
     """Reason for which the readings give no position.
 
@@ -159,10 +159,10 @@ def decide(
         sequence = unwrap(reading.tail.last_sequence + 1, near=lowest)
         source = "the tail of its log"
     elif reading.log_end_before != reading.log_end_after:
-        return Doubt("the log is growing without a producer state of this flow", wait=True)
+        return Doubt(reason="the log is growing without a producer state of this flow", wait=True)
     elif reading.has_records and not (reading.log_end_after == newest.downstream and begins(newest)):
         reason = "the target partition holds records, but none that this flow wrote: a foreign producer writes to it"
-        return Doubt(reason, uncovered=reading.log_end_after == newest.downstream and not whole)
+        return Doubt(reason=reason, uncovered=reading.log_end_after == newest.downstream and not whole)
     else:
         # A sequence below 0 shows that foreign records were among the records that the log has lost altogether.
         sequence = lowest = highest = max(lowest, 0)
@@ -171,7 +171,7 @@ def decide(
         all_before = reading.log_end_after == newest.downstream and begins(newest)
         unseen = bool(there) and not (newest.altered or all_before)
     if not lowest <= sequence <= highest:
-        return Doubt(_disagreement(source, sequence, lowest, highest), surplus=max(lowest - sequence, 0))
+        return Doubt(reason=_disagreement(source, sequence, lowest, highest), surplus=max(lowest - sequence, 0))
     # A claim with an altered offset counts from its own sequence on. Of another claim at this sequence no record was
     # appended yet.
     covering = [segment for segment in segments if segment.sequence < sequence + segment.altered]
@@ -180,28 +180,38 @@ def decide(
     lost = max((claim.sequence + claim.announced - sequence for claim in gone), default=0)
     lost_to = max((claim.downstream + claim.announced for claim in gone), default=-1)
     if whole and sequence == 0 < segment.sequence:  # no record is left, not even those of the first claim
-        return Position(0, None, reading.log_end_after + foreign_tail, True, -1, None, None, lost=lost, lost_to=lost_to)
+        return Position(
+            sequence=0,
+            upstream=None,
+            downstream=reading.log_end_after + foreign_tail,
+            claim_due=True,
+            leader_epoch=-1,
+            source_topic_id=None,
+            newest_timestamp_ms=None,
+            lost=lost,
+            lost_to=lost_to,
+        )
     if segment.sequence > sequence:
         reason = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
-        return Doubt(reason, uncovered=True)
+        return Doubt(reason=reason, uncovered=True)
     # The offset follows from the newest claim, even if no record of the claim is in the log: behind foreign records the
     # newest claim tells the offset.
     downstream = newest.downstream + sequence - newest.sequence + foreign_tail
     end = segment.downstream + sequence - segment.sequence
     return Position(
-        sequence,
-        segment.next_upstream(sequence),
-        downstream,
-        foreign_tail > 0 or lost > 0 or sequence - segment.sequence < max(segment.announced, 1),
-        segment.source_leader_epoch if covering else -1,
-        segment.source_topic_id,
-        reading.state.last_timestamp_ms if reading.state else None,
-        end,
-        -1 if reading.last_sequence is None else segment.downstream,
-        supposed,
-        lost,
-        lost_to,
-        unseen,
+        sequence=sequence,
+        upstream=segment.next_upstream(sequence),
+        downstream=downstream,
+        claim_due=foreign_tail > 0 or lost > 0 or sequence - segment.sequence < max(segment.announced, 1),
+        leader_epoch=segment.source_leader_epoch if covering else -1,
+        source_topic_id=segment.source_topic_id,
+        newest_timestamp_ms=reading.state.last_timestamp_ms if reading.state else None,
+        end=end,
+        ours_from=-1 if reading.last_sequence is None else segment.downstream,
+        supposed=supposed,
+        lost=lost,
+        lost_to=lost_to,
+        unseen=unseen,
     )
 
 
@@ -237,13 +247,21 @@ def _sequence(segment: Segment) -> int:
 
 def _first(reading: TargetReading, fences: int) -> Position | Doubt:
     if reading.state is not None or reading.tail is not None:
-        return Doubt("records of this flow are at the target, but the segments topic does not know them")
+        return Doubt(reason="records of this flow are at the target, but the segments topic does not know them")
     if reading.log_end_after - reading.log_start > fences:
         return Doubt(
-            f"the target partition already holds offsets {reading.log_start} to {reading.log_end_after - 1}, "
+            reason=f"the target partition already holds offsets {reading.log_start} to {reading.log_end_after - 1}, "
             "which this flow did not write; exclude the topic, or delete them if no consumer needs them"
         )
-    return Position(0, None, reading.log_end_after, True, -1, None, None)
+    return Position(
+        sequence=0,
+        upstream=None,
+        downstream=reading.log_end_after,
+        claim_due=True,
+        leader_epoch=-1,
+        source_topic_id=None,
+        newest_timestamp_ms=None,
+    )
 
 
 def unwrap(wrapped: int, near: int) -> int:

@@ -17,7 +17,7 @@ A pump counts its incarnations up from a random start.
 """
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class JudgedClaim:
     """Claim, the log's batches there, and the finding on each announced batch."""
 

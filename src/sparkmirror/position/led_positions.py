@@ -58,7 +58,10 @@ class LedPositions:
         )
 
     def read(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, TargetReading | Unserved]:
-        """Read target partitions, then all claims; return each reading, or the reason for its absence."""
+        """Read target partitions, then all claims.
+
+        Return each reading, or the reason for its absence.
+        """
         if not partitions:
             return {}
         floors = self._reader.floors(partitions, self._topics, self._leader, self._segments)

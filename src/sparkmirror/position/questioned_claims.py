@@ -91,7 +91,7 @@ def sort_claims(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -
             if claim.confirmed or not claim.batches:
                 certain.append(claim)
             else:
-                asked.append(JudgedClaim(claim, seen, sent=False))
+                asked.append(JudgedClaim(claim=claim, seen=seen, sent=False))
             continue
         assert first is not None  # noqa: S101 - no claim reaches None
         doubted.append(claim)
@@ -103,7 +103,7 @@ def sort_claims(claims: Iterable[Segment], evidence: Evidence, log: TargetLog) -
         if kept < len(claim.batches):
             begins = claim.downstream + sum(batch.records for batch in claim.batches[:kept])
             part = claim.part(kept, len(claim.batches), begins, confirmed=False, shared=claim.shared)
-            asked.append(JudgedClaim(dataclasses.replace(part, heals=False), seen, sent=True))
+            asked.append(JudgedClaim(claim=dataclasses.replace(part, heals=False), seen=seen, sent=True))
     return SortedClaims(certain, asked, tuple(doubted), tuple(shortened), healing)
 
 

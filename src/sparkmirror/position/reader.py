@@ -320,23 +320,23 @@ class PositionReader:
         if halted is not None:
             return Refusal(halted.words, loss=halted.kind, cause=cause_of_loss(halted.kind))
         return PartitionReading(
-            dataclasses.replace(
+            position=dataclasses.replace(
                 position,
                 claim_due=position.claim_due
                 or history.resume_at != position.upstream
                 or position.source_topic_id == NO_ID != source.topic_id,  # the next claim says what is known now
             ),
-            history.resume_at,
-            source.topic_id,
-            leader.leader,
-            leader.epoch,
-            start,
-            end,
-            target_topic_id,
-            target_leader,
-            read_at,
-            position.downstream <= target.high_watermark,
-            "compact" in self._policies.get(route.source_topic, "compact"),
+            resume_at=history.resume_at,
+            source_topic_id=source.topic_id,
+            source_leader=leader.leader,
+            source_leader_epoch=leader.epoch,
+            source_start=start,
+            source_end=end,
+            target_topic_id=target_topic_id,
+            target_leader=target_leader,
+            read_at=read_at,
+            replicated=position.downstream <= target.high_watermark,
+            compacted="compact" in self._policies.get(route.source_topic, "compact"),
         )
 
     def _cut_at(

@@ -114,7 +114,7 @@ class PositionResolver:
         sequence = appended(reading.last_sequence, reading.log_end_after, claims)
         ruling = arbitrate(claims, evidence, TargetLog(reading.log_start, reading.log_end_after, sequence))
         if ruling.undecided:
-            return Resolved(Doubt(ruling.undecided, wait=ruling.wait))
+            return Resolved(Doubt(reason=ruling.undecided, wait=ruling.wait))
         between = foreign_between(self._probe, partition, ruling)
         self._note(partition, reading, between)
         if ruling.confirmed or ruling.false:
@@ -126,7 +126,8 @@ class PositionResolver:
         if tail is None:
             return Resolved(
                 Doubt(
-                    "a foreign producer wrote to the target partition, and how much of that retention deleted is not "
+                    reason="a foreign producer wrote to the target partition, and how much of that retention "
+                    "deleted is not "
                     "known: delete the target topic to have it copied again"
                 )
             )
@@ -141,7 +142,7 @@ class PositionResolver:
             reason = (
                 "the target's log ends with records that its replicas have not confirmed: no consumer may read them yet"
             )
-            return Resolved(Doubt(reason, wait=True, unreplicated=True))
+            return Resolved(Doubt(reason=reason, wait=True, unreplicated=True))
         there = tuple(reached(ruling.true, reading)) or ruling.true[:1]
         sequence = reading.log_end_after - there[-1].downstream + there[-1].sequence - position.surplus
         explained = explain(

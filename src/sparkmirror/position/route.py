@@ -49,7 +49,7 @@ class Remembered(NamedTuple):
 NOTHING_KNOWN = Remembered()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReading:
     """Reading of a partition on both sides, as the leaders answered just now."""
 

@@ -34,7 +34,7 @@ _EXAMPLES = 3
 Tell = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedId:
     """An id in the keys or values of a topic."""
 
@@ -52,7 +52,7 @@ class CheckedId:
         return self.comparison.verdict in (SchemaVerdict.EQUAL, SchemaVerdict.NOT_CHECKED)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPart:
     """The keys or the values of a topic."""
 
@@ -166,15 +166,23 @@ def _checked(topic: str, target_topic: str, part: TopicField, seen: SeenField, c
     shown = _first(seen, _EXAMPLES) if doubt else seen.ids
     ids = tuple(
         CheckedId(
-            schema_id,
-            seen.ids[schema_id].records,
-            seen.ids[schema_id].partition,
-            seen.ids[schema_id].offset,
-            comparer.compare(schema_id),
+            id=schema_id,
+            records=seen.ids[schema_id].records,
+            partition=seen.ids[schema_id].partition,
+            offset=seen.ids[schema_id].offset,
+            comparison=comparer.compare(schema_id),
         )
         for schema_id in sorted(shown, key=lambda schema_id: (schema_id.kind, len(schema_id.text), schema_id.text))
     )
-    return CheckedPart(topic, target_topic, part.field, seen.records, seen.with_id, ids, doubt)
+    return CheckedPart(
+        topic=topic,
+        target_topic=target_topic,
+        field=part.field,
+        records=seen.records,
+        with_id=seen.with_id,
+        ids=ids,
+        doubt=doubt,
+    )
 
 
 def _doubt(seen: SeenField, comparer: SchemaComparer) -> str:

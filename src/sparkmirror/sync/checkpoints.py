@@ -98,7 +98,14 @@ class Checkpoints:
         for group, (results, _) in translated.items():
             for partition, result in results.items():
                 commit = committed[group][partition]
-                checkpoint = Checkpoint(group, *result.remote, commit.offset, result.offset, commit.metadata)
+                checkpoint = Checkpoint(
+                    group=group,
+                    topic=result.remote[0],
+                    partition=result.remote[1],
+                    upstream=commit.offset,
+                    downstream=result.offset,
+                    metadata=commit.metadata,
+                )
                 if self._store.is_due(checkpoint, result.log_end):
                     due.append(checkpoint)
         self._store.write(due)

@@ -26,7 +26,7 @@ A filter that ends such chains ends them earlier.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Echo:
     """Flows that send a topic in a circle, by their names."""
 
@@ -135,7 +135,7 @@ def _echo(way: _Way, rules: Mapping[str, TopicRules], *, endless: bool) -> Echo:
             words = f"{names[0]} of {last.cluster} comes back to it as {names[-1]}"
     flows = tuple(dict.fromkeys(step.flow for step in circle[1:]))
     apart, separator = _not_told(flows, rules)
-    return Echo(flows, words, endless, apart, separator)
+    return Echo(flows=flows, words=words, endless=endless, apart=apart, separator=separator)
 
 
 def _not_told(flows: Sequence[str], rules: Mapping[str, TopicRules]) -> tuple[tuple[str, ...], str]:

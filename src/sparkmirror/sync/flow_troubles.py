@@ -49,7 +49,7 @@ EFFECTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlowTrouble:
     """One mistake of one or several flows."""
 
@@ -77,7 +77,9 @@ def _echoes(flows: Sequence[FlowConfig]) -> Iterator[FlowTrouble]:
     for echo in echoes(flows):
         kind = TroubleKind.ECHO_LOOP if echo.endless else TroubleKind.COMES_BACK
         key, remedy = _remedy_of_echo(echo, flows)
-        yield FlowTrouble(kind, echo.flows, key, f"{' and '.join(echo.flows)}: {echo.words}", remedy)
+        yield FlowTrouble(
+            kind=kind, flows=echo.flows, key=key, detail=f"{' and '.join(echo.flows)}: {echo.words}", remedy=remedy
+        )
 
 
 def _remedy_of_echo(echo: Echo, flows: Sequence[FlowConfig]) -> tuple[str, str]:
@@ -119,11 +121,11 @@ def _fan_ins(flows: Sequence[FlowConfig]) -> Iterator[FlowTrouble]:
         topics = ", ".join(fan_in.topics)
         detail = f"{' and '.join(fan_in.flows)} both into {topics} of {target}"
         yield FlowTrouble(
-            kind,
-            fan_in.flows,
-            _SEPARATOR if fan_in.renamed else "topics",
-            detail,
-            _other_separator(flows) if fan_in.renamed else remedy_of_fan_in(fan_in),
+            kind=kind,
+            flows=fan_in.flows,
+            key=_SEPARATOR if fan_in.renamed else "topics",
+            detail=detail,
+            remedy=_other_separator(flows) if fan_in.renamed else remedy_of_fan_in(fan_in),
         )
 
 
@@ -142,9 +144,15 @@ def _listed(flows: Sequence[FlowConfig]) -> Iterator[FlowTrouble]:
         if listed.nothing:
             why = "; ".join(f"{entry.topic}: {entry.why}" for entry in listed.never)
             yield FlowTrouble(
-                TroubleKind.NOTHING_LISTED, (flow.name,), "topics", f"{flow.name}: {why}", "list topics that can be"
+                kind=TroubleKind.NOTHING_LISTED,
+                flows=(flow.name,),
+                key="topics",
+                detail=f"{flow.name}: {why}",
+                remedy="list topics that can be",
             )
             continue
         for entry in listed.never:
             detail = f"{entry.topic} of {flow.source.alias}: {entry.why}"
-            yield FlowTrouble(TroubleKind.NEVER_COPIED, (flow.name,), "topics", detail, entry.remedy)
+            yield FlowTrouble(
+                kind=TroubleKind.NEVER_COPIED, flows=(flow.name,), key="topics", detail=detail, remedy=entry.remedy
+            )

@@ -36,7 +36,7 @@ class ScramUser:
     mechanism: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetAccess:
     """ACLs that a flow's target needs and has, and SCRAM users that the target lacks."""
 
@@ -72,7 +72,7 @@ def access(flow: FlowConfig) -> TargetAccess:
         groups = sorted(Groups(source).listed())
         users, untold = _users(source, target)
     wanted = frozenset(_wanted(theirs, flow, rules, copies, groups))
-    return TargetAccess(flow, wanted, frozenset(there), users, untold)
+    return TargetAccess(flow=flow, wanted=wanted, there=frozenset(there), users=users, untold=untold)
 
 
 def _wanted(

@@ -196,4 +196,12 @@ def _written(acl: Acl) -> str:
 
 def _acl(written: str) -> Acl:
     resource, name, pattern, principal, host, operation, permission = json.loads(written)
-    return Acl(name, principal, host, operation, permission, pattern, AclResource(resource))
+    return Acl(
+        name=name,
+        principal=principal,
+        host=host,
+        operation=operation,
+        permission=permission,
+        pattern=pattern,
+        resource=AclResource(resource),
+    )

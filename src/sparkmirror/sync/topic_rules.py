@@ -28,7 +28,7 @@ _Built = TypeVar("_Built")
 _Answer = TypeVar("_Answer")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRules:
     """Rules for replicated topics: selection, names at the target, kept properties."""
 

@@ -55,7 +55,7 @@ class MirroredTopic:
         return tuple(p.partition for p in self.remote.partitions if p.partition not in there)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSync:
     """Findings and actions of one run."""
 

@@ -190,7 +190,7 @@ class Takeover:
             )
             answer = known if isinstance(known, Unserved) else told_by_bounds(known, stored)
             if isinstance(known, Bounds) and (answer is None or (ours is not None and isinstance(answer, LastCopied))):
-                unread.append((so_far, Unread(so_far.pair, known, stored, sync, ours)))
+                unread.append((so_far, Unread(pair=so_far.pair, bounds=known, stored=stored, sync=sync, ours=ours)))
             elif answer is not None:
                 answers.append((so_far, answer))
         read = self._reader.find([question for _, question in unread])

@@ -97,7 +97,13 @@ def read_bounds(
         elif isinstance(here, Unserved):
             bounds[pair.route] = here
         else:
-            bounds[pair.route] = Bounds(*there, *here)
+            bounds[pair.route] = Bounds(
+                source_start=there[0],
+                source_end=there[1],
+                target_start=here[0],
+                target_end=here[1],
+                target_stable=here[2],
+            )
     return bounds
 
 

@@ -43,7 +43,7 @@ class RawRecord(NamedTuple):
     headers: tuple[tuple[bytes, bytes | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LargeRecord:
     """A record larger than a piece.
 
@@ -193,7 +193,9 @@ class _Section:
         offset = header.base_offset + (delta >> 1)
         if offset <= self._last or offset >= header.next_offset:
             raise ValueError(f"offset {offset} follows {self._last}")
-        return LargeRecord(offset, timestamp, attributes, size, self._body(offset, size))
+        return LargeRecord(
+            offset=offset, timestamp=timestamp, attributes=attributes, size=size, body=self._body(offset, size)
+        )
 
     def _body(self, offset: int, size: int) -> Iterator[Buffer]:
         try:

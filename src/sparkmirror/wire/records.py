@@ -31,7 +31,7 @@ class NotAtOnce(HandledError):
     """
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Records:
     """The records of consecutive batches, a list for each field."""
 

@@ -57,7 +57,7 @@ _run = partial(tuple.__new__, Run)
 """Make a `Run` from a pair, in half the time of `Run(...)`."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Spliced:
     """A new batch of magic 2, still without producer and CRC.
 
@@ -172,7 +172,16 @@ def splice_large(header: BatchHeader, record: LargeRecord, codec: int, most: int
         raise RecordTooLarge(record.offset, len(data), record.size)
     runs = (Run(record.offset, 1),)
     next_upstream = record.offset + 1
-    yield Spliced(data, runs, 1, record.timestamp, record.timestamp, next_upstream, header.leader_epoch, codec)
+    yield Spliced(
+        data=data,
+        runs=runs,
+        count=1,
+        base_timestamp=record.timestamp,
+        max_timestamp=record.timestamp,
+        next_upstream=next_upstream,
+        leader_epoch=header.leader_epoch,
+        codec=codec,
+    )
 
 
 def kept_codec(header: BatchHeader, batch: memoryview) -> int:
@@ -184,14 +193,14 @@ def made_of(joined: Joined, codec: int, next_upstream: int, leader_epoch: int) -
     """Make one batch of joined records, which are already compressed with `codec`."""
     count, base, latest = joined.records, joined.base_timestamp, joined.max_timestamp
     return Spliced(
-        _batch(joined.parts, codec, count, base, latest),
-        tuple(map(_run, joined.runs)),
-        count,
-        base,
-        latest,
-        next_upstream,
-        leader_epoch,
-        codec,
+        data=_batch(joined.parts, codec, count, base, latest),
+        runs=tuple(map(_run, joined.runs)),
+        count=count,
+        base_timestamp=base,
+        max_timestamp=latest,
+        next_upstream=next_upstream,
+        leader_epoch=leader_epoch,
+        codec=codec,
     )
 
 
@@ -223,14 +232,14 @@ def _whole(header: BatchHeader, batch: memoryview, codec: int) -> Spliced:
     except ValueError as error:
         raise unreadable(header, error) from error
     return Spliced(
-        _batch((data,), codec, header.records, header.base_timestamp, header.max_timestamp),
-        (Run(header.base_offset, header.records),),
-        header.records,
-        header.base_timestamp,
-        header.max_timestamp,
-        header.next_offset,
-        header.leader_epoch,
-        codec,
+        data=_batch((data,), codec, header.records, header.base_timestamp, header.max_timestamp),
+        runs=(Run(header.base_offset, header.records),),
+        count=header.records,
+        base_timestamp=header.base_timestamp,
+        max_timestamp=header.max_timestamp,
+        next_upstream=header.next_offset,
+        leader_epoch=header.leader_epoch,
+        codec=codec,
     )
 
 
@@ -285,14 +294,14 @@ class _Source:
         if codec:
             parts = [compress(codec, b"".join(parts))]
         return Spliced(
-            _batch(parts, codec, stop - start, base, latest),
-            _runs(offsets),
-            stop - start,
-            base,
-            latest,
-            self.ends.get(stop, offsets[-1] + 1),
-            self.leader_epochs[bisect_right(self.starts, start) - 1],
-            codec,
+            data=_batch(parts, codec, stop - start, base, latest),
+            runs=_runs(offsets),
+            count=stop - start,
+            base_timestamp=base,
+            max_timestamp=latest,
+            next_upstream=self.ends.get(stop, offsets[-1] + 1),
+            leader_epoch=self.leader_epochs[bisect_right(self.starts, start) - 1],
+            codec=codec,
         )
 
 
