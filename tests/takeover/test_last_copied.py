@@ -17,7 +17,7 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.position.route import PartitionPair
 from sparkmirror.takeover import last_copied
-from sparkmirror.takeover.last_copied import LastCopied, LastCopiedReader, Ours, Untold
+from sparkmirror.takeover.last_copied import LastCopied, LastCopiedReader, OurEnd, Untold
 from sparkmirror.takeover.log_bounds import Bounds, by_target_leader, read_bounds
 
 pytestmark = pytest.mark.broker
@@ -64,7 +64,7 @@ class Partition:
         assert isinstance(bounds, Bounds)
         reader = LastCopiedReader(self.source, self.target, read_committed=False)
         try:
-            return reader.find(both, bounds, STORED, None, Ours(COPIED, COPIED))
+            return reader.find(both, bounds, STORED, None, OurEnd(COPIED, COPIED))
         except Untold as untold:
             return untold
 

@@ -21,7 +21,7 @@ from sparkmirror.translation.map_keeper import (
     LogBounds,
     MapKeeper,
     PartitionMap,
-    Reached,
+    ReportedProgress,
     Unmapped,
 )
 from sparkmirror.translation.offset_map import Copied, OffsetMap
@@ -49,7 +49,7 @@ def answers(offsets: OffsetMap | PartitionMap, end: int) -> list[int | None]:
     return [offsets.downstream(upstream) for upstream in range(end)]
 
 
-def up_to_date(kept: PartitionMap, end: int, reached: Reached | None = None) -> PartitionMap:
+def up_to_date(kept: PartitionMap, end: int, reached: ReportedProgress | None = None) -> PartitionMap:
     kept.bound(LogBounds(0, end))
     if not kept.stands(reached):
         assert kept.judge({}, None, reached) is None
@@ -119,24 +119,26 @@ def test_what_a_pump_says_moves_the_map_without_the_log() -> None:
     kept = PartitionMap()
     kept.take(claim(0, 5))
     kept.bound(LogBounds(0, 10))
-    assert kept.stands(Reached(15, 10))
+    assert kept.stands(ReportedProgress(15, 10))
     assert kept.offsets.copied == Copied(10, 15, 10)
     kept.bound(LogBounds(0, 20))
-    assert kept.stands(Reached(23, 18))
+    assert kept.stands(ReportedProgress(23, 18))
     assert kept.offsets.copied == Copied(18, 23, 18)
     assert [kept.downstream(upstream) for upstream in (4, 5, 22, 23, 24)] == [0, 0, 17, 18, None]
-    assert kept.stands(Reached(27, 18)), "only markers followed"
+    assert kept.stands(ReportedProgress(27, 18)), "only markers followed"
     assert [kept.downstream(upstream) for upstream in (23, 27, 28)] == [18, 18, None]
 
 
-@pytest.mark.parametrize("reached", [Reached(21, 16), Reached(20, 21), Reached(13, 13), None])
-def test_the_log_is_asked_where_a_pump_tells_nothing_that_fits(reached: Reached | None) -> None:
+@pytest.mark.parametrize(
+    "reached", [ReportedProgress(21, 16), ReportedProgress(20, 21), ReportedProgress(13, 13), None]
+)
+def test_the_log_is_asked_where_a_pump_tells_nothing_that_fits(reached: ReportedProgress | None) -> None:
     """A foreign record behind ours, a log that is shorter than that, and nothing new."""
     kept = PartitionMap()
     kept.take(claim(0, 7))
     kept.bound(LogBounds(0, 20))
-    assert kept.stands(Reached(22, 15))
-    kept.bound(LogBounds(0, 20 if reached != Reached(21, 16) else 16))
+    assert kept.stands(ReportedProgress(22, 15))
+    kept.bound(LogBounds(0, 20 if reached != ReportedProgress(21, 16) else 16))
     kept.take(claim(17, 40, 1))
     assert not kept.stands(reached)
 
@@ -173,7 +175,7 @@ def keeper(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> Iterator[MapKeeper]:
     client.close()
 
 
-def kept_map(keeper: MapKeeper, flow: Flow, reached: Reached | None = None) -> PartitionMap:
+def kept_map(keeper: MapKeeper, flow: Flow, reached: ReportedProgress | None = None) -> PartitionMap:
     found = keeper.refresh({flow.route.target: reached})[flow.route.target]
     assert isinstance(found, PartitionMap), found
     return found
@@ -248,9 +250,9 @@ def test_a_target_topic_that_was_made_anew_is_another_one(flow: Flow, keeper: Ma
 @pytest.mark.broker
 def test_what_was_said_of_a_topic_of_the_same_name_is_no_matter(flow: Flow, keeper: MapKeeper) -> None:
     flow.copy()
-    assert kept_map(keeper, flow, Reached(COPIED + 5, COPIED, "00" * 16)).offsets.copied.upstream == COPIED
+    assert kept_map(keeper, flow, ReportedProgress(COPIED + 5, COPIED, "00" * 16)).offsets.copied.upstream == COPIED
     topic_id = flow.target.topic_id(flow.target_topic).hex()
-    assert kept_map(keeper, flow, Reached(COPIED + 5, COPIED, topic_id)).offsets.copied.upstream == COPIED + 5
+    assert kept_map(keeper, flow, ReportedProgress(COPIED + 5, COPIED, topic_id)).offsets.copied.upstream == COPIED + 5
 
 
 @pytest.mark.broker
@@ -275,7 +277,7 @@ def test_nothing_is_said_of_what_another_mirror_copied_before() -> None:
         assert not one.foreign_range(downstream=700)
         if not copied:
             one.take(replace(claim(0, 500, 9, incarnation=2), downstream=700))
-            up_to_date(one, 709, Reached(509, 709))
+            up_to_date(one, 709, ReportedProgress(509, 709))
     assert (one.taken_over, one.others) == (True, ())
     one.take(Retracted(start.target_topic_id, start.partition, 0, start.incarnation))
     assert not one.foreign_range(upstream=499)
@@ -290,7 +292,7 @@ def test_nor_of_what_it_copied_while_we_had_given_the_flow_back(more: int) -> No
     one.take(replace(claim(10, 40, incarnation=2), downstream=60, confirmed=False))
     for number in range(5 + more):
         one.take(replace(claim(10 + number, 40 + number, 1, incarnation=3), downstream=60 + number))
-    up_to_date(one, 65 + more, Reached(45 + more, 65 + more))
+    up_to_date(one, 65 + more, ReportedProgress(45 + more, 65 + more))
     assert one.begins == 60
     assert (one.taken_over, one.others) == (False, (ForeignRange(40, 10, 60),))
     theirs = ForeignRange(40, 10, 60)
@@ -320,7 +322,7 @@ def test_what_an_operator_passed_over_nobody_has_copied() -> None:
     one = PartitionMap()
     one.take(claim(0, 0, 10))
     one.take(replace(claim(10, 40, incarnation=2), confirmed=False, altered=True))
-    up_to_date(one, 15, Reached(45, 15))
+    up_to_date(one, 15, ReportedProgress(45, 15))
     assert one.foreign_range(upstream=20) is None
     assert one.downstream(20) == 10
 
@@ -330,10 +332,10 @@ def test_what_is_copied_of_a_source_that_was_created_again_is_ours() -> None:
     one = PartitionMap()
     one.take(replace(claim(0, 100), downstream=100, confirmed=False))
     one.take(replace(claim(0, 100, 50, incarnation=2), downstream=100))
-    up_to_date(one, 150, Reached(150, 150))
+    up_to_date(one, 150, ReportedProgress(150, 150))
     assert one.foreign_range(upstream=5) == ForeignRange(100, 0, 100)
     one.take(replace(claim(50, 0, 20, incarnation=3), downstream=150, source_topic_id=b"n" * 16))
-    up_to_date(one, 170, Reached(20, 170))
+    up_to_date(one, 170, ReportedProgress(20, 170))
     assert [one.foreign_range(upstream=upstream) for upstream in (0, 5, 20)] == [None] * 3
     assert one.downstream(5) == 155
     assert one.foreign_range(downstream=99) == ForeignRange(100, 0, 100)
@@ -345,7 +347,7 @@ def test_what_an_operator_had_copied_again_is_ours_and_what_is_below_is_not() ->
     one.take(replace(claim(0, 100, 50, incarnation=2), downstream=100))
     one.take(replace(claim(50, 60, incarnation=3), downstream=150, confirmed=False, altered=True))
     one.take(replace(claim(50, 60, 30, incarnation=4), downstream=150))
-    up_to_date(one, 180, Reached(90, 180))
+    up_to_date(one, 180, ReportedProgress(90, 180))
     assert one.foreign_range(upstream=59) == ForeignRange(100, 0, 100)
     assert one.foreign_range(upstream=60) is None
     assert one.downstream(60) == 150
@@ -368,7 +370,7 @@ def test_what_others_wrote_is_gone_by_retention() -> None:
     one.take(replace(claim(0, 100), downstream=100, confirmed=False))
     one.take(replace(claim(0, 100, 50, incarnation=2), downstream=100))
     one.bound(LogBounds(100, 150))
-    assert one.stands(Reached(150, 150))
+    assert one.stands(ReportedProgress(150, 150))
     assert one.foreign_range(upstream=50) is None
     assert one.downstream(50) == 100
 
@@ -387,7 +389,7 @@ def test_a_copy_that_begins_anew_at_its_start() -> None:
     one = PartitionMap(at_once=True)
     one.take(replace(claim(0, 500), downstream=700, confirmed=False))
     one.take(replace(claim(0, 500, 30, incarnation=2), downstream=700, heals=True))
-    up_to_date(one, 730, Reached(530, 730))
+    up_to_date(one, 730, ReportedProgress(530, 730))
     assert one.foreign_range(upstream=100) == ForeignRange(500, 0, 700)
     assert one.begins == 700
 
@@ -418,8 +420,8 @@ def test_a_log_that_was_emptied_of_more_than_was_copied_has_no_map() -> None:
     kept = PartitionMap()
     kept.take(claim(0, 0))
     kept.bound(LogBounds(104, 104))
-    assert isinstance(kept.judge({}, None, Reached(100, 104, "")), Unmapped)
+    assert isinstance(kept.judge({}, None, ReportedProgress(100, 104, "")), Unmapped)
     other = PartitionMap()
     other.take(claim(0, 0))
     other.bound(LogBounds(104, 104))
-    assert other.judge({}, None, Reached(104, 104, "")) is None
+    assert other.judge({}, None, ReportedProgress(104, 104, "")) is None

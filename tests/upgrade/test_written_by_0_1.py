@@ -18,7 +18,7 @@ from sparkmirror.durable.claims import Retracted, Segment, read_record
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.known_topics import TopicMemory
 from sparkmirror.durable.losses import read_losses
-from sparkmirror.durable.noted_progress import StandingLog
+from sparkmirror.durable.noted_progress import ProgressLog
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.receipts import read_reports
 
@@ -129,7 +129,7 @@ def test_losses() -> None:
 
 def test_progress_and_known_topics() -> None:
     log = cast("TopicLog", FixedLog(entries("losses")))
-    (progress,) = StandingLog(log).known.values()
+    (progress,) = ProgressLog(log).known.values()
     assert progress.model_dump(mode="json") == said("losses", "progress")[0]
     (topic,) = TopicMemory(log).known.values()
     assert topic.model_dump(mode="json") == said("losses", "topic")[0]

@@ -18,10 +18,12 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
-class Stood(NamedTuple):
-    """Progress of a partition at one moment.
+class CopyProgress(NamedTuple):
+    """Progress of a partition at one moment, as a pump reported it.
 
-    All fields are next offsets; -1: not known.
+    All fields are next offsets; -1: not known. The number is only a report: a position comes from claims and the log
+    (`position.decision.Position`), and the map's end from the claims that the log shows
+    (`translation.offset_map.Copied`).
     """
 
     upstream: int
@@ -32,43 +34,43 @@ class Stood(NamedTuple):
     """Downstream offset after the last acknowledged record."""
 
 
-class TopicStanding(BaseModel):
+class TopicProgress(BaseModel):
     """Progress of the partitions of one target topic."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     target_topic: str
     standing_of: str
     """Id of the target topic, as 32 hexadecimal digits."""
-    partitions: dict[int, Stood]
+    partitions: dict[int, CopyProgress]
 
     @property
     def key(self) -> bytes:
         return json.dumps(["standing", self.target_topic]).encode()
 
 
-class StandingLog:
+class ProgressLog:
     """Store of one flow's progress; kept in memory after the first read."""
 
     def __init__(self, log: TopicLog) -> None:
         self._log = log
-        self._known: dict[str, TopicStanding] | None = None
+        self._known: dict[str, TopicProgress] | None = None
 
     @property
-    def known(self) -> Mapping[str, TopicStanding]:
+    def known(self) -> Mapping[str, TopicProgress]:
         """Progress, by target topic."""
         if self._known is None:
             records = (_read(value) for _, _, value in self._log.read(0, 0)[0])
             self._known = {standing.target_topic: standing for standing in records if standing is not None}
         return self._known
 
-    def of(self, partition: TopicPartition) -> tuple[str, Stood] | None:
+    def of(self, partition: TopicPartition) -> tuple[str, CopyProgress] | None:
         """Return the target topic's id and the partition's progress, or None."""
         topic = self.known.get(partition[0])
         return (
             (topic.standing_of, topic.partitions[partition[1]]) if topic and partition[1] in topic.partitions else None
         )
 
-    def learn(self, topics: Iterable[TopicStanding]) -> None:
+    def learn(self, topics: Iterable[TopicProgress]) -> None:
         """Write changed progress to the log.
 
         The known progress of further partitions stays.
@@ -86,13 +88,13 @@ class StandingLog:
             self._known = known | {topic.target_topic: topic for topic in news}
 
 
-def _read(value: bytes | None) -> TopicStanding | None:
+def _read(value: bytes | None) -> TopicProgress | None:
     """Read the progress of a topic.
 
     Return None for a loss or a known topic, which lie in the same topic, and for a record of another version of
     sparkmirror.
     """
     try:
-        return None if value is None else TopicStanding.model_validate_json(value)
+        return None if value is None else TopicProgress.model_validate_json(value)
     except ValidationError:
         return None

@@ -25,8 +25,8 @@ from sparkmirror.sync.group_standing import GroupStanding
 from sparkmirror.sync.group_watch import GroupWatch, Whereabouts
 from sparkmirror.sync.heartbeat_duty import Heartbeats
 from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
+from sparkmirror.sync.progress_notes import ProgressNotes
 from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
-from sparkmirror.sync.standing import ProgressNotes
 from sparkmirror.sync.topic_acls import TopicAclSync
 from sparkmirror.sync.topic_config_duty import TopicConfigSync
 from sparkmirror.sync.topic_rules import TopicRules

@@ -32,7 +32,11 @@ class PartitionPair:
 
 
 class Remembered(NamedTuple):
-    """Earlier progress of a partition, whichever process copied the partition."""
+    """Earlier progress of a partition, whichever process copied the partition.
+
+    The same numbers as `durable.noted_progress.CopyProgress`, with the target topic for which `appended` holds: a topic
+    that was created again has other offsets.
+    """
 
     passed: tuple[int, int] = (-1, -1)
     """Next offsets, upstream and downstream; -1: not known.

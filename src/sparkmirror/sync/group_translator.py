@@ -17,7 +17,7 @@ from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.position.target_reading import by_topic
 from sparkmirror.sync.mm2_translation import Mm2Translation
-from sparkmirror.translation.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Reached, Unmapped
+from sparkmirror.translation.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, ReportedProgress, Unmapped
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
@@ -90,7 +90,7 @@ class GroupTranslator:
         self._copied_in_reverse = MapKeeper(source, flow.target.alias)
         self._source = source
         self._target = target
-        self._reached: dict[TopicPartition, Reached] = {}
+        self._reached: dict[TopicPartition, ReportedProgress] = {}
         self._routes: dict[TopicPartition, TranslationRoute] = {}
         self._maps: dict[TopicPartition, PartitionMap | Unmapped] = {}
 
@@ -101,7 +101,7 @@ class GroupTranslator:
         reached them.
         """
         self._reached = {
-            (receipt.target_topic, receipt.partition): Reached(
+            (receipt.target_topic, receipt.partition): ReportedProgress(
                 receipt.upstream, receipt.downstream, receipt.target_topic_id
             )
             for receipt in self._receipts()

@@ -18,7 +18,7 @@ from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.sync.topic_rules import topic_rules
-from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap, Reached, Unmapped
+from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap, ReportedProgress, Unmapped
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -56,7 +56,7 @@ class Translator:
         self._maps = MapKeeper(self._client, source_alias)
         self._receipts = TopicLog(self._client, receipts_topic(source_alias))
         self._receipts_read_to = 0
-        self._reached: dict[TopicPartition, Reached] = {}
+        self._reached: dict[TopicPartition, ReportedProgress] = {}
 
     @classmethod
     def of(cls, flow: FlowConfig) -> Self:
@@ -113,7 +113,7 @@ class Translator:
         for report in read_reports(entries):
             for receipt in report.receipts:
                 if receipt.upstream >= 0 and receipt.downstream >= 0:
-                    said = Reached(receipt.upstream, receipt.downstream, receipt.target_topic_id)
+                    said = ReportedProgress(receipt.upstream, receipt.downstream, receipt.target_topic_id)
                     self._reached[receipt.target_topic, receipt.partition] = said
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from sparkmirror.durable.claims import segments_topic, start_claim
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.known_topics import TopicMemory
 from sparkmirror.durable.losses import LossLedger, halted_at_target, losses_topic
-from sparkmirror.durable.noted_progress import StandingLog, TopicStanding
+from sparkmirror.durable.noted_progress import ProgressLog, TopicProgress
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.policy import ReplicationPolicy
@@ -52,8 +52,11 @@ class _Partition(NamedTuple):
     target: TopicLeaders
 
 
-class _Reached(NamedTuple):
-    """Progress of the copy of a partition."""
+class _CopiedSoFar(NamedTuple):
+    """Progress of the copy of a partition, by its position.
+
+    Unlike `OurProgress` it says where the next record lands, foreign records included, and whether it is proven.
+    """
 
     sequence: int
     upstream: int | None
@@ -81,7 +84,7 @@ class AlteredOffsets:
         alias = flow.source.alias
         self._segments = SegmentLog(TopicLog(self._target, segments_topic(alias)))
         ledger = TopicLog(self._target, losses_topic(alias))
-        self._ledger, self._memory, self._standing = LossLedger(ledger), TopicMemory(ledger), StandingLog(ledger)
+        self._ledger, self._memory, self._standing = LossLedger(ledger), TopicMemory(ledger), ProgressLog(ledger)
 
     def __enter__(self) -> AlteredOffsets:
         return self
@@ -145,7 +148,7 @@ class AlteredOffsets:
             raise NotAltered(f"{topic}-{index}: the source ends at offset {end}, and has no offset {wanted - 1} yet")
         return wanted
 
-    def _reached(self, partition: _Partition) -> _Reached:
+    def _reached(self, partition: _Partition) -> _CopiedSoFar:
         target, topic_id = partition.route.target, partition.target.topic_id
         positions = LedPositions(
             self._target,
@@ -160,19 +163,19 @@ class AlteredOffsets:
         if isinstance(reading, Unserved):
             raise NotAltered(str(reading))
         if not self._identity.own(self._segments.claims(topic_id, target[1])) and reading.last_sequence is None:
-            return _Reached(0, None, reading.log_end_after)
+            return _CopiedSoFar(0, None, reading.log_end_after)
         position = positions.resolve([target])[target].position
         if isinstance(position, Doubt):
             raise NotAltered(f"{target[0]}-{target[1]}: {position.reason}")
         unproven = position.supposed or (position.unseen and self._is_halted(partition))
-        return _Reached(position.sequence, position.upstream, position.downstream, unproven)
+        return _CopiedSoFar(position.sequence, position.upstream, position.downstream, unproven)
 
     def _is_halted(self, partition: _Partition) -> bool:
         target_partition = partition.target.topic_id.hex(), partition.route.partition
         losses = [loss for loss in self._ledger.read() if (loss.target_topic_id, loss.partition) == target_partition]
         return bool(halted_at_target(losses))
 
-    def _claim(self, partition: _Partition, so_far: _Reached, upstream: int) -> None:
+    def _claim(self, partition: _Partition, so_far: _CopiedSoFar, upstream: int) -> None:
         """Claim the chosen offset, durably before the connector can be started again.
 
         Claims ahead of the progress are retracted.
@@ -211,7 +214,7 @@ class AlteredOffsets:
         if known is not None:
             stood = {partition.route.partition: known[1]._replace(upstream=-1, appended=downstream)}
             self._standing.learn(
-                [TopicStanding(target_topic=partition.target.name, standing_of=known[0], partitions=stood)]
+                [TopicProgress(target_topic=partition.target.name, standing_of=known[0], partitions=stood)]
             )
 
     def copied(self) -> set[TopicPartition]:

@@ -29,10 +29,10 @@ from sparkmirror.mm2.stored_syncs import read_syncs, syncs_topic
 from sparkmirror.position.route import PartitionPair
 from sparkmirror.position.target_reading import Unserved
 from sparkmirror.sync.topic_rules import topic_rules
-from sparkmirror.takeover.last_copied import LastCopied, Ours, Untold, told_by_bounds
+from sparkmirror.takeover.last_copied import LastCopied, OurEnd, Untold, told_by_bounds
 from sparkmirror.takeover.last_copied_pool import Answer, LastCopiedOfMany, Unread
 from sparkmirror.takeover.log_bounds import BothLogs, Bounds, by_target_leader, read_bounds
-from sparkmirror.takeover.our_progress import ForeignEnds, SoFar
+from sparkmirror.takeover.our_progress import ForeignEnds, OurProgress
 from sparkmirror.takeover.start_claims import Start, claim_starts
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -99,7 +99,7 @@ class Takeover:
         for route, reason in unread.items():
             if route.source in copied:
                 self._refuse(route, reason, wait=True)
-        begun = list[SoFar]()
+        begun = list[OurProgress]()
         for leader, group in foreign.items():
             ours = [pair for pair in group if pair.route.source in copied]
             try:
@@ -150,7 +150,7 @@ class Takeover:
                 unread |= {pair.route: str(error) for pair in group if pair.route not in told}
         return by_leader, unread
 
-    def _begun(self, ends: ForeignEnds, leader: int, foreign: Sequence[BothLogs]) -> list[SoFar]:
+    def _begun(self, ends: ForeignEnds, leader: int, foreign: Sequence[BothLogs]) -> list[OurProgress]:
         """Return this flow's progress in partitions that the flow may have to begin.
 
         The rest is decided or refused.
@@ -167,14 +167,14 @@ class Takeover:
 
     def _last_copied(
         self,
-        begun: Sequence[SoFar],
+        begun: Sequence[OurProgress],
         copied: Mapping[TopicPartition, _Copied],
         syncs: Mapping[TopicPartition, OffsetSync],
     ) -> list[_Found]:
         """Return the partitions with MirrorMaker 2's end; the rest is decided or refused."""
         bounds = read_bounds(self._source, self._target, (so_far.pair for so_far in begun))
-        answers: list[tuple[SoFar, Answer]] = []
-        unread: list[tuple[SoFar, Unread]] = []
+        answers: list[tuple[OurProgress, Answer]] = []
+        unread: list[tuple[OurProgress, Unread]] = []
         for so_far in begun:
             source, known = so_far.pair.route.source, bounds[so_far.pair.route]
             sync = syncs.get(source)
@@ -186,7 +186,9 @@ class Takeover:
                     continue
             stored = copied[source].upstream
             ours = (
-                Ours(so_far.upstream, so_far.end) if so_far.upstream is not None and stored >= so_far.upstream else None
+                OurEnd(so_far.upstream, so_far.end)
+                if so_far.upstream is not None and stored >= so_far.upstream
+                else None
             )
             answer = known if isinstance(known, Unserved) else told_by_bounds(known, stored)
             if isinstance(known, Bounds) and (answer is None or (ours is not None and isinstance(answer, LastCopied))):
@@ -271,6 +273,6 @@ class _Copied(NamedTuple):
 class _Found(NamedTuple):
     """A partition that can be taken over."""
 
-    begun: SoFar
+    begun: OurProgress
     copied: _Copied
     last: LastCopied

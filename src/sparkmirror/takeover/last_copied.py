@@ -51,8 +51,11 @@ class LastCopied:
     """End of the target's log, with all records that MirrorMaker 2 wrote."""
 
 
-class Ours(NamedTuple):
-    """Progress of this flow: next source offset, and end at the target."""
+class OurEnd(NamedTuple):
+    """Progress of this flow: next source offset, and end at the target.
+
+    The part of `OurProgress` that decides how far to look for MirrorMaker 2's records.
+    """
 
     upstream: int
     end: int
@@ -103,7 +106,7 @@ class LastCopiedReader:
         self._read_committed = read_committed
 
     def find(
-        self, pair: BothLogs, bounds: Bounds, stored: int, sync: OffsetSync | None, ours: Ours | None
+        self, pair: BothLogs, bounds: Bounds, stored: int, sync: OffsetSync | None, ours: OurEnd | None
     ) -> LastCopied:
         """Find the end of the copy. Raises `Untold`, and `ConnectionError`s.
 
@@ -133,7 +136,7 @@ class LastCopiedReader:
             f"don't tell how many ({many} readings): {STOP_CLEANLY}"
         )
 
-    def _is_our_word(self, logs: _Logs, pair: BothLogs, ours: Ours, stored: int) -> bool:
+    def _is_our_word(self, logs: _Logs, pair: BothLogs, ours: OurEnd, stored: int) -> bool:
         """Tell whether the target surely lacks all records between progress and `stored`.
 
         MirrorMaker 2 copies records in order, so it can't have written records after them either. Raises `Untold` if
@@ -163,7 +166,7 @@ class LastCopiedReader:
             return True
         raise Untold(_strange(stored, pair), strange=True)
 
-    def _wrote_nothing_more(self, logs: _Logs, pair: BothLogs, ours: Ours, stored: int) -> bool:
+    def _wrote_nothing_more(self, logs: _Logs, pair: BothLogs, ours: OurEnd, stored: int) -> bool:
         """Tell whether the target surely has no MirrorMaker 2 records after the progress.
 
         The source has only markers between this flow's progress and the stored offset, which sparkmirror itself stored

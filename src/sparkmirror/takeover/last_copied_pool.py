@@ -15,7 +15,7 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.mm2.record_formats import OffsetSync
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.target_reading import Unserved
-from sparkmirror.takeover.last_copied import LastCopied, LastCopiedReader, Ours, Untold
+from sparkmirror.takeover.last_copied import LastCopied, LastCopiedReader, OurEnd, Untold
 from sparkmirror.takeover.log_bounds import BothLogs, Bounds
 from sparkmirror.wire.rpc import BrokerUnreachable
 
@@ -32,7 +32,7 @@ class Unread(NamedTuple):
     bounds: Bounds
     stored: int
     sync: OffsetSync | None
-    ours: Ours | None = None
+    ours: OurEnd | None = None
 
 
 class LastCopiedOfMany:

@@ -16,7 +16,7 @@ from sparkmirror.durable.identity import Identity
 from sparkmirror.position.route import PartitionPair
 from sparkmirror.position.target_reading import Unserved
 from sparkmirror.takeover.log_bounds import read_target_ends
-from sparkmirror.takeover.our_progress import SoFar
+from sparkmirror.takeover.our_progress import OurProgress
 
 CLAIMED_AT_ONCE = 500
 """Partitions whose starts are written together: one batch of the segments topic."""
@@ -25,7 +25,7 @@ CLAIMED_AT_ONCE = 500
 class Start(NamedTuple):
     """Start of a partition."""
 
-    begun: SoFar
+    begun: OurProgress
     upstream: int
     """Source offset of the first record to copy."""
     log_end: int

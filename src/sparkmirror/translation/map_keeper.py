@@ -38,8 +38,12 @@ MEMORY_RUNS = 20_000
 PARTITIONS_PER_REQUEST = 2000
 
 
-class Reached(NamedTuple):
-    """Progress of a partition as reported by a pump; both offsets are the next ones."""
+class ReportedProgress(NamedTuple):
+    """Progress of a partition by a pump's newest receipt.
+
+    Both offsets are the next ones. Unlike `durable.noted_progress.CopyProgress` the report is of a pump that is at work
+    now, and without the acknowledged end: the map has its own.
+    """
 
     upstream: int
     downstream: int
@@ -211,7 +215,7 @@ class PartitionMap:
         self._broken |= log.end < self.offsets.copied.downstream
         self.log = log
 
-    def stands(self, reached: Reached | None) -> bool:
+    def stands(self, reached: ReportedProgress | None) -> bool:
         """Return True if the map is up to date, if need be by the report of a pump."""
         if self.open_claims() or self._broken:
             return False
@@ -221,7 +225,7 @@ class PartitionMap:
             return True
         return not self._due
 
-    def _at(self, reached: Reached) -> Copied | None:
+    def _at(self, reached: ReportedProgress) -> Copied | None:
         """Return the progress at the time of a pump's report.
 
         Return `None` if the report contradicts the claims.
@@ -237,7 +241,7 @@ class PartitionMap:
         upstream = (before[-1] if before else claims[0]).next_upstream(records)
         return Copied(records, reached.upstream, reached.downstream) if upstream <= reached.upstream else None
 
-    def judge(self, evidence: Evidence, tail: LastBatch | None, reached: Reached | None) -> Unmapped | None:
+    def judge(self, evidence: Evidence, tail: LastBatch | None, reached: ReportedProgress | None) -> Unmapped | None:
         """Let the log decide the open claims; return the reason if undecidable."""
         claims = list(self._claims.values())
         sequence = appended(tail.last_sequence if tail else None, self.log.end, claims)
@@ -302,7 +306,7 @@ class MapKeeper:
         """Maps that have taken in no claim yet."""
 
     def refresh(
-        self, partitions: Mapping[TopicPartition, Reached | None]
+        self, partitions: Mapping[TopicPartition, ReportedProgress | None]
     ) -> dict[TopicPartition, PartitionMap | Unmapped]:
         """Return up-to-date maps of these target partitions, and drop all further maps.
 
@@ -426,7 +430,7 @@ class MapKeeper:
         leader: int,
         logs: Mapping[TopicPartition, LogBounds],
         ids: Mapping[str, bytes],
-        reached: Mapping[TopicPartition, Reached],
+        reached: Mapping[TopicPartition, ReportedProgress],
     ) -> dict[TopicPartition, PartitionMap | Unmapped]:
         assert self._identity is not None  # noqa: S101 - refresh has set it
         answers: dict[TopicPartition, PartitionMap | Unmapped] = {}

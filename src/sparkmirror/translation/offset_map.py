@@ -25,7 +25,10 @@ from sparkmirror.wire.topic_ids import NO_ID, same_topic
 
 
 class Copied(NamedTuple):
-    """Progress of the copy of a partition."""
+    """Progress of the copy of a partition, as the true claims and the log prove it.
+
+    With the number of records, which no report has: claims count records.
+    """
 
     records: int
     """Number of the flow's records in the target partition: the next sequence."""

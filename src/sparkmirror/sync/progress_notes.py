@@ -12,7 +12,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.losses import losses_topic
-from sparkmirror.durable.noted_progress import StandingLog, Stood, TopicStanding
+from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog, TopicProgress
 from sparkmirror.messages.orders import Receipt
 
 
@@ -22,7 +22,7 @@ class ProgressNotes:
     def __init__(self, flow: FlowConfig, receipts: Callable[[], Iterable[Receipt]]) -> None:
         self._receipts = receipts
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-standing")
-        self._log = StandingLog(TopicLog(self._client, losses_topic(flow.source.alias)))
+        self._log = ProgressLog(TopicLog(self._client, losses_topic(flow.source.alias)))
 
     def run(self) -> None:
         """Write changed notes; raises `ConnectionError`."""
@@ -33,18 +33,18 @@ class ProgressNotes:
         self._client.close()
 
 
-def standings(receipts: Iterable[Receipt]) -> list[TopicStanding]:
+def standings(receipts: Iterable[Receipt]) -> list[TopicProgress]:
     """Return the notes that receipts give, by target topic.
 
     Receipts of partitions with an unknown target topic give no note.
     """
-    by_topic: dict[tuple[str, str], dict[int, Stood]] = defaultdict(dict)
+    by_topic: dict[tuple[str, str], dict[int, CopyProgress]] = defaultdict(dict)
     for receipt in receipts:
         if receipt.target_topic_id and receipt.upstream >= 0:
-            by_topic[receipt.target_topic, receipt.target_topic_id][receipt.partition] = Stood(
+            by_topic[receipt.target_topic, receipt.target_topic_id][receipt.partition] = CopyProgress(
                 receipt.upstream, receipt.downstream, receipt.appended
             )
     return [
-        TopicStanding(target_topic=topic, standing_of=topic_id, partitions=partitions)
+        TopicProgress(target_topic=topic, standing_of=topic_id, partitions=partitions)
         for (topic, topic_id), partitions in by_topic.items()
     ]
