@@ -70,6 +70,7 @@ def routers(
         _about(herder, cluster_id, commit),
         _plugins(herder),
         _connectors(herder),
+        _states(herder),
         _offsets(herder),
         _topics(herder, tracking=topic_tracking, resetting=topic_reset),
     ]
@@ -210,41 +211,48 @@ def _connectors(herder: Herder) -> APIRouter:
         check_name(name, changes)
         return herder.patch(name, changes)
 
-    @router.get("/{name}/status")
+    return router
+
+
+def _states(herder: Herder) -> APIRouter:
+    """Return the paths of connectors' and tasks' states."""
+    router = APIRouter(prefix="/connectors/{name}", route_class=_Route)
+
+    @router.get("/status")
     def status(name: str) -> dict[str, object]:
         return _status(herder.status(name))
 
-    @router.put("/{name}/pause", status_code=202, response_class=Response)
+    @router.put("/pause", status_code=202, response_class=Response)
     def pause(name: str) -> Response:
         herder.set_target(name, TargetState.PAUSED)
         return Response(status_code=202)
 
-    @router.put("/{name}/resume", status_code=202, response_class=Response)
+    @router.put("/resume", status_code=202, response_class=Response)
     def resume(name: str) -> Response:
         herder.set_target(name, TargetState.STARTED)
         return Response(status_code=202)
 
-    @router.put("/{name}/stop", status_code=204, response_class=Response)
+    @router.put("/stop", status_code=204, response_class=Response)
     def stop(name: str) -> Response:
         herder.set_target(name, TargetState.STOPPED)
         return Response(status_code=204)
 
-    @router.post("/{name}/restart", openapi_extra=query(includeTasks=FLAG, onlyFailed=FLAG))
+    @router.post("/restart", openapi_extra=query(includeTasks=FLAG, onlyFailed=FLAG))
     def restart(name: str, request: Request) -> Response:
         include_tasks, only_failed = _flag(request, "includeTasks"), _flag(request, "onlyFailed")
         plan = herder.restart(name, include_tasks=include_tasks, only_failed=only_failed)
         # A request without either flag is the older form, whose answer has no body.
         return JSONResponse(_status(plan), 202) if include_tasks or only_failed else Response(status_code=204)
 
-    @router.get("/{name}/tasks")
+    @router.get("/tasks")
     def tasks(name: str) -> list[dict[str, object]]:
         return herder.tasks(name)
 
-    @router.get("/{name}/tasks/{task}/status")
+    @router.get("/tasks/{task}/status")
     def task_status(name: str, task: str) -> dict[str, object]:
         return _task(herder.task_status(name, _number(task)))
 
-    @router.post("/{name}/tasks/{task}/restart", status_code=204, response_class=Response)
+    @router.post("/tasks/{task}/restart", status_code=204, response_class=Response)
     def restart_task(name: str, task: str) -> Response:
         herder.restart_task(name, _number(task))
         return Response(status_code=204)
