@@ -10,7 +10,7 @@ from sparkmirror.engine.catching_up import LIVE_S, CatchingUp, PartitionLag
 
 
 def standing(position: int | None, end: int | None, key: str = "t-0", *, parked: bool = False) -> PartitionLag[str]:
-    return PartitionLag(key, position, end, parked)
+    return PartitionLag(key=key, position=position, end=end, parked=parked)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from sparkmirror.messages.control import Control, control_topic
 
 @given(position=st.integers(0, 100), end=st.integers(0, 100), start=st.integers(0, 100))
 def test_it_is_never_negative_and_never_more_than_the_log_holds(position: int, end: int, start: int) -> None:
-    lag = PartitionLag("t-0", position, end, parked=False, start=start).lag
+    lag = PartitionLag(key="t-0", position=position, end=end, parked=False, start=start).lag
     assert lag is not None
     assert 0 <= lag <= max(end - start, 0)
     assert lag <= max(end - position, 0)

@@ -17,7 +17,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.losses import Loss, losses_topic
-from sparkmirror.durable.progress import StandingLog
+from sparkmirror.durable.noted_progress import ProgressLog
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.driver_control import DriverControl
 from sparkmirror.engine.duties import LAST_TURNS_S, Duties
@@ -172,7 +172,7 @@ class FlowDriver:
         state = self.leadership.announce()
         self.reports.begin()
         self.topics.begin()
-        progress = StandingLog(TopicLog(self._client, losses_topic(self.flow.source.alias)))
+        progress = ProgressLog(TopicLog(self._client, losses_topic(self.flow.source.alias)))
         self.predecessors.begin(progress, unclean=state.unclean)
         self.leadership.agree(self._client)
         self.leadership.active_term = term

@@ -41,7 +41,7 @@ class FlowTopics:
     def __init__(
         self, flow: FlowConfig, view: FlowView, client: ClusterClient, done_topics: DoneTopics, *, once: bool
     ) -> None:
-        self.newest = TopicSync((), (), (), {})
+        self.newest = TopicSync(mirrored=(), created=(), grown=(), refused={})
         """Result of the topic duty's last turn."""
         self.synced = False
         """True once the topic duty has run."""

@@ -83,12 +83,12 @@ class LagMonitor:
         self._forecaster.note(
             {
                 partition: LagSample(
-                    now,
-                    receipt.upstream,
-                    ends[partition],
-                    starts[partition],
-                    receipt.timestamp_ms if receipt.timestamp_ms >= 0 else None,
-                    self._retentions[partition[0]][1],
+                    at_s=now,
+                    upstream=receipt.upstream,
+                    source_end=ends[partition],
+                    log_start=starts[partition],
+                    timestamp_ms=receipt.timestamp_ms if receipt.timestamp_ms >= 0 else None,
+                    retention_ms=self._retentions[partition[0]][1],
                 )
                 for partition, receipt in lagging.items()
                 if partition in starts

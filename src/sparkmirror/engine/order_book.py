@@ -59,7 +59,16 @@ class OrderBook:
             if view and view.receipt and view.receipt.records:
                 lag = max(view.receipt.source_end - view.receipt.upstream, 0)
                 backlog = lag * view.receipt.bytes / view.receipt.records
-            loads.append(PartitionLoad(self._flow.name, key.topic, key.partition, leader, rate, backlog))
+            loads.append(
+                PartitionLoad(
+                    flow=self._flow.name,
+                    topic=key.topic,
+                    partition=key.partition,
+                    leader=leader,
+                    bytes_per_s=rate,
+                    backlog_bytes=backlog,
+                )
+            )
         return loads
 
     def forget(self) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from sparkmirror.durable.progress import StandingLog, Stood
+from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.wire.topic_partition import TopicPartition
 
-_UNKNOWN = Stood(-1, -1, -1)
+_UNKNOWN = CopyProgress(-1, -1, -1)
 
 
 class Predecessors:
@@ -19,9 +19,9 @@ class Predecessors:
         self.unclean = False
         """True if pumps of an earlier round may still be alive."""
         self._unclean_at = float("-inf")
-        self._progress: StandingLog | None = None
+        self._progress: ProgressLog | None = None
 
-    def begin(self, progress: StandingLog, *, unclean: bool) -> None:
+    def begin(self, progress: ProgressLog, *, unclean: bool) -> None:
         """Take over from another driver, whose last round ended in order or `unclean`.
 
         Raises the errors of reading the recorded progress.
@@ -41,7 +41,7 @@ class Predecessors:
             self._unclean_at = now
         self.unclean = now - self._unclean_at < GRACE_S
 
-    def progress(self, receipt: Receipt | None, target: TopicPartition) -> tuple[str, Stood]:
+    def progress(self, receipt: Receipt | None, target: TopicPartition) -> tuple[str, CopyProgress]:
         """Return the topic id and progress of a target partition.
 
         The newest receipt tells; without one, the progress written down before this process came.
@@ -52,4 +52,4 @@ class Predecessors:
         appended = max(receipt.appended, -1)
         if receipt.upstream < 0 and before is not None and before[0] == receipt.target_topic_id:
             return before[0], before[1]._replace(appended=appended)
-        return receipt.target_topic_id, Stood(receipt.upstream, receipt.downstream, appended)
+        return receipt.target_topic_id, CopyProgress(receipt.upstream, receipt.downstream, appended)

@@ -24,7 +24,7 @@ _NO_PARTITION = -1
 """Number in the key of a whole topic that is refused."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlowProgress:
     """A flow at one moment.
 
@@ -102,7 +102,7 @@ class ProgressMeter:
         self._catching_up: CatchingUp[PartitionKey] = CatchingUp()
         self._looks: StillLook[_Look] = StillLook()
         self._lock = threading.Lock()
-        self._last: tuple[float, str, FlowProgress] = float("-inf"), "", FlowProgress("", "")
+        self._last: tuple[float, str, FlowProgress] = float("-inf"), "", FlowProgress(flow="", state="")
 
     def read(self, state: str = "", fresh_s: float = 0.0) -> FlowProgress:
         """Return the progress, at most `fresh_s` old; for any thread.
@@ -197,16 +197,20 @@ class ProgressMeter:
             end = ends.get(at)
             receipt = partition_view.receipt if partition_view is not None else None
             if partition_view is None or receipt is None:
-                lags.append(PartitionLag(key, None, end, parked=False))
+                lags.append(PartitionLag(key=key, position=None, end=end, parked=False))
                 continue
             if receipt.source_end >= 0 and (end is not None or partition_view.seen_at > seen_since):
                 end = max(end or 0, receipt.source_end)
             position = receipt.upstream if receipt.upstream >= 0 else None
-            lags.append(PartitionLag(key, position, end, receipt.state == "parked", starts.get(at, 0)))
+            lags.append(
+                PartitionLag(
+                    key=key, position=position, end=end, parked=receipt.state == "parked", start=starts.get(at, 0)
+                )
+            )
         refused = [
             PartitionKey(self._driver.name, topic, _NO_PARTITION) for topic in self._driver.topics.newest.refused
         ]
-        return lags + [PartitionLag(key, None, None, parked=True) for key in refused]
+        return lags + [PartitionLag(key=key, position=None, end=None, parked=True) for key in refused]
 
     def _state(self, known: int, partitions: int, state: str) -> str:
         if not self._driver.flow.copies:
