@@ -57,7 +57,7 @@ def test_the_nearest_replica_is_fetched_from(
 
         def fetched_from() -> dict[int, int]:
             """Partition to broker."""
-            return {copy.route.partition: leg.lane.broker for copy, leg in pump.fetching.items()}
+            return {copy.route.partition: connection.lane.broker for copy, connection in pump.fetching.items()}
 
         def copied() -> int:
             return sum(max(copy.acked_upstream, 0) for copy in pump.copies)

@@ -26,7 +26,7 @@ from sparkmirror.position.route import Bearings, PartitionPair, Refusal
 from sparkmirror.pump import partition as partition_module
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.source_leg import FIRST_PAUSE_S, SESSION_ERRORS
+from sparkmirror.pump.source_connection import FIRST_PAUSE_S, SESSION_ERRORS
 
 VERSION = 13
 WATCHED_S = 3.0

@@ -25,10 +25,10 @@ from kafka.protocol.consumer import IsolationLevel
 
 from sparkmirror.cluster.client import ClusterClient, addresses
 from sparkmirror.cluster.error_codes import error_name
-from sparkmirror.cluster.gate import gate
 from sparkmirror.cluster.kafka_python_sasl import sasl_settings
 from sparkmirror.cluster.open_connections import OpenConnections
 from sparkmirror.cluster.sign_in import sign_in
+from sparkmirror.cluster.sign_in_pause import sign_in_pause
 from sparkmirror.cluster.tls import ssl_context
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
@@ -450,7 +450,7 @@ def check_access(config: ClusterConfig, timeout_s: float) -> None:
     refusals: list[str] = []
     for host, port in addresses(config):
         try:
-            with gate(config, host, port).passage():
+            with sign_in_pause(config, host, port).passage():
                 RpcConnection.dial(
                     host, port, client_id=config.client_id, timeout_s=timeout_s, tls=tls, sign_in=how
                 ).close()

@@ -27,17 +27,17 @@ from sparkmirror.position.route import Bearings, PartitionPair, Refusal, Remembe
 from sparkmirror.position.settling import Superseded
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.batch import Claim
+from sparkmirror.pump.broker_connection import BrokerConnection
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.intake import Intake
-from sparkmirror.pump.leg import Leg
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Limits
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy, Stage
 from sparkmirror.pump.receipt_of import STATES, receipt_of
 from sparkmirror.pump.refused import LIMITS, Refused
-from sparkmirror.pump.source_leg import SourceLeg
+from sparkmirror.pump.source_connection import SourceConnection
 from sparkmirror.pump.tally import Tally
-from sparkmirror.pump.target_leg import TargetLeg
+from sparkmirror.pump.target_connection import TargetConnection
 from sparkmirror.pump.verdicts import ErrorAction, explanation, verdict
 from sparkmirror.wire.batches import CODECS
 from sparkmirror.wire.buffers import Frame, FramePool
@@ -102,14 +102,14 @@ class FlowPump:
             self._source, self._target, self._segments, ledger, flow.loss, order.identity, now_s
         )
         self._refused: dict[PartitionPair, Refusal] = {}
-        self._source_legs: dict[Lane, SourceLeg] = {}
-        self._target_legs: dict[int, TargetLeg] = {}
+        self._source_connections: dict[Lane, SourceConnection] = {}
+        self._target_connections: dict[int, TargetConnection] = {}
         self._to_read: list[PartitionCopy] = []
         self._to_claim: dict[PartitionCopy, None] = {}
         self._to_confirm: dict[PartitionCopy, list[Segment]] = {}
         self._confirm_at = 0.0
         self._policies_at = loop.now + POLICIES_S
-        self._fetching: dict[PartitionCopy, SourceLeg] = {}
+        self._fetching: dict[PartitionCopy, SourceConnection] = {}
         self._unprepared: dict[PartitionCopy, None] = {}
         """Partitions with an answer not wholly made ready, in the order of their turns."""
         self._waking: set[Lane] = set()
@@ -182,11 +182,11 @@ class FlowPump:
             )
         if self._to_confirm and self._loop.now >= self._confirm_at:
             self._confirm()
-        for target_leg in list(self._target_legs.values()):  # a leg that breaks now leaves the dict
-            target_leg.pump()
+        for target_connection in list(self._target_connections.values()):  # a broken one leaves the dict
+            target_connection.pump()
         if not self._ending:
-            for source_leg in list(self._source_legs.values()):
-                source_leg.pump()
+            for source_connection in list(self._source_connections.values()):
+                source_connection.pump()
         if self._unprepared:
             self._prepare_more()
 
@@ -211,10 +211,10 @@ class FlowPump:
             self._policies_at = self._loop.now + POLICIES_S
             self._background.do(self._reader.changed_policies, self._on_changed_policies, lambda _: None)
         fetch_timeout = (self.order.flow.fetch.fetch_max_wait_ms + self.order.flow.fetch.request_timeout_ms) / 1000
-        for source_leg in list(self._source_legs.values()):
-            source_leg.check(fetch_timeout)
-        for target_leg in list(self._target_legs.values()):
-            target_leg.check(self.order.flow.produce.request_timeout_ms / 1000)
+        for source_connection in list(self._source_connections.values()):
+            source_connection.check(fetch_timeout)
+        for target_connection in list(self._target_connections.values()):
+            target_connection.check(self.order.flow.produce.request_timeout_ms / 1000)
 
     def _settle(self, copy: PartitionCopy) -> None:
         """Start the steps that a partition's stage asks for."""
@@ -244,7 +244,7 @@ class FlowPump:
             self._ask_limits(copy, copy.refused)
             copy.refused = None
         if copy.sendable(now) and copy.bearings is not None:
-            self._target_leg(copy.bearings.target_leader).offer(copy)
+            self._target_connection(copy.bearings.target_leader).offer(copy)
         self._settle_fetching(copy)
 
     def _look_again(self, copy: PartitionCopy) -> None:
@@ -253,32 +253,32 @@ class FlowPump:
 
     def _settle_fetching(self, copy: PartitionCopy) -> None:
         position = copy.fetch_position()
-        leg = self._fetching.get(copy)
+        connection = self._fetching.get(copy)
         held = self._control is None or self._control.is_paused(copy.route.source_topic)
         if held or (position is None and not copy.backlog.unprepared):
             self._stop_fetching(copy)
             return
         if position is None:
-            if leg is not None:
-                leg.hold_back(copy.route.source)
+            if connection is not None:
+                connection.hold_back(copy.route.source)
             return
         assert copy.bearings is not None  # noqa: S101 - a fetch position comes from bearings
         broker = copy.bearings.source_leader if copy.read_from is None else copy.read_from
         lane = Lane(broker, copy.backfilling)
-        if leg is not None and leg.lane != lane:
+        if connection is not None and connection.lane != lane:
             self._stop_fetching(copy)
-            leg = None
-        if leg is None:
-            leg = self._fetching[copy] = self._source_leg(lane)
+            connection = None
+        if connection is None:
+            connection = self._fetching[copy] = self._source_connection(lane)
         if copy.backlog.bytes < QUEUE_BYTES:
-            leg.want(copy.route.source, copy.bearings.source_topic_id, position)
+            connection.want(copy.route.source, copy.bearings.source_topic_id, position)
         else:
-            leg.hold_back(copy.route.source)
+            connection.hold_back(copy.route.source)
 
     def _stop_fetching(self, copy: PartitionCopy) -> None:
-        leg = self._fetching.pop(copy, None)
-        if leg is not None:
-            leg.forget(copy.route.source)
+        connection = self._fetching.pop(copy, None)
+        if connection is not None:
+            connection.forget(copy.route.source)
 
     # --- what comes back ------------------------------------------------------------------------
 
@@ -418,47 +418,47 @@ class FlowPump:
             self.tally.acknowledged(copy.route.source, batch, self._loop.now)
         self._settle(copy)
 
-    def _on_fetch_refused(self, leg: SourceLeg, error: int) -> None:
-        """Apply the repeated refusal of whole requests to each partition of the leg."""
-        for copy in [copy for copy, its_leg in self._fetching.items() if its_leg is leg]:
+    def _on_fetch_refused(self, connection: SourceConnection, error: int) -> None:
+        """Apply the repeated refusal of whole requests to each partition of the connection."""
+        for copy in [copy for copy, its_connection in self._fetching.items() if its_connection is connection]:
             copy.read_from = None
-            copy.act_on(error, leg.refusal, self._loop.now)
+            copy.act_on(error, connection.refusal, self._loop.now)
             self._settle(copy)
 
-    def _on_source_lost(self, leg: SourceLeg, reason: str) -> None:
-        self._source_legs.pop(leg.lane, None)
-        for copy in [copy for copy, its_leg in self._fetching.items() if its_leg is leg]:
+    def _on_source_lost(self, connection: SourceConnection, reason: str) -> None:
+        self._source_connections.pop(connection.lane, None)
+        for copy in [copy for copy, its_connection in self._fetching.items() if its_connection is connection]:
             self._fetching.pop(copy)
             copy.read_from = None
             copy.doubt(reason, self._loop.now, Cause.UNREACHABLE)
             self._settle(copy)
 
-    def _on_target_lost(self, leg: TargetLeg, reason: str, copies: list[PartitionCopy]) -> None:
-        self._target_legs.pop(leg.broker, None)
+    def _on_target_lost(self, connection: TargetConnection, reason: str, copies: list[PartitionCopy]) -> None:
+        self._target_connections.pop(connection.broker, None)
         # Another pump may look at the next leader's log before this pump.
-        for copy in [copy for copy in self._to_confirm if copy.is_led_by(leg.broker)]:
+        for copy in [copy for copy in self._to_confirm if copy.is_led_by(connection.broker)]:
             del self._to_confirm[copy]
         for copy in copies:
             copy.lost_in_flight(self._loop.now, reason)
             self._settle(copy)
         # A partition with nothing to send may have lost acknowledged records: the next leader may lack these.
         for copy in self.copies:
-            if copy.stage is Stage.RUNNING and copy.is_led_by(leg.broker) and not copy.in_flight:
+            if copy.stage is Stage.RUNNING and copy.is_led_by(connection.broker) and not copy.in_flight:
                 copy.doubt(reason, self._loop.now, Cause.UNREACHABLE)
                 self._settle(copy)
 
     def _on_suspended(self, busy: bool) -> None:
         """Give up all target connections; if only `busy`, those with unsent bytes."""
-        for leg in list(self._target_legs.values()):
-            if leg.unsent or not busy:  # unsent bytes are too old by now
-                leg.failed("this process was too busy to send" if busy else "this process was suspended")
+        for connection in list(self._target_connections.values()):
+            if connection.unsent or not busy:  # unsent bytes are too old by now
+                connection.failed("this process was too busy to send" if busy else "this process was suspended")
 
     # --- connections ----------------------------------------------------------------------------
 
-    def _source_leg(self, lane: Lane) -> SourceLeg:
-        leg = self._source_legs.get(lane)
-        if leg is None:
-            leg = self._source_legs[lane] = SourceLeg(
+    def _source_connection(self, lane: Lane) -> SourceConnection:
+        connection = self._source_connections.get(lane)
+        if connection is None:
+            connection = self._source_connections[lane] = SourceConnection(
                 lane,
                 self._loop,
                 dial=self._dialer.dial_source,
@@ -470,14 +470,14 @@ class FlowPump:
                 meter=self.tally.source,
                 max_wait_ms=self.order.flow.fetch.fetch_max_wait_ms,
             )
-            leg.max_bytes = self._limits.fetch_bytes(backfill=lane.backfill)
-        return leg
+            connection.max_bytes = self._limits.fetch_bytes(backfill=lane.backfill)
+        return connection
 
-    def _target_leg(self, broker: int) -> TargetLeg:
-        leg = self._target_legs.get(broker)
-        if leg is None:
+    def _target_connection(self, broker: int) -> TargetConnection:
+        connection = self._target_connections.get(broker)
+        if connection is None:
             settings = self.order.flow.produce
-            leg = self._target_legs[broker] = TargetLeg(
+            connection = self._target_connections[broker] = TargetConnection(
                 broker,
                 self._loop,
                 client_id=self._target.client_id,
@@ -492,13 +492,13 @@ class FlowPump:
                 may_send=self._may_send,
                 meter=self.tally.target,
             )
-        return leg
+        return connection
 
     # --- limits ---------------------------------------------------------------------------------
 
     def _fetch_bytes(self) -> int:
         """Return the bytes for one fetch; all source connections share the memory."""
-        share = self._memory_bytes // 2 // max(len(self._source_legs), 1)
+        share = self._memory_bytes // 2 // max(len(self._source_connections), 1)
         return max(SMALLEST_FETCH_BYTES, min(self.order.flow.fetch.fetch_max_bytes, FETCH_BYTES, share))
 
     def _may_fetch(self, lane: Lane) -> bool:
@@ -519,8 +519,8 @@ class FlowPump:
         """Act on the control topic: pauses, caps, and topics with moved writers."""
         self._control = state
         self._limits.set_rates(state.bytes_per_second, state.backfill_bytes_per_second)
-        for leg in self._source_legs.values():
-            leg.max_bytes = self._limits.fetch_bytes(backfill=leg.lane.backfill)
+        for connection in self._source_connections.values():
+            connection.max_bytes = self._limits.fetch_bytes(backfill=connection.lane.backfill)
         self._reader.moved = state.done.keys()
         for copy in self.copies:
             copy.end_at(state.end_of(copy.route.source_topic, copy.route.partition), self._loop.now)
@@ -538,9 +538,8 @@ class FlowPump:
     @property
     def ended(self) -> bool:
         """True if the flow is ending, with no request in flight or the deadline over."""
-        return self._ending and (
-            self._loop.now > self._end_deadline or not any(leg.in_flight for leg in self._target_legs.values())
-        )
+        in_flight = any(connection.in_flight for connection in self._target_connections.values())
+        return self._ending and (self._loop.now > self._end_deadline or not in_flight)
 
     @property
     def finished(self) -> bool:
@@ -567,26 +566,26 @@ class FlowPump:
         if copy.asked_at is not None and self._loop.now - copy.asked_at > SLOW_S:
             return "its position is being read", Cause.POSITION
         if self._control is None and self._loop.now - self._began > SLOW_S:
-            return "pauses and caps are not known yet: the flow's control topic is being read", Cause.POSITION
-        source_leg = self._fetching.get(copy)
-        if source_leg is not None and source_leg.refusal:
-            return source_leg.refusal, Cause.BROKER
-        legs: list[Leg | None] = [source_leg]
+            return "what is paused and capped is not known yet: the flow's control topic is being read", Cause.POSITION
+        source_connection = self._fetching.get(copy)
+        if source_connection is not None and source_connection.refusal:
+            return source_connection.refusal, Cause.BROKER
+        connections: list[BrokerConnection | None] = [source_connection]
         if copy.queue and copy.bearings is not None:
-            legs.insert(0, self._target_legs.get(copy.bearings.target_leader))
-        for leg in filter(None, legs):
-            if leg.throttled_s > SLOW_S:
-                asked = f"it is asked again in {leg.throttled_s:.0f} s"
-                return f"{leg.peer} throttles sparkmirror (a quota there): {asked}", Cause.THROTTLED
-            if leg.dialing_s > SLOW_S:
-                return f"{leg.peer} is being connected to", Cause.UNREACHABLE
+            connections.insert(0, self._target_connections.get(copy.bearings.target_leader))
+        for connection in filter(None, connections):
+            if connection.throttled_s > SLOW_S:
+                asked = f"it is asked again in {connection.throttled_s:.0f} s"
+                return f"{connection.peer} throttles us (a quota there): {asked}", Cause.THROTTLED
+            if connection.dialing_s > SLOW_S:
+                return f"{connection.peer} is being connected to", Cause.UNREACHABLE
         return "", Cause.NONE
 
     def close(self) -> None:
-        for source_leg in self._source_legs.values():
-            source_leg.close()
-        for target_leg in self._target_legs.values():
-            target_leg.close()
+        for source_connection in self._source_connections.values():
+            source_connection.close()
+        for target_connection in self._target_connections.values():
+            target_connection.close()
         for copy in self.copies:
             copy.give_up()
         self._pool.clear()
