@@ -60,7 +60,7 @@ def test_the_nearest_replica_is_fetched_from(
             return {copy.route.partition: connection.lane.broker for copy, connection in pump.fetching.items()}
 
         def copied() -> int:
-            return sum(max(copy.acked_upstream, 0) for copy in pump.copies)
+            return sum(copy.progress.upstream or 0 for copy in pump.copies)
 
         def follow(records: int) -> None:
             mp.produce(racked.bootstrap_servers, topic_name, PARTITIONS, 300)

@@ -168,7 +168,7 @@ class Flow:
         self.played: list[Played] = []
 
     def dial(self, client: ClusterClient) -> Played:
-        side = self.source if client is self.pump._source else self.target  # noqa: SLF001
+        side = self.source if client is self.pump.clients.source else self.target
         self.played.append(Played(side.answer))
         return self.played[-1]
 

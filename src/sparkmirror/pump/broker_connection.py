@@ -42,7 +42,7 @@ class BrokerConnection(ABC):
         self._throttled_until = 0.0
 
     def _throttle(self, ms: int) -> float:
-        """Leave the broker alone as asked; return the time until which the connection does so.
+        """Leave the broker alone as asked; return the time of the end.
 
         At most `LONGEST_THROTTLE_S`.
         """
@@ -100,7 +100,10 @@ class BrokerConnection(ABC):
             self._dial()
 
     def _take_channel(self, channel: Channel) -> bool:
-        """Use a channel that was asked for; close it and return False if the connection is lost."""
+        """Use a channel that was asked for; False if the connection is lost.
+
+        Then the channel is closed.
+        """
         if self._lost:
             channel.close()
             return False

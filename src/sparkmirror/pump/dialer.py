@@ -28,8 +28,7 @@ ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 class Dialer:
     """Maker of channels for the connections of one flow.
 
-    Takes only addresses from the clients `source` and `target`, as any thread may do. `fetch_bytes` returns the bytes
-    that one fetch may bring now.
+    Takes only addresses from the clients `source` and `target`, as any thread may do.
     """
 
     def __init__(
@@ -39,16 +38,18 @@ class Dialer:
         source: ClusterClient,
         target: ClusterClient,
         pool: FramePool,
-        fetch_bytes: Callable[[], int],
     ) -> None:
         self._flow = flow
         self._source = source
         self._target = target
         self._pool = pool
-        self._fetch_bytes = fetch_bytes
         self._background = Background(loop, f"sparkmirror connections {flow.name}", ())
 
-    def dial_source(self, connection: SourceConnection) -> None:
+    def dial_source(self, connection: SourceConnection, fetch_bytes: Callable[[], int]) -> None:
+        """Make a channel to fetch over.
+
+        `fetch_bytes` returns the bytes that one fetch may bring then.
+        """
         settings = self._flow.fetch
 
         def dial() -> tuple[Channel, FetchSession]:
@@ -58,7 +59,7 @@ class Dialer:
                 client_id=self._source.client_id,
                 max_wait_ms=settings.fetch_max_wait_ms,
                 min_bytes=settings.fetch_min_bytes,
-                max_bytes=self._fetch_bytes(),
+                max_bytes=fetch_bytes(),
                 partition_max_bytes=min(settings.max_partition_fetch_bytes, FETCH_BYTES),
                 isolation_level=ISOLATION[settings.isolation_level],
                 rack=settings.client_rack,
@@ -68,6 +69,7 @@ class Dialer:
         self._background.do(dial, lambda made: connection.connected(*made), lambda error: connection.failed(str(error)))
 
     def dial_target(self, connection: TargetConnection) -> None:
+        """Make a channel to produce over."""
         settings = self._flow.produce
 
         def dial() -> tuple[Channel, int]:

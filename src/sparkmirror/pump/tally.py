@@ -171,15 +171,15 @@ class Tally:
             heartbeats=self._heartbeats.totals,
         )
 
-    def figures(self, source: TopicPartition, oldest_ms: int, now: float) -> PartitionFigures:
-        """Return the figures of a source partition; `oldest_ms` as in `PartitionFigures`."""
+    def figures(self, source: TopicPartition, oldest_ms: int | None, now: float) -> PartitionFigures:
+        """Return the figures of a source partition; `oldest_ms` is that of its copy."""
         latency, age = self._spreads.get(source, (None, None))
         return PartitionFigures(
             source_topic=source[0],
             partition=source[1],
             latency_ms=latency.read(now) if latency is not None else None,
             age_ms=age.read(now) if age is not None else None,
-            oldest_ms=oldest_ms,
+            oldest_ms=-1 if oldest_ms is None else oldest_ms,
         )
 
     def take_latency_ms(self) -> tuple[float, float] | None:

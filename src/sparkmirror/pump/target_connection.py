@@ -27,7 +27,7 @@ class _Request(NamedTuple):
     bytes: int
 
 
-class _Ready:
+class _SendQueue:
     """Partitions with a batch to send, in order of arrival, the live tail first."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class TargetConnection(BrokerConnection):
         self._version = 0
         self._requests: deque[_Request] = deque()
         self._correlation_id = 0
-        self._ready = _Ready()
+        self._ready = _SendQueue()
         self._muted_until = 0.0
         self._sending_since = 0.0
 
