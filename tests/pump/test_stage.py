@@ -12,7 +12,7 @@ from model_pump import Pump, World, a_world, running
 from sparkmirror.position.route import Refusal
 from sparkmirror.pump import partition
 from sparkmirror.pump.retry import PATIENCE_S
-from sparkmirror.pump.stage import TRANSITIONS, ForbiddenEvent, Stage, StageEvent, stage_after
+from sparkmirror.pump.stage import TRANSITIONS, ForbiddenEvent, Stage, StageEvent, StageRow
 from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S
 
 ALLOWED = {(stage, event) for stage, events in TRANSITIONS.items() for event in events}
@@ -28,7 +28,7 @@ FOR_LONG = Refusal("the topic is gone")
 @pytest.mark.parametrize(("stage", "event"), FORBIDDEN, ids=lambda part: part.name)
 def test_an_event_that_a_stage_does_not_have_is_an_error_that_names_both(stage: Stage, event: StageEvent) -> None:
     with pytest.raises(ForbiddenEvent, match=rf"{stage.name} .* {event.name} ") as raised:
-        stage_after(stage, event)
+        TRANSITIONS[stage][event]
     assert (raised.value.stage, raised.value.event) == (stage, event)
 
 
@@ -211,15 +211,22 @@ SCENARIOS: tuple[Callable[[], object], ...] = (
 )
 
 
+class NotingRow(StageRow):
+    """A row that notes which of its events occur."""
+
+    def __init__(self, stage: Stage, taken: set[tuple[Stage, StageEvent]]) -> None:
+        super().__init__(stage, TRANSITIONS[stage])
+        self._taken = taken
+
+    def __getitem__(self, event: StageEvent) -> Stage:
+        self._taken.add((self._stage, event))
+        return super().__getitem__(event)
+
+
 def test_every_transition_of_the_table_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that no scenario takes is one too many; one that is missing raises."""
     taken: set[tuple[Stage, StageEvent]] = set()
-
-    def noted(stage: Stage, event: StageEvent) -> Stage:
-        taken.add((stage, event))
-        return stage_after(stage, event)
-
-    monkeypatch.setattr(partition, "stage_after", noted)
+    monkeypatch.setattr(partition, "TRANSITIONS", {stage: NotingRow(stage, taken) for stage in Stage})
     for scenario in SCENARIOS:
         scenario()
     assert taken == ALLOWED

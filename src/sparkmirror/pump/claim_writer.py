@@ -40,16 +40,17 @@ class ClaimWriter:
         self._background = Background(loop, f"sparkmirror claims {flow.name}", (client,))
         self._on_claimed = on_claimed
         self._on_unclaimed = on_unclaimed
-        self._to_claim: dict[PartitionCopy, tuple[Claim, ...]] = {}
+        self.wanted: dict[PartitionCopy, tuple[Claim, ...]] = {}
+        """Claims to write at the next `flush`."""
         self._to_confirm: dict[PartitionCopy, list[Segment]] = {}
         self._confirm_at = 0.0
 
     def want(self, copy: PartitionCopy, claims: tuple[Claim, ...]) -> None:
         """Have these claims of a partition written next, and no others."""
         if claims:
-            self._to_claim[copy] = claims
-        elif copy in self._to_claim:
-            del self._to_claim[copy]
+            self.wanted[copy] = claims
+        elif copy in self.wanted:
+            del self.wanted[copy]
 
     def confirm(self, copy: PartitionCopy, claims: Iterable[Segment]) -> None:
         """Have acknowledged claims written again, soon."""
@@ -68,15 +69,15 @@ class ClaimWriter:
 
     def flush(self) -> None:
         """Begin to write what is wanted."""
-        if self._to_claim:
-            wanted, self._to_claim = self._to_claim, {}
-            for copy, claims in wanted.items():
+        if self.wanted:
+            begun, self.wanted = self.wanted, {}
+            for copy, claims in begun.items():
                 copy.claiming(len(claims))
-            segments = [claim.segment for claim in chain.from_iterable(wanted.values())]
+            segments = [claim.segment for claim in chain.from_iterable(begun.values())]
             self._background.do(
                 lambda: self._log.claim(segments),
-                lambda _: self._claimed(wanted),
-                lambda error: self._unclaimed(list(wanted), error),
+                lambda _: self._claimed(begun),
+                lambda error: self._unclaimed(list(begun), error),
             )
         if self._to_confirm and self._loop.now >= self._confirm_at:
             self._write_confirmed()

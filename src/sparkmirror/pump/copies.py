@@ -30,7 +30,8 @@ class PartitionCopies:
         self._order = order
         self._incarnation = random.getrandbits(62)
         self._by_source: dict[TopicPartition, PartitionCopy] = {}
-        self._unfinished: set[PartitionCopy] = set()
+        self.unfinished: set[PartitionCopy] = set()
+        """Copies without an end (`until`), or neither done nor parked."""
         self.all: list[PartitionCopy] = []
 
     def add(self, routes: Iterable[RouteOrder], now: float) -> list[PartitionCopy]:
@@ -65,14 +66,7 @@ class PartitionCopies:
         """Return the copy of a source partition, if any."""
         return self._by_source.get(source)
 
-    def note(self, copy: PartitionCopy, *, over: bool) -> None:
-        """Take note whether a partition with an end is done or parked."""
-        if over:
-            self._unfinished.discard(copy)
-        else:
-            self._unfinished.add(copy)
-
     @property
     def finished(self) -> bool:
         """True if all routes have an end (`until`), and all are done or parked."""
-        return not self._unfinished
+        return not self.unfinished

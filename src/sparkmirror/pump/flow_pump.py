@@ -134,7 +134,9 @@ class FlowPump:
     def _begin_work(self, copy: PartitionCopy) -> None:
         """Begin the work that a partition has after an event."""
         ready = copy.ready(self._loop.now)
-        self._partitions.note(copy, over=ready.over)
+        unfinished = self._partitions.unfinished
+        if ready.over is (copy in unfinished):
+            (unfinished.discard if ready.over else unfinished.add)(copy)
         if self._end_deadline is not None:
             self.sources.stop(copy)
             return
@@ -144,7 +146,8 @@ class FlowPump:
         elif ready.look_again_at is not None and self._alarms.get(copy) != ready.look_again_at:
             self._alarms[copy] = ready.look_again_at
             self._loop.at(ready.look_again_at, lambda: self._begin_work(copy))
-        self._claims.want(copy, ready.claims)
+        if ready.claims or copy in self._claims.wanted:
+            self._claims.want(copy, ready.claims)
         if ready.confirm:
             self._claims.confirm(copy, ready.confirm)
         if ready.question is not None:

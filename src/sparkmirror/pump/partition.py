@@ -26,7 +26,7 @@ from sparkmirror.pump.ready import HOLD_BACK, Fetch, Question, Ready
 from sparkmirror.pump.refused import LIMITS, refused
 from sparkmirror.pump.retry import Retry
 from sparkmirror.pump.source_side import SourceSide
-from sparkmirror.pump.stage import Stage, StageEvent, stage_after
+from sparkmirror.pump.stage import TRANSITIONS, Stage, StageEvent
 from sparkmirror.pump.trust import Freshness, NextReading, Stamping, Trust
 from sparkmirror.pump.verdicts import ErrorAction, verdict
 from sparkmirror.wire.buffers import Frame
@@ -119,17 +119,13 @@ class PartitionCopy:
         confirm, question = self._confirm, self._question
         self._confirm, self._question = (), None
         stage, bearings = self.stage, self.bearings
-        waits = stage is Stage.SEEKING or stage is Stage.PARKED
-        return Ready(
-            read=self._wants_reading(now),
-            look_again_at=self.retry.at if waits else None,
-            claims=tuple(self.backlog.claims),
-            confirm=confirm,
-            question=question,
-            send_to=bearings.target_leader if bearings is not None and self.sendable(now) else None,
-            fetch=self._fetch(),
-            over=self.end.until is not None and (stage is Stage.DONE or stage is Stage.PARKED),
-        )
+        read = self._wants_reading(now)
+        look_again_at = self.retry.at if stage is Stage.SEEKING or stage is Stage.PARKED else None
+        claims = tuple(self.backlog.claims)
+        send_to = bearings.target_leader if bearings is not None and self.sendable(now) else None
+        fetch = self._fetch()
+        over = self.end.until is not None and (stage is Stage.DONE or stage is Stage.PARKED)
+        return Ready(read, look_again_at, claims, confirm, question, send_to, fetch, over)
 
     def _wants_reading(self, now: float) -> bool:
         """True if the position should be read now."""
@@ -393,7 +389,7 @@ class PartitionCopy:
 
     def send(self, now: float) -> Batch:
         """Return the batch to send, which is in flight from now on."""
-        self._on(StageEvent.SENT)
+        self.stage = TRANSITIONS[self.stage][StageEvent.SENT]
         batch = self.backlog.take()
         batch.sent_at = now
         self.in_flight.append(batch)
@@ -404,7 +400,7 @@ class PartitionCopy:
 
         Returns the batch if this pump has appended the batch exactly once, else None.
         """
-        self._on(StageEvent.ANSWERED)
+        self.stage = TRANSITIONS[self.stage][StageEvent.ANSWERED]
         batch = self.in_flight.popleft()
         try:
             if self.stage is Stage.RUNNING:
@@ -500,7 +496,7 @@ class PartitionCopy:
     # --- stages ---------------------------------------------------------------------------------
 
     def _on(self, event: StageEvent) -> None:
-        self.stage = stage_after(self.stage, event)
+        self.stage = TRANSITIONS[self.stage][event]
 
     def _leave_running(self, event: StageEvent) -> None:
         """Wait for the batches in flight, if any, before the position is read."""

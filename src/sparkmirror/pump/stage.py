@@ -47,7 +47,27 @@ class StageEvent(Enum):
     __hash__ = object.__hash__
 
 
-TRANSITIONS: Mapping[Stage, Mapping[StageEvent, Stage]] = {
+class ForbiddenEvent(RuntimeError):
+    """Error for an event that a stage does not allow: a mistake in this program."""
+
+    def __init__(self, stage: Stage, event: StageEvent) -> None:
+        super().__init__(f"a partition that is {stage.name} ({stage.value}) can't have {event.name} ({event.value})")
+        self.stage = stage
+        self.event = event
+
+
+class StageRow(dict[StageEvent, Stage]):
+    """Next stage by event, for one stage; any other event raises `ForbiddenEvent`."""
+
+    def __init__(self, stage: Stage, events: Mapping[StageEvent, Stage]) -> None:
+        super().__init__(events)
+        self._stage = stage
+
+    def __missing__(self, event: StageEvent) -> Stage:
+        raise ForbiddenEvent(self._stage, event)
+
+
+_TABLE: Mapping[Stage, Mapping[StageEvent, Stage]] = {
     Stage.SEEKING: {
         StageEvent.ASKED: Stage.SEEKING,
         StageEvent.STARTED: Stage.RUNNING,
@@ -84,21 +104,6 @@ TRANSITIONS: Mapping[Stage, Mapping[StageEvent, Stage]] = {
         StageEvent.REOPENED: Stage.SEEKING,
     },
 }
-"""Next stage by stage and event; all other events are forbidden."""
 
-
-class ForbiddenEvent(RuntimeError):
-    """Error for an event that a stage does not allow: a mistake in this program."""
-
-    def __init__(self, stage: Stage, event: StageEvent) -> None:
-        super().__init__(f"a partition that is {stage.name} ({stage.value}) can't have {event.name} ({event.value})")
-        self.stage = stage
-        self.event = event
-
-
-def stage_after(stage: Stage, event: StageEvent) -> Stage:
-    """Return the stage after an event; raise `ForbiddenEvent` if there is none."""
-    following = TRANSITIONS[stage].get(event)
-    if following is None:
-        raise ForbiddenEvent(stage, event)
-    return following
+TRANSITIONS: Mapping[Stage, StageRow] = {stage: StageRow(stage, events) for stage, events in _TABLE.items()}
+"""Next stage by stage and event."""

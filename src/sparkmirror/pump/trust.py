@@ -108,12 +108,13 @@ class Trust:
 
     def note(self, batch: Batch, now: float) -> bool:
         """Take note of an appended batch; return True if a reading must look the batch up."""
-        silent = self.tells_nothing(batch)
-        look_up = batch.heals or (silent and (self.pace is Pace.FIRST or batch.claim is not None))
+        claim, silent = batch.claim, self.tells_nothing(batch)
+        heals = claim is not None and claim.segment.heals
+        look_up = heals or (silent and (self.pace is Pace.FIRST or claim is not None))
         self.pace = Pace.FULL if self.fresh.covers(batch.max_timestamp, now) else Pace.ALONE
         self._confirmed_at = batch.sent_at
-        if silent or batch.heals:
+        if silent or heals:
             self.claim_proof = ClaimProof.LACKING
-        elif batch.claim is not None:
+        elif claim is not None:
             self.claim_proof = ClaimProof.PROVEN
         return look_up
