@@ -113,13 +113,11 @@ def test_the_first_batch_after_a_loss_is_looked_up(trust: Trust, segment: Segmen
 
 
 def test_a_claim_is_proven_by_the_answers_to_all_its_batches(trust: Trust, segment: Segment) -> None:
-    trust.note(a_batch(FRESH_MS, Claim(segment)), NOW)
-    assert trust.is_claim_proven
-    trust.note(a_batch(-1), NOW)
-    trust.note(a_batch(FRESH_MS), NOW)
-    assert not trust.is_claim_proven, "one batch of it may be a rival's"
-    trust.note(a_batch(FRESH_MS, Claim(segment)), NOW)
-    assert trust.is_claim_proven
+    proven = []
+    for timestamp_ms, claim in ((FRESH_MS, Claim(segment)), (-1, None), (FRESH_MS, None), (FRESH_MS, Claim(segment))):
+        trust.note(a_batch(timestamp_ms, claim), NOW)
+        proven.append(trust.is_claim_proven)
+    assert proven == [True, False, False, True], "after a silent answer a batch of it may be a rival's"
 
 
 def test_a_position_is_stale_when_nothing_confirmed_it_for_long(trust: Trust) -> None:
