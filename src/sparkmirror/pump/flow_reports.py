@@ -68,7 +68,7 @@ class FlowReports:
         if copy.asked_at is not None and now - copy.asked_at > SLOW_S:
             return "its position is being read", Cause.POSITION
         if control is None and now - self._began > SLOW_S:
-            return "what is paused and capped is not known yet: the flow's control topic is being read", Cause.POSITION
+            return "pauses and caps are not known yet: the flow's control topic is being read", Cause.POSITION
         source = self._sources.fetching.get(copy)
         if source is not None and source.refusal:
             return source.refusal, Cause.BROKER
@@ -78,7 +78,7 @@ class FlowReports:
         for connection in filter(None, connections):
             if connection.throttled_s > SLOW_S:
                 asked = f"it is asked again in {connection.throttled_s:.0f} s"
-                return f"{connection.peer} throttles us (a quota there): {asked}", Cause.THROTTLED
+                return f"{connection.peer} throttles sparkmirror (a quota there): {asked}", Cause.THROTTLED
             if connection.dialing_s > SLOW_S:
                 return f"{connection.peer} is being connected to", Cause.UNREACHABLE
         return "", Cause.NONE

@@ -80,7 +80,7 @@ class Preparation:
         try:
             copy.prepare(self._loop.now, lambda: now_s() >= until_s or not self._may_prepare(copy))
         except ValueError as error:
-            copy.park(f"source: what was fetched can't be read: {error}", self._loop.now, Cause.UNREADABLE)
+            copy.park(f"source: the fetched data can't be read: {error}", self._loop.now, Cause.UNREADABLE)
 
     def _may_prepare(self, copy: PartitionCopy) -> bool:
         """True if memory allows making batches of the answer, which may be far larger."""

@@ -75,5 +75,5 @@ class CopyProgress:
         if topic_id != target_topic_id or appended < 0:
             return "no note tells how many of its offsets were markers of a fence" if self._was_fenced else ""
         if appended < position.end:
-            return f"offsets {appended} to {position.end - 1} may have been somebody else's"
+            return f"offsets {appended} to {position.end - 1} may have been a foreign producer's"
         return ""
