@@ -35,7 +35,7 @@ class Trouble:
 @pytest.mark.parametrize(
     ("login", "trouble", "part"),
     [
-        (BY_KEYTAB, Trouble(195), "/etc/mirror.keytab has no key of mirror@R: see by klist -k"),
+        (BY_KEYTAB, Trouble(195), "/etc/mirror.keytab has no key of mirror@R: klist -k lists its keys"),
         (BY_KEYTAB, Trouble(24), "refuses the key of mirror@R in the keytab /etc/mirror.keytab: export it anew"),
         (BY_KEYTAB, Trouble(6), "the KDC knows no mirror@R: correct principal in sasl.jaas.config"),
         (BY_KEYTAB, Trouble(18), "mirror@R, which is locked or has expired"),

@@ -24,7 +24,7 @@ from sparkmirror.durable.claims import segments_topic
 from sparkmirror.errors import CopyIncomplete
 from sparkmirror.mm2.connect_offsets import offsets_topics
 from sparkmirror.mm2.stored_offsets import read_stored_offsets
-from sparkmirror.pump.partition import MAX_CONFIRMATION_AGE_S
+from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

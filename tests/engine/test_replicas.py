@@ -58,17 +58,17 @@ def test_the_nearest_replica_is_fetched_from(
 
         def fetched_from() -> dict[int, int]:
             """Partition to broker."""
-            return {copy.route.partition: leg.lane.broker for copy, leg in pump.fetching.items()}
+            return {copy.route.partition: connection.lane.broker for copy, connection in pump.fetching.items()}
 
         def copied() -> int:
-            return sum(max(copy.acked_upstream, 0) for copy in pump.copies)
+            return sum(copy.progress.upstream or 0 for copy in pump.copies)
 
         def follow(records: int) -> None:
             mp.produce(racked.bootstrap_servers, topic_name, PARTITIONS, 300)
             pump.turn_until(lambda: copied() == records)
 
         pump.turn_until(lambda: copied() == 300)
-        leaders = {copy.route.partition: copy.bearings.source_leader for copy in pump.copies if copy.bearings}
+        leaders = {copy.route.partition: copy.reading.source_leader for copy in pump.copies if copy.reading}
         assert sorted(leaders.values()) == [1, 2, 3], "one led by each broker, so two are followed by the nearest"
         pump.turn_until(lambda: set(fetched_from().values()) == {nearby.node_id})
         follow(600)

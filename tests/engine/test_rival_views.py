@@ -20,7 +20,7 @@ from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.orders import FlowOrder
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.partition import Stage
+from sparkmirror.pump.stage import Stage
 
 pytestmark = pytest.mark.broker
 
@@ -39,7 +39,7 @@ class SteppedPump(FlowPump):
         super().__init__(order, self.loop, memory_bytes=8 << 20)
         self.control(ControlState())
         self.copy = self.copies[0]
-        self.fetching = self._fetching
+        self.fetching = self.sources.fetching
 
     def _may_send(self) -> bool:
         if not self.allowed:
@@ -51,7 +51,7 @@ class SteppedPump(FlowPump):
         deadline = time.monotonic() + 60
         while not reached():
             copy = self.copy
-            at = f"{copy.stage} at {copy.acked_upstream} (target {copy.acked_downstream}): {copy.reason}"
+            at = f"{copy.stage} at {copy.progress.upstream} (target {copy.progress.downstream}): {copy.trouble.reason}"
             assert time.monotonic() < deadline, at
             self.flush()
             self.loop.turn(0.05)
@@ -100,7 +100,7 @@ def test_a_held_pump_and_a_rival_that_sees_less(
 ) -> None:
     """The first has fetched and claimed, and sent some; then the log is compacted, the rival copies it; then the first
     goes on with a batch of the same sequences and other records, which the leader calls a success."""
-    monkeypatch.setattr("sparkmirror.pump.partition.MAX_CONFIRMATION_AGE_S", 1e9)  # it would look again by itself
+    monkeypatch.setattr("sparkmirror.pump.trust.MAX_CONFIRMATION_AGE_S", 1e9)  # it would look again by itself
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1, COMPACT)
     mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1)
     producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers, linger_ms=10_000)
@@ -116,11 +116,11 @@ def test_a_held_pump_and_a_rival_that_sees_less(
         write(producer, topic_name, 4)  # a new segment: the old one may be cleaned
         mp.wait_for(lambda: len(read(source_cluster, topic_name)) <= 2 * BATCH, 180, "compacted")
         after = read(source_cluster, topic_name)
-        rival.turn_until(lambda: rival.copy.acked_upstream == after[-1].offset + 1)
+        rival.turn_until(lambda: rival.copy.progress.upstream == after[-1].offset + 1)
         first.allowed = 1_000_000
-        first.turn_until(lambda: first.copy.acked_upstream == after[-1].offset + 1)
+        first.turn_until(lambda: first.copy.progress.upstream == after[-1].offset + 1)
         write(producer, topic_name, 5)
-        first.turn_until(lambda: first.copy.acked_upstream == after[-1].offset + 1 + BATCH)
+        first.turn_until(lambda: first.copy.progress.upstream == after[-1].offset + 1 + BATCH)
         assert first.copy.stage is Stage.RUNNING
         first.close()
         rival.close()
@@ -138,7 +138,7 @@ def test_answers_that_take_many_turns_to_make_ready(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As compressed small records do: here a turn has no time for more than one batch."""
-    monkeypatch.setattr("sparkmirror.pump.flow_pump.PREPARE_S", 0.0)
+    monkeypatch.setattr("sparkmirror.pump.preparation.PREPARE_S", 0.0)
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
     mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 2)
     producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers)
@@ -155,7 +155,7 @@ def test_answers_that_take_many_turns_to_make_ready(
             waiting += len(unprepared)
             for copy in unprepared:
                 assert copy.route.source in pump.fetching[copy].held_back, "a long poll would begin without it"
-            return all(copy.acked_upstream == 30 for copy in pump.copies)
+            return all(copy.progress.upstream == 30 for copy in pump.copies)
 
         pump.turn_until(copied)
         assert waiting > 10, "nothing was left for another turn"
@@ -170,21 +170,21 @@ def test_a_topic_that_becomes_compacted_is_noticed_while_it_is_copied(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sparkmirror.pump.flow_pump.POLICIES_S", 0.2)
+    monkeypatch.setattr("sparkmirror.pump.readings.POLICIES_S", 0.2)
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1)
     with driver_of(source_cluster, target_cluster, topic_name, tmp_path) as driver:
         pump = SteppedPump(driver.orders.order(driver.partitions()))
         pump.turn_until(lambda: pump.copy.stage is Stage.RUNNING)
-        assert pump.copy.bearings is not None
-        assert not pump.copy.bearings.compacted
+        assert pump.copy.reading is not None
+        assert not pump.copy.reading.compacted
         admin = KafkaAdminClient(bootstrap_servers=source_cluster.bootstrap_servers)
         admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic_name, {"cleanup.policy": "compact"})])
         admin.close()
 
         def noticed() -> bool:
             pump.check()
-            return pump.copy.bearings is not None and pump.copy.bearings.compacted
+            return pump.copy.reading is not None and pump.copy.reading.compacted
 
         pump.turn_until(noticed)
         pump.close()

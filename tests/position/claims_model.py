@@ -258,7 +258,7 @@ class Pump:
         self.running = True
         self.confirmed = [one for one in self.confirmed if one.sequence + one.announced <= found.sequence]
         self.upstream, self.sequence = found.upstream or 0, found.sequence
-        bearings = PartitionReading(
+        reading = PartitionReading(
             position=found,
             resume_at=self.upstream,
             source_topic_id=SOURCE_ID,
@@ -270,7 +270,7 @@ class Pump:
             target_leader=1,
             read_at=0.0,
         )
-        self.claimer.start(bearings, self.upstream, due=found.claim_due or self.unclean)
+        self.claimer.start(reading, self.upstream, due=found.claim_due or self.unclean)
 
     def fetch(self, sizes: list[int]) -> None:
         """Batches of these sizes, from the log as it is now; one record claims all that must be claimed."""

@@ -221,7 +221,7 @@ class Flow:
     ) -> PartitionReading | Refusal:
         return read_all(self.reader(identity), [self.route], remembered)[self.route]
 
-    def bearings(self, remembered: Remembered = NOTHING_KNOWN) -> PartitionReading:
+    def partition_reading(self, remembered: Remembered = NOTHING_KNOWN) -> PartitionReading:
         found = self.read(remembered=remembered)
         assert isinstance(found, PartitionReading), found
         return found

@@ -183,7 +183,7 @@ def foreign(flow: Flow) -> list[tuple[int, int]]:
 def test_what_somebody_else_wrote_at_the_end_is_stepped_over(flow: Flow) -> None:
     flow.copy()
     somebody_else(flow, 4)
-    found = flow.bearings()
+    found = flow.partition_reading()
     assert (found.position.sequence, found.position.upstream, found.position.downstream) == (COPIED, COPIED, 34)
     assert found.position.claim_due
     assert foreign(flow) == [(COPIED, COPIED + 4)]
@@ -199,7 +199,7 @@ def test_what_somebody_else_wrote_among_ours_is_stepped_over(flow: Flow) -> None
     somebody_else(flow, 2)
     flow.target.append(flow.target_topic, 5, flow.producer(COPIED + 5))
     for _ in range(2):
-        found = flow.bearings().position
+        found = flow.partition_reading().position
         assert (found.sequence, found.upstream, found.downstream) == (COPIED + 10, COPIED + 10, COPIED + 16)
     assert foreign(flow) == [(30, 34), (39, 41)]
     claims = sorted((one.sequence, one.downstream, one.upstream, one.confirmed) for one in flow.claims())
@@ -214,7 +214,7 @@ def test_what_somebody_else_wrote_before_a_claimed_batch_is_told_too(flow: Flow)
     flow.claim(flow.announce(COPIED, 1 << 40, (batch, (Run(40, 5),))))
     somebody_else(flow, 4)
     flow.target.send(flow.target_topic, batch)
-    found = flow.bearings().position
+    found = flow.partition_reading().position
     assert (found.sequence, found.upstream, found.downstream) == (COPIED + 5, 45, COPIED + 9)
     assert foreign(flow) == [(30, 34)]
 
@@ -237,7 +237,7 @@ def test_it_is_in_the_ledger_though_nothing_else_came_of_the_reading(
         patch.setattr(PositionReader, "_epoch_ends", cut_off)
         assert "the source is away" in flow.refusal().reason
     assert any(claim.confirmed for claim in flow.claims() if claim.sequence == COPIED)
-    assert flow.bearings().position.sequence == COPIED + 5
+    assert flow.partition_reading().position.sequence == COPIED + 5
     assert foreign(flow) == [(30, 34)]
 
 
@@ -247,7 +247,7 @@ def test_deleted_records_do_not_hide_what_somebody_else_wrote(flow: Flow) -> Non
     somebody_else(flow, 4)
     flow.target.append(flow.target_topic, 5, flow.producer(COPIED))
     flow.target.delete_records(flow.target_topic, 25)
-    found = flow.bearings().position
+    found = flow.partition_reading().position
     assert (found.sequence, found.downstream) == (COPIED + 5, COPIED + 9)
     assert foreign(flow) == [(30, 34)]
 
@@ -258,6 +258,6 @@ def test_another_epoch_of_our_own_id_is_somebody_else(flow: Flow) -> None:
     flow.copy()
     for sequence in (0, 2):
         flow.target.append(flow.target_topic, 2, (flow.identity.producer_id, 1, sequence))
-    found = flow.bearings().position
+    found = flow.partition_reading().position
     assert (found.sequence, found.upstream, found.downstream) == (COPIED, COPIED, COPIED + 4)
     assert found.newest_timestamp_ms is None

@@ -54,7 +54,7 @@ def seen(flow: Flow, claim: Segment, log_start: int = 0) -> MatchedLog:
 def assert_settled(sent: Sent) -> None:
     """The position is right, the true claim confirmed and the false one taken back, for ever."""
     for _ in range(2):
-        found = sent.flow.bearings().position
+        found = sent.flow.partition_reading().position
         assert (found.sequence, found.upstream, found.downstream, found.claim_due) == (20, 27, 20, False)
         assert sent.flow.claims() == [replace(sent.claim, confirmed=True)]
 
@@ -67,7 +67,7 @@ def test_the_log_settles_claims(sent: Sent) -> None:
 def test_what_is_not_there_yet_stays_open(sent: Sent) -> None:
     sent.flow.claim(sent.claim, sent.rival)
     sent.flow.target.send(sent.flow.target_topic, sent.first)
-    found = sent.flow.bearings().position
+    found = sent.flow.partition_reading().position
     assert (found.sequence, found.upstream, found.claim_due) == (10, 10, True)
     assert sent.flow.claims() == [sent.claim, sent.rival]
 

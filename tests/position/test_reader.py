@@ -64,7 +64,7 @@ def after_the_copy(found: Position, segment: Segment) -> None:
 
 def test_a_partition_that_was_never_copied_starts_at_the_sources_start(flow: Flow) -> None:
     flow.source.delete_records(flow.topic, 7)
-    found = flow.bearings()
+    found = flow.partition_reading()
     assert found.position == UNTOUCHED
     assert (found.source_start, found.source_end) == (7, AT_SOURCE)
     assert (found.source_leader, found.target_leader) == (1, 1)
@@ -75,7 +75,7 @@ def test_a_partition_that_was_never_copied_starts_at_the_sources_start(flow: Flo
 def test_the_producer_state_tells_the_position(flow: Flow) -> None:
     started = time.time() * 1000
     segment = flow.copy()
-    found = flow.bearings()
+    found = flow.partition_reading()
     after_the_copy(found.position, segment)
     assert found.position.newest_timestamp_ms is not None
     assert abs(found.position.newest_timestamp_ms - started) < 60_000
@@ -95,9 +95,9 @@ def test_a_newer_segment_takes_over_where_it_begins(flow: Flow) -> None:
     flow.copy()
     newer = flow.segment(sequence=COPIED, upstream=35, incarnation=2)
     flow.claim(newer)
-    assert flow.bearings().position.upstream == COPIED
+    assert flow.partition_reading().position.upstream == COPIED
     flow.target.append(flow.target_topic, 10, flow.producer(COPIED))
-    found = flow.bearings().position
+    found = flow.partition_reading().position
     assert (found.sequence, found.upstream, found.downstream) == (COPIED + 10, 45, COPIED + 10)
 
 
@@ -105,7 +105,7 @@ def test_deleted_records_were_copied_all_the_same(flow: Flow) -> None:
     segment = flow.copy()
     for before in (15, COPIED):
         flow.target.delete_records(flow.target_topic, before)
-        after_the_copy(flow.bearings().position, segment)
+        after_the_copy(flow.partition_reading().position, segment)
 
 
 def test_the_log_end_alone_tells_the_position(flow: Flow) -> None:
@@ -114,7 +114,7 @@ def test_the_log_end_alone_tells_the_position(flow: Flow) -> None:
     flow.claim(segment)
     flow.target.append(flow.target_topic, COPIED)
     flow.target.delete_records(flow.target_topic, COPIED)
-    found = flow.bearings().position
+    found = flow.partition_reading().position
     after_the_copy(found, segment)
     assert found.newest_timestamp_ms is None
 
@@ -124,7 +124,7 @@ def test_a_target_topic_created_again_starts_anew(flow: Flow) -> None:
     old = flow.target.topic_id(flow.target_topic)
     flow.target.delete(flow.target_topic)
     flow.target.create(flow.target_topic)
-    found = flow.bearings()
+    found = flow.partition_reading()
     assert found.target_topic_id != old
     assert found.position == UNTOUCHED
 
@@ -135,7 +135,7 @@ def test_claims_of_another_identity_are_not_ours(flow: Flow) -> None:
     for number, other in enumerate(({"producer_id": 1 << 40}, {"producer_epoch": 9})):
         changed: dict[str, Any] = {"incarnation": 70 + number, "runs": (Run(999, 0),), **other}
         flow.claim(replace(segment, **changed))
-    after_the_copy(flow.bearings().position, segment)
+    after_the_copy(flow.partition_reading().position, segment)
 
 
 def test_each_route_is_answered_for_itself(flow: Flow) -> None:
@@ -166,7 +166,7 @@ def test_a_missing_topic_may_come_yet(flow: Flow, side: str) -> None:
 def test_records_that_expired_before_they_were_copied_are_counted(flow: Flow) -> None:
     flow.copy()
     flow.source.delete_records(flow.topic, COPIED)
-    assert flow.bearings().source_start == COPIED
+    assert flow.partition_reading().source_start == COPIED
     flow.source.delete_records(flow.topic, 42)
     flow.policy = LossPolicy(expired="halt")
     found = flow.refusal()
@@ -174,7 +174,7 @@ def test_records_that_expired_before_they_were_copied_are_counted(flow: Flow) ->
     assert found.loss is LossKind.EXPIRED
     assert found.reason.startswith(f"offsets 30 to 41 of source {flow.topic}-0 are gone")
     flow.policy = LossPolicy(expired="continue")
-    gone_on = flow.bearings()
+    gone_on = flow.partition_reading()
     assert (gone_on.position.upstream, gone_on.resume_at, gone_on.position.claim_due) == (COPIED, 42, True)
     (loss,) = flow.losses()
     assert (loss.first, loss.end, loss.offsets, loss.action) == (30, 42, 12, "continued")
@@ -200,7 +200,7 @@ def test_a_source_topic_created_again_is_not_the_one_that_was_copied(flow: Flow)
     assert found.loss is LossKind.RECREATED
     assert f"was deleted and created again; partition 0 of the old one was copied up to offset {COPIED}" in found.reason
     flow.policy = LossPolicy(recreated="restart")
-    again = flow.bearings()
+    again = flow.partition_reading()
     assert (again.position.upstream, again.resume_at, again.position.claim_due) == (COPIED, 0, True)
 
 
@@ -208,7 +208,7 @@ def test_a_topic_that_gets_an_id_is_claimed_with_it(flow: Flow) -> None:
     """Its cluster was upgraded since it was copied: nothing is lost, and what comes next says what is known now."""
     flow.claim(replace(flow.segment(), source_topic_id=NO_ID))
     flow.target.append(flow.target_topic, COPIED, flow.producer(0))
-    found = flow.bearings()
+    found = flow.partition_reading()
     assert found.position.source_topic_id == NO_ID
     assert (found.resume_at, found.position.claim_due) == (FIRST_UPSTREAM + COPIED, True)
     assert found.source_topic_id == flow.source.topic_id(flow.topic)
@@ -243,7 +243,7 @@ def test_a_target_that_lost_what_was_confirmed_is_noticed_by_whoever_comes_next(
     flow.copy()
     confirmed = replace(flow.announce(20, 2, (batch, (Run(20, 10), Run(35, 5)))), confirmed=True)
     flow.claim(confirmed)
-    found = flow.bearings()
+    found = flow.partition_reading()
     assert (found.position.sequence, found.position.upstream, found.position.lost) == (COPIED, COPIED, 5)
     assert found.position.claim_due
     (loss,) = flow.losses()
@@ -251,9 +251,9 @@ def test_a_target_that_lost_what_was_confirmed_is_noticed_by_whoever_comes_next(
 
     healing = built([b"record"] * 10, flow.producer(COPIED))
     flow.claim(replace(flow.announce(COPIED, 3, (healing, (Run(30, 4), Run(36, 6)))), heals=True))
-    assert flow.bearings().position.lost == 5
+    assert flow.partition_reading().position.lost == 5
     flow.target.send(flow.target_topic, healing)
-    found = flow.bearings()
+    found = flow.partition_reading()
     assert (found.position.sequence, found.position.upstream, found.position.lost) == (COPIED + 10, 42, 0)
     claims = sorted((one.sequence, one.announced, one.confirmed) for one in flow.claims())
     assert claims == [(0, 0, True), (20, 10, True), (COPIED, 10, True)]
@@ -264,7 +264,7 @@ def test_markers_that_the_source_has_deleted_since_are_no_loss(flow: Flow) -> No
     flow.copy()
     flow.source.delete_records(flow.topic, COPIED + 3)
     flow.policy = LossPolicy(expired="halt")
-    assert flow.bearings(Remembered((COPIED + 3, COPIED))).resume_at == COPIED + 3
+    assert flow.partition_reading(Remembered((COPIED + 3, COPIED))).resume_at == COPIED + 3
     assert flow.losses() == []
     assert flow.refusal().loss is LossKind.EXPIRED
 
@@ -289,12 +289,12 @@ def forgetful_flow(source_cluster: KafkaCluster, forgetful_cluster: KafkaCluster
 def test_the_tail_of_the_log_tells_the_position_when_the_state_has_expired(forgetful_flow: Flow) -> None:
     flow = forgetful_flow
     segment = flow.copy(age_ms=2 * DAY_MS)
-    wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
-    after_the_copy(flow.bearings().position, segment)
+    wait_for(lambda: flow.partition_reading().position.newest_timestamp_ms is None, "the state expires")
+    after_the_copy(flow.partition_reading().position, segment)
     flow.target.delete_records(flow.target_topic, 25)
-    after_the_copy(flow.bearings().position, segment)
+    after_the_copy(flow.partition_reading().position, segment)
     flow.target.delete_records(flow.target_topic, COPIED)
-    after_the_copy(flow.bearings().position, segment)
+    after_the_copy(flow.partition_reading().position, segment)
     flow.target.append(flow.target_topic, 3)
     assert "none that this flow wrote" in flow.refusal().reason
 
@@ -304,14 +304,14 @@ def test_what_somebody_else_wrote_counts_not_as_ours_when_the_log_is_empty(forge
     flow = forgetful_flow
     flow.copy(age_ms=2 * DAY_MS)
     flow.target.append(flow.target_topic, 4)
-    wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
+    wait_for(lambda: flow.partition_reading().position.newest_timestamp_ms is None, "the state expires")
     for deleted in (COPIED, COPIED + 2, COPIED + 4):
         flow.target.delete_records(flow.target_topic, deleted)
-        found = flow.bearings().position
+        found = flow.partition_reading().position
         assert (found.sequence, found.upstream, found.downstream) == (COPIED, COPIED, COPIED + 4)
         assert found.claim_due
     flow.target.append(flow.target_topic, 3)
-    found = flow.bearings().position
+    found = flow.partition_reading().position
     assert (found.sequence, found.upstream, found.downstream) == (COPIED, COPIED, COPIED + 7)
     assert [(one.first, one.end) for one in flow.losses()] == [(COPIED, COPIED + 7)]
     flow.target.append(flow.target_topic, 3)
@@ -323,11 +323,11 @@ def test_what_nobody_saw_somebody_else_write_is_only_supposed_to_be_ours(forgetf
     """The pump, or what it wrote down, knows how much it was."""
     flow = forgetful_flow
     flow.copy(age_ms=2 * DAY_MS)
-    wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
-    assert not flow.bearings().position.supposed
+    wait_for(lambda: flow.partition_reading().position.newest_timestamp_ms is None, "the state expires")
+    assert not flow.partition_reading().position.supposed
     flow.target.append(flow.target_topic, 4)
     flow.target.delete_records(flow.target_topic, COPIED + 4)
-    position = flow.bearings().position
+    position = flow.partition_reading().position
     assert position.supposed
     assert position.end == COPIED + 4
 
@@ -349,10 +349,10 @@ def test_an_emptied_log_that_was_cut_halts_until_an_operator_says_where_to_go_on
     """Also where he says what the log's end says, and however far somebody else has filled it up."""
     flow = forgetful_flow
     flow.copy(age_ms=2 * DAY_MS)
-    wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
+    wait_for(lambda: flow.partition_reading().position.newest_timestamp_ms is None, "the state expires")
     flow.target.delete_records(flow.target_topic, COPIED)
     topic_id = flow.target.topic_id(flow.target_topic)
-    assert flow.bearings(Remembered(appended=(topic_id, COPIED))).position.unseen
+    assert flow.partition_reading(Remembered(appended=(topic_id, COPIED))).position.unseen
     remembered = Remembered(appended=(topic_id, COPIED + 5))
 
     def losses() -> list[tuple[str, int, int, str]]:
@@ -368,7 +368,7 @@ def test_an_emptied_log_that_was_cut_halts_until_an_operator_says_where_to_go_on
         assert losses() == [("target-truncated", COPIED, COPIED + 5, "halted")]
 
     alter(flow, monkeypatch, COPIED + filled)
-    found = flow.bearings(remembered)
+    found = flow.partition_reading(remembered)
     assert (found.position.upstream, found.position.downstream) == (COPIED + filled, COPIED + filled)
     assert ("target-truncated", COPIED, COPIED + 5, "healed") in losses()
 
@@ -381,14 +381,14 @@ def test_an_operator_may_say_what_a_claim_says_that_a_cut_went_through(
     flow.claim(replace(flow.announce(0, 1, (batch, (Run(0, COPIED + 5),))), confirmed=True))
     flow.target.append(flow.target_topic, COPIED)
     flow.target.delete_records(flow.target_topic, COPIED)
-    position = flow.bearings().position
+    position = flow.partition_reading().position
     assert (position.upstream, position.unseen, position.supposed) == (COPIED, True, False)
     remembered = Remembered(appended=(flow.target.topic_id(flow.target_topic), COPIED + 5))
     refused = flow.read(remembered=remembered)
     assert isinstance(refused, Refusal)
     assert refused.loss is LossKind.TARGET_TRUNCATED
     alter(flow, monkeypatch, COPIED)
-    found = flow.bearings(remembered)
+    found = flow.partition_reading(remembered)
     assert (found.position.upstream, found.position.downstream) == (COPIED, COPIED)
     truncated = [loss for loss in flow.losses() if loss.kind is LossKind.TARGET_TRUNCATED]
     assert [(loss.first, loss.end, loss.action) for loss in truncated] == [(COPIED, COPIED + 5, "healed")]
@@ -403,7 +403,7 @@ def test_behind_a_start_nothing_is_ours(forgetful_flow: Flow) -> None:
         flow.target.delete_records(flow.target_topic, deleted)
         assert "none that this flow wrote" in flow.refusal().reason
     flow.target.delete_records(flow.target_topic, 4)
-    found = flow.bearings().position
+    found = flow.partition_reading().position
     assert (found.sequence, found.upstream, found.downstream, found.supposed) == (0, 7, 4, False)
     assert found.claim_due
 
@@ -413,7 +413,7 @@ def test_one_partition_that_is_searched_in_vain_holds_up_no_other(
 ) -> None:
     flow = forgetful_flow
     flow.copy(age_ms=2 * DAY_MS)
-    wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
+    wait_for(lambda: flow.partition_reading().position.newest_timestamp_ms is None, "the state expires")
     for _ in range(4):
         flow.target.append(flow.target_topic, 1)
     monkeypatch.setattr(log_tail, "_MAX_STEPS", 2)
@@ -431,7 +431,7 @@ def test_what_is_only_supposed_to_be_ours_is_not_held_against_what_another_mirro
     """MirrorMaker 1 spreads records by key: how many lie in a partition says nothing of its own one."""
     flow = forgetful_flow
     flow.copy(age_ms=2 * DAY_MS)
-    wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
+    wait_for(lambda: flow.partition_reading().position.newest_timestamp_ms is None, "the state expires")
     flow.target.append(flow.target_topic, 40)
     client = flow.target.client
     segments = SegmentLog(TopicLog(client, flow.segments_topic))
@@ -475,7 +475,7 @@ def test_our_records_twice_are_damage(forgetful_flow: Flow) -> None:
     """A leader without a state of ours takes anything: nothing that is sent now would repair it (R8)."""
     flow = forgetful_flow
     flow.copy(age_ms=2 * DAY_MS)
-    wait_for(lambda: flow.bearings().position.newest_timestamp_ms is None, "the state expires")
+    wait_for(lambda: flow.partition_reading().position.newest_timestamp_ms is None, "the state expires")
     flow.target.append(flow.target_topic, 8, flow.producer(22), age_ms=2 * DAY_MS)
     found = flow.refusal()
     assert not found.transient

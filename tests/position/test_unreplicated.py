@@ -67,7 +67,7 @@ def test_nothing_is_taken_for_somebody_elses_that_may_go_again(flow: Flow, monke
 
 def test_a_high_watermark_that_lags_for_a_moment_is_waited_for(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
     high_watermark(monkeypatch, COPIED, asked=3)
-    assert flow.bearings().position.downstream == COPIED + 4
+    assert flow.partition_reading().position.downstream == COPIED + 4
     (noted,) = flow.losses()
     assert (noted.kind, noted.first, noted.end) == (LossKind.FOREIGN, COPIED, COPIED + 4)
 

@@ -275,7 +275,7 @@ class TargetLog:
             high_watermark=len(self.log),
         )
 
-    def bearings(
+    def partition_reading(
         self,
         source: Source,
         now: float,

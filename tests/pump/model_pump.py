@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 
 from model_broker import FRESH_AFTER_MS, FRESH_MS, ROUTE, Source, TargetLog, refused
 
+from sparkmirror.durable.claims import Segment
 from sparkmirror.position.route import NOTHING_KNOWN, PartitionReading, Refusal, Remembered
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.intake import Intake
-from sparkmirror.pump.partition import PartitionCopy, Stage
+from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.quiet import GRACE_S
+from sparkmirror.pump.ready import Question, Ready
+from sparkmirror.pump.stage import Stage
 from sparkmirror.wire.batches import HEADER_SIZE
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.error_codes import ErrorCode
@@ -57,21 +60,32 @@ class Pump:
             intake=Intake(read_committed=False, codec=None, merge_tiny=merge_tiny),
             remembered=remembered,
         )
+        self.confirming: list[Segment] = []
+        """Claims to be written again, confirmed."""
+        self.question: Question | None = None
+        """The last question about the target's settings."""
         self.requests: deque[bytes] = deque()
         self.answers: deque[Ack] = deque()
         self.reading: PartitionReading | Refusal | None = None
         self.claiming: Claim | None = None
         self.sent = 0
 
+    def ready(self) -> Ready:
+        """What the copy has to do; what it tells once is kept here."""
+        ready = self.copy.ready(self.world.now)
+        self.confirming += ready.confirm
+        self.question = ready.question or self.question
+        return ready
+
     # Each step does what is possible, and says whether it did something.
 
     def ask(self) -> bool:
         """The position is read at the target; the answer is on its way."""
-        if not self.copy.wants_reading(self.world.now):
+        if not self.ready().read:
             return False
         self.copy.ask(self.world.now)
-        self.reading = self.world.target.bearings(
-            self.world.source, self.world.now, self.identity, self.copy.remembered
+        self.reading = self.world.target.partition_reading(
+            self.world.source, self.world.now, self.identity, self.copy.progress.remembered
         )
         return True
 
@@ -80,7 +94,8 @@ class Pump:
         reading, self.reading = self.reading, None
         if isinstance(reading, PartitionReading):
             end = reading.position.sequence
-            self.copy.confirmed = [one for one in self.copy.confirmed if one.sequence + one.announced <= end]
+            self.ready()
+            self.confirming = [one for one in self.confirming if one.sequence + one.announced <= end]
             self.copy.take(reading, self.world.now)
         elif reading is not None:
             self.copy.refuse(reading, self.world.now)
@@ -111,16 +126,17 @@ class Pump:
 
     def claim(self) -> bool:
         """A claim is written; the word that it is durable is on its way."""
-        if self.claiming is not None or not self.copy.backlog.claims:
+        if self.claiming is not None or not (claims := self.ready().claims):
             return False
-        self.claiming = self.copy.backlog.claims.popleft()
+        self.claiming = claims[0]
+        self.copy.claiming(1)
         self.world.target.claims.append(self.claiming.segment)
         return True
 
     def confirm(self) -> bool:
         """Claims are written again, confirmed."""
-        confirmed = list(self.copy.confirmed)
-        self.copy.confirmed.clear()
+        self.ready()
+        confirmed, self.confirming = self.confirming, []
         self.world.target.settle(confirmed, ())
         return bool(confirmed)
 
@@ -133,7 +149,7 @@ class Pump:
 
     def send(self) -> bool:
         """The next batch is on the wire."""
-        if not self.copy.sendable(self.world.now):
+        if self.ready().send_to is None:
             return False
         self.requests.append(bytes(self.copy.send(self.world.now).view))
         self.sent += 1
@@ -166,7 +182,8 @@ class Pump:
             self.serve()
         self.requests.clear()
         self.answers.clear()
-        self.copy.confirmed.clear()
+        self.ready()
+        self.confirming.clear()
         self.copy.lost_in_flight(self.world.now, "the connection broke")
 
     def settle(self) -> None:
@@ -197,8 +214,8 @@ class Pump:
             self.settle()
             if self.copy.stage is Stage.DONE or (parks and self.copy.stage is Stage.PARKED):
                 return
-            self.world.now = max(self.world.now, self.copy.seek_at)
-        raise AssertionError(f"{self.copy.stage}: {self.copy.reason}")
+            self.world.now = max(self.world.now, self.copy.retry.at)
+        raise AssertionError(f"{self.copy.stage}: {self.copy.trouble.reason}")
 
 
 def a_world(batches: int = 12, timestamp_ms: int = FRESH_MS) -> World:

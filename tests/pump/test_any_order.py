@@ -13,7 +13,7 @@ from model_pump import Pump, World
 
 from sparkmirror.durable.losses import LossKind
 from sparkmirror.position.route import PartitionReading
-from sparkmirror.pump.partition import Stage
+from sparkmirror.pump.stage import Stage
 
 
 class Copies(RuleBasedStateMachine):
@@ -180,8 +180,8 @@ class Copies(RuleBasedStateMachine):
     @invariant()
     def the_last_record_copied_is_where_it_is_said_to_be(self) -> None:
         for pump in self.pumps:
-            upstream, downstream = pump.copy.last_copied
-            assert upstream < 0 or self.world.target.log[downstream] == upstream
+            last = pump.copy.last_copied
+            assert last is None or self.world.target.log[last[1]] == last[0]
 
     def teardown(self) -> None:
         for pump in self.pumps:
@@ -354,7 +354,7 @@ class EmptiedLogs(LosingTargetsWithStrangers):
     def is_written_by_somebody_else(self, records: int) -> None:
         target = self.world.target
         copied = len(target.copied)
-        known = {pump.copy.appended[1] for pump in self.pumps}
+        known = {pump.copy.progress.appended[1] for pump in self.pumps}
         fills = self.is_cut and len(target.log) + records in known
         if not fills and all(claim.sequence + claim.announced <= copied for claim in target.claims):
             super().is_written_by_somebody_else(records)
@@ -377,7 +377,7 @@ class EmptiedLogs(LosingTargetsWithStrangers):
         self.pumps[which % len(self.pumps)] = self.heir(dead)
 
     def heir(self, pump: Pump) -> Pump:
-        remembered = pump.copy.remembered
+        remembered = pump.copy.progress.remembered
         return Pump(self.world, next(self.numbers) << 40, in_flight=self.in_flight, remembered=remembered)
 
     def whose_is_what_is_known(self) -> None:
@@ -479,7 +479,7 @@ def test_a_cut_among_a_strangers_records_is_no_reason_to_take_them_for_ours() ->
     assert len(log) == place
     left = len(flow.world.target.copied)
     flow.is_emptied()
-    found = flow.world.target.bearings(flow.world.source, flow.world.now)
+    found = flow.world.target.partition_reading(flow.world.source, flow.world.now)
     assert isinstance(found, PartitionReading)
     assert (found.position.sequence, found.position.downstream) == (left, place)
     flow.teardown()
@@ -493,14 +493,14 @@ def test_what_strangers_filled_up_before_anybody_looked_is_not_taken_for_ours_in
     flow.world.target.is_written_by_somebody_else(1)
     flow.dies(0)
     flow.goes_on(0)
-    remembered = flow.pumps[0].copy.remembered
+    remembered = flow.pumps[0].copy.progress.remembered
     flow.is_lost(5)
     flow.world.target.is_written_by_somebody_else(3)
     flow.is_emptied()
     flow.pumps[0] = Pump(flow.world, 99 << 40, remembered=remembered)
     flow.goes_on(0)
     assert flow.pumps[0].copy.stage is Stage.PARKED
-    assert "a foreign producer may have written in their place" in flow.pumps[0].copy.reason
+    assert "somebody else may have written in their place" in flow.pumps[0].copy.trouble.reason
     flow.teardown()
 
 

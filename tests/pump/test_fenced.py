@@ -26,8 +26,8 @@ from sparkmirror.pump import pump as pump_module
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.pump import _PumpRun
-from sparkmirror.pump.source_leg import SourceLeg
-from sparkmirror.pump.target_leg import TargetLeg
+from sparkmirror.pump.source_connection import SourceConnection
+from sparkmirror.pump.target_connection import TargetConnection
 from sparkmirror.pump.verdicts import explanation
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel
@@ -72,7 +72,7 @@ class Broker:
         self._far.sendall(struct.pack(">i", len(data)) + data)
 
 
-class Line:
+class PlayedControlChannel:
     """What is told the driver."""
 
     def __init__(self, reports: list[FlowReport]) -> None:
@@ -96,9 +96,9 @@ class Running:
         self.reports: list[FlowReport] = []
         monkeypatch.setattr(PositionReader, "read", lambda _, routes, ready: self._read(routes, ready))
         monkeypatch.setattr(SegmentLog, "claim", lambda *_: None)
-        monkeypatch.setattr(Dialer, "dial_source", lambda _, leg: self._dial_source(leg))
-        monkeypatch.setattr(Dialer, "dial_target", lambda _, leg: self._dial_target(leg))
-        monkeypatch.setattr(pump_module, "Line", lambda *_: Line(self.reports))
+        monkeypatch.setattr(Dialer, "dial_source", lambda _, connection, fetch_bytes: self._dial_source(connection))
+        monkeypatch.setattr(Dialer, "dial_target", lambda _, connection: self._dial_target(connection))
+        monkeypatch.setattr(pump_module, "ControlChannel", lambda *_: PlayedControlChannel(self.reports))
         source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
         flow = FlowConfig(source=source, target=target)
         routes = tuple(RouteOrder(source_topic="t", target_topic="A.t", partition=number) for number in LEADERS)
@@ -114,18 +114,20 @@ class Running:
         routes: Mapping[PartitionPair, object],
         ready: Callable[[Mapping[PartitionPair, PartitionReading | Refusal]], None],
     ) -> None:
-        found = World(self.source).target.bearings(self.source, self.loop.now)
+        found = World(self.source).target.partition_reading(self.source, self.loop.now)
         assert isinstance(found, PartitionReading)
         ready({route: replace(found, target_leader=LEADERS[route.partition]) for route in routes})
 
-    def _dial_source(self, leg: SourceLeg) -> None:
+    def _dial_source(self, connection: SourceConnection) -> None:
         session = FetchSession(
             FETCH_VERSION, client_id="us", max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, partition_max_bytes=1 << 20
         )
-        self.loop.post(lambda: leg.connected(Channel(self.source_broker.near, self.pool), session))
+        self.loop.post(lambda: connection.connected(Channel(self.source_broker.near, self.pool), session))
 
-    def _dial_target(self, leg: TargetLeg) -> None:
-        self.loop.post(lambda: leg.connected(Channel(self.brokers[leg.broker].near, self.pool), PRODUCE_VERSION))
+    def _dial_target(self, connection: TargetConnection) -> None:
+        self.loop.post(
+            lambda: connection.connected(Channel(self.brokers[connection.broker].near, self.pool), PRODUCE_VERSION)
+        )
 
     def turn(self) -> None:
         self.pump.flush()

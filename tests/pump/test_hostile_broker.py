@@ -168,7 +168,7 @@ class Flow:
         self.played: list[Played] = []
 
     def dial(self, client: ClusterClient) -> Played:
-        side = self.source if client is self.pump._source else self.target  # noqa: SLF001
+        side = self.source if client is self.pump.clients.source else self.target
         self.played.append(Played(side.answer))
         return self.played[-1]
 
@@ -209,7 +209,7 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
             ]
             for batch in flows[0].target.records[route.partition]:
                 world.target.append(batch, loop.now)
-            found[route] = world.target.bearings(world.source, loop.now)
+            found[route] = world.target.partition_reading(world.source, loop.now)
         ready(found)
 
     def claim(_: SegmentLog, segments: Sequence[Segment]) -> None:

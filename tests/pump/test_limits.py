@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.limits import (
     BACKFILL_SHARE,
     LIVE_SHARE,
@@ -19,6 +18,7 @@ from sparkmirror.pump.limits import (
     Lane,
     Limits,
 )
+from sparkmirror.pump.source_connections import SourceConnections
 from sparkmirror.wire.buffers import FramePool
 
 MB = 1 << 20
@@ -217,17 +217,17 @@ def test_the_backfill_stops_at_a_lower_mark_of_memory(clock: Clock) -> None:
 
 def test_a_lane_that_waits_for_its_cap_has_one_timer() -> None:
     """It is asked in each turn, and each timer would wake all the others."""
-    pump = object.__new__(FlowPump)
+    connections = object.__new__(SourceConnections)
     timers: list[Callable[[], None]] = []
     limits = SimpleNamespace(has_memory=lambda **_: True, wait_s=lambda **_: 1.0)
     loop = SimpleNamespace(now=0.0, at=lambda _, call: timers.append(call))
     for name, value in {"_ending": False, "_limits": limits, "_loop": loop, "_waking": set()}.items():
-        setattr(pump, name, value)
+        setattr(connections, name, value)
     lanes = Lane(1, backfill=False), Lane(1, backfill=True)
     for _ in range(5):
-        assert not any(pump._may_fetch(lane) for lane in lanes)
+        assert not any(connections._may_fetch(lane) for lane in lanes)
     assert len(timers) == 2
     timers.pop()()
     for lane in lanes:
-        pump._may_fetch(lane)
+        connections._may_fetch(lane)
     assert len(timers) == 2

@@ -9,7 +9,9 @@ from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS, Source
 from model_pump import Pump, World, a_world, assert_exact, running
 
 from sparkmirror.position.route import PartitionReading
-from sparkmirror.pump.partition import BACKFILL_OFFSETS, MAX_CONFIRMATION_AGE_S, Stage
+from sparkmirror.pump.source_side import BACKFILL_OFFSETS
+from sparkmirror.pump.stage import Stage
+from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S
 
 REFUSED_TIMESTAMP = 32
 """Only somebody who changes the target's settings can help."""
@@ -24,7 +26,7 @@ def test_a_copy_comes_to_its_end(timestamp_ms: int) -> None:
     pump = Pump(world)
     pump.finish()
     assert world.target.log == list(range(120))
-    assert (pump.copy.records, pump.copy.acked_upstream, pump.copy.acked_downstream) == (120, 120, 120)
+    assert (pump.copy.progress.records, pump.copy.progress.upstream, pump.copy.progress.downstream) == (120, 120, 120)
     assert pump.pool.in_use == 0
 
 
@@ -100,9 +102,10 @@ def test_the_last_record_copied_is_not_what_was_passed_over_behind_it() -> None:
     world = a_world(batches=3)
     world.source.compact(5, 7)
     pump = Pump(world, until=20)
-    assert pump.copy.last_copied == (-1, -1)
+    before = pump.copy.last_copied
+    assert before is None
     pump.finish()
-    assert pump.copy.acked_upstream == 20
+    assert pump.copy.progress.upstream == 20
     assert pump.copy.last_copied == (18, 16)
     assert world.target.log[16] == 18
 
@@ -117,7 +120,7 @@ def test_the_last_record_copied_is_not_known_before_a_silent_acknowledgement_is_
     pump.send()
     pump.serve()
     pump.receive()
-    assert pump.copy.last_copied == (-1, -1)
+    assert pump.copy.last_copied is None
     assert pump.ask()
     pump.hear()
     assert pump.copy.last_copied == (9, 9)
@@ -128,12 +131,12 @@ def test_the_last_record_copied_is_forgotten_where_the_source_has_another_one_th
     world = a_world()
     pump = running(world)
     assert pump.copy.last_copied == (29, 29)
-    found = world.target.bearings(world.source, world.now)
+    found = world.target.partition_reading(world.source, world.now)
     assert isinstance(found, PartitionReading)
     pump.copy.take(found, world.now)
     assert pump.copy.last_copied == (29, 29)
     pump.copy.take(replace(found, resume_at=25), world.now)
-    assert pump.copy.last_copied == (-1, -1)
+    assert pump.copy.last_copied is None
 
 
 # --- one batch alone (R3) -----------------------------------------------------------------------------
@@ -205,7 +208,7 @@ def test_after_a_refusal_what_is_in_flight_is_drained_and_one_batch_goes_alone(e
     pump.receive()
     pump.serve()
     pump.receive()
-    world.now = max(world.now, pump.copy.seek_at)
+    world.now = max(world.now, pump.copy.retry.at)
     pump.start()
     pump.fetch()
     assert [pump.send(), pump.send()] == [True, False]
@@ -222,7 +225,7 @@ def test_a_parked_partition_is_not_read_while_something_is_in_flight() -> None:
     pump.serve(REFUSED_TIMESTAMP)
     pump.receive()
     assert pump.copy.stage is Stage.PARKED
-    world.now = pump.copy.seek_at
+    world.now = pump.copy.retry.at
     assert not pump.ask()
     pump.serve()
     pump.receive()
@@ -340,7 +343,7 @@ def test_what_the_leader_has_is_not_done_before_its_replicas_have_it() -> None:
     pump.lose()
     assert pump.copy.stage is not Stage.DONE
     for replicated in (False, False, True):
-        world.now = max(world.now, pump.copy.seek_at)
+        world.now = max(world.now, pump.copy.retry.at)
         assert pump.ask()
         assert isinstance(pump.reading, PartitionReading)
         pump.reading = replace(pump.reading, replicated=replicated)

@@ -23,10 +23,10 @@ from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.position.reader import PositionReader
 from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
-from sparkmirror.pump import partition as partition_module
+from sparkmirror.pump import retry
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.source_leg import FIRST_PAUSE_S, SESSION_ERRORS
+from sparkmirror.pump.source_connection import FIRST_PAUSE_S, SESSION_ERRORS
 
 VERSION = 13
 WATCHED_S = 3.0
@@ -156,11 +156,11 @@ def refusing(monkeypatch: pytest.MonkeyPatch, loop: Loop) -> Iterator[Refusing]:
     ) -> None:
         by_reader[id(reader)].readings += 1
         world = World(Source([(10, FRESH_MS)] * 4))
-        bearings = world.target.bearings(world.source, loop.now)
-        ready(dict.fromkeys(routes, bearings))
+        reading = world.target.partition_reading(world.source, loop.now)
+        ready(dict.fromkeys(routes, reading))
 
     def dial(client: ClusterClient, node_id: int, **_: object) -> ModelConnection:
-        flow = next(flow for flow in flows if flow.pump._source is client)  # noqa: SLF001
+        flow = next(flow for flow in flows if flow.pump.clients.source is client)
         return flow.broker.dial()
 
     monkeypatch.setattr(PositionReader, "read", read)
@@ -169,7 +169,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch, loop: Loop) -> Iterator[Refusing]:
     def make(codes: list[int], *, whole: bool, until: int | None = None) -> list[Flow]:
         for code in codes:
             flow = Flow(ModelBroker(code, whole=whole), loop, until)
-            by_reader[id(flow.pump._reader)] = flow  # noqa: SLF001
+            by_reader[id(flow.pump.readings.reader)] = flow
             flows.append(flow)
         return flows
 
@@ -211,7 +211,7 @@ def test_a_run_that_has_an_end_parks_what_is_refused(
     refusing: Refusing, loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`--once` must end: patience holds for whole requests too."""
-    monkeypatch.setattr(partition_module, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(retry, "PATIENCE_S", 1.0)
     (flow,) = refusing([-1], whole=True, until=40)
     turn(loop, [flow], 20.0, lambda: flow.pump.finished)
     assert flow.pump.finished

@@ -10,8 +10,9 @@ from model_pump import Pump, World, a_world, assert_exact, running
 
 from sparkmirror.durable.losses import LossKind
 from sparkmirror.position.route import PartitionReading, Remembered
-from sparkmirror.pump.partition import MAX_CONFIRMATION_AGE_S, Stage
 from sparkmirror.pump.quiet import GRACE_S
+from sparkmirror.pump.stage import Stage
+from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S
 
 
 def asked(pump: Pump) -> PartitionReading:
@@ -26,7 +27,7 @@ def asked_after_a_break() -> tuple[Pump, PartitionReading]:
     world = a_world()
     pump = running(world)
     pump.lose()
-    world.now = max(world.now, pump.copy.seek_at)
+    world.now = max(world.now, pump.copy.retry.at)
     return pump, asked(pump)
 
 
@@ -106,8 +107,8 @@ def test_a_reading_from_before_the_quiet_time_does_not_end_it() -> None:
     quiet_since = world.now
     world.now += 0.1
     heir.hear()
-    assert (heir.copy.stage, heir.copy.seek_at) == (Stage.SEEKING, quiet_since + GRACE_S)
-    world.now = heir.copy.seek_at
+    assert (heir.copy.stage, heir.copy.retry.at) == (Stage.SEEKING, quiet_since + GRACE_S)
+    world.now = heir.copy.retry.at
     heir.start()
     assert heir.copy.fetch_position() is not None
     heir.finish()
@@ -131,7 +132,7 @@ def test_a_lost_connection_does_not_cut_the_quiet_time_short() -> None:
     heir.lose(served=1)
     heir.settle()
     while heir.copy.stage is not Stage.DONE:
-        world.now = max(world.now, heir.copy.seek_at)
+        world.now = max(world.now, heir.copy.retry.at)
         heir.settle()
     old_appends = world.target.appended_at[4:]
     assert min(old_appends) >= quiet_since + GRACE_S
@@ -153,8 +154,8 @@ def test_a_duplicate_success_is_a_rivals_and_is_read_again() -> None:
     pump.serve()
     pump.receive()
     assert pump.copy.stage is Stage.SEEKING
-    assert "a rival had already written source offset 30" in pump.copy.reason
-    assert pump.copy.records == 30
+    assert "a rival had already written source offset 30" in pump.copy.trouble.reason
+    assert pump.copy.progress.records == 30
 
 
 def test_without_timestamps_an_acknowledgement_proves_nothing() -> None:
@@ -171,10 +172,11 @@ def test_without_timestamps_an_acknowledgement_proves_nothing() -> None:
         one.send()
         one.serve()
     pump.receive()
-    assert pump.copy.confirmed == []
-    assert pump.copy.last_copied == (-1, -1)
+    pump.ready()
+    assert pump.confirming == []
+    assert pump.copy.last_copied is None
     pump.start()
-    assert pump.copy.last_copied == (-1, -1)
+    assert pump.copy.last_copied is None
     position = pump.copy.fetch_position()
     assert position is not None
     assert position.offset == 60
@@ -187,7 +189,7 @@ def test_a_batch_that_lands_elsewhere_is_a_doubt() -> None:
     pump.answers.append(refused(0, base_offset=31))
     pump.receive()
     assert pump.copy.stage is Stage.SEEKING
-    assert "landed at 31, not at 30" in pump.copy.reason
+    assert "landed at 31, not at 30" in pump.copy.trouble.reason
 
 
 @pytest.mark.parametrize("landed", [0, 29, 31, 40])
@@ -200,19 +202,19 @@ def test_after_a_batch_that_lands_elsewhere_nothing_is_believed_before_a_new_rea
         pump.serve()
     pump.answers[0] = pump.answers[0]._replace(base_offset=landed)
     pump.receive()
-    assert f"landed at {landed}, not at 30" in pump.copy.reason
+    assert f"landed at {landed}, not at 30" in pump.copy.trouble.reason
     assert not pump.ask(), "what is in flight comes back first"
     while pump.receive():
         assert not pump.send()
     assert pump.copy.stage is Stage.SEEKING
-    assert (pump.copy.records, pump.copy.acked_downstream, pump.copy.appended[1]) == (30, 30, 30)
+    assert (pump.copy.progress.records, pump.copy.progress.downstream, pump.copy.progress.appended[1]) == (30, 30, 30)
     for _ in range(20):
         world.now += 0.5
         assert [pump.fetch(), pump.send()] == [False, False]
     assert pump.ask()
     assert [pump.fetch(), pump.send()] == [False, False], "it is asked, but not told"
     pump.hear()
-    assert pump.copy.acked_downstream == 60
+    assert pump.copy.progress.downstream == 60
     assert pump.fetch()
     assert [pump.send(), pump.send()] == [True, False]
     pump.finish()
@@ -255,7 +257,7 @@ def test_what_was_fetched_behind_a_seam_is_sent_though_its_position_has_to_be_re
     pump.copy.drop_queue()
     pump.lose()
     for _ in range(3):
-        world.now = max(world.now, pump.copy.seek_at) + MAX_CONFIRMATION_AGE_S + 1
+        world.now = max(world.now, pump.copy.retry.at) + MAX_CONFIRMATION_AGE_S + 1
         reading = asked(pump)
         seam = replace(reading.position, upstream=500, claim_due=True)
         pump.reading = replace(reading, position=seam, resume_at=0, source_topic_id=b"n" * 16)
@@ -270,28 +272,28 @@ def test_what_was_fetched_behind_a_seam_is_sent_though_its_position_has_to_be_re
 def test_a_copy_from_the_end_does_not_begin_at_todays_end_of_a_target_that_is_new() -> None:
     """Where it began is looked up by the driver, and claimed."""
     pump = Pump(a_world())
-    pump.copy._from_latest = True  # noqa: SLF001 - the model knows no other start
-    pump.copy.appended = b"o" * 16, 30
+    pump.copy.source.from_latest = True  # the model knows no other start
+    pump.copy.progress.appended = b"o" * 16, 30
     pump.start()
-    assert pump.copy.acked_upstream == -1
-    assert "its target topic is a new one" in pump.copy.reason
-    pump.copy.appended = b"", -1
-    pump.world.now = pump.copy.seek_at
+    assert pump.copy.progress.upstream is None
+    assert "its target topic is a new one" in pump.copy.trouble.reason
+    pump.copy.progress.appended = b"", -1
+    pump.world.now = pump.copy.retry.at
     pump.start()
-    assert pump.copy.acked_upstream == pump.world.source.end
+    assert pump.copy.progress.upstream == pump.world.source.end
 
 
 def test_what_the_leader_told_of_our_records_is_known_from_then_on() -> None:
     world = a_world()
     pump = running(world)
-    assert pump.copy.appended[1] == 30
+    assert pump.copy.progress.appended[1] == 30
     other = Pump(world, 2)
-    other.copy.appended = pump.copy.appended[0], 10
+    other.copy.progress.appended = pump.copy.progress.appended[0], 10
     other.start()
-    assert other.copy.appended == (pump.copy.appended[0], 30)
+    assert other.copy.progress.appended == (pump.copy.progress.appended[0], 30)
     other = Pump(world, 3, remembered=Remembered(appended=(TARGET_ID, 40)))
     other.start()
-    assert other.copy.appended == (pump.copy.appended[0], 30), "what was lost is named, and gone"
+    assert other.copy.progress.appended == (pump.copy.progress.appended[0], 30), "what was lost is named, and gone"
     (loss,) = world.target.ledger.read()
     assert (loss.kind, loss.first, loss.end) == (LossKind.TARGET_TRUNCATED, 30, 40)
 
@@ -306,22 +308,22 @@ def test_what_the_leader_told_of_our_records_is_known_from_then_on() -> None:
 )
 def test_an_empty_log_that_ends_behind_what_is_known_to_be_ours_is_parked(known: int, why: str) -> None:
     pump, reading = asked_after_a_break()
-    pump.copy.appended = (reading.target_topic_id, known)
+    pump.copy.progress.appended = (reading.target_topic_id, known)
     pump.reading = replace(reading, position=replace(reading.position, end=33, supposed=True))
     pump.hear()
     assert (pump.copy.stage is Stage.PARKED) == bool(why)
-    assert why in pump.copy.reason
+    assert why in pump.copy.trouble.reason
 
 
 def test_where_we_were_fenced_an_empty_log_alone_tells_nothing() -> None:
     """A marker may have gone with the records before anybody noted it: it would be taken for one of them."""
     pump, reading = asked_after_a_break()
-    pump.copy.appended = reading.target_topic_id, -1
-    pump.copy._was_fenced = True  # noqa: SLF001 - the copy's identity has nobody before it
+    pump.copy.progress.appended = reading.target_topic_id, -1
+    pump.copy.progress._was_fenced = True  # noqa: SLF001 - the copy's identity has nobody before it
     pump.reading = replace(reading, position=replace(reading.position, end=33, supposed=True))
     pump.hear()
     assert pump.copy.stage is Stage.PARKED
-    assert "markers of a fence" in pump.copy.reason
+    assert "markers of a fence" in pump.copy.trouble.reason
 
 
 def test_a_rivals_claim_alone_moves_nothing() -> None:

@@ -18,7 +18,7 @@ from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.position.reader import PositionReader
 from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
-from sparkmirror.pump import flow_pump as flow_pump_module
+from sparkmirror.pump import flow_reports
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
 
@@ -46,7 +46,7 @@ class Flow:
         ready: Callable[[Mapping[PartitionPair, PartitionReading | Refusal]], None],
     ) -> None:
         world = World(Source([(10, FRESH_MS)]))
-        found = world.target.bearings(world.source, self.loop.now)
+        found = world.target.partition_reading(world.source, self.loop.now)
         told = {route: found for route in routes if self.read(route)}
         ready(told)
         if len(told) < len(routes):
@@ -75,7 +75,7 @@ class Flow:
 
 @pytest.fixture
 def flow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Flow]:
-    monkeypatch.setattr(flow_pump_module, "SLOW_S", 0.1)
+    monkeypatch.setattr(flow_reports, "SLOW_S", 0.1)
     made = Flow(monkeypatch)
     yield made
     made.close()

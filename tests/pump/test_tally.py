@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkmirror.durable.losses import LossKind
-from sparkmirror.messages.figures import LATENCY_BOUNDS_S, LegTotals, Totals
+from sparkmirror.messages.figures import LATENCY_BOUNDS_S, Totals, TrafficTotals
 from sparkmirror.position.cause import Cause, cause_of_error, cause_of_loss
 from sparkmirror.pump import tally
 from sparkmirror.pump.batch import Batch
@@ -50,8 +50,8 @@ def test_totals_add_up() -> None:
     counted.source.answered(1_000, 0.5)
     counted.target.errors = 1
     both = counted.totals + counted.totals
-    assert both.source == LegTotals(bytes=2_000, waited_ms=1_000)
-    assert both.target == LegTotals(errors=2)
+    assert both.source == TrafficTotals(bytes=2_000, waited_ms=1_000)
+    assert both.target == TrafficTotals(errors=2)
     assert both + Totals() == both
 
 

@@ -8,7 +8,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from model_broker import FRESH_MS, Source, batch_of
 from model_pump import Pump, World
 
-from sparkmirror.pump.partition import Stage
+from sparkmirror.pump.stage import Stage
 
 LARGE_AT, LARGE_BYTES = 10, 5_000
 """Where the large record is, and its value's size."""
@@ -50,8 +50,8 @@ def settled(pump: Pump) -> Pump:
         pump.settle()
         if pump.copy.stage is Stage.PARKED:
             return pump
-        pump.world.now = max(pump.world.now, pump.copy.seek_at)
-    raise AssertionError(pump.copy.reason)
+        pump.world.now = max(pump.world.now, pump.copy.retry.at)
+    raise AssertionError(pump.copy.trouble.reason)
 
 
 def test_a_refused_record_is_named_with_its_size_and_the_key_to_change() -> None:
@@ -59,15 +59,16 @@ def test_a_refused_record_is_named_with_its_size_and_the_key_to_change() -> None
     world = World(Source([(1, FRESH_MS)] * 3))
     size = len(batch_of(0, (0,), 1, FRESH_MS))
     world.target.max_bytes = size - 1
-    copy = settled(Pump(world)).copy
+    pump = settled(Pump(world))
+    copy = pump.copy
     assert world.target.log == []
-    assert copy.reason == (
+    assert copy.trouble.reason == (
         "source offset 0: MESSAGE_SIZE_TOO_LARGE (10), the batch is larger than the target's max.message.bytes "
         f"({size} bytes)"
     )
-    assert copy.refused is not None
-    copy.limited(copy.refused, {"max.message.bytes": str(size - 1)})
-    assert f"({size} bytes); topic us.orders has max.message.bytes={size - 1}: raise" in copy.reason
+    assert pump.question is not None
+    copy.answered(pump.question, {"max.message.bytes": str(size - 1)})
+    assert f"({size} bytes); topic us.orders has max.message.bytes={size - 1}: raise" in copy.trouble.reason
 
 
 def test_a_record_larger_than_what_was_refused_before_is_named_so_and_not_sent() -> None:
@@ -76,7 +77,7 @@ def test_a_record_larger_than_what_was_refused_before_is_named_so_and_not_sent()
     world.target.max_bytes = len(batch_of(0, tuple(range(LARGE_AT)), LARGE_AT, FRESH_MS)) - 1
     pump = settled(Pump(world))
     assert world.target.log == list(range(LARGE_AT))
-    assert pump.copy.reason == (
+    assert pump.copy.trouble.reason == (
         f"the record at source offset {LARGE_AT} makes a batch of {len(large_batch())} bytes: "
         "raise max.message.bytes of the target topic"
     )

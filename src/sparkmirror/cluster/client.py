@@ -12,8 +12,8 @@ from typing import Any
 
 from kafka.protocol.metadata import MetadataRequest
 
-from sparkmirror.cluster.gate import gate
 from sparkmirror.cluster.sign_in import sign_in
+from sparkmirror.cluster.sign_in_pause import sign_in_pause
 from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
@@ -102,7 +102,7 @@ class ClusterClient:
         return self._dial(*address, send_buffer=send_buffer, receive_buffer=receive_buffer)
 
     def _dial(self, host: str, port: int, *, send_buffer: int = -1, receive_buffer: int = -1) -> RpcConnection:
-        with gate(self.config, host, port).passage():
+        with sign_in_pause(self.config, host, port).passage():
             return RpcConnection.dial(
                 host,
                 port,

@@ -9,8 +9,8 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from sparkmirror.cluster.client import addresses
-from sparkmirror.cluster.gate import gate
 from sparkmirror.cluster.sign_in import sign_in
+from sparkmirror.cluster.sign_in_pause import sign_in_pause
 from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
@@ -47,7 +47,7 @@ def check_access(config: ClusterConfig, timeout_s: float) -> None:
     refusals: list[str] = []
     for host, port in addresses(config):
         try:
-            with gate(config, host, port).passage():
+            with sign_in_pause(config, host, port).passage():
                 RpcConnection.dial(
                     host, port, client_id=config.client_id, timeout_s=timeout_s, tls=tls, sign_in=how
                 ).close()

@@ -43,7 +43,7 @@ from sparkmirror.engine.snapshot import (
 from sparkmirror.engine.still_look import StillLook
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.engine.waits import Waits
-from sparkmirror.messages.figures import Latencies, LegTotals, PartitionFigures, Totals
+from sparkmirror.messages.figures import Latencies, PartitionFigures, Totals, TrafficTotals
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.pump.pump import resident_bytes
 from sparkmirror.pump.tally import SAMPLE_S
@@ -447,7 +447,7 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
     return tuple(partitions)
 
 
-def _side(alias: str, totals: LegTotals, connections: int, ends_ms: int | None) -> ClusterFigures:
+def _side(alias: str, totals: TrafficTotals, connections: int, ends_ms: int | None) -> ClusterFigures:
     return ClusterFigures(
         alias=alias,
         bytes=totals.bytes,

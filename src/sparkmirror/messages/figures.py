@@ -12,7 +12,7 @@ class _Figures(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class LegTotals(_Figures):
+class TrafficTotals(_Figures):
     """Traffic over the connections to the source or the target since the pump began."""
 
     bytes: int = 0
@@ -25,8 +25,8 @@ class LegTotals(_Figures):
     waited_ms: int = 0
     """Sum of the times from a request to the answer."""
 
-    def __add__(self, other: LegTotals) -> LegTotals:
-        return LegTotals(
+    def __add__(self, other: TrafficTotals) -> TrafficTotals:
+        return TrafficTotals(
             bytes=self.bytes + other.bytes,
             requests=self.requests + other.requests,
             errors=self.errors + other.errors,
@@ -54,8 +54,8 @@ class Latencies(_Figures):
 class Totals(_Figures):
     """Counts that never fall while a pump lives."""
 
-    source: LegTotals = LegTotals()
-    target: LegTotals = LegTotals()
+    source: TrafficTotals = TrafficTotals()
+    target: TrafficTotals = TrafficTotals()
     latencies: Latencies = Latencies()
     """Latencies of all records except heartbeats."""
     heartbeats: Latencies = Latencies()

@@ -80,6 +80,10 @@ class Backlog:
         self._sequence = position.sequence
         self._downstream = position.downstream
 
+    def split(self, refused: int) -> None:
+        """Make batches smaller than `refused` bytes from now on."""
+        self._intake.split(refused)
+
     def feed(self, frame: Frame, records: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
         """Take the batches of one fetch answer, for `prepare`."""
         self._drop_answer()

@@ -11,11 +11,10 @@ from sparkmirror.wire.splice import Run
 class Claim:
     """Segment on the way into the segments topic."""
 
-    __slots__ = ("asked", "durable", "segment")
+    __slots__ = ("durable", "segment")
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
-        self.asked = False
         self.durable = False
 
 
@@ -89,6 +88,11 @@ class Batch:
     def upstream(self) -> int:
         """Upstream offset of the first record."""
         return self.runs[0].upstream
+
+    @property
+    def heals(self) -> bool:
+        """True if the batch is the first after a loss of confirmed records at the target."""
+        return self.claim is not None and self.claim.segment.heals
 
     @property
     def announced(self) -> AnnouncedBatch:

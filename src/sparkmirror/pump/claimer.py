@@ -24,7 +24,7 @@ class Claimer:
         self._route = route
         self._identity = identity
         self._incarnation = incarnation
-        self._bearings: PartitionReading | None = None
+        self._reading: PartitionReading | None = None
         self._due = True
         self._heals = False
         """True if the target lost confirmed records.
@@ -41,15 +41,15 @@ class Claimer:
         self.follows = -1
         """Upstream offset after the last noted record."""
 
-    def start(self, bearings: PartitionReading, upstream: int, *, due: bool) -> None:
+    def start(self, reading: PartitionReading, upstream: int, *, due: bool) -> None:
         """Go on from a position.
 
         With `due` the first batch is claimed even if no gap is before the batch.
         """
-        self._bearings = bearings
+        self._reading = reading
         self._due = due
-        self._heals = bearings.position.lost > 0
-        self._leader_epoch = bearings.position.leader_epoch
+        self._heals = reading.position.lost > 0
+        self._leader_epoch = reading.position.leader_epoch
         self._draft = []
         self.follows = upstream
 
@@ -109,16 +109,16 @@ class Claimer:
         *,
         heals: bool = False,
     ) -> Segment:
-        assert self._bearings is not None  # noqa: S101 - start sets the bearings before
+        assert self._reading is not None  # noqa: S101 - start sets the reading before
         self._incarnation += 1
         return Segment(
-            target_topic_id=self._bearings.target_topic_id,
+            target_topic_id=self._reading.target_topic_id,
             partition=self._route.partition,
             sequence=sequence,
             incarnation=self._incarnation,
             producer_id=self._identity.producer_id,
             producer_epoch=self._identity.producer_epoch,
-            source_topic_id=self._bearings.source_topic_id,
+            source_topic_id=self._reading.source_topic_id,
             source_leader_epoch=leader_epoch,
             downstream=downstream,
             runs=runs,

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.pump.background import Background
-from sparkmirror.pump.leg import Leg
+from sparkmirror.pump.broker_connection import BrokerConnection
 from sparkmirror.pump.limits import FETCH_BYTES
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.source_leg import SourceLeg
-from sparkmirror.pump.target_leg import TargetLeg
+from sparkmirror.pump.source_connection import SourceConnection
+from sparkmirror.pump.target_connection import TargetConnection
 from sparkmirror.wire import fetch_session as fetch
 from sparkmirror.wire import produce
 from sparkmirror.wire.buffers import FramePool
@@ -27,10 +27,9 @@ ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class Dialer:
-    """Maker of channels for the legs of one flow.
+    """Maker of channels for the connections of one flow.
 
-    Takes only addresses from the clients `source` and `target`, as any thread may do. `fetch_bytes` returns the bytes
-    that one fetch may bring now.
+    Takes only addresses from the clients `source` and `target`, as any thread may do.
     """
 
     def __init__(
@@ -40,52 +39,55 @@ class Dialer:
         source: ClusterClient,
         target: ClusterClient,
         pool: FramePool,
-        fetch_bytes: Callable[[], int],
     ) -> None:
         self._flow = flow
         self._source = source
         self._target = target
         self._pool = pool
-        self._fetch_bytes = fetch_bytes
         self._background = Background(loop, f"sparkmirror connections {flow.name}", ())
 
-    def dial_source(self, leg: SourceLeg) -> None:
+    def dial_source(self, connection: SourceConnection, fetch_bytes: Callable[[], int]) -> None:
+        """Make a channel to fetch over.
+
+        `fetch_bytes` returns the bytes that one fetch may bring then.
+        """
         settings = self._flow.fetch
 
         def dial() -> tuple[Channel, FetchSession]:
-            connection = self._source.dial(leg.lane.broker, receive_buffer=settings.receive_buffer_bytes)
+            dialed = self._source.dial(connection.lane.broker, receive_buffer=settings.receive_buffer_bytes)
             session = FetchSession(
-                connection.version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
+                dialed.version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
                 client_id=self._source.client_id,
                 max_wait_ms=settings.fetch_max_wait_ms,
                 min_bytes=settings.fetch_min_bytes,
-                max_bytes=self._fetch_bytes(),
+                max_bytes=fetch_bytes(),
                 partition_max_bytes=min(settings.max_partition_fetch_bytes, FETCH_BYTES),
                 isolation_level=ISOLATION[settings.isolation_level],
                 rack=settings.client_rack,
             )
-            return open_channel(connection.socket, self._pool, connection), session
+            return open_channel(dialed.socket, self._pool, dialed), session
 
-        self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
+        self._background.do(dial, lambda made: connection.connected(*made), lambda error: connection.failed(str(error)))
 
-    def dial_target(self, leg: TargetLeg) -> None:
+    def dial_target(self, connection: TargetConnection) -> None:
+        """Make a channel to produce over."""
         settings = self._flow.produce
 
         def dial() -> tuple[Channel, int]:
-            connection = self._target.dial(leg.broker, send_buffer=settings.send_buffer_bytes)
-            version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
-            return open_channel(connection.socket, self._pool, connection), version
+            dialed = self._target.dial(connection.broker, send_buffer=settings.send_buffer_bytes)
+            version = dialed.version(produce.API_KEY, produce.VERSIONS, "Produce")
+            return open_channel(dialed.socket, self._pool, dialed), version
 
-        self._background.do(dial, lambda made: leg.connected(*made), lambda error: leg.failed(str(error)))
+        self._background.do(dial, lambda made: connection.connected(*made), lambda error: connection.failed(str(error)))
 
-    def renew(self, leg: Leg, channel: Channel) -> None:
-        """Sign in again over a channel that the leg leaves alone meanwhile."""
+    def renew(self, connection: BrokerConnection, channel: Channel) -> None:
+        """Sign in again over a channel that the connection leaves alone meanwhile."""
 
         def failed(error: Exception) -> None:
             channel.close()
-            leg.failed(f"signing in again failed: {error}")
+            connection.failed(f"signing in again failed: {error}")
 
-        self._background.do(channel.renew, lambda _: leg.renewed(channel), failed)
+        self._background.do(channel.renew, lambda _: connection.renewed(channel), failed)
 
     def close(self) -> None:
         self._background.close()

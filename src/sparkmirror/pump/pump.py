@@ -17,8 +17,8 @@ from sparkmirror.log_levels import asked_levels
 from sparkmirror.messages.control import SILENCE_S, ControlState
 from sparkmirror.messages.figures import PartitionFigures
 from sparkmirror.messages.orders import FlowOrder, FlowReport, PumpOrder, Receipt
+from sparkmirror.pump.control_channel import ControlChannel
 from sparkmirror.pump.flow_pump import FlowPump
-from sparkmirror.pump.line import Line
 from sparkmirror.pump.loop import Loop
 from sparkmirror.task_lines import set_up_task_logging
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 
 class _PumpRun:
-    """One flow of the pump, with the flow's line to the driver."""
+    """One flow of the pump, with the flow's control channel."""
 
     def __init__(self, order: PumpOrder, flow: FlowOrder, loop: Loop, pump: str, memory_bytes: int) -> None:
         self._order = order
@@ -60,7 +60,7 @@ class _PumpRun:
         self._cpu_began_s = time.process_time()
         self._last: dict[TopicPartition, Receipt] = {}
         self.flow_pump = FlowPump(flow, loop, memory_bytes=memory_bytes)
-        self._line = Line(flow.flow, loop, self._hear)
+        self._channel = ControlChannel(flow.flow, loop, self._hear)
         self.report()
 
     def _hear(self, state: ControlState) -> None:
@@ -134,14 +134,14 @@ class _PumpRun:
             ended_because=self._ended_because,
         )
         for part in with_receipts(report, changed, flow.figures(changed)):
-            self._line.report(part)
+            self._channel.report(part)
 
     def close(self) -> list[Receipt]:
         receipts = self.flow_pump.receipts()
         if self._taken_over:
             receipts = [receipt.model_copy(update={"in_doubt": True}) for receipt in receipts]
         self.report(ended=True)
-        self._line.close(2.0)
+        self._channel.close(2.0)
         self.flow_pump.close()
         return receipts
 

@@ -19,6 +19,7 @@ class QuietRule:
     """
 
     def __init__(self, unclean: bool, now: float) -> None:
+        self.unclean = unclean
         self._holds = unclean
         self._ends_at = now + GRACE_S
         self._sequence: int | None = None

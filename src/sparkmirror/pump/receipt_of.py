@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sparkmirror.messages.orders import PartitionState, Receipt
 from sparkmirror.position.cause import Cause
-from sparkmirror.pump.partition import PartitionCopy, Stage
+from sparkmirror.pump.partition import PartitionCopy
+from sparkmirror.pump.stage import Stage
 
 STATES: dict[Stage, PartitionState] = {
     Stage.SEEKING: "waiting",
@@ -20,7 +21,9 @@ def receipt_of(flow: str, copy: PartitionCopy, state: PartitionState, reason: st
 
     The caller knows the state, and the reason why the partition waits.
     """
-    last_upstream, last_downstream = copy.last_copied
+    progress = copy.progress
+    last_upstream, last_downstream = copy.last_copied or (-1, -1)
+    topic_id, appended = progress.appended
     return Receipt(
         flow=flow,
         source_topic=copy.route.source_topic,
@@ -29,16 +32,21 @@ def receipt_of(flow: str, copy: PartitionCopy, state: PartitionState, reason: st
         state=state,
         reason=reason,
         cause=cause,
-        records=copy.records,
-        bytes=copy.bytes,
-        upstream=copy.acked_upstream,
-        downstream=copy.acked_downstream,
-        source_end=copy.source_end,
+        records=progress.records,
+        bytes=progress.bytes,
+        upstream=_on_wire(progress.upstream),
+        downstream=_on_wire(progress.downstream),
+        source_end=_on_wire(copy.source.end),
         in_doubt=bool(copy.in_flight),
-        halted=copy.halted if copy.stage is Stage.PARKED else None,
-        timestamp_ms=copy.acked_timestamp_ms,
-        target_topic_id=copy.appended[0].hex(),
-        appended=copy.appended[1],
+        halted=copy.trouble.loss if copy.stage is Stage.PARKED else None,
+        timestamp_ms=_on_wire(progress.timestamp_ms),
+        target_topic_id=topic_id.hex(),
+        appended=appended,
         last_upstream=last_upstream,
         last_downstream=last_downstream,
     )
+
+
+def _on_wire(number: int | None) -> int:
+    """Return a number as receipts and figures have it: unknown is -1 there."""
+    return -1 if number is None else number

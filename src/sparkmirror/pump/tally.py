@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections import defaultdict
 
 from sparkmirror.clock import wall_ms
-from sparkmirror.messages.figures import LATENCY_BOUNDS_S, Latencies, LegTotals, PartitionFigures, Totals
+from sparkmirror.messages.figures import LATENCY_BOUNDS_S, Latencies, PartitionFigures, Totals, TrafficTotals
 from sparkmirror.policy.replication import HEARTBEATS
 from sparkmirror.pump.batch import Batch
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -21,8 +21,8 @@ _SAMPLES = 4096
 _BOUNDS_MS = tuple(bound * 1000 for bound in LATENCY_BOUNDS_S)
 
 
-class LegMeter:
-    """Traffic over the connections to the source or the target, as in `LegTotals`."""
+class TrafficMeter:
+    """Traffic over the connections to the source or the target, as in `TrafficTotals`."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -51,9 +51,9 @@ class LegMeter:
         self.answers += 1
 
     @property
-    def totals(self) -> LegTotals:
+    def totals(self) -> TrafficTotals:
         """Totals for a report."""
-        return LegTotals(
+        return TrafficTotals(
             bytes=self.bytes,
             requests=self.requests,
             errors=self.errors,
@@ -134,8 +134,8 @@ class Tally:
     def __init__(self) -> None:
         self.records = 0
         self.bytes = 0
-        self.source = LegMeter()
-        self.target = LegMeter()
+        self.source = TrafficMeter()
+        self.target = TrafficMeter()
         self._latencies: list[int] = []
         self._data, self._heartbeats = _Latencies(), _Latencies()
         self._spreads: defaultdict[TopicPartition, tuple[FigureWindow, FigureWindow]] = defaultdict(
@@ -171,15 +171,15 @@ class Tally:
             heartbeats=self._heartbeats.totals,
         )
 
-    def figures(self, source: TopicPartition, oldest_ms: int, now: float) -> PartitionFigures:
-        """Return the figures of a source partition; `oldest_ms` as in `PartitionFigures`."""
+    def figures(self, source: TopicPartition, oldest_ms: int | None, now: float) -> PartitionFigures:
+        """Return the figures of a source partition; `oldest_ms` is that of its copy."""
         latency, age = self._spreads.get(source, (None, None))
         return PartitionFigures(
             source_topic=source[0],
             partition=source[1],
             latency_ms=latency.read(now) if latency is not None else None,
             age_ms=age.read(now) if age is not None else None,
-            oldest_ms=oldest_ms,
+            oldest_ms=-1 if oldest_ms is None else oldest_ms,
         )
 
     def take_latency_ms(self) -> tuple[float, float] | None:

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sparkmirror.cluster.gate import LONGEST_PAUSE_S, Gate, gate
+from sparkmirror.cluster.sign_in_pause import LONGEST_PAUSE_S, SignInPause, sign_in_pause
 from sparkmirror.config import ClusterConfig
 from sparkmirror.wire.rpc import BrokerUnreachable, SignInRefused
 
@@ -18,12 +18,12 @@ class Broker:
         self.now = 1000.0
         self.asked = 0
         self.refuses = True
-        self.gate = Gate()
+        self.pause = SignInPause()
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
 
     def dial(self) -> str:
         try:
-            with self.gate.passage():
+            with self.pause.passage():
                 self.asked += 1
                 if self.refuses:
                     raise SignInRefused("no")
@@ -50,7 +50,7 @@ def test_while_one_asks_the_others_wait_for_what_it_hears(monkeypatch: pytest.Mo
     broker = Broker(monkeypatch)
     broker.dial()
     broker.now += 60
-    with broker.gate.passage(), pytest.raises(SignInRefused), broker.gate.passage():
+    with broker.pause.passage(), pytest.raises(SignInRefused), broker.pause.passage():
         pytest.fail("two at a time")
 
 
@@ -58,7 +58,7 @@ def test_other_troubles_close_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = Broker(monkeypatch)
     broker.refuses = False
     for _ in range(3):
-        with pytest.raises(BrokerUnreachable), broker.gate.passage():
+        with pytest.raises(BrokerUnreachable), broker.pause.passage():
             raise BrokerUnreachable("gone")
     assert broker.dial() == "in"
 
@@ -66,5 +66,6 @@ def test_other_troubles_close_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_broker_and_each_way_has_its_own() -> None:
     one = ClusterConfig(alias="us", bootstrap_servers=("a:1",), security_protocol="SASL_SSL")
     other = one.model_copy(update={"alias": "eu"})
-    assert gate(one, "a", 1) is gate(one, "a", 1)
-    assert len({gate(one, "a", 1), gate(one, "a", 2), gate(one, "b", 1), gate(other, "a", 1)}) == 4
+    assert sign_in_pause(one, "a", 1) is sign_in_pause(one, "a", 1)
+    brokers = ((one, "a", 1), (one, "a", 2), (one, "b", 1), (other, "a", 1))
+    assert len({sign_in_pause(*broker) for broker in brokers}) == 4

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sparkmirror.cluster.error_names import error_name
-from sparkmirror.pump.leg import Leg
+from sparkmirror.pump.broker_connection import BrokerConnection
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.tally import LegMeter
+from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.pump.verdicts import explanation
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.channel import Channel, ChannelClosed
@@ -63,7 +63,7 @@ class Fetched(Protocol):
     def __call__(self, part: FetchedPartition, frame: Frame) -> None: ...
 
 
-class SourceLeg(Leg):
+class SourceConnection(BrokerConnection):
     """Connection that fetches from one source broker, for one lane."""
 
     def __init__(
@@ -71,13 +71,13 @@ class SourceLeg(Leg):
         lane: Lane,
         loop: Loop,
         *,
-        dial: Callable[[SourceLeg], None],
-        renew: Callable[[Leg, Channel], None],
+        dial: Callable[[SourceConnection], None],
+        renew: Callable[[BrokerConnection, Channel], None],
         on_fetched: Fetched,
-        on_refused: Callable[[SourceLeg, int], None],
-        on_lost: Callable[[SourceLeg, str], None],
+        on_refused: Callable[[SourceConnection, int], None],
+        on_lost: Callable[[SourceConnection, str], None],
         may_fetch: Callable[[Lane], bool],
-        meter: LegMeter,
+        meter: TrafficMeter,
         max_wait_ms: int,
     ) -> None:
         super().__init__(f"source broker {lane.broker}", loop, lambda: dial(self), renew, meter)
@@ -124,7 +124,7 @@ class SourceLeg(Leg):
         self.held_back.add(key)
 
     def connected(self, channel: Channel, session: FetchSession) -> None:
-        """Begin to fetch over the channel that the leg has asked for."""
+        """Begin to fetch over the channel that the connection has asked for."""
         if not self._take_channel(channel):
             return
         self._session = session

@@ -24,36 +24,36 @@ So a broker whose refusal was mended is asked again at most this long afterwards
 """
 
 
-class Gate:
-    """Gate to one broker: open, or closed for a pause after a refused sign-in."""
+class SignInPause:
+    """Pause of the sign-ins at one broker, after a refused sign-in."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._refusal: AccessRefused | None = None
         self._pause_s = 0.0
-        self._closed_until = 0.0
+        self._paused_until = 0.0
 
     @contextmanager
     def passage(self) -> Iterator[None]:
         """Dial within this context; raise the last refusal again during the pause."""
         with self._lock:
             if self._refusal is not None:
-                if time.monotonic() < self._closed_until:
+                if time.monotonic() < self._paused_until:
                     raise type(self._refusal)(str(self._refusal))
-                self._closed_until = time.monotonic() + self._pause_s  # other clients wait for this client's answer
+                self._paused_until = time.monotonic() + self._pause_s  # other clients wait for this client's answer
         try:
             yield
         except AccessRefused as error:
             with self._lock:
                 self._refusal = error
                 self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
-                self._closed_until = time.monotonic() + self._pause_s
+                self._paused_until = time.monotonic() + self._pause_s
             raise
         with self._lock:
             self._refusal, self._pause_s = None, 0.0
 
 
 @functools.lru_cache(maxsize=1024)
-def gate(config: ClusterConfig, host: str, port: int) -> Gate:
-    """Return the gate of a broker for clients with this configuration."""
-    return Gate()
+def sign_in_pause(config: ClusterConfig, host: str, port: int) -> SignInPause:
+    """Return the pause at a broker, shared by all clients with this configuration."""
+    return SignInPause()

@@ -1,7 +1,7 @@
 """Pump's side of one connection.
 
-The leg asks for a channel, watches the channel, lends the channel to the dialer for signing in again, and gives the
-channel up.
+The connection asks for a channel, watches the channel, lends the channel to the dialer for signing in again, and gives
+the channel up.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Callable
 
 from sparkmirror.pump.limits import LONGEST_THROTTLE_S
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.tally import LegMeter
+from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.wire.channel import Channel, ChannelClosed
 
 
-class Leg(ABC):
+class BrokerConnection(ABC):
     """Connection to one broker, for one use.
 
     `peer` names the broker for people. `dial` asks for a channel, and `renew` asks for a new sign-in over the present
-    channel; the dialer calls `failed` if either fails. A leg that has lost its channel is never used again.
+    channel; the dialer calls `failed` if either fails. A connection that has lost its channel is never used again.
     """
 
     def __init__(
@@ -27,8 +27,8 @@ class Leg(ABC):
         peer: str,
         loop: Loop,
         dial: Callable[[], None],
-        renew: Callable[[Leg, Channel], None],
-        meter: LegMeter,
+        renew: Callable[[BrokerConnection, Channel], None],
+        meter: TrafficMeter,
     ) -> None:
         self.peer = peer
         self.meter = meter
@@ -42,7 +42,7 @@ class Leg(ABC):
         self._throttled_until = 0.0
 
     def _throttle(self, ms: int) -> float:
-        """Leave the broker alone as asked; return the time until which the leg does so.
+        """Leave the broker alone as asked; return the time of the end.
 
         At most `LONGEST_THROTTLE_S`.
         """
@@ -57,7 +57,7 @@ class Leg(ABC):
 
     @property
     def dialing_s(self) -> float:
-        """Seconds since the channel was asked for; 0: the leg waits for no channel."""
+        """Seconds since the channel was asked for; 0: the connection waits for no channel."""
         return 0.0 if self._dialing_since is None or self._lost else self._loop.now - self._dialing_since
 
     @abstractmethod
@@ -100,7 +100,10 @@ class Leg(ABC):
             self._dial()
 
     def _take_channel(self, channel: Channel) -> bool:
-        """Use a channel that was asked for; close it and return False if the leg is lost."""
+        """Use a channel that was asked for; False if the connection is lost.
+
+        Then the channel is closed.
+        """
         if self._lost:
             channel.close()
             return False
@@ -113,7 +116,7 @@ class Leg(ABC):
     def _start_renewal(self, channel: Channel) -> None:
         """Leave the channel to the dialer for a new sign-in, with no request in flight.
 
-        The leg does without the channel until `renewed` or `failed`.
+        The connection does without the channel until `renewed` or `failed`.
         """
         self._renewing = True
         self._loop.unwatch(channel)

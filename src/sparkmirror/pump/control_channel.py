@@ -1,6 +1,6 @@
-"""Pump's line to the driver: commands from the control topic, reports out.
+"""Control channel to the driver: commands from the control topic, reports out.
 
-Each flow has a thread for the line, and reports go to the receipts topic. The thread must outlive hiccups of the
+Each flow has a thread for its channel, and reports go to the receipts topic. The thread must outlive hiccups of the
 target: after an error the thread tries again, with the unsent reports kept.
 """
 
@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 _MOST_UNSENT = 100
 
 
-class Line:
-    """Line of one flow.
+class ControlChannel:
+    """Control channel of one flow.
 
     After every read with new records the loop calls `heard` with the whole state.
     """
@@ -45,7 +45,7 @@ class Line:
         self._unsent: deque[FlowReport] = deque(maxlen=_MOST_UNSENT)
         """Reports that could not be published yet; the oldest are given up first."""
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"line {flow.name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"control channel {flow.name}", daemon=True)
         self._thread.start()
 
     def report(self, report: FlowReport) -> None:

@@ -11,35 +11,35 @@ from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, ROUTE, Sour
 from model_pump import Pump, World
 
 from sparkmirror.position.route import PartitionReading
-from sparkmirror.pump import target_leg
+from sparkmirror.pump import target_connection
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
-from sparkmirror.pump.source_leg import SourceLeg
-from sparkmirror.pump.tally import LegMeter
-from sparkmirror.pump.target_leg import TargetLeg
+from sparkmirror.pump.source_connection import SourceConnection
+from sparkmirror.pump.tally import TrafficMeter
+from sparkmirror.pump.target_connection import TargetConnection
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel
 from sparkmirror.wire.fetch_session import FetchPosition, FetchSession
 from sparkmirror.wire.produce import produce_request
 
 
-def a_leg(lost: list[PartitionCopy], renewing: list[Channel] | None = None) -> TargetLeg:
-    return TargetLeg(
+def a_producing_connection(lost: list[PartitionCopy], renewing: list[Channel] | None = None) -> TargetConnection:
+    return TargetConnection(
         LEADER,
         Loop(),
         client_id="test",
         timeout_ms=1_000,
         max_request_bytes=1 << 20,
         max_in_flight=5,
-        dial=lambda leg: None,
-        renew=lambda leg, channel: (renewing if renewing is not None else []).append(channel),
+        dial=lambda connection: None,
+        renew=lambda connection, channel: (renewing if renewing is not None else []).append(channel),
         on_ack=lambda copy, ack: None,
         on_unsendable=lambda copy: None,
-        on_lost=lambda leg, reason, copies: lost.extend(copies),
+        on_lost=lambda connection, reason, copies: lost.extend(copies),
         may_send=lambda: True,
-        meter=LegMeter(),
+        meter=TrafficMeter(),
     )
 
 
@@ -52,21 +52,21 @@ def a_fetched_copy() -> PartitionCopy:
     return pump.copy
 
 
-def test_a_partition_that_waits_for_a_lost_leg_is_in_doubt() -> None:
+def test_a_partition_that_waits_for_a_lost_connection_is_in_doubt() -> None:
     lost: list[PartitionCopy] = []
-    leg, copy = a_leg(lost), a_fetched_copy()
-    leg.offer(copy)
-    leg.failed("gone")
+    connection, copy = a_producing_connection(lost), a_fetched_copy()
+    connection.offer(copy)
+    connection.failed("gone")
     assert lost == [copy]
 
 
-def test_a_partition_in_flight_on_another_leg_is_left_to_it() -> None:
+def test_a_partition_in_flight_on_another_connection_is_left_to_it() -> None:
     """Its leader has moved while it waited here; what is in flight there is answered there."""
     lost: list[PartitionCopy] = []
-    leg, copy = a_leg(lost), a_fetched_copy()
-    leg.offer(copy)
+    connection, copy = a_producing_connection(lost), a_fetched_copy()
+    connection.offer(copy)
     copy.send(1000.0)
-    leg.failed("gone")
+    connection.failed("gone")
     assert lost == []
     assert len(copy.in_flight) == 1
 
@@ -88,9 +88,9 @@ def test_latest_is_the_first_look_and_is_claimed_at_once() -> None:
     )
     for _ in range(2):
         copy.ask(world.now)
-        bearings = world.target.bearings(source, world.now)
-        assert isinstance(bearings, PartitionReading)
-        copy.take(bearings, world.now)
+        reading = world.target.partition_reading(source, world.now)
+        assert isinstance(reading, PartitionReading)
+        copy.take(reading, world.now)
         (claim,) = copy.backlog.claims
         assert (claim.segment.upstream, claim.segment.sequence, claim.segment.announced) == (40, 0, 0)
         source.end += 10  # more arrives before the claim is durable
@@ -103,7 +103,7 @@ def test_latest_is_the_first_look_and_is_claimed_at_once() -> None:
 @pytest.fixture
 def model_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time that the model's positions were read at: they are not too old to be sent by."""
-    monkeypatch.setattr("sparkmirror.pump.target_leg.now_s", lambda: 1000.0)
+    monkeypatch.setattr("sparkmirror.pump.target_connection.now_s", lambda: 1000.0)
 
 
 class EndingSession:
@@ -133,76 +133,76 @@ class Signed:
 
 
 @pytest.mark.usefixtures("model_clock")
-def test_a_producing_leg_renews_before_it_sends_and_then_sends() -> None:
+def test_a_producing_connection_renews_before_it_sends_and_then_sends() -> None:
     renewing: list[Channel] = []
-    leg, signed = a_leg([], renewing), Signed()
+    connection, signed = a_producing_connection([], renewing), Signed()
     signed.session.renewal_due = True
-    leg.connected(signed.channel, 9)
+    connection.connected(signed.channel, 9)
     assert renewing == [], "an idle session may end"
-    leg.offer(a_fetched_copy())
-    leg.pump()
-    leg.pump()
+    connection.offer(a_fetched_copy())
+    connection.pump()
+    connection.pump()
     assert renewing == [signed.channel]
-    assert (signed.sent(), leg.in_flight) == (0, False)
+    assert (signed.sent(), connection.in_flight) == (0, False)
     signed.channel.renew()
-    leg.renewed(signed.channel)
+    connection.renewed(signed.channel)
     assert signed.sent() > 0
-    assert leg.in_flight
+    assert connection.in_flight
 
 
 @pytest.mark.usefixtures("model_clock")
-def test_a_producing_leg_waits_for_what_is_in_flight() -> None:
+def test_a_producing_connection_waits_for_what_is_in_flight() -> None:
     renewing: list[Channel] = []
     lost: list[PartitionCopy] = []
-    leg, signed = a_leg(lost, renewing), Signed()
-    leg.connected(signed.channel, 9)
-    leg.offer(a_fetched_copy())
-    leg.pump()
+    connection, signed = a_producing_connection(lost, renewing), Signed()
+    connection.connected(signed.channel, 9)
+    connection.offer(a_fetched_copy())
+    connection.pump()
     assert signed.sent() > 0
     signed.session.renewal_due = True
-    leg.offer(a_fetched_copy())
-    leg.pump()
+    connection.offer(a_fetched_copy())
+    connection.pump()
     assert (renewing, signed.sent(), lost) == ([], 0, [])
 
 
 @pytest.mark.parametrize("succeeds", [True, False])
 def test_a_channel_that_is_given_up_while_it_is_renewed_is_closed_by_whoever_renews(succeeds: bool) -> None:
     renewing: list[Channel] = []
-    leg, signed = a_leg([], renewing), Signed()
+    connection, signed = a_producing_connection([], renewing), Signed()
     signed.session.renewal_due = True
-    leg.connected(signed.channel, 9)
-    leg.offer(a_fetched_copy())
-    leg.pump()
-    leg.failed("this process was suspended")
+    connection.connected(signed.channel, 9)
+    connection.offer(a_fetched_copy())
+    connection.pump()
+    connection.failed("this process was suspended")
     assert signed.channel.fileno() >= 0, "another thread is using it"
     if succeeds:
-        leg.renewed(signed.channel)
+        connection.renewed(signed.channel)
         assert signed.channel.fileno() == -1
     else:
-        leg.failed("refused")
+        connection.failed("refused")
 
 
-def a_fetching_leg(signed: Signed, loop: Loop, renewing: list[Channel] | None = None) -> SourceLeg:
+def a_fetching_connection(signed: Signed, loop: Loop, renewing: list[Channel] | None = None) -> SourceConnection:
     """It has sent its first request."""
-    leg = SourceLeg(
+    connection = SourceConnection(
         Lane(LEADER, backfill=False),
         loop,
-        dial=lambda leg: None,
-        renew=lambda leg, channel: (renewing if renewing is not None else []).append(channel),
+        dial=lambda connection: None,
+        renew=lambda connection, channel: (renewing if renewing is not None else []).append(channel),
         on_fetched=lambda part, frame: None,
-        on_refused=lambda leg, error: None,
-        on_lost=lambda leg, reason: None,
+        on_refused=lambda connection, error: None,
+        on_lost=lambda connection, reason: None,
         may_fetch=lambda lane: True,
-        meter=LegMeter(),
+        meter=TrafficMeter(),
         max_wait_ms=500,
     )
     session = FetchSession(
         13, client_id="test", max_wait_ms=500, min_bytes=1, max_bytes=1000, partition_max_bytes=1000, isolation_level=0
     )
-    leg.want(("topic", 0), bytes(15) + b"1", FetchPosition(0, 0, 0))
-    leg.connected(signed.channel, session)
+    connection.want(("topic", 0), bytes(15) + b"1", FetchPosition(0, 0, 0))
+    connection.connected(signed.channel, session)
     assert signed.sent() > 0
-    return leg
+    return connection
 
 
 def nothing_fetched(throttle_ms: int = 0) -> bytes:
@@ -210,62 +210,62 @@ def nothing_fetched(throttle_ms: int = 0) -> bytes:
     return bytes.fromhex(f"00000011 00000001 00 {throttle_ms:08x} 0000 00000001 01 00")
 
 
-def test_a_fetching_leg_renews_between_requests() -> None:
+def test_a_fetching_connection_renews_between_requests() -> None:
     renewing: list[Channel] = []
     signed = Signed()
-    leg = a_fetching_leg(signed, Loop(), renewing)
+    connection = a_fetching_connection(signed, Loop(), renewing)
     signed.session.renewal_due = True
-    leg.pump()
+    connection.pump()
     assert renewing == [], "an answer is awaited"
     signed.broker.sendall(nothing_fetched())
-    leg.on_readable()
+    connection.on_readable()
     assert (renewing, signed.sent()) == ([signed.channel], 0)
     signed.channel.renew()
-    leg.renewed(signed.channel)
+    connection.renewed(signed.channel)
     assert signed.sent() > 0
 
 
 def test_open_connections_are_counted() -> None:
     """Also while they are renewed by another thread, and when they are lost meanwhile."""
     signed = Signed()
-    leg = a_fetching_leg(signed, Loop())
-    assert leg.meter.connections == 1
+    connection = a_fetching_connection(signed, Loop())
+    assert connection.meter.connections == 1
     signed.session.renewal_due = True
     signed.broker.sendall(nothing_fetched())
-    leg.on_readable()
-    assert leg.meter.connections == 1
-    leg.failed("refused")
-    leg.renewed(signed.channel)
-    assert leg.meter.connections == 0
-    leg.close()
-    assert leg.meter.connections == 0
+    connection.on_readable()
+    assert connection.meter.connections == 1
+    connection.failed("refused")
+    connection.renewed(signed.channel)
+    assert connection.meter.connections == 0
+    connection.close()
+    assert connection.meter.connections == 0
 
 
 # --- throttles --------------------------------------------------------------------------------------------
 
 
-def test_a_fetching_leg_pauses_for_as_long_as_the_broker_says() -> None:
+def test_a_fetching_connection_pauses_for_as_long_as_the_broker_says() -> None:
     """Brokers that throttle leave a connection unread for that long: the answer would be overdue."""
     signed, loop = Signed(), Loop()
-    leg = a_fetching_leg(signed, loop)
+    connection = a_fetching_connection(signed, loop)
     throttled_at = loop.now
     signed.broker.sendall(nothing_fetched(throttle_ms=5_000))
-    leg.on_readable()
+    connection.on_readable()
     for seconds in (0.0, 1.0, 4.99):
         loop.now = throttled_at + seconds
-        leg.pump()
+        connection.pump()
         assert signed.sent() == 0
     loop.now = throttled_at + 5.0
-    leg.pump()
+    connection.pump()
     assert signed.sent() > 0
 
 
-def test_a_throttled_fetching_leg_goes_on_by_itself() -> None:
+def test_a_throttled_fetching_connection_goes_on_by_itself() -> None:
     signed, loop = Signed(), Loop()
-    leg = a_fetching_leg(signed, loop)
+    connection = a_fetching_connection(signed, loop)
     throttled_at = loop.now
     signed.broker.sendall(nothing_fetched(throttle_ms=200))
-    leg.on_readable()
+    connection.on_readable()
     deadline = time.monotonic() + 10
     while not signed.sent():
         assert time.monotonic() < deadline
@@ -280,20 +280,20 @@ def test_what_a_stopped_process_had_in_hand_is_not_sent_when_it_wakes(
 ) -> None:
     """Stopped in the worst moment: it has been decided to send a batch, and the request is being made."""
     clock = [1000.0]
-    monkeypatch.setattr(target_leg, "now_s", lambda: clock[0])
+    monkeypatch.setattr(target_connection, "now_s", lambda: clock[0])
     make = produce_request
 
     def stopped(*arguments: Any) -> Any:
         clock[0] += stopped_s
         return make(*arguments)
 
-    monkeypatch.setattr(target_leg, "produce_request", stopped)
+    monkeypatch.setattr(target_connection, "produce_request", stopped)
     lost: list[PartitionCopy] = []
-    leg, copy = a_leg(lost), a_fetched_copy()
+    connection, copy = a_producing_connection(lost), a_fetched_copy()
     ours, brokers = socket.socketpair()
     with ours, brokers:
-        leg.offer(copy)
-        leg.connected(Channel(ours, FramePool(1 << 16, 4)), 13)
+        connection.offer(copy)
+        connection.connected(Channel(ours, FramePool(1 << 16, 4)), 13)
         brokers.setblocking(False)
         if stopped_s:
             assert lost == [copy]
@@ -301,24 +301,24 @@ def test_what_a_stopped_process_had_in_hand_is_not_sent_when_it_wakes(
         else:
             assert lost == []
             assert len(brokers.recv(1 << 16)) > 100
-            leg.close()
+            connection.close()
 
 
 def test_the_rest_of_a_request_is_not_sent_by_a_process_that_was_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
-    monkeypatch.setattr(target_leg, "now_s", lambda: clock[0])
+    monkeypatch.setattr(target_connection, "now_s", lambda: clock[0])
     lost: list[PartitionCopy] = []
-    leg, copy = a_leg(lost), a_fetched_copy()
+    connection, copy = a_producing_connection(lost), a_fetched_copy()
     ours, brokers = socket.socketpair()
     with ours, brokers:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         channel = Channel(ours, FramePool(1 << 16, 4))
-        leg.offer(copy)
-        leg.connected(channel, 13)
+        connection.offer(copy)
+        connection.connected(channel, 13)
         channel.send([bytes(1 << 20)])
         assert channel.unsent
-        monkeypatch.setattr(leg._loop, "now", clock[0])  # noqa: SLF001 - a turn has begun, and then it is stopped
+        monkeypatch.setattr(connection._loop, "now", clock[0])  # noqa: SLF001 - a turn has begun; then it is stopped
         clock[0] += 30.0
         brokers.recv(1 << 20)
-        leg.on_writable()
+        connection.on_writable()
         assert lost == [copy]

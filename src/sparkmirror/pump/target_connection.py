@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sparkmirror.clock import now_s
-from sparkmirror.pump.leg import Leg
+from sparkmirror.pump.broker_connection import BrokerConnection
 from sparkmirror.pump.loop import SUSPENDED_S, Loop
 from sparkmirror.pump.partition import PartitionCopy
-from sparkmirror.pump.tally import LegMeter
+from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.wire.channel import Channel, ChannelClosed
 from sparkmirror.wire.primitives import Garbled
 from sparkmirror.wire.produce import Ack, TopicPartitionKey, produce_request, read_answer, topic_field
@@ -27,7 +27,7 @@ class _Request(NamedTuple):
     bytes: int
 
 
-class _Ready:
+class _SendQueue:
     """Partitions with a batch to send, in order of arrival, the live tail first."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class _Ready:
         self._backfill.clear()
 
 
-class TargetLeg(Leg):
+class TargetConnection(BrokerConnection):
     """Connection that produces to one target broker."""
 
     def __init__(
@@ -65,13 +65,13 @@ class TargetLeg(Leg):
         timeout_ms: int,
         max_request_bytes: int,
         max_in_flight: int,
-        dial: Callable[[TargetLeg], None],
-        renew: Callable[[Leg, Channel], None],
+        dial: Callable[[TargetConnection], None],
+        renew: Callable[[BrokerConnection, Channel], None],
         on_ack: Callable[[PartitionCopy, Ack], None],
         on_unsendable: Callable[[PartitionCopy], None],
-        on_lost: Callable[[TargetLeg, str, list[PartitionCopy]], None],
+        on_lost: Callable[[TargetConnection, str, list[PartitionCopy]], None],
         may_send: Callable[[], bool],
-        meter: LegMeter,
+        meter: TrafficMeter,
     ) -> None:
         super().__init__(f"target broker {broker}", loop, lambda: dial(self), renew, meter)
         self.broker = broker
@@ -86,7 +86,7 @@ class TargetLeg(Leg):
         self._version = 0
         self._requests: deque[_Request] = deque()
         self._correlation_id = 0
-        self._ready = _Ready()
+        self._ready = _SendQueue()
         self._muted_until = 0.0
         self._sending_since = 0.0
 
@@ -95,7 +95,7 @@ class TargetLeg(Leg):
         self._ready.add(copy)
 
     def connected(self, channel: Channel, version: int) -> None:
-        """Begin to send over the channel that the leg has asked for.
+        """Begin to send over the channel that the connection has asked for.
 
         `version` is the version of Produce.
         """
@@ -143,8 +143,8 @@ class TargetLeg(Leg):
             self._ready.discard(copy)
             batch = copy.send(now)
             size += batch_size
-            assert copy.bearings is not None  # noqa: S101 - it is sendable
-            field = topic_field(self._version, copy.route.target_topic, copy.bearings.target_topic_id)
+            assert copy.reading is not None  # noqa: S101 - it is sendable
+            field = topic_field(self._version, copy.route.target_topic, copy.reading.target_topic_id)
             batches.setdefault(field, {})[copy.route.partition] = batch.view
             copies[field, copy.route.partition] = copy
             if copy.queue:

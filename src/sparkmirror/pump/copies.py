@@ -1,0 +1,72 @@
+"""Partitions of one flow in one pump, made from the routes of the flow's order."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from sparkmirror.clock import wall_ms
+from sparkmirror.config import FlowConfig
+from sparkmirror.messages.orders import FlowOrder, RouteOrder
+from sparkmirror.position.route import Remembered
+from sparkmirror.pump.intake import Intake
+from sparkmirror.pump.partition import PartitionCopy
+from sparkmirror.wire.batches import CODECS
+from sparkmirror.wire.topic_partition import TopicPartition
+
+MOST_IN_FLIGHT = 5
+"""Brokers recognise a repeat only of the last five batches (docs/exactness.md)."""
+
+
+def most_in_flight(flow: FlowConfig) -> int:
+    """Return the most batches of a partition, or requests to a broker, in flight."""
+    return min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT)
+
+
+class PartitionCopies:
+    """Copies of a flow's partitions, in the order of their routes."""
+
+    def __init__(self, order: FlowOrder) -> None:
+        self._order = order
+        self._incarnation = random.getrandbits(62)
+        self._by_source: dict[TopicPartition, PartitionCopy] = {}
+        self.unfinished: set[PartitionCopy] = set()
+        """Copies without an end (`until`), or neither done nor parked."""
+        self.all: list[PartitionCopy] = []
+
+    def add(self, routes: Iterable[RouteOrder], now: float) -> list[PartitionCopy]:
+        """Begin to copy partitions that are not copied yet; return their copies."""
+        new = [self._copy(route, now) for route in routes]
+        self.all += new
+        self._by_source |= {copy.route.source: copy for copy in new}
+        return new
+
+    def _copy(self, route: RouteOrder, now: float) -> PartitionCopy:
+        order, flow = self._order, self._order.flow
+        return PartitionCopy(
+            route.route,
+            order.identity,
+            self._incarnation,
+            until=route.until,
+            from_latest=flow.fetch.auto_offset_reset == "latest",
+            unclean=order.unclean,
+            fresh_after_ms=wall_ms() - order.state_lifetime_ms // 2,
+            intake=Intake(
+                read_committed=flow.fetch.isolation_level == "read_committed",
+                codec=CODECS.index(flow.produce.compression_type) or None,
+                merge_tiny=flow.merge_tiny_batches,
+            ),
+            max_in_flight=most_in_flight(flow),
+            now=now,
+            done_at=route.done_at,
+            remembered=Remembered(route.passed, (bytes.fromhex(route.target_topic_id), route.appended)),
+        )
+
+    def of(self, source: TopicPartition) -> PartitionCopy | None:
+        """Return the copy of a source partition, if any."""
+        return self._by_source.get(source)
+
+    @property
+    def finished(self) -> bool:
+        """True if all routes have an end (`until`), and all are done or parked."""
+        return not self.unfinished

@@ -1,0 +1,84 @@
+"""Receipts and figures of one flow in one pump, with the reasons of long waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparkmirror.messages.control import ControlState
+from sparkmirror.messages.figures import PartitionFigures
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.position.cause import Cause
+from sparkmirror.pump.broker_connection import BrokerConnection
+from sparkmirror.pump.copies import PartitionCopies
+from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.partition import PartitionCopy
+from sparkmirror.pump.receipt_of import STATES, receipt_of
+from sparkmirror.pump.source_connections import SourceConnections
+from sparkmirror.pump.stage import Stage
+from sparkmirror.pump.tally import Tally
+from sparkmirror.pump.target_connections import TargetConnections
+
+SLOW_S = 5.0
+"""Time after which a reading, connection or throttle is worth telling as a reason."""
+
+
+class FlowReports:
+    """Maker of one flow's receipts and figures."""
+
+    def __init__(
+        self,
+        flow: str,
+        loop: Loop,
+        copies: PartitionCopies,
+        tally: Tally,
+        sources: SourceConnections,
+        targets: TargetConnections,
+    ) -> None:
+        self._flow = flow
+        self._loop = loop
+        self._copies = copies
+        self._tally = tally
+        self._sources = sources
+        self._targets = targets
+        self._began = loop.now
+
+    def receipts(self, control: ControlState | None) -> list[Receipt]:
+        """Return the present receipt of each partition; `control` is None if not read yet."""
+        return [self._receipt(copy, control) for copy in self._copies.all]
+
+    def _receipt(self, copy: PartitionCopy, control: ControlState | None) -> Receipt:
+        if copy.stage is Stage.RUNNING and control and control.is_paused(copy.route.source_topic):
+            return receipt_of(self._flow, copy, "waiting", "paused", Cause.PAUSED)
+        trouble = copy.trouble
+        reason, cause = (trouble.reason, trouble.cause) if trouble.reason else self._wait(copy, control)
+        return receipt_of(self._flow, copy, STATES[copy.stage], reason, cause)
+
+    def figures(self, receipts: Iterable[Receipt]) -> list[PartitionFigures]:
+        """Return the figures of the receipts' partitions."""
+        copies = [self._copies.of((receipt.source_topic, receipt.partition)) for receipt in receipts]
+        return [
+            self._tally.figures(copy.route.source, copy.oldest_ms, self._loop.now)
+            for copy in copies
+            if copy is not None
+        ]
+
+    def _wait(self, copy: PartitionCopy, control: ControlState | None) -> tuple[str, Cause]:
+        """Return the reason and the cause of a long wait, if any."""
+        now = self._loop.now
+        if copy.asked_at is not None and now - copy.asked_at > SLOW_S:
+            return "its position is being read", Cause.POSITION
+        if control is None and now - self._began > SLOW_S:
+            return "pauses and caps are not known yet: the flow's control topic is being read", Cause.POSITION
+        source = self._sources.fetching.get(copy)
+        if source is not None and source.refusal:
+            return source.refusal, Cause.BROKER
+        connections: list[BrokerConnection | None] = [source]
+        if copy.queue and copy.reading is not None:
+            connections.insert(0, self._targets.of(copy.reading.target_leader))
+        for connection in filter(None, connections):
+            if connection.throttled_s > SLOW_S:
+                asked = f"it is asked again in {connection.throttled_s:.0f} s"
+                return f"{connection.peer} throttles sparkmirror (a quota there): {asked}", Cause.THROTTLED
+            if connection.dialing_s > SLOW_S:
+                return f"{connection.peer} is being connected to", Cause.UNREACHABLE
+        return "", Cause.NONE

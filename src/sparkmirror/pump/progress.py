@@ -1,0 +1,79 @@
+"""Progress of one partition's copy, as the target has acknowledged it."""
+
+from __future__ import annotations
+
+from sparkmirror.position.decision import Position
+from sparkmirror.position.route import Remembered
+from sparkmirror.pump.batch import Batch
+
+
+class CopyProgress:
+    """Progress of one partition's copy; None means unknown.
+
+    `was_fenced` is True if marker fences of release 0.1 may lie in the target's log.
+    """
+
+    def __init__(self, remembered: Remembered, *, was_fenced: bool) -> None:
+        self.records = 0
+        self.bytes = 0
+        self.upstream: int | None = None
+        """Next upstream offset to be acknowledged."""
+        self.downstream: int | None = None
+        """Next downstream offset to be acknowledged."""
+        self.last: tuple[int, int] | None = None
+        """Upstream and downstream offset of the last acknowledged record.
+
+        The next offsets need not follow directly: a gap, a marker or a foreign record may lie between.
+        """
+        self.timestamp_ms: int | None = None
+        """Own timestamp of the last record known to be copied."""
+        self._passed, self.appended = remembered
+        self._was_fenced = was_fenced
+
+    @property
+    def remembered(self) -> Remembered:
+        """Knowledge for the next reading of the position, also in later epochs."""
+        if self.upstream is None or self.downstream is None:
+            return Remembered(self._passed, self.appended)
+        return Remembered((self.upstream, self.downstream), self.appended)
+
+    def expect(self, upstream: int, downstream: int) -> None:
+        """Forget the last record unless these next offsets follow it."""
+        if self.last != (upstream - 1, downstream - 1):
+            self.last = None
+
+    def start(self, upstream: int, position: Position) -> None:
+        """Go on from a position that was read."""
+        self.upstream = upstream
+        self.downstream = position.downstream
+        if position.newest_timestamp_ms is not None:
+            self.timestamp_ms = position.newest_timestamp_ms
+
+    def note(self, batch: Batch, target_topic_id: bytes) -> None:
+        """Count an acknowledged batch."""
+        count, last = batch.count, batch.runs[-1]
+        downstream = batch.downstream + count
+        self.records += count
+        self.bytes += len(batch.view)
+        self.upstream = batch.next_upstream
+        self.downstream = downstream
+        self.last = last.upstream + last.length - 1, downstream - 1
+        self.appended = target_topic_id, downstream
+        self.timestamp_ms = batch.max_timestamp if batch.max_timestamp >= 0 else None
+
+    def is_of_another_topic(self, target_topic_id: bytes) -> bool:
+        """True if records are known to be in a target topic with another id."""
+        topic_id, _ = self.appended
+        return bool(topic_id) and topic_id != target_topic_id
+
+    def objection_to(self, position: Position, target_topic_id: bytes) -> str:
+        """Return the reason why an emptied log's end does not tell the position.
+
+        An empty reason means that the end is believed.
+        """
+        topic_id, appended = self.appended
+        if topic_id != target_topic_id or appended < 0:
+            return "no note tells how many of its offsets were markers of a fence" if self._was_fenced else ""
+        if appended < position.end:
+            return f"offsets {appended} to {position.end - 1} may have been a foreign producer's"
+        return ""

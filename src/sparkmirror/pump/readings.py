@@ -1,0 +1,123 @@
+"""Readings of one flow's positions, and questions to the target, in one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+
+from sparkmirror.clock import now_s
+from sparkmirror.cluster.topic_configs import topic_configs
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import segments_topic
+from sparkmirror.durable.losses import LossLedger, losses_topic
+from sparkmirror.messages.orders import FlowOrder, RouteOrder
+from sparkmirror.position.cause import Cause
+from sparkmirror.position.reader import PositionReader
+from sparkmirror.position.resolving import Superseded
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.pump.background import Background
+from sparkmirror.pump.flow_clients import FlowClients
+from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.partition import PartitionCopy
+from sparkmirror.pump.ready import Question
+
+POLICIES_S = 300.0
+"""Interval of reading cleanup policies again: a newly compacted topic needs R19."""
+
+
+class PositionReadings:
+    """Readings of one flow's positions.
+
+    `on_read` is called with each answer, `on_superseded` with the reason why this pump may never write again, and
+    `on_changed_policies` with the source topics of another cleanup policy.
+    """
+
+    def __init__(
+        self,
+        order: FlowOrder,
+        loop: Loop,
+        clients: FlowClients,
+        *,
+        on_read: Callable[[PartitionCopy, PartitionReading | Refusal], None],
+        on_superseded: Callable[[str], None],
+        on_changed_policies: Callable[[Set[str]], None],
+    ) -> None:
+        flow, source = order.flow, order.flow.source.alias
+        segments = SegmentLog(TopicLog(clients.positions, segments_topic(source)))
+        ledger = LossLedger(TopicLog(clients.positions, losses_topic(source)))
+        self.reader = PositionReader(clients.source, clients.target, segments, ledger, flow.loss, order.identity, now_s)
+        self._loop = loop
+        self._target = clients.target
+        self._background = Background(
+            loop, f"sparkmirror {flow.name}", (clients.source, clients.target, clients.positions)
+        )
+        self._on_read = on_read
+        self._on_superseded = on_superseded
+        self._on_changed_policies = on_changed_policies
+        self._refused: dict[PartitionPair, Refusal] = {}
+        """Partitions that the driver refuses to have copied."""
+        self._to_read: list[PartitionCopy] = []
+        self._policies_at = loop.now + POLICIES_S
+
+    def know(self, routes: Iterable[RouteOrder]) -> None:
+        """Take note of the routes that the driver refuses."""
+        for route in routes:
+            if route.refused:
+                self._refused[route.route] = Refusal(route.refused, cause=Cause.TAKEOVER)
+
+    def moved(self, source_topics: Set[str]) -> None:
+        """Take note of the topics with moved writers."""
+        self.reader.moved = source_topics
+
+    def want(self, copy: PartitionCopy) -> None:
+        """Have a position read at the next `flush`."""
+        self._to_read.append(copy)
+
+    def flush(self) -> None:
+        """Begin to read the positions that are wanted."""
+        if not self._to_read:
+            return
+        copies, self._to_read = self._to_read, []
+        for copy in copies:
+            if (refusal := self._refused.get(copy.route)) is not None:
+                self._on_read(copy, refusal)
+        by_route = {copy.route: copy for copy in copies if copy.route not in self._refused}
+        remembered = {route: copy.progress.remembered for route, copy in by_route.items()}
+
+        def hand_out(results: Mapping[PartitionPair, PartitionReading | Refusal]) -> None:
+            self._loop.post(lambda: self._answer({by_route.pop(route): result for route, result in results.items()}))
+
+        self._background.do(
+            lambda: self.reader.read(remembered, hand_out),
+            lambda _: None,
+            lambda error: self._fail(list(by_route.values()), error),
+        )
+
+    def _answer(self, results: Mapping[PartitionCopy, PartitionReading | Refusal]) -> None:
+        for copy, result in results.items():
+            self._on_read(copy, result)
+
+    def _fail(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
+        if isinstance(error, Superseded):
+            self._on_superseded(str(error))
+        refusal = Refusal(str(error), transient=True, cause=Cause.UNREACHABLE)
+        for copy in copies:
+            self._on_read(copy, refusal)
+
+    def ask(self, copy: PartitionCopy, question: Question) -> None:
+        """Ask for settings of the target topic; positions asked for later are read later."""
+        topic = copy.route.target_topic
+        self._background.do(
+            lambda: topic_configs(self._target, (topic,), question.names),
+            lambda settings: copy.answered(question, settings[topic]),
+            lambda _: None,
+        )
+
+    def check(self) -> None:
+        """Look now and then for newly compacted topics."""
+        if self._loop.now >= self._policies_at:
+            self._policies_at = self._loop.now + POLICIES_S
+            self._background.do(self.reader.changed_policies, self._on_changed_policies, lambda _: None)
+
+    def close(self) -> None:
+        self._background.close()

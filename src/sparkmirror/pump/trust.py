@@ -1,0 +1,120 @@
+"""Trust in the target leader's state and answers, the bound of batches in flight.
+
+The rules are R2, R3, R4, R6 and R19.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from sparkmirror.pump.batch import Batch
+
+MAX_CONFIRMATION_AGE_S = 3.0
+"""Greatest age of a position; an older position is read again before sending (R6)."""
+
+
+class Freshness(NamedTuple):
+    """Limit of timestamps that the leader's state is sure to outlive (R4).
+
+    Records with timestamps before `after_ms` may take the state with them; the limit holds for the time `since`, and
+    rises with time, because fresh records grow old while the pump runs.
+    """
+
+    after_ms: int
+    since: float
+
+    def covers(self, timestamp_ms: int, now: float) -> bool:
+        """True if the leader's state is sure to outlive a record of that timestamp."""
+        return timestamp_ms >= self.after_ms + (now - self.since) * 1000
+
+
+class Pace(Enum):
+    """Reason for the number of batches in flight."""
+
+    FIRST = "one batch alone: it is the first since a reading, look-ups not counted (R3)"
+    ALONE = "one batch alone: the last acknowledged records were old (R4)"
+    FULL = "as many as the settings allow"
+
+
+class ClaimProof(Enum):
+    """Proof by acknowledgements that the newest claim's batches are no duplicates."""
+
+    PROVEN = "each acknowledgement so far shows that this pump has appended the batch"
+    LACKING = "a batch may be a rival's"
+
+
+class NextReading(Enum):
+    """Purpose of the next reading of the position."""
+
+    START = "the place to go on from"
+    LOOK_UP = "proof that an acknowledged batch is there"
+
+
+class Stamping(Enum):
+    """Timestamps of the target's records (`message.timestamp.type`)."""
+
+    CREATE_TIME = "records keep their timestamps, as far as known"
+    LOG_APPEND_TIME = "the target stamps records; answers hide duplicates (R2)"
+
+
+class Trust:
+    """Trust of one partition's copy in the target leader."""
+
+    def __init__(self, fresh: Freshness, max_in_flight: int) -> None:
+        self.fresh = fresh
+        self.pace = Pace.FIRST
+        self.claim_proof = ClaimProof.PROVEN
+        self.next_reading = NextReading.START
+        self.stamping = Stamping.CREATE_TIME
+        self._max_in_flight = max_in_flight
+        self._confirmed_at = 0.0
+
+    def is_stale(self, now: float) -> bool:
+        """True if the position must be read before anything is sent (R6)."""
+        return now - self._confirmed_at > MAX_CONFIRMATION_AGE_S
+
+    def most_in_flight(self, head: Batch, now: float, *, compacted: bool) -> int:
+        """Return 1 unless the leader's state is sure to outlive the answers.
+
+        Old records take the state with them at the broker's next tick. Without state the leader would accept a batch
+        although the leader has refused the batch before (R3, R4). In a compacted log a rival pump may have seen other
+        records (R19): if the rival has appended as many records, this pump's batch is a duplicate to the broker, but
+        the next batch would be appended.
+        """
+        if self.pace is not Pace.FULL or compacted or not self.fresh.covers(head.max_timestamp, now):
+            return 1
+        return 1 if head.claim and self.tells_nothing(head) else self._max_in_flight
+
+    @property
+    def is_claim_proven(self) -> bool:
+        """True if acknowledgements prove the newest claim's batches no duplicates."""
+        return self.claim_proof is ClaimProof.PROVEN
+
+    def tells_nothing(self, batch: Batch) -> bool:
+        """True if a batch's acknowledgement can't tell a duplicate (docs/exactness.md)."""
+        return self.stamping is Stamping.LOG_APPEND_TIME or batch.max_timestamp < 0
+
+    def start(self, read_at: float) -> None:
+        """Go on from a position, or from a look-up."""
+        self.pace = Pace.FULL if self.next_reading is NextReading.LOOK_UP else Pace.FIRST
+        self.next_reading = NextReading.START
+        self._confirmed_at = read_at
+
+    def confirm(self, read_at: float) -> None:
+        """Take a reading that agrees with the copy under way."""
+        self.pace = Pace.FIRST
+        self._confirmed_at = read_at
+
+    def note(self, batch: Batch, now: float) -> bool:
+        """Take note of an appended batch; return True if a reading must look the batch up."""
+        claim, silent = batch.claim, self.tells_nothing(batch)
+        heals = claim is not None and claim.segment.heals
+        look_up = heals or (silent and (self.pace is Pace.FIRST or claim is not None))
+        self.pace = Pace.FULL if self.fresh.covers(batch.max_timestamp, now) else Pace.ALONE
+        self._confirmed_at = batch.sent_at
+        if silent or heals:
+            self.claim_proof = ClaimProof.LACKING
+        elif claim is not None:
+            self.claim_proof = ClaimProof.PROVEN
+        return look_up

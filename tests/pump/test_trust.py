@@ -1,0 +1,130 @@
+"""How many batches may be in flight, by what the leader's answers were worth so far (R3, R4, R6, R15, R19)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS
+from model_pump import Pump, a_world
+
+from sparkmirror.durable.claims import Segment
+from sparkmirror.pump.batch import Batch, Claim
+from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S, Freshness, NextReading, Pace, Stamping, Trust
+from sparkmirror.wire.buffers import FramePool
+from sparkmirror.wire.splice import Run
+
+NOW = 1000.0
+MOST = 5
+
+
+def a_batch(timestamp_ms: int, claim: Claim | None = None) -> Batch:
+    frame = FramePool(1 << 10, keep=1).take(100)
+    batch = Batch(frame, frame.view[:100], 0, (Run(0, 10),), 10, 10, timestamp_ms, timestamp_ms, -1)
+    batch.claim = claim
+    batch.sent_at = NOW
+    return batch
+
+
+@pytest.fixture
+def trust() -> Trust:
+    """A position was read just now."""
+    made = Trust(Freshness(FRESH_AFTER_MS, NOW), MOST)
+    made.start(NOW)
+    return made
+
+
+@pytest.fixture
+def segment() -> Segment:
+    pump = Pump(a_world())
+    pump.start()
+    pump.fetch()
+    return pump.ready().claims[0].segment
+
+
+def most(trust: Trust, head: Batch, *, compacted: bool = False) -> int:
+    return trust.most_in_flight(head, NOW, compacted=compacted)
+
+
+def test_the_first_batch_goes_alone_and_then_as_many_as_may(trust: Trust) -> None:
+    assert most(trust, a_batch(FRESH_MS)) == 1
+    assert not trust.note(a_batch(FRESH_MS), NOW)
+    assert most(trust, a_batch(FRESH_MS)) == MOST
+
+
+def test_a_confirmed_position_is_as_a_new_one(trust: Trust) -> None:
+    trust.note(a_batch(FRESH_MS), NOW)
+    trust.confirm(NOW)
+    assert most(trust, a_batch(FRESH_MS)) == 1
+
+
+def test_a_fresh_batch_behind_old_ones_goes_alone(trust: Trust) -> None:
+    """The leader's state may have gone with the old ones (R4)."""
+    trust.note(a_batch(FRESH_MS), NOW)
+    assert most(trust, a_batch(OLD_MS)) == 1
+    trust.note(a_batch(OLD_MS), NOW)
+    assert most(trust, a_batch(FRESH_MS)) == 1
+    trust.note(a_batch(FRESH_MS), NOW)
+    assert most(trust, a_batch(FRESH_MS)) == MOST
+
+
+def test_what_was_fresh_grows_old(trust: Trust) -> None:
+    later = NOW + (FRESH_MS - FRESH_AFTER_MS) / 1000 + 1
+    trust.note(a_batch(FRESH_MS), NOW)
+    assert trust.most_in_flight(a_batch(FRESH_MS), later, compacted=False) == 1
+
+
+def test_over_a_log_that_is_cleaned_one_goes_at_a_time(trust: Trust) -> None:
+    trust.note(a_batch(FRESH_MS), NOW)
+    assert most(trust, a_batch(FRESH_MS), compacted=True) == 1
+
+
+def test_without_a_word_on_duplicates_a_claimed_batch_goes_alone(trust: Trust, segment: Segment) -> None:
+    """A rival may have sent another batch of the same sequences (R15)."""
+    trust.note(a_batch(FRESH_MS), NOW)
+    trust.stamping = Stamping.LOG_APPEND_TIME
+    assert most(trust, a_batch(FRESH_MS)) == MOST
+    assert most(trust, a_batch(FRESH_MS, Claim(segment))) == 1
+
+
+@pytest.mark.parametrize(("claimed", "looked_up"), [(True, True), (False, False)])
+def test_without_a_word_on_duplicates_a_claimed_batch_is_looked_up(
+    trust: Trust, segment: Segment, claimed: bool, looked_up: bool
+) -> None:
+    trust.note(a_batch(FRESH_MS), NOW)
+    trust.stamping = Stamping.LOG_APPEND_TIME
+    assert trust.note(a_batch(FRESH_MS, Claim(segment) if claimed else None), NOW) is looked_up
+    assert not trust.is_claim_proven
+
+
+def test_the_first_batch_without_a_word_on_duplicates_is_looked_up_and_then_all_may_go(trust: Trust) -> None:
+    """The look-up has proved it; else each batch would be looked up."""
+    trust.stamping = Stamping.LOG_APPEND_TIME
+    assert trust.note(a_batch(FRESH_MS), NOW)
+    trust.next_reading = NextReading.LOOK_UP
+    trust.start(NOW)
+    assert (trust.pace, trust.next_reading) == (Pace.FULL, NextReading.START)
+    assert not trust.note(a_batch(FRESH_MS), NOW)
+
+
+def test_the_first_batch_after_a_loss_is_looked_up(trust: Trust, segment: Segment) -> None:
+    assert trust.note(a_batch(FRESH_MS, Claim(replace(segment, heals=True))), NOW)
+    assert not trust.is_claim_proven
+
+
+def test_a_claim_is_proven_by_the_answers_to_all_its_batches(trust: Trust, segment: Segment) -> None:
+    proven = []
+    for timestamp_ms, claim in ((FRESH_MS, Claim(segment)), (-1, None), (FRESH_MS, None), (FRESH_MS, Claim(segment))):
+        trust.note(a_batch(timestamp_ms, claim), NOW)
+        proven.append(trust.is_claim_proven)
+    assert proven == [True, False, False, True], "after a silent answer a batch of it may be a rival's"
+
+
+def test_a_position_is_stale_when_nothing_confirmed_it_for_long(trust: Trust) -> None:
+    assert not trust.is_stale(NOW + MAX_CONFIRMATION_AGE_S)
+    assert trust.is_stale(NOW + MAX_CONFIRMATION_AGE_S + 0.01)
+    late = a_batch(FRESH_MS)
+    late.sent_at = NOW + 2
+    trust.note(late, NOW + 60)
+    assert not trust.is_stale(NOW + MAX_CONFIRMATION_AGE_S + 2)
+    assert trust.is_stale(NOW + 60), "from when it was sent, not from when its answer was read"
