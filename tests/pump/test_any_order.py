@@ -500,7 +500,7 @@ def test_what_strangers_filled_up_before_anybody_looked_is_not_taken_for_ours_in
     flow.pumps[0] = Pump(flow.world, 99 << 40, remembered=remembered)
     flow.goes_on(0)
     assert flow.pumps[0].copy.stage is Stage.PARKED
-    assert "somebody else may have written in their place" in flow.pumps[0].copy.trouble.reason
+    assert "a foreign producer may have written in their place" in flow.pumps[0].copy.trouble.reason
     flow.teardown()
 
 
