@@ -16,11 +16,11 @@ from sparkmirror.durable.losses import LossKind
 from sparkmirror.position.cause import Cause, cause_of_error
 from sparkmirror.position.loss_detection import TELL_US
 from sparkmirror.position.route import NOTHING_KNOWN, PartitionPair, PartitionReading, Refusal, Remembered
+from sparkmirror.pump.acknowledged import AcknowledgedProgress
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.claimer import Claimer
 from sparkmirror.pump.intake import Intake
-from sparkmirror.pump.progress import CopyProgress
 from sparkmirror.pump.quiet import WAITS, QuietRule
 from sparkmirror.pump.ready import HOLD_BACK, Fetch, Question, Ready
 from sparkmirror.pump.refused import LIMITS, refused
@@ -98,7 +98,7 @@ class PartitionCopy:
         self.asked_at: float | None = None
         """Time at which the present reading was asked for; None: no reading under way."""
         self.reading: PartitionReading | None = None
-        self.progress = CopyProgress(remembered, was_fenced=bool(identity.former))
+        self.progress = AcknowledgedProgress(remembered, was_fenced=bool(identity.former))
         self.source = SourceSide(from_latest=from_latest)
         self.trust = Trust(Freshness(fresh_after_ms, now), max_in_flight)
         self._quiet = QuietRule(unclean, now)

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
+from sparkmirror.errors import HandledError
+
 
 class Stage(Enum):
     """Stage of a partition's copy."""
@@ -47,8 +49,11 @@ class StageEvent(Enum):
     __hash__ = object.__hash__
 
 
-class ForbiddenEvent(RuntimeError):
-    """Error for an event that a stage does not allow: a mistake in this program."""
+class ForbiddenEvent(HandledError, RuntimeError):
+    """Error for an event that a stage does not allow: a mistake in this program.
+
+    Spark tries the task again, and the partition's position is read anew.
+    """
 
     def __init__(self, stage: Stage, event: StageEvent) -> None:
         super().__init__(f"a partition that is {stage.name} ({stage.value}) can't have {event.name} ({event.value})")

@@ -7,7 +7,7 @@ from sparkmirror.position.route import Remembered
 from sparkmirror.pump.batch import Batch
 
 
-class CopyProgress:
+class AcknowledgedProgress:
     """Progress of one partition's copy; None means unknown.
 
     `was_fenced` is True if marker fences of release 0.1 may lie in the target's log.
