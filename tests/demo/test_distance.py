@@ -7,7 +7,6 @@ import os
 import random
 import socket
 import socketserver
-import statistics
 import subprocess
 import sys
 import threading
@@ -24,12 +23,12 @@ from kafka.admin import NewTopic
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.distance import Distance, DistanceProxy
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.demo.relay import MARGIN_BYTES
+from sparkmirror.demo.relay import MARGIN_BYTES, QUEUE_S
 from sparkmirror.errors import SetupError
 
 SOON_S = 30.0
 NOT_LATER_S = 0.025
-"""A busy machine's lateness, for the median of several tries."""
+"""A busy machine's lateness, for the best of several tries."""
 
 ORPHAN_LINE = """
 import sys, time
@@ -140,9 +139,8 @@ def test_an_echo_takes_a_round_trip(line: DistanceProxy, round_trip_ms: int) -> 
     with connect(line) as connection:
         first = echo_s(connection, b"x")
         assert first >= 2 * round_trip_ms / 1e3, "a handshake takes a round trip, too"
-        seconds = [echo_s(connection, b"ping" * 100) for _ in range(5)]
-    assert min(seconds) >= round_trip_ms / 1e3
-    assert statistics.median(seconds) <= round_trip_ms / 1e3 + NOT_LATER_S
+        seconds = [echo_s(connection, b"ping" * 100) for _ in range(10)]
+    assert round_trip_ms / 1e3 <= min(seconds) <= round_trip_ms / 1e3 + NOT_LATER_S
 
 
 def test_distance_costs_time_and_no_throughput(line: DistanceProxy) -> None:
@@ -175,8 +173,7 @@ def test_jitter_is_within_its_bounds(line: DistanceProxy) -> None:
     with connect(line) as connection:
         echo_s(connection, b"x")
         seconds = [echo_s(connection, b"ping") for _ in range(12)]
-    assert min(seconds) >= 0.02
-    assert max(seconds) <= 0.02 + 2 * 0.04 + 2 * NOT_LATER_S
+    assert 0.02 <= min(seconds) <= 0.02 + 2 * 0.04 + NOT_LATER_S
     assert max(seconds) - min(seconds) > 0.02
 
 
@@ -199,6 +196,20 @@ def test_connections_share_the_bandwidth_and_directions_do_not(line: DistancePro
     assert len(took) == 4
     assert 0.95 < max(took) < 3
     assert min(took) > 0.7, "nobody is served at another's cost"
+
+
+def test_a_full_line_makes_others_wait_for_its_queue_only(line: DistanceProxy) -> None:
+    """And not for all that one connection has on its way, which is a quarter of a second each way here."""
+    line.become(Distance(40, bytes_per_s=20e6))
+    with connect(line) as busy, connect(line) as other:
+        echo_s(other, b"x")
+        streaming = threading.Thread(target=stream_s, args=(busy, os.urandom(20_000_000)))
+        streaming.start()
+        time.sleep(0.2)
+        seconds = [echo_s(other, b"ping") for _ in range(3)]
+        assert streaming.is_alive()
+        streaming.join()
+    assert 0.04 <= min(seconds) <= 0.04 + 2 * QUEUE_S + 0.05
 
 
 def test_a_receiver_that_does_not_read_stops_its_sender(line_to_hoard: DistanceProxy) -> None:

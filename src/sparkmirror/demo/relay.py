@@ -16,6 +16,7 @@ import itertools
 import json
 import os
 import random
+import resource
 import select
 import socket
 import struct
@@ -452,6 +453,8 @@ def main() -> None:
             return
         first += read
     order = json.loads(first)
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # two for each MB on its way
     relay = Relay({int(port): upstream for port, upstream in order["routes"].items()}, Distance(**order["distance"]))
     tell({})
     relay.run()
