@@ -3,8 +3,8 @@
     with DistanceProxy({near_port: broker.port}, Distance(round_trip_ms=100)) as proxy:
         proxy.become(Distance(round_trip_ms=250, bytes_per_s=50e6))
 
-`relay` passes the bytes on, in a process of its own: its CPU time counts for nobody else. To break the network on
-demand there is `proxy`.
+`relay` passes the bytes on in a separate process, whose CPU time is therefore separate. `proxy` breaks the network on
+demand.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STOP_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Reading of a line: connections now, bytes on their way now, bytes delivered since its start."""
+    """Reading of a line: open connections, bytes under way, bytes delivered."""
 
     connections: int
     in_flight: int
@@ -37,10 +37,10 @@ class Traffic:
 
 
 class DistanceProxy:
-    """Process that listens on the keys of `routes` and connects to the ports that are their values.
+    """Process that listens on the keys of `routes` and connects to the values.
 
-    As a context the proxy runs, and is closed at the end; it ends with this process, too. Its methods may be called
-    from any thread.
+    Keys and values are ports. As a context the proxy runs, and is closed at the end; the end of this process ends the
+    proxy, too. All methods may be called from any thread.
     """
 
     def __init__(self, routes: Mapping[int, int], distance: Distance) -> None:
@@ -108,20 +108,25 @@ class DistanceProxy:
         child.communicate(timeout=_STOP_TIMEOUT_S)
 
     def become(self, distance: Distance) -> None:
-        """Change length and quality for bytes that come from now on."""
+        """Change length and quality for all later bytes."""
         self._order({"distance": asdict(distance)})
         self._distance = distance
 
     def lose_connections(self) -> None:
-        """Reset all connections (RST) once, with the bytes on their way; new ones are served."""
+        """Reset all connections (RST) once, and drop the bytes under way.
+
+        New connections are served."""
         self._order({"lose": True})
 
     def traffic(self) -> Traffic:
-        """Return what is on the line."""
+        """Return the line's reading."""
         return Traffic(**self._order({}))
 
     def _order(self, order: Mapping[str, object]) -> Any:
-        """Have the process carry out an order, and return its answer; RuntimeError if it has ended."""
+        """Have the process carry out an order, and return the answer.
+
+        Raises RuntimeError if the process has ended.
+        """
         with self._ordering:
             child = self._running()
             assert child.stdin is not None and child.stdout is not None  # noqa: S101, PT018 - they were asked for

@@ -1,8 +1,8 @@
-"""Process that passes bytes on later: TCP connections on 127.0.0.1 as if their ends were far apart.
+"""Process that passes bytes on later: TCP over a line of any length on 127.0.0.1.
 
-`distance.DistanceProxy` starts this file as a program, so it imports nothing but Python's own modules. The kernel
-moves the bytes from socket to pipe to socket (`splice`), and the program only keeps their times: a third of the CPU
-time that reading and writing them takes.
+`distance.DistanceProxy` starts this file as a program, which therefore imports only Python's own modules. The kernel
+moves the bytes from socket to pipe to socket (`splice`), and the program keeps the times of release: a third of the
+CPU time of reading and writing.
 
 Orders come as lines of JSON on standard input, the first one before anything else; each is answered with a line. The
 end of standard input ends the program. A line played here has no TCP window and no slow start.
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 LOCALHOST = "127.0.0.1"
 BYTES_PER_S_AT_MOST = 1_000_000_000
-"""Rate up to which a line without a bandwidth of its own holds a connection's bytes."""
+"""Rate up to which a line of no limit holds a connection's bytes."""
 MARGIN_BYTES = 4 << 20
 QUEUE_S = 0.02
 """Bytes that wait at the entrance of a line of limited bandwidth, as time."""
@@ -48,18 +48,21 @@ _SETTLE_S = 0.0005
 class Distance:
     """Length and quality of a line; ValueError if that can't be.
 
-    All connections share the bandwidth, each direction has its own. An end of a connection is a byte like others: the
-    opposite end learns of it after the delay. Bytes never overtake each other, so a late one holds up those behind.
+    All connections share the bandwidth of each direction. The end of a connection comes after the delay, like a byte.
+    Bytes never overtake, so a late byte holds up all later bytes.
     """
 
     round_trip_ms: float = 0.0
-    """Half of it is spent each way; a new connection's first bytes wait for one round trip more, as a handshake."""
+    """Time of both ways together.
+
+    A new connection's first bytes wait for a second round trip, the handshake.
+    """
     jitter_ms: float = 0.0
     """Most that bytes take longer each way, evenly distributed."""
     bytes_per_s: float = 0.0
     """Bandwidth each way; 0: no limit."""
     mean_life_s: float = 0.0
-    """Mean life of a connection, which is then lost both ways (RST), at random; 0: none is lost."""
+    """Mean life of a connection until a loss both ways (RST), at random; 0: no loss."""
 
     def __post_init__(self) -> None:
         for name in ("round_trip_ms", "jitter_ms", "bytes_per_s", "mean_life_s"):
@@ -73,16 +76,18 @@ class Distance:
 
     @property
     def most_in_flight(self) -> int:
-        """Bytes of one connection and direction beyond which its sender has to wait: bandwidth times delay, and more.
+        """Bytes of a connection and direction beyond which the sender has to wait.
 
-        A receiver that reads slowly therefore slows its sender down.
+        Bandwidth times delay, the queue, and a margin.
+
+        A slow receiver therefore slows the sender down.
         """
         delay_s = self.one_way_s + self.jitter_ms / 1e3 + QUEUE_S
         return int((self.bytes_per_s or BYTES_PER_S_AT_MOST) * delay_s) + MARGIN_BYTES
 
     @property
     def portion(self) -> int:
-        """Bytes that are taken from a connection at a time: 5 ms of a narrow line, so that all connections get some."""
+        """Bytes taken from a connection at a time: at most 5 ms of a narrow line."""
         if not self.bytes_per_s:
             return _PORTION_BYTES
         return min(max(int(self.bytes_per_s * _PORTION_S), _LEAST_PORTION_BYTES), _PORTION_BYTES)
@@ -112,9 +117,10 @@ class _Pipes:
         self._pipes: deque[_Pipe] = deque()
 
     def take(self, source: int, most: int) -> int:
-        """Move waiting bytes from a socket to the queue; return their number, 0 at the connection's end.
+        """Move waiting bytes from a socket to the queue; return their number.
 
-        Raises BlockingIOError if none wait, another OSError if the connection broke.
+        The number is 0 at the connection's end. Raises BlockingIOError if none wait, another OSError if the connection
+        broke.
         """
         try:
             taken = self._fill(source, most)
@@ -208,7 +214,7 @@ class _Way:
 
 
 class _Pair:
-    """A client, the connection to the server that was made for it, and the bytes on their way."""
+    """A client, its connection to the server, and the bytes under way."""
 
     def __init__(self, client: socket.socket, server: socket.socket, there: _Road, back: _Road, opened: float) -> None:
         self.client = client
