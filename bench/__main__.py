@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import groups, observing, report
+from bench import far, groups, observing, report
 from bench.accounting import find_accounting
 from bench.arena import Arena
 from bench.contenders import CONTENDERS, ContenderFailed
@@ -104,9 +104,13 @@ def _compete(options: argparse.Namespace) -> int:
     try:
         for coordinates in (MIRROR_MAKER, TOOLS):
             class_path(coordinates)
-        with Arena(options.directory, accounting, options.gb, options.patience) as arena:
+        workloads = [WORKLOADS[name] for name in options.workload]
+        has_lines = any(workload.far_side for workload in workloads)
+        with Arena(options.directory, accounting, options.gb, options.patience, has_lines=has_lines) as arena:
             contest = Contest(arena, _plan(options), say)
-            chapters.extend(contest.run(WORKLOADS[name]) for name in options.workload)
+            for workload in workloads:
+                for chapter in contest.run(workload):
+                    chapters.append(chapter)  # noqa: PERF402 - so that what was measured is kept if a later one fails
     except (SparkMirrorError, ProducingFailed) as error:
         console.print(f"bench: {error}", style="red", highlight=False)
         return getattr(error, "exit_code", 1)
@@ -115,6 +119,7 @@ def _compete(options: argparse.Namespace) -> int:
             file = options.json or report.default_file(PLACE)
             report.write(file, chapters, accounting.kind, sys.argv[1:])
             report.show(Console(width=None if sys.stdout.isatty() else PRINTED_WIDTH), chapters)
+            sys.stdout.write(far.markdown(chapters))
             say(f"everything is in {file}")
     return 0 if all(chapter.good for chapter in chapters) else 1
 
@@ -128,6 +133,8 @@ def _plan(options: argparse.Namespace) -> Plan:
         latency_s=options.seconds,
         sweep=options.sweep,
         verify=options.verify,
+        distances=far.distances(options.round_trip or (), options.line or ()),
+        far_tasks=options.tasks or far.TASKS,
     )
 
 
@@ -141,6 +148,19 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--gb", type=float, help="10^9 bytes of record batches to copy in a round (4)")
     parser.add_argument("--rounds", type=int, help="how often each of the two runs (3)")
     parser.add_argument("--seconds", type=float, help="how long latency is measured (45 to 90, by workload)")
+    parser.add_argument(
+        "--round-trip",
+        type=float,
+        action="append",
+        metavar="MS",
+        help="of the line of far-source and far-target, can be repeated (0, 40, 100, 250)",
+    )
+    parser.add_argument(
+        "--line", type=float, action="append", metavar="MB/S", help="its bandwidth, 0: no limit (0, and 50 at 100 ms)"
+    )
+    parser.add_argument(
+        "--tasks", type=int, action="append", help="tasks.max of both over the line, can be repeated (1, 4)"
+    )
     parser.add_argument("--partitions", type=int, default=8, help="of each topic (8)")
     parser.add_argument(
         "--sweep", action=argparse.BooleanOptionalAction, help="look for each one's best settings first (yes)"

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
 from kafka import KafkaAdminClient
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
@@ -22,6 +23,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import Authority, KafkaCluster
+from sparkmirror.demo.distance import Distance, DistanceProxy
 from sparkmirror.errors import SetupError
 
 # What `kafka-run-class.sh` starts brokers and MirrorMaker 2 with, `-server` and headless aside.
@@ -45,6 +47,7 @@ class Side:
     """One of the two clusters: its topics, its logs' sizes and ends, its broker's CPU seconds."""
 
     def __init__(self, cluster: KafkaCluster, account: Account) -> None:
+        self._cluster = cluster
         self.servers = cluster.bootstrap_servers
         self.tls_servers = cluster.tls_bootstrap_servers
         self.account = account
@@ -52,6 +55,16 @@ class Side:
         self._data = cluster.brokers[0].data
         self._admin: Any = KafkaAdminClient(bootstrap_servers=self.servers, client_id="bench-admin")
         self._client = self.connect()
+
+    @property
+    def far_servers(self) -> str:
+        """The same broker at the end of a line."""
+        return self._cluster.far_servers
+
+    @property
+    def line(self) -> DistanceProxy:
+        """What the far address is far by."""
+        return self._cluster.line
 
     def connect(self) -> ClusterClient:
         """A client of the caller's own."""
@@ -133,9 +146,11 @@ def _topic_of(directory: Path) -> str:
 
 
 class Arena:
-    """As a context: both clusters run, and all is deleted at the end."""
+    """As a context: both clusters run, and all is deleted at the end. With lines each has a far address, too."""
 
-    def __init__(self, place: Path, accounting: Accounting, gigabytes: float, patience_s: float) -> None:
+    def __init__(
+        self, place: Path, accounting: Accounting, gigabytes: float, patience_s: float, *, has_lines: bool = False
+    ) -> None:
         place.mkdir(parents=True, exist_ok=True)
         room = shutil.disk_usage(place).free
         if room < gigabytes * ROOM_PER_GB:
@@ -146,6 +161,7 @@ class Arena:
         self.accounting = accounting
         self._place = place
         self._patience_s = patience_s
+        self._distance = Distance() if has_lines else None
         self._cleanup = ExitStack()
 
     def __enter__(self) -> Self:
@@ -169,6 +185,13 @@ class Arena:
         """What both brokers have used so far."""
         return self.source.account.cpu_s() + self.target.account.cpu_s()
 
+    def lines_cpu_s(self) -> float:
+        """What the processes that play lines have used so far; 0 if there are none."""
+        if self._distance is None:
+            return 0.0
+        times = [psutil.Process(side.line.pid).cpu_times() for side in (self.source, self.target)]
+        return float(sum(time.user + time.system for time in times))
+
     def _start(self, name: str, settings: Mapping[str, str], started: ExitStack) -> Side:
         cluster = KafkaCluster(
             self.directory / name,
@@ -176,6 +199,7 @@ class Arena:
             jvm_options=KAFKA_JVM_OPTIONS,
             properties={**BROKER_SETTINGS, **settings},
             tls=self.authority,
+            distance=self._distance,
         )
         account = self.accounting.open(name)
         started.callback(account.close)

@@ -63,8 +63,12 @@ class Route:
 
     @classmethod
     def through(cls, arena: Arena, workload: Workload, topic: str, label: str) -> Route:
-        """Between the arena's clusters, over TLS if the workload is."""
+        """Between the arena's clusters, over TLS or a line if the workload is."""
         source, target = arena.source, arena.target
+        if workload.far_side == "source":
+            return cls(workload, topic, label, source.far_servers, target.servers)
+        if workload.far_side == "target":
+            return cls(workload, topic, label, source.servers, target.far_servers)
         if workload.has_tls:
             security = arena.authority.client_settings()
             return cls(workload, topic, label, source.tls_servers, target.tls_servers, security)
@@ -155,7 +159,7 @@ class RealMirrorMaker2:
     def settings(self, route: Route, tuning: Tuning) -> dict[str, str]:
         consumer = {
             "fetch.min.bytes": "1",
-            "fetch.max.bytes": "33554432",
+            "fetch.max.bytes": "52428800" if route.workload.far_side else "33554432",
             "max.partition.fetch.bytes": "33554432",
             "max.poll.records": "50000",
             "receive.buffer.bytes": "33554432",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from bench.arena import Arena
@@ -11,9 +12,10 @@ from bench.contenders import Contender, ContenderFailed, Route, Tuning
 from bench.copying import copy
 from bench.datasets import Dataset, dataset
 from bench.latency import LatencyResult, measure_latency
-from bench.report import Chapter, Entry, Result
-from bench.tuning import LATENCY_S, LatencyTry, Say, default_tuning, sweep, sweep_linger
+from bench.report import Chapter, Entry, Result, line_in_words
+from bench.tuning import LATENCY_S, LatencyTry, Say, Try, default_tuning, sweep, sweep_far, sweep_linger
 from bench.workloads import Workload
+from sparkmirror.demo.distance import Distance
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,9 @@ class Plan:
     sweep: bool
     verify: bool
     """Whether our own verb is measured on our copies."""
+    distances: Sequence[Distance]
+    far_tasks: Sequence[int]
+    """Over a line: `tasks.max` of both, one after the other."""
 
 
 class Contest:
@@ -41,14 +46,25 @@ class Contest:
         self._numbers = itertools.count(1)
         self._best: dict[str, Tuning] = {}
 
-    def run(self, workload: Workload) -> Chapter:
-        """All rounds of one workload."""
+    def run(self, workload: Workload) -> Iterator[Chapter]:
+        """All rounds of one workload; over lines a chapter for each line and number of tasks."""
         if workload.is_paced:
-            return self._run_paced(workload)
+            yield self._run_paced(workload)
+        elif workload.far_side:
+            yield from self._run_far(workload)
+        else:
+            yield self._run_near(workload)
+
+    @contextmanager
+    def _data(self, workload: Workload) -> Iterator[Dataset]:
         self._say(f"{workload.name}: making the data")
         with dataset(self._arena, workload, self._plan.gigabytes, self._plan.partitions) as data:
             rate = data.wire_bytes / 1e6 / data.produced_in_s
             self._say(f"  {data.wire_bytes / 1e9:.2f} GB, {data.records:,} records, at {rate:.0f} MB/s")
+            yield data
+
+    def _run_near(self, workload: Workload) -> Chapter:
+        with self._data(workload) as data:
             chapter = Chapter(workload, data)
             for contender in self._plan.contenders:
                 tries = sweep(self._arena, data, contender, self._label, self._say) if self._plan.sweep else []
@@ -58,6 +74,27 @@ class Contest:
                 chapter.entries[contender.name] = Entry(tuning, self._settings(contender, tuning, workload), tries)
             self._play(chapter, lambda contender, tuning: self._copy(data, contender, tuning))
         return chapter
+
+    def _run_far(self, workload: Workload) -> Iterator[Chapter]:
+        """With the batches that were best over the first line, for a mirror that makes its own."""
+        side = self._arena.source if workload.far_side == "source" else self._arena.target
+        sweeps: dict[str, list[Try]] = {}
+        with self._data(workload) as data:
+            for distance, tasks in itertools.product(self._plan.distances, self._plan.far_tasks):
+                side.line.become(distance)
+                chapter = Chapter(workload, data, line=distance)
+                self._say(f"{workload.name}: {line_in_words(distance)}, tasks.max {tasks}")
+                for contender in self._plan.contenders:
+                    if self._plan.sweep and contender.name not in sweeps and distance.round_trip_ms:
+                        sweeps[contender.name] = self._sweep_far(data, contender)
+                    tries = sweeps.get(contender.name, [])
+                    tuning = replace(tries[0].tuning if tries else Tuning(tasks), tasks=tasks)
+                    chapter.entries[contender.name] = Entry(tuning, self._settings(contender, tuning, workload), tries)
+                self._play(chapter, lambda contender, tuning: self._copy(data, contender, tuning))
+                yield chapter
+
+    def _sweep_far(self, data: Dataset, contender: Contender) -> list[Try]:
+        return sweep_far(self._arena, data, contender, max(self._plan.far_tasks), self._label, self._say)
 
     def _run_paced(self, workload: Workload) -> Chapter:
         """With what was fastest in the first sweep, but no linger, unless one is better."""

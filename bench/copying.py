@@ -6,6 +6,7 @@ the end. Start-up and warming up lie before the first mark; the totals have them
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ POLL_S = 0.05
 CHECKS_EVERY = 20
 START_TIMEOUT_S = 240.0
 STALL_TIMEOUT_S = 60.0
+FAR_WARM_S, FAR_MEASURED_S = 10.0, 20.0
+"""Over a line: longest time for the first part, from the first record on, and for the rest."""
 WARM_SHARE, WARM_BYTES, WARM_MOST = 0.15, 300e6, 0.5
 
 
@@ -33,6 +36,7 @@ class Mark:
     records: int
     mirror_cpu_s: float
     brokers_cpu_s: float
+    lines_cpu_s: float
     machine_cpu_s: float
 
 
@@ -58,6 +62,8 @@ class CopyResult:
     verify_s: float = 0.0
     """What `sparkmirror verify` took for the whole copy, from its process' start on; 0: it was not asked."""
     verify_cpu_s: float = 0.0
+    lines_cpu_s_per_gb: float = 0.0
+    """Of playing a line, by a process that is neither mirror nor broker; 0: there was no line."""
 
 
 def warm_records(data: Dataset) -> int:
@@ -78,8 +84,8 @@ def copy(
 ) -> CopyResult:
     """Let `contender` copy `data` to a new target topic; then compare, and delete what it left.
 
-    `label` must be new. With `records` the copy is broken off there and not compared; with `verified` our own verb
-    is measured on it, too. Raises ContenderFailed if it ends or stalls.
+    `label` must be new. With `records` the copy is broken off there and not compared, over a line after
+    `FAR_MEASURED_S`; with `verified` our own verb is measured on it, too. Raises ContenderFailed if it ends or stalls.
     """
     route = Route.through(arena, data.workload, data.topic, label)
     account = arena.accounting.open(f"mirror-{label}")
@@ -89,11 +95,13 @@ def copy(
     try:
         with mirror, MemoryWatch(account) as memory:
             watch = _Watch(arena, mirror, route.target_topic)
-            warm = watch.wait_for(warm_records(data))
-            end = watch.wait_for(min(records or data.records, data.records))
+            is_far = bool(data.workload.far_side)
+            warm = watch.wait_for(warm_records(data), FAR_WARM_S if is_far else math.inf)
+            end = watch.wait_for(min(records or data.records, data.records), FAR_MEASURED_S if is_far else math.inf)
         target_bytes = arena.target.log_bytes(route.target_topic)
         map_bytes = contender.map_bytes(route, arena.source, arena.target)
-        verdict = Verdict("nothing") if records else _compare(arena, data, contender, route)
+        is_broken_off = bool(records) or end.records < data.records
+        verdict = Verdict(_broken_off(end, data)) if is_broken_off else _compare(arena, data, contender, route)
         if verified:
             checked = verify(arena, mirror.file, label)
     finally:
@@ -103,6 +111,7 @@ def copy(
     gigabytes = copied * data.bytes_per_record / 1e9
     mirror_cpu_s = end.mirror_cpu_s - warm.mirror_cpu_s
     brokers_cpu_s = end.brokers_cpu_s - warm.brokers_cpu_s
+    lines_cpu_s = end.lines_cpu_s - warm.lines_cpu_s
     return CopyResult(
         mb_per_s=gigabytes * 1e3 / seconds,
         records_per_s=copied / seconds,
@@ -114,10 +123,11 @@ def copy(
         measured_s=seconds,
         target_bytes=target_bytes,
         map_bytes_per_gb=map_bytes / (data.wire_bytes / 1e9),
-        others_cores=(end.machine_cpu_s - warm.machine_cpu_s - mirror_cpu_s - brokers_cpu_s) / seconds,
+        others_cores=(end.machine_cpu_s - warm.machine_cpu_s - mirror_cpu_s - brokers_cpu_s - lines_cpu_s) / seconds,
         verdict=verdict,
         verify_s=checked.seconds,
         verify_cpu_s=checked.cpu_s,
+        lines_cpu_s_per_gb=lines_cpu_s / gigabytes,
     )
 
 
@@ -131,14 +141,16 @@ class _Watch:
         self._polls = 0
         self._records = 0
 
-    def wait_for(self, records: int) -> Mark:
-        """The moment when the target has so many records."""
+    def wait_for(self, records: int, longest_s: float) -> Mark:
+        """The moment when the target has so many records; or fewer, `longest_s` after some were there."""
         moved = time.monotonic()
+        first_s = math.inf
         while True:
             now = sum(self._arena.target.end_offsets(self._topic).values())
             at_s = time.monotonic()
-            if now >= records:
-                return Mark(at_s, now, self._mirror.cpu_s(), self._arena.brokers_cpu_s(), machine_cpu_s())
+            first_s = min(first_s, at_s) if now else first_s
+            if now >= records or at_s - first_s > longest_s:
+                return self._mark(at_s, now)
             if now > self._records:
                 self._records, moved = now, at_s
             elif at_s - moved > (STALL_TIMEOUT_S if now else START_TIMEOUT_S):
@@ -147,6 +159,14 @@ class _Watch:
             if self._polls % CHECKS_EVERY == 0:
                 self._mirror.check()
             time.sleep(POLL_S)
+
+    def _mark(self, at_s: float, records: int) -> Mark:
+        arena = self._arena
+        return Mark(at_s, records, self._mirror.cpu_s(), arena.brokers_cpu_s(), arena.lines_cpu_s(), machine_cpu_s())
+
+
+def _broken_off(end: Mark, data: Dataset) -> str:
+    return f"nothing, as it was broken off at {end.records:,} of {data.records:,} records"
 
 
 def _compare(arena: Arena, data: Dataset, contender: Contender, route: Route) -> Verdict:

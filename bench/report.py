@@ -23,6 +23,7 @@ from bench.planner import FLOWS, LEADERS, PARTITIONS, TASKS, PlannerResult
 from bench.tuning import LatencyTry, Try, describe
 from bench.workloads import Workload
 from sparkmirror import __version__
+from sparkmirror.demo.distance import Distance
 from sparkmirror.demo.jars import BROKER_VERSION
 
 Result = CopyResult | LatencyResult
@@ -41,11 +42,12 @@ class Entry:
 
 @dataclass(slots=True)
 class Chapter:
-    """One workload: its data, and what both did with it."""
+    """One workload: its data, and what both did with it; `line` is what the far cluster is far by, if one is."""
 
     workload: Workload
     data: Dataset | None
     entries: dict[str, Entry] = field(default_factory=dict)
+    line: Distance | None = None
 
     @property
     def good(self) -> bool:
@@ -86,6 +88,7 @@ _COPY_ROWS = (
     _Row("offset map, kB per GB", _of("map_bytes_per_gb", 1e-3), ",.1f"),
     _Row("verify of the whole copy, start to finish, s", _of("verify_s"), ".1f", compared=False, optional=True),
     _Row("verify's CPU s", _of("verify_cpu_s"), ".1f", compared=False, optional=True),
+    _Row("line's CPU s per GB", _of("lines_cpu_s_per_gb"), ".2f", compared=False, optional=True),
     _Row("cores busy with other things", _of("others_cores"), ".2f", compared=False),
 )
 _LATENCY_ROWS = (
@@ -214,6 +217,8 @@ def default_file(place: Path) -> Path:
 
 def _title(chapter: Chapter) -> str:
     title = f"{chapter.workload.name}: {chapter.workload.what}"
+    if chapter.line is not None:
+        title = f"{title}; {line_in_words(chapter.line)}"
     if chapter.data is None:
         return title
     data = chapter.data
@@ -221,6 +226,12 @@ def _title(chapter: Chapter) -> str:
         f"{title}; {data.wire_bytes / 1e9:.2f} GB on the wire, {data.records:,} records, {data.partitions} partitions, "
         f"{data.batch_bytes / 1e3:.0f} kB and {data.batch_records:.0f} records a batch"
     )
+
+
+def line_in_words(line: Distance) -> str:
+    """The length and bandwidth of a line."""
+    width = f", {line.bytes_per_s / 1e6:.0f} MB/s each way" if line.bytes_per_s else ""
+    return f"{line.round_trip_ms:.0f} ms round trip{width}"
 
 
 def _spread(values: Sequence[float], form: str) -> str:
@@ -258,6 +269,7 @@ def _chapter(chapter: Chapter) -> dict[str, object]:
         "data": None
         if data is None
         else {key: value for key, value in asdict(data).items() if key not in {"workload", "topic", "contents"}},
+        "line": None if chapter.line is None else asdict(chapter.line),
         "contenders": {name: asdict(entry) for name, entry in chapter.entries.items()},
     }
 

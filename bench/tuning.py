@@ -19,6 +19,9 @@ from bench.workloads import Workload
 TASKS = (1, 2, 4)
 BATCH_SIZES = (524_288, 131_072)
 LINGERS_MS = (0, 10)
+FAR_BATCHINGS = ((524_288, 0), (524_288, 100), (327_680, 100), (1_048_576, 100))
+"""MirrorMaker 2's `batch.size` and `linger.ms` over a line: the best of near clusters, the same with the linger that
+Strimzi's page on high volumes has, that page's own pair, and larger batches."""
 LATENCY_S = 15.0
 """Timed, for each try of a paced workload."""
 SWEEP_BYTES = 500e6
@@ -46,6 +49,19 @@ class LatencyTry:
 def default_tuning(contender: Contender) -> Tuning:
     """What is run without a sweep: what was best on two cores."""
     return Tuning(tasks=1 if contender.forwards_batches else 4)
+
+
+def sweep_far(
+    arena: Arena, data: Dataset, contender: Contender, tasks: int, labels: Callable[[], str], say: Say
+) -> list[Try]:
+    """Try out what a mirror that makes batches can do about a line; the best comes first. None for the other mirror."""
+    if contender.forwards_batches:
+        return []
+    tries: list[Try] = []
+    for batch_size, linger_ms in FAR_BATCHINGS:
+        tries.append(_try(arena, data, contender, Tuning(tasks, batch_size, linger_ms), labels()))
+        say(f"  {contender.name}: {describe(contender, tries[-1].tuning)}: {tries[-1].mb_per_s:.0f} MB/s")
+    return sorted(tries, key=lambda done: -done.mb_per_s)
 
 
 def sweep(arena: Arena, data: Dataset, contender: Contender, labels: Callable[[], str], say: Say) -> list[Try]:

@@ -48,6 +48,8 @@ class Workload:
     target_codec: str = ""
     """What both are to write; empty: the source's."""
     has_tls: bool = False
+    far_side: str = ""
+    """The cluster, `source` or `target`, that the mirror reaches over a line of some length; empty: none."""
     records_per_s: int = 0
     """For latency only: the producer's pace. 0: as fast as it can, before the mirror starts."""
     seconds: float = 0.0
@@ -101,6 +103,22 @@ WORKLOADS = {
         ),
         Workload("zstd", "1 kB JSON, lz4 to zstd", "lz4", order, share=0.25, target_codec="zstd"),
         Workload("json-lz4-tls", "1 kB JSON, lz4, TLS on both sides", "lz4", order, has_tls=True),
+        Workload(
+            "far-source",
+            "1 kB that can't be compressed, no codec, from far away",
+            "none",
+            noise,
+            share=0.125,
+            far_side="source",
+        ),
+        Workload(
+            "far-target",
+            "1 kB that can't be compressed, no codec, to far away",
+            "none",
+            noise,
+            share=0.125,
+            far_side="target",
+        ),
         Workload(
             "latency",
             "500 records/s of 1 kB JSON, no codec, linger 0, one seam",

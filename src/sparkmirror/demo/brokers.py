@@ -5,6 +5,7 @@
 
 The brokers die with this process, in whatever way it ends. With `proxied=True` clients reach each broker through a
 proxy of this process, which can break the network between clients and broker; brokers talk to each other directly.
+With a `distance` a second address of each broker is as far away as wanted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from javaproperties import dumps
 
+from sparkmirror.demo.distance import Distance, DistanceProxy
 from sparkmirror.demo.jars import BROKER_VERSION, broker_jars, class_path
 from sparkmirror.demo.jvm import QUICK_START, Jvm
 from sparkmirror.demo.ports import free_ports
@@ -187,6 +189,7 @@ class KafkaCluster:
     - `log_dirs`: number of directories in which each broker keeps its partition logs.
     - `version`: Kafka's version, 3.3 or newer; default: $SPARKMIRROR_KAFKA_VERSION, else the newest version that
       sparkmirror's clients are tested with.
+    - `distance`: length of the line that leads to `far_servers`; the line can be changed through `line`.
     - `acls`: the cluster keeps ACLs. Clients that speak in clear are anonymous, and may still do everything.
 
     Only `cleanup` deletes data. A killed broker can come back only after `broker.session.timeout.ms`, which is 3 s
@@ -207,16 +210,26 @@ class KafkaCluster:
         listeners: Mapping[str, BrokerListener] | None = None,
         log_dirs: int = 1,
         version: str = BROKER_VERSION,
+        distance: Distance | None = None,
     ) -> None:
         self.directory = directory.absolute()
         self.cluster_id = new_id()
         self._proxied = proxied
         self._tls = tls
         self._more = dict(listeners or {})
-        free = free_ports((5 + len(self._more)) * brokers)
-        ports, self._controller_ports, self._internal_ports, proxy_ports, tls_ports, *more_ports = (
-            free[first : first + brokers] for first in range(0, len(free), brokers)
-        )
+        free = free_ports((7 + len(self._more)) * brokers)
+        (
+            ports,
+            self._controller_ports,
+            self._internal_ports,
+            proxy_ports,
+            tls_ports,
+            self._far_ports,
+            line_ports,
+            *more_ports,
+        ) = (free[first : first + brokers] for first in range(0, len(free), brokers))
+        routes = dict(zip(line_ports, self._far_ports, strict=True))
+        self._line = DistanceProxy(routes, distance) if distance is not None else None
         self._properties = (_ACLS if acls else {}) | dict(properties or {})
         self.brokers = tuple(
             Broker(
@@ -258,6 +271,18 @@ class KafkaCluster:
         return ",".join(f"127.0.0.1:{port}" for port in ports)
 
     @property
+    def line(self) -> DistanceProxy:
+        """Line to `far_servers`; RuntimeError if the cluster has none."""
+        if self._line is None:
+            raise RuntimeError("this cluster was made without a distance")
+        return self._line
+
+    @property
+    def far_servers(self) -> str:
+        """Brokers' addresses at the end of the line; RuntimeError if the cluster has none."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.line.ports)
+
+    @property
     def tls_bootstrap_servers(self) -> str:
         """Brokers' TLS addresses; RuntimeError if the cluster has no TLS."""
         if self._tls is None:
@@ -275,6 +300,8 @@ class KafkaCluster:
         """
         everyone = frozenset(broker.node_id for broker in self.brokers)
         try:
+            if self._line:
+                self._line.start()
             for broker in self.brokers:
                 if broker.proxy:
                     broker.proxy.start()
@@ -291,6 +318,8 @@ class KafkaCluster:
         for broker in self.brokers:
             if broker.proxy:
                 broker.proxy.close()
+        if self._line:
+            self._line.close()
 
     def upgrade(
         self, version: str, *, properties: Mapping[str, str] | None = None, nodes: Collection[int] | None = None
@@ -376,6 +405,9 @@ class KafkaCluster:
             ports["INTERNAL"] = advertised["INTERNAL"] = self._internal_ports[broker.node_id - 1]
         if self._tls is not None:
             ports["SSL"] = advertised["SSL"] = broker.tls_port
+        if self._line:
+            ports["FAR"] = self._far_ports[broker.node_id - 1]
+            advertised["FAR"] = self._line.ports[broker.node_id - 1]
         protocols = {name: "SSL" if name == "SSL" else "PLAINTEXT" for name in ports}
         for name, listener in self._more.items():
             ports[name] = advertised[name] = broker.more_ports[name]
