@@ -59,7 +59,7 @@ def test_a_copy_that_may_not_be_seen_is_not_one_that_is_not_there(
     flow = load_mm2_properties(str(file)).flows[0]
     refused = planned(flow, topic_name)
     assert isinstance(refused, str)
-    assert f"cluster B does not let us read {copy}" in refused
+    assert f"cluster B does not let sparkmirror read {copy}" in refused
     allow(guarded, "mm2-sparkmirror-segments.A.internal", ACLOperation.READ)
     allow(guarded, copy, ACLOperation.READ)
     mp.wait_for(lambda: not isinstance(planned(flow, topic_name), str), 30, "brokers know of the rights")

@@ -45,7 +45,7 @@ def high_watermark(monkeypatch: pytest.MonkeyPatch, at: int, *, asked: int) -> N
         return {where: one._replace(offset=min(one.offset, at)) for where, one in found.items()}
 
     monkeypatch.setattr(target_reading, "list_offsets", listed)
-    monkeypatch.setattr(target_reading, "_SETTLE_S", 0.3)
+    monkeypatch.setattr(target_reading, "_REPLICATED_WITHIN_S", 0.3)
 
 
 def so_far(flow: Flow) -> OurProgress | Unserved | None:
