@@ -7,23 +7,17 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
 from operated import CHECKPOINT, KEY, SOURCE, resource, secret
 from tests.connect.served_api import ServedApi
 from tests.deploy.kube_cluster import KubeCluster, crd, kube_cluster
+from tests.deploy.running_operator import running_operator
 
-from sparkmirror.operator.controller import Controller
-from sparkmirror.operator.kube import KubeApi
 from sparkmirror.operator.names import CLASS
-from sparkmirror.operator.rest import ConnectRest
-from sparkmirror.operator.turn import Settings, Turns
-from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
 
 pytestmark = pytest.mark.full
 
@@ -43,25 +37,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
 def operator(cluster: KubeCluster, served: ServedApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeCluster]:
     """The cluster with an operator; at the end the resource is gone, and all that was made for it."""
     monkeypatch.setenv("KUBECONFIG", cluster.kubeconfig)
-    api = KubeApi(cluster_access)
-    version = served_version(api)
-    settings = Settings("sparkmirror", "sparkmirror:test", version, {"app": "operator"})
-    turns = Turns(api, lambda _: ConnectRest(served.url), settings)
-    stop = threading.Event()
-    with closing(Controller(turns.take, calm_s=1.0, busy_s=0.5)) as controller:
-        watching = threading.Thread(
-            target=watch, args=(registry(controller, version), cluster_access, [KEY.namespace], stop), daemon=True
-        )
-        watching.start()
-        cluster.apply(secret())
-        try:
-            yield cluster
-            cluster.kubectl("delete", "kmm2", "--all", "-n", KEY.namespace)
-            until(lambda: not cluster.get("deployment", "ours-mirrormaker2", KEY.namespace))
-            until(lambda: not cluster.get("configmap", "ours-mirrormaker2-config", KEY.namespace))
-        finally:
-            stop.set()
-            watching.join(30)
+    with running_operator(cluster, served, calm_s=1.0, busy_s=0.5):
+        yield cluster
+        cluster.kubectl("delete", "kmm2", "--all", "-n", KEY.namespace)
+        until(lambda: not cluster.get("deployment", "ours-mirrormaker2", KEY.namespace))
+        until(lambda: not cluster.get("configmap", "ours-mirrormaker2-config", KEY.namespace))
 
 
 def until(true: Callable[[], object], within_s: float = 60.0) -> None:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from operated import KEY, resource, secret
+from operated import KEY, resource
 from tests.connect.served_api import served_api
 from tests.deploy.kube_cluster import KubeCluster, crd, kube_cluster
+from tests.deploy.node.kube_node import wait_for
+from tests.deploy.running_operator import running_operator
 
-from sparkmirror.operator.controller import CALM_S, Controller
-from sparkmirror.operator.kube import KubeApi
-from sparkmirror.operator.rest import ConnectRest
-from sparkmirror.operator.turn import Settings, Turns
-from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
+from sparkmirror.operator.controller import CALM_S
 
 pytestmark = pytest.mark.full
 
@@ -39,49 +35,34 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
 def operator(cluster: KubeCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeCluster]:
     """An operator as it runs; the one REST interface, served here, is that of all resources."""
     monkeypatch.setenv("KUBECONFIG", cluster.kubeconfig)
-    api = KubeApi(cluster_access)
-    version = served_version(api)
-    stop = threading.Event()
-    with served_api() as served:
-        settings = Settings("sparkmirror", "sparkmirror:test", version, {"app": "operator"})
-        turns = Turns(api, lambda _: ConnectRest(served.url), settings)
-        with closing(Controller(turns.take)) as controller:
-            watching = threading.Thread(
-                target=watch, args=(registry(controller, version), cluster_access, [KEY.namespace], stop), daemon=True
-            )
-            watching.start()
-            cluster.apply(secret())
-            try:
-                yield cluster
-            finally:
-                stop.set()
-                watching.join(30)
+    with served_api() as served, running_operator(cluster, served):
+        yield cluster
 
 
 def test_forty_resources(operator: KubeCluster) -> None:
     began = time.monotonic()
     operator.apply(*(numbered(number) for number in range(RESOURCES)))
-    until(lambda: ready(operator) == RESOURCES, "all resources are ready")
+    wait_for(lambda: ready(operator) == RESOURCES, WITHIN_S, "all resources are ready")
     print(
         f"operator: {RESOURCES} resources with {REPLICAS} pods each were ready after {time.monotonic() - began:.1f} s"
     )
-    until(lambda: len(running(operator)) == RESOURCES * REPLICAS, "all pods run")
+    wait_for(lambda: len(running(operator)) == RESOURCES * REPLICAS, WITHIN_S, "all pods run")
     crowded = [key for key, pods in Counter((owner(pod), node(pod)) for pod in running(operator)).items() if pods > 1]
     assert not crowded, "pods of one mirror are on different nodes"
 
-    until(lambda: stays_as_it_is(operator), "nothing is written while nothing changes")
+    wait_for(lambda: stays_as_it_is(operator), WITHIN_S, "nothing is written while nothing changes")
 
     drained = node(running(operator)[0])
     began = time.monotonic()
     operator.kubectl("drain", drained, "--ignore-daemonsets", "--delete-emptydir-data", f"--timeout={WITHIN_S:.0f}s")
-    until(lambda: len(running(operator)) == RESOURCES * REPLICAS, "the drained node's pods run elsewhere")
+    wait_for(lambda: len(running(operator)) == RESOURCES * REPLICAS, WITHIN_S, "the drained node's pods run elsewhere")
     print(f"operator: a node was drained within {time.monotonic() - began:.1f} s, one pod of each mirror at a time")
     assert drained not in {node(pod) for pod in running(operator)}
-    until(lambda: ready(operator) == RESOURCES, "all resources are ready")
+    wait_for(lambda: ready(operator) == RESOURCES, WITHIN_S, "all resources are ready")
 
     began = time.monotonic()
     operator.kubectl("delete", "kmm2", "--all", "-n", KEY.namespace)
-    until(lambda: not items(operator, "pods"), "all pods are gone")
+    wait_for(lambda: not items(operator, "pods"), WITHIN_S, "all pods are gone")
     assert not items(operator, "deployments")
     print(f"operator: all was gone {time.monotonic() - began:.1f} s after its resources were deleted")
 
@@ -140,10 +121,3 @@ def owner(pod: dict[str, Any]) -> str:
 
 def node(pod: dict[str, Any]) -> str:
     return str(pod["spec"]["nodeName"])
-
-
-def until(true: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not true():
-        assert time.monotonic() < deadline, f"not within {WITHIN_S:.0f} s: {what}"
-        time.sleep(1)

@@ -11,6 +11,7 @@ from typing import Any
 from kafka.admin import ACLOperation, ACLPermissionType
 from kafka.protocol.admin import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.refusal_lines import refusal
 from sparkmirror.errors import ClusterUnreachable, HandledError
@@ -157,8 +158,7 @@ def read_acls(client: ClusterClient, *resources: AclResource) -> set[Acl]:
 def create_acls(client: ClusterClient, acls: Sequence[Acl]) -> dict[Acl, str | None]:
     """Add ACLs; return for each None, or one line with the reason of the failure."""
     outcomes: dict[Acl, str | None] = {}
-    for start in range(0, len(acls), ACLS_PER_REQUEST):
-        chunk = acls[start : start + ACLS_PER_REQUEST]
+    for chunk in chunks(acls, ACLS_PER_REQUEST):
         answer = client.ask_any(functools.partial(_creation, chunk))
         outcomes |= _outcomes(chunk, answer.results)
     return outcomes
@@ -170,8 +170,7 @@ def delete_acls(client: ClusterClient, acls: Sequence[Acl]) -> dict[Acl, str | N
     None, too, for an ACL that the cluster does not have.
     """
     outcomes: dict[Acl, str | None] = {}
-    for start in range(0, len(acls), ACLS_PER_REQUEST):
-        chunk = acls[start : start + ACLS_PER_REQUEST]
+    for chunk in chunks(acls, ACLS_PER_REQUEST):
         answer = client.ask_any(functools.partial(_deletion, chunk))
         outcomes |= _outcomes(chunk, answer.filter_results)
     return outcomes

@@ -12,6 +12,7 @@ from typing import Any
 
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient
 from sparkmirror.cluster.refusal_lines import ADVICE as _AT_CREATION
 from sparkmirror.cluster.refusal_lines import refusal
@@ -48,8 +49,8 @@ def alter_topic_configs(client: ClusterClient, changes: Sequence[ConfigChange]) 
     Raises `ConnectionError`; `UnsupportedBroker` from brokers before Kafka 2.3.
     """
     outcomes: dict[str, str | None] = {}
-    for start in range(0, len(changes), TOPICS_PER_REQUEST):
-        answer = client.ask_any(functools.partial(_request, changes[start : start + TOPICS_PER_REQUEST]))
+    for chunk in chunks(changes, TOPICS_PER_REQUEST):
+        answer = client.ask_any(functools.partial(_request, chunk))
         for result in answer.responses:
             code = result.error_code
             outcomes[result.resource_name] = refusal(code, result.error_message, ADVICE) if code else None

@@ -12,6 +12,7 @@ from typing import Any
 
 from kafka.protocol.metadata import FindCoordinatorRequest
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_names import error_name
 from sparkmirror.errors import ClusterUnreachable
@@ -74,8 +75,7 @@ class Coordinators:
                 if group in self._coordinators:
                     by_broker[self._coordinators[group]].append(group)
             for broker, coordinated in by_broker.items():
-                for start in range(0, len(coordinated), GROUPS_PER_REQUEST):
-                    chunk = coordinated[start : start + GROUPS_PER_REQUEST]
+                for chunk in chunks(coordinated, GROUPS_PER_REQUEST):
                     try:
                         failed |= ask(broker, chunk)
                     except ConnectionError:
@@ -125,10 +125,9 @@ class Coordinators:
                 answer = self._client.ask(broker, FindCoordinatorRequest(key=group, key_type=_GROUP_KEY))
                 yield group, answer.node_id, answer.error_code
             return
-        for start in range(0, len(groups), GROUPS_PER_REQUEST):
-            keys = list(groups[start : start + GROUPS_PER_REQUEST])
+        for chunk in chunks(groups, GROUPS_PER_REQUEST):
             for coordinator in self._client.ask(
-                broker, FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=keys)
+                broker, FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=list(chunk))
             ).coordinators:
                 yield coordinator.key, coordinator.node_id, coordinator.error_code
 

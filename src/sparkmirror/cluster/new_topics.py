@@ -9,6 +9,7 @@ from typing import Any
 
 from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient
 from sparkmirror.cluster.refusal_lines import refusal
 from sparkmirror.wire.error_codes import ErrorCode
@@ -34,8 +35,7 @@ def create_topics(
     """
     wanted = list(specs)
     outcomes: dict[str, tuple[int, str]] = {}
-    for start in range(0, len(wanted), TOPICS_PER_REQUEST):
-        chunk = wanted[start : start + TOPICS_PER_REQUEST]
+    for chunk in chunks(wanted, TOPICS_PER_REQUEST):
         answer = _ask_controller(client, functools.partial(_creation, client, chunk, dry), "topics")
         outcomes |= {topic.name: (topic.error_code, topic.error_message or "") for topic in answer.topics}
     return outcomes
@@ -46,11 +46,10 @@ def grow_topics(client: ClusterClient, counts: Mapping[str, int]) -> dict[str, s
 
     Return for each topic None if it has as many partitions now, or more; else one line with the failure.
     """
-    names = sorted(counts)
     outcomes: dict[str, str | None] = {}
-    for start in range(0, len(names), TOPICS_PER_REQUEST):
-        chunk = {name: counts[name] for name in names[start : start + TOPICS_PER_REQUEST]}
-        answer = _ask_controller(client, functools.partial(_growth, client, chunk), "results")
+    for chunk in chunks(sorted(counts), TOPICS_PER_REQUEST):
+        grown = {name: counts[name] for name in chunk}
+        answer = _ask_controller(client, functools.partial(_growth, client, grown), "results")
         for result in answer.results:
             fine = result.error_code in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS)
             outcomes[result.name] = None if fine else refusal(result.error_code, result.error_message)

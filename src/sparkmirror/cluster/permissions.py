@@ -5,12 +5,14 @@ Nothing is tried out: the answers carry the authorized operations.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kafka.protocol.admin import DescribeClusterRequest, DescribeGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient
 from sparkmirror.cluster.coordinators import PASSING, Coordinators
 from sparkmirror.wire.error_codes import ErrorCode
@@ -44,9 +46,8 @@ def topic_operations(client: ClusterClient, topics: Iterable[str]) -> dict[str, 
     """
     wanted = sorted(set(topics))
     allowed: dict[str, frozenset[str]] = {}
-    for start in range(0, len(wanted), TOPICS_PER_REQUEST):
-        chunk = wanted[start : start + TOPICS_PER_REQUEST]
-        answer = client.ask_any(lambda chunk=chunk: _metadata(chunk))  # type: ignore[misc]
+    for chunk in chunks(wanted, TOPICS_PER_REQUEST):
+        answer = client.ask_any(functools.partial(_metadata, chunk))
         for topic in answer.topics:
             if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 allowed[topic.name] = frozenset()
@@ -79,7 +80,7 @@ def group_operations(client: ClusterClient, wanted: Iterable[str]) -> dict[str, 
     return {group: operations for group, operations in allowed.items() if operations is not None}
 
 
-def _metadata(topics: list[str]) -> Any:
+def _metadata(topics: Sequence[str]) -> Any:
     return MetadataRequest(
         topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics],
         allow_auto_topic_creation=False,

@@ -10,6 +10,7 @@ from typing import Any
 from kafka.admin import ConfigSourceType
 from kafka.protocol.admin import DescribeConfigsRequest
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient
 
 CLEANUP_POLICY = "cleanup.policy"
@@ -39,8 +40,7 @@ def describe_topic_configs(
     """
     wanted = sorted(set(topics))
     configs: dict[str, tuple[ConfigEntry, ...]] = {}
-    for start in range(0, len(wanted), TOPICS_PER_REQUEST):
-        chunk = wanted[start : start + TOPICS_PER_REQUEST]
+    for chunk in chunks(wanted, TOPICS_PER_REQUEST):
         answer = client.ask_any(functools.partial(_request, _TOPIC, chunk, names))
         for result in answer.results:
             if not result.error_code and result.configs:

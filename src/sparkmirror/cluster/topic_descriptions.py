@@ -9,6 +9,7 @@ from typing import Any
 
 from kafka.protocol.metadata import MetadataRequest
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient
 from sparkmirror.wire.topic_ids import NO_ID
 
@@ -45,8 +46,7 @@ def describe_topics(client: ClusterClient, names: Iterable[str] | None = None) -
         return _described(client.ask_any(functools.partial(_request, None)))
     wanted = sorted(set(names))
     described: dict[str, TopicDescription] = {}
-    for start in range(0, len(wanted), TOPICS_PER_REQUEST):
-        chunk = wanted[start : start + TOPICS_PER_REQUEST]
+    for chunk in chunks(wanted, TOPICS_PER_REQUEST):
         described |= _described(client.ask_any(functools.partial(_request, chunk)))
     return described
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from sparkmirror.config import FlowConfig
@@ -45,9 +45,8 @@ class ConnectorOffsets:
         stored before the offsets are read.
         """
         driver = self._driver()
-        deadline = time.monotonic() + SETTLED_S
-        while driver is None and self._mirror.registry.is_ending(self._flow.name) and time.monotonic() < deadline:
-            time.sleep(_WAIT_S)
+        if driver is None:
+            _wait_for(lambda: not self._mirror.registry.is_ending(self._flow.name))
         with OffsetStore(self._flow, self._connector, self._role) as store:
             offsets = {frozen(partition): (partition, offset) for partition, offset in store.read()}
         if self._role is ConnectorRole.SOURCE and driver is not None and driver.flow.copies:
@@ -94,11 +93,8 @@ class ConnectorOffsets:
 
     def _go_on_at(self, wanted: Mapping[TopicPartition, int | None] | None) -> None:
         """Have the copy go on at these upstream offsets; None begins all partitions anew."""
-        deadline = time.monotonic() + SETTLED_S
-        while not self._mirror.registry.is_up_to_date:
-            if time.monotonic() > deadline:
-                raise ValueError(f"flow {self._flow.name} has not ended yet; try again in a moment")
-            time.sleep(_WAIT_S)
+        if not _wait_for(lambda: self._mirror.registry.is_up_to_date):
+            raise ValueError(f"flow {self._flow.name} has not ended yet; try again in a moment")
         policy = topic_rules(self._flow, self._flow.originals).policy
         try:
             with (
@@ -125,11 +121,8 @@ class ConnectorOffsets:
             if own is not None:
                 own.open()
                 own.start()
-            deadline = time.monotonic() + SETTLED_S
-            while not driver.held():
-                if time.monotonic() > deadline:
-                    raise NotAltered(f"flow {self._flow.name}: {driver.leadership.standing_by}")
-                time.sleep(_WAIT_S)
+            if not _wait_for(driver.held):
+                raise NotAltered(f"flow {self._flow.name}: {driver.leadership.standing_by}")
             driver.become_active()
             yield driver
         finally:
@@ -174,6 +167,16 @@ class ZeroOffsets:
     def forget(self, connector: str) -> None:
         """Forget the stored entries of a connector whose offsets may be altered."""
         self._stored = {entry for entry in self._stored if entry[0] != connector}
+
+
+def _wait_for(condition: Callable[[], bool]) -> bool:
+    """Wait for a condition, for at most `SETTLED_S`; return True if it came true."""
+    deadline = time.monotonic() + SETTLED_S
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_WAIT_S)
+    return True
 
 
 def frozen(partition: Mapping[str, object] | None) -> str:

@@ -10,6 +10,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.cluster.topic_log import TopicLog
@@ -87,8 +88,8 @@ def retract_expired(segments: SegmentLog, log_starts: Mapping[TargetPartition, i
     for home in range(segments.homes):
         for partition, claims in _read(segments, home, log_starts).items():
             doomed = _below(partition, claims, log_starts[partition])
-            for start in range(0, len(doomed), _AT_ONCE):
-                segments.revise((), doomed[start : start + _AT_ONCE])
+            for chunk in chunks(doomed, _AT_ONCE):
+                segments.revise((), chunk)
             retracted += len(doomed)
     return retracted
 

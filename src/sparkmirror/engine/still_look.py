@@ -5,6 +5,7 @@ Looks at a thousand partitions that nothing happens to would take most of the CP
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -57,8 +58,4 @@ def _are_same(basis: tuple[object, ...], other: tuple[object, ...]) -> bool:
 
     Comparing all topics would cost as much as a look.
     """
-    return len(other) == len(basis) and all(map(_is, basis[:-1], other[:-1])) and basis[-1] == other[-1]
-
-
-def _is(value: object, other: object) -> bool:
-    return value is other
+    return len(other) == len(basis) and all(map(operator.is_, basis[:-1], other[:-1])) and basis[-1] == other[-1]

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sparkmirror.chunks import chunks
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.engine.session import guard_secrets
@@ -266,21 +267,20 @@ class _VerifyRun:
         Answers come as jobs end. If an order failed, the answers of running jobs still come before `ClusterUnreachable`
         is raised.
         """
-        size = self._slots * _TASKS_A_SLOT
-        chunks = [orders[start : start + size] for start in range(0, len(orders), size)][::-1]
+        waiting = list(chunks(orders, self._slots * _TASKS_A_SLOT))[::-1]
         failed = ""
         with ThreadPoolExecutor(_JOBS) as pool:
             running: set[Future[list[Answer]]] = set()
-            while chunks or running:
-                while chunks and len(running) < _JOBS:
-                    running.add(pool.submit(run_tasks, self._spark, chunks.pop(), body))
+            while waiting or running:
+                while waiting and len(running) < _JOBS:
+                    running.add(pool.submit(run_tasks, self._spark, waiting.pop(), body))
                 ended, running = wait(running, return_when=FIRST_COMPLETED)
                 for job in ended:
                     answers = job.result()
                     failed = failed or next((answer.failed for answer in answers if answer.failed), "")
                     yield [answer for answer in answers if not answer.failed]
                 if failed:
-                    chunks.clear()
+                    waiting.clear()
         if failed:
             raise ClusterUnreachable(failed)
 

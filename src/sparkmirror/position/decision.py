@@ -245,10 +245,10 @@ def _sequence(segment: Segment) -> int:
     return segment.sequence
 
 
-def _first(reading: TargetReading, fences: int) -> Position | Doubt:
+def _first(reading: TargetReading, foreign_tail: int) -> Position | Doubt:
     if reading.state is not None or reading.tail is not None:
         return Doubt(reason="records of this flow are at the target, but the segments topic does not know them")
-    if reading.log_end_after - reading.log_start > fences:
+    if reading.log_end_after - reading.log_start > foreign_tail:
         return Doubt(
             reason=f"the target partition already holds offsets {reading.log_start} to {reading.log_end_after - 1}, "
             "which this flow did not write; exclude the topic, or delete them if no consumer needs them"

@@ -11,7 +11,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 
-from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient, TopicLeaders
+from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.leader_epochs import EpochEnd, epoch_ends
 from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_tail import TailUnread, each_readable
@@ -119,10 +119,8 @@ class PositionReader:
         return {topic for topic, policy in self._policies.items() if policy != before[topic]}
 
     def _learn_policies(self, topics: Set[str]) -> None:
-        unknown = sorted(topics - self._policies.keys())
-        for start in range(0, len(unknown), TOPICS_PER_REQUEST):
-            answers = topic_configs(self._source, unknown[start : start + TOPICS_PER_REQUEST], (CLEANUP_POLICY,))
-            self._policies |= {topic: configs.get(CLEANUP_POLICY, "compact") for topic, configs in answers.items()}
+        answers = topic_configs(self._source, topics - self._policies.keys(), (CLEANUP_POLICY,))
+        self._policies |= {topic: configs.get(CLEANUP_POLICY, "compact") for topic, configs in answers.items()}
 
     def _read_or_refuse(
         self,

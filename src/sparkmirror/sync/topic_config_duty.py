@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient
 from sparkmirror.cluster.config_changes import ConfigChange, alter_topic_configs
@@ -56,12 +57,11 @@ class TopicConfigSync:
         A failure of one topic is one line in the log. Raises `ConnectionError` or `SparkMirrorError`.
         """
         topics = self._topics()
-        mirrored = topics.mirrored
         self._named_as_unknown |= {(remote, name) for remote, names in topics.unknown.items() for name in names}
         unknown: dict[str, tuple[str, ...]] = {}
         try:
-            for start in range(0, len(mirrored), TOPICS_PER_REQUEST):
-                changes = self._changes(mirrored[start : start + TOPICS_PER_REQUEST], unknown)
+            for chunk in chunks(topics.mirrored, TOPICS_PER_REQUEST):
+                changes = self._changes(chunk, unknown)
                 if changes and not self._alter(changes):
                     return
         finally:

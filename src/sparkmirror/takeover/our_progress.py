@@ -9,6 +9,7 @@ import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets
 from sparkmirror.cluster.log_tail import TailUnread, each_readable, is_ours
@@ -62,8 +63,8 @@ class ForeignEnds:
                 raise TailUnread(topic, partition, end.error)
         probe = self._probe(leader, group)
         foreign = []
-        for start in range(0, len(group), PROBED_AT_ONCE):
-            batch = [pair for pair in group[start : start + PROBED_AT_ONCE] if ends[pair.route.target].offset]
+        for chunk in chunks(group, PROBED_AT_ONCE):
+            batch = [pair for pair in chunk if ends[pair.route.target].offset]
             asked = {pair.route.target: ends[pair.route.target].offset - 1 for pair in batch}
             headers = probe.headers(asked) if asked else {}
             for pair in batch:

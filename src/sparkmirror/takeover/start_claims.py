@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import Segment, start_claim
@@ -40,8 +41,8 @@ def claim_starts(
     Returns the failed partitions with the reason. `predecessor` is the mirror that probably writes there still.
     """
     failed: dict[PartitionPair, str] = {}
-    for first in range(0, len(starts), CLAIMED_AT_ONCE):
-        failed |= _claim(target, segments, identity, starts[first : first + CLAIMED_AT_ONCE], predecessor)
+    for chunk in chunks(starts, CLAIMED_AT_ONCE):
+        failed |= _claim(target, segments, identity, chunk, predecessor)
     return failed
 
 

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_tail import LastBatch, last_batches
@@ -376,8 +377,7 @@ class MapKeeper:
         self, leader: int, partitions: Sequence[TopicPartition], answers: dict[TopicPartition, PartitionMap | Unmapped]
     ) -> dict[TopicPartition, LogBounds]:
         bounds = {}
-        for start in range(0, len(partitions), PARTITIONS_PER_REQUEST):
-            batch = partitions[start : start + PARTITIONS_PER_REQUEST]
+        for batch in chunks(partitions, PARTITIONS_PER_REQUEST):
             starts = list_offsets(self._target, leader, by_topic(batch), EARLIEST)
             ends = list_offsets(self._target, leader, by_topic(batch), LATEST)
             for partition in batch:

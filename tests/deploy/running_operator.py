@@ -1,0 +1,40 @@
+"""The operator's watches and turns in this process, beside a real API server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from operated import KEY, secret
+from tests.connect.served_api import ServedApi
+from tests.deploy.kube_cluster import KubeCluster
+
+from sparkmirror.operator.controller import BUSY_S, CALM_S, Controller
+from sparkmirror.operator.kube import KubeApi
+from sparkmirror.operator.rest import ConnectRest
+from sparkmirror.operator.turn import Settings, Turns
+from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
+
+
+@contextmanager
+def running_operator(
+    cluster: KubeCluster, served: ServedApi, *, calm_s: float = CALM_S, busy_s: float = BUSY_S
+) -> Iterator[None]:
+    """Look after the cluster of KUBECONFIG, with the Secret that resources name; pods' REST interface is `served`."""
+    api = KubeApi(cluster_access)
+    version = served_version(api)
+    settings = Settings("sparkmirror", "sparkmirror:test", version, {"app": "operator"})
+    turns = Turns(api, lambda _: ConnectRest(served.url), settings)
+    stop = threading.Event()
+    with closing(Controller(turns.take, calm_s, busy_s)) as controller:
+        watching = threading.Thread(
+            target=watch, args=(registry(controller, version), cluster_access, [KEY.namespace], stop), daemon=True
+        )
+        watching.start()
+        cluster.apply(secret())
+        try:
+            yield
+        finally:
+            stop.set()
+            watching.join(30)
