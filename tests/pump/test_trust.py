@@ -46,6 +46,19 @@ def most(trust: Trust, head: Batch, *, compacted: bool = False) -> int:
     return trust.most_in_flight(head, NOW, compacted=compacted)
 
 
+def test_a_batch_is_allowed_up_to_the_limit_and_until_the_position_is_stale(trust: Trust) -> None:
+    trust.note(a_batch(FRESH_MS), NOW)
+    trust.note(a_batch(FRESH_MS), NOW)
+    assert [trust.allows(a_batch(FRESH_MS), flying, NOW, compacted=False) for flying in (0, MOST - 1, MOST)] == [
+        True,
+        True,
+        False,
+    ]
+    assert [trust.allows(a_batch(FRESH_MS), flying, NOW, compacted=True) for flying in (0, 1)] == [True, False]
+    stale = NOW + MAX_CONFIRMATION_AGE_S + 0.001
+    assert not trust.allows(a_batch(FRESH_MS), 0, stale, compacted=False)
+
+
 def test_the_first_batch_goes_alone_and_then_as_many_as_may(trust: Trust) -> None:
     assert most(trust, a_batch(FRESH_MS)) == 1
     assert not trust.note(a_batch(FRESH_MS), NOW)

@@ -123,7 +123,8 @@ class Limits:
 
         `idle` is True for a partition without a batch on the way, which may use all of the pump's memory.
         """
-        return self.has_memory(backfill=backfill) or (idle and self._pool.in_use <= self._memory_bytes)
+        share = 1.0 if idle else BACKFILL_SHARE if backfill else LIVE_SHARE
+        return self._pool.in_use <= self._memory_bytes * share
 
     def wait_s(self, *, backfill: bool) -> float:
         """Return the seconds until the caps allow a fetch; 0: now."""

@@ -119,7 +119,7 @@ class PartitionCopy:
         confirm, question = self._confirm, self._question
         self._confirm, self._question = (), None
         stage, reading = self.stage, self.reading
-        read = self._wants_reading(now)
+        read = not self.in_flight and self._wants_reading(now)
         look_again_at = self.retry.at if stage is Stage.SEEKING or stage is Stage.PARKED else None
         claims = tuple(self.backlog.claims)
         send_to = reading.target_leader if reading is not None and self.sendable(now) else None
@@ -128,8 +128,8 @@ class PartitionCopy:
         return Ready(read, look_again_at, claims, confirm, question, send_to, fetch, over)
 
     def _wants_reading(self, now: float) -> bool:
-        """True if the position should be read now."""
-        if self.asked_at is not None or self.in_flight:
+        """True if the position should be read now, with nothing in flight."""
+        if self.asked_at is not None:
             return False
         if self.stage is Stage.RUNNING:
             return bool(self.queue) and self.trust.is_stale(now)
@@ -146,11 +146,11 @@ class PartitionCopy:
         """True if the head of the queue may be sent now."""
         if self.stage is not Stage.RUNNING or not self.queue or self.asked_at is not None:
             return False
-        head, trust = self.queue[0], self.trust
-        if (head.claim is not None and not head.claim.durable) or trust.is_stale(now):
+        head = self.queue[0]
+        if head.claim is not None and not head.claim.durable:
             return False
         compacted = self.reading is not None and self.reading.compacted
-        return len(self.in_flight) < trust.most_in_flight(head, now, compacted=compacted)
+        return self.trust.allows(head, len(self.in_flight), now, compacted=compacted)
 
     def fetch_position(self) -> FetchPosition | None:
         """Return the position to fetch from; None if nothing should be fetched now."""

@@ -65,16 +65,12 @@ class TrafficMeter:
 class _Sample:
     __slots__ = ("count", "least", "most", "since_s", "sum")
 
-    def __init__(self, since_s: float) -> None:
+    def __init__(self, since_s: float, least: float, most: float) -> None:
         self.since_s = since_s
-        self.least = self.most = self.sum = 0.0
+        self.least = least
+        self.most = most
+        self.sum = 0.0
         self.count = 0
-
-    def note(self, least: float, most: float, count: int) -> None:
-        self.least = min(self.least, least) if self.count else least
-        self.most = max(self.most, most) if self.count else most
-        self.sum += (least + most) / 2 * count
-        self.count += count
 
 
 class FigureWindow:
@@ -89,10 +85,16 @@ class FigureWindow:
 
     def note(self, now_s: float, least: float, most: float, count: int) -> None:
         """Note `count` observations from `least` to `most`; the newest is `least`."""
-        self._roll(now_s)
-        if self._now is None:
-            self._now = _Sample(now_s)
-        self._now.note(least, most, count)
+        sample = self._now
+        if sample is None or now_s - sample.since_s >= SAMPLE_S:
+            self._roll(now_s)
+            sample = self._now = _Sample(now_s, least, most)
+        elif least < sample.least:
+            sample.least = least
+        if most > sample.most:
+            sample.most = most
+        sample.sum += (least + most) / 2 * count
+        sample.count += count
         self._last = least
 
     def read(self, now_s: float) -> tuple[float, float, float, float] | None:
@@ -118,7 +120,8 @@ class _Latencies:
 
     def note(self, latency_ms: int, records: int) -> None:
         self._counts[bisect_left(_BOUNDS_MS, latency_ms)] += records
-        self._sum_ms += max(latency_ms, 0) * records
+        if latency_ms > 0:
+            self._sum_ms += latency_ms * records
 
     @property
     def totals(self) -> Latencies:

@@ -74,6 +74,14 @@ class Trust:
         """True if the position must be read before anything is sent (R6)."""
         return now - self._confirmed_at > MAX_CONFIRMATION_AGE_S
 
+    def allows(self, head: Batch, in_flight: int, now: float, *, compacted: bool) -> bool:
+        """True if the next batch may be sent beside so many in flight."""
+        if now - self._confirmed_at > MAX_CONFIRMATION_AGE_S:
+            return False
+        if not in_flight:
+            return True
+        return in_flight < self._max_in_flight and in_flight < self.most_in_flight(head, now, compacted=compacted)
+
     def most_in_flight(self, head: Batch, now: float, *, compacted: bool) -> int:
         """Return 1 unless the leader's state is sure to outlive the answers.
 

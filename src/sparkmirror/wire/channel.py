@@ -107,6 +107,9 @@ class Channel:
                 return
             except OSError as error:
                 raise ChannelClosed(str(error)) from error
+            if len(buffers) == len(out) and sent == sum(map(len, buffers)):
+                out.clear()
+                return
             while sent:
                 first = out[0]
                 if sent >= len(first):

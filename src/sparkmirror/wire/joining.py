@@ -80,7 +80,8 @@ class _Joining:
     def add(self, header: BatchHeader, data: bytes) -> bool:
         """Walk over one batch's records; return False to give up.
 
-        Varints of usual lengths are read and written inline. Raises IndexError and ValueError to give up, too.
+        Varints of usual lengths are read and written inline, and those of a delete horizon (KIP-534) a day after its
+        records. Raises IndexError and ValueError to give up, too.
         """
         pieces: list[bytes] = []
         runs = self.runs
@@ -107,6 +108,9 @@ class _Joining:
             elif (high := data[at + 2]) < 0x80:
                 stamp += (high << 7) - 0x80
                 at += 3
+            elif (higher := data[at + 3]) >= 0x80 > (highest := data[at + 4]):
+                stamp += (high << 7) + (higher << 14) + (highest << 21) - 0x204080
+                at += 5
             else:
                 stamp, at = _long_stamp(data, at + 1)
             delta = data[at]
@@ -117,7 +121,7 @@ class _Joining:
                 body = at + 2
             else:
                 delta, body = read(data, at)
-            if body > stop or (length | delta) & 1:
+            if body > stop or (length | delta) & 1 or delta < follows:
                 return False
             stamp = (stamp >> 1) ^ -(stamp & 1)
             if first:
@@ -133,8 +137,6 @@ class _Joining:
             if stamp > latest - base:
                 latest = base + stamp
             if delta != follows:
-                if delta < follows:
-                    return False
                 if place > run_from:
                     runs.append((run_at, (place - run_from) >> 1))
                 run_at, run_from = header.base_offset + (delta >> 1), place
@@ -162,14 +164,8 @@ class _Joining:
 def _long_stamp(data: bytes, at: int) -> tuple[int, int]:
     """Return a timestamp delta of three bytes or more at `at`, and the index after it.
 
-    Such as a delete horizon (KIP-534) a day after its records. Raises IndexError and ValueError as `read` does, and
-    ValueError for a delta that is too far to join.
+    Raises IndexError and ValueError as `read` does, and ValueError for a delta that is too far to join.
     """
-    low, high, higher = data[at], data[at + 1], data[at + 2]
-    if higher < 0x80:
-        return low + (high << 7) + (higher << 14) - 0x4080, at + 3
-    if (highest := data[at + 3]) < 0x80:
-        return low + (high << 7) + (higher << 14) + (highest << 21) - 0x204080, at + 4
     stamp, end = read(data, at)
     if stamp >= _FAR:
         raise ValueError("a timestamp too far from its batch's first")

@@ -145,6 +145,14 @@ class Reader:
         self.at += size
         return piece
 
+    def passes(self, expected: bytes) -> bool:
+        """Step over `expected` if these bytes are next; return False if others are."""
+        at = self.at
+        if self.view[at : at + len(expected)] != expected:
+            return False
+        self.at = at + len(expected)
+        return True
+
     def compact_text(self) -> str | None:
         length = self.compact_length()
         return None if length < 0 else str(self.slice(length), "utf-8", "replace")

@@ -40,6 +40,8 @@ ACKS_ALL = -1
 _NO_TRANSACTION = b"\x00"
 _NO_TRANSACTION_BEFORE_9 = INT16.pack(-1)
 _ANSWER = struct.Struct(">ihqqq")
+_NO_ERRORS_AND_NO_MESSAGE = b"\x01\x00\x00"
+"""An empty array, a null string and no tags: what nearly each answer ends with."""
 
 TopicPartitionKey = tuple[bytes, int]
 
@@ -121,9 +123,12 @@ def _acks(version: int, reader: Reader) -> Iterator[Ack]:
         topic = reader.uuid() if version >= BY_ID_FROM else reader.encoded_string(flexible=True)
         for _ in range(reader.compact_length()):
             partition, error, base_offset, append_time, _log_start = reader.unpack(_ANSWER)
-            errors = tuple(_record_errors(reader))
-            message = reader.compact_text() or ""
-            reader.tags()
+            errors: tuple[tuple[int, str], ...] = ()
+            message = ""
+            if not reader.passes(_NO_ERRORS_AND_NO_MESSAGE):
+                errors = tuple(_record_errors(reader))
+                message = reader.compact_text() or ""
+                reader.tags()
             yield Ack((topic, partition), error, base_offset, append_time, errors, message)
         reader.tags()
 
