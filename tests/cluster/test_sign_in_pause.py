@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from sparkmirror.cluster.sign_in_pause import LONGEST_PAUSE_S, SignInPause, sign_in_pause
@@ -14,12 +12,11 @@ from sparkmirror.wire.rpc import BrokerUnreachable, SignInRefused
 class Broker:
     """Counts who gets through, and refuses or not."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.now = 1000.0
         self.asked = 0
         self.refuses = True
-        self.pause = SignInPause()
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        self.pause = SignInPause(lambda: self.now)
 
     def dial(self) -> str:
         try:
@@ -32,8 +29,8 @@ class Broker:
         return "in"
 
 
-def test_a_refusal_is_remembered_and_a_mend_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = Broker(monkeypatch)
+def test_a_refusal_is_remembered_and_a_mend_noticed() -> None:
+    broker = Broker()
     for _ in range(600):  # ten times a second, for a minute
         assert broker.dial() == "no"
         broker.now += 0.1
@@ -46,16 +43,16 @@ def test_a_refusal_is_remembered_and_a_mend_noticed(monkeypatch: pytest.MonkeyPa
     assert [broker.dial() for _ in range(5)] == ["in"] * 5
 
 
-def test_while_one_asks_the_others_wait_for_what_it_hears(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = Broker(monkeypatch)
+def test_while_one_asks_the_others_wait_for_what_it_hears() -> None:
+    broker = Broker()
     broker.dial()
     broker.now += 60
     with broker.pause.passage(), pytest.raises(SignInRefused), broker.pause.passage():
         pytest.fail("two at a time")
 
 
-def test_other_troubles_close_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = Broker(monkeypatch)
+def test_other_troubles_close_nothing() -> None:
+    broker = Broker()
     broker.refuses = False
     for _ in range(3):
         with pytest.raises(BrokerUnreachable), broker.pause.passage():

@@ -14,6 +14,7 @@ from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.predecessors import Predecessors
 from sparkmirror.pump.quiet import GRACE_S
 
 
@@ -100,18 +101,16 @@ def test_what_a_turn_that_failed_has_found_the_next_one_tells(
         assert not checked()
 
 
-def test_who_was_feared_alive_is_until_the_quiet_rules_wait_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_was_feared_alive_is_until_the_quiet_rules_wait_is_over() -> None:
     """A round that ends in order within it has waited for nobody (R5)."""
-    source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "ab")
-    driver = FlowDriver(FlowConfig(source=source, target=target), "one", use_lease=False, once=False)
     now = 100.0
-    monkeypatch.setattr("sparkmirror.engine.predecessors.time.monotonic", lambda: now)
+    predecessors = Predecessors(lambda: now)
 
     def feared_after(seconds: float, *, unclean: bool) -> bool:
         nonlocal now
         now += seconds
-        driver.predecessors.note_end(unclean=unclean)
-        return driver.predecessors.unclean
+        predecessors.note_end(unclean=unclean)
+        return predecessors.unclean
 
     assert not feared_after(0, unclean=False)
     assert feared_after(0, unclean=True)

@@ -23,8 +23,7 @@ class Cluster:
         self.now = 1000.0
         self.asked = 0
         monkeypatch.setattr(module, "slots_of", self._say)
-        monkeypatch.setattr("sparkmirror.engine.slots.time.monotonic", lambda: self.now)
-        self.slots = Slots(settings, 8)
+        self.slots = Slots(settings, 8, lambda: self.now)
         self.same_plan = False
         self.slow = 0
         """Tasks that have a slot and have not started."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import pytest
 
 from sparkmirror.clock import now_s
-from sparkmirror.pump import loop as loop_module
 from sparkmirror.pump.loop import SUSPENDED_S, Loop
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel
@@ -27,15 +26,13 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(loop_module, "now_s", clock)
-    return clock
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture
 def loop(clock: Clock) -> Iterator[Loop]:
-    made = Loop()
+    made = Loop(clock)
     yield made
     made.close()
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from sparkmirror.durable.losses import LossKind
 from sparkmirror.messages.figures import LATENCY_BOUNDS_S, Totals, TrafficTotals
 from sparkmirror.position.cause import Cause, cause_of_error, cause_of_loss
-from sparkmirror.pump import tally
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.tally import SAMPLE_S, FigureWindow, Tally
 from sparkmirror.pump.verdicts import TABLE, ErrorAction
@@ -28,9 +27,8 @@ def a_batch(first_ms: int, last_ms: int, count: int = 10) -> Batch:
     return batch
 
 
-def test_latencies_go_where_they_belong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally, "wall_ms", lambda: NOW_MS)
-    counted = Tally()
+def test_latencies_go_where_they_belong() -> None:
+    counted = Tally(lambda: NOW_MS)
     counted.acknowledged(("orders", 3), a_batch(NOW_MS - 90, NOW_MS - 40), 1_000.01)
     counted.acknowledged(("heartbeats", 0), a_batch(NOW_MS - 7_200_000, NOW_MS - 7_200_000, 1), 1_000.01)
     counted.acknowledged(("orders", 3), a_batch(-1, -1), 1_000.01)  # without timestamps

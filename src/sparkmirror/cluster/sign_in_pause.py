@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sparkmirror.config.model import ClusterConfig
@@ -27,7 +27,8 @@ So a broker whose refusal was mended is asked again at most this long afterwards
 class SignInPause:
     """Pause of the sign-ins at one broker, after a refused sign-in."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._refusal: AccessRefused | None = None
         self._pause_s = 0.0
@@ -38,16 +39,16 @@ class SignInPause:
         """Dial within this context; raise the last refusal again during the pause."""
         with self._lock:
             if self._refusal is not None:
-                if time.monotonic() < self._paused_until:
+                if self._clock() < self._paused_until:
                     raise type(self._refusal)(str(self._refusal))
-                self._paused_until = time.monotonic() + self._pause_s  # other clients wait for this client's answer
+                self._paused_until = self._clock() + self._pause_s  # other clients wait for this client's answer
         try:
             yield
         except AccessRefused as error:
             with self._lock:
                 self._refusal = error
                 self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
-                self._paused_until = time.monotonic() + self._pause_s
+                self._paused_until = self._clock() + self._pause_s
             raise
         with self._lock:
             self._refusal, self._pause_s = None, 0.0

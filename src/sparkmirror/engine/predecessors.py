@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog
 from sparkmirror.messages.orders import Receipt
@@ -15,7 +16,8 @@ _UNKNOWN = CopyProgress(-1, -1, -1)
 class Predecessors:
     """Earlier pumps of a flow, of this process or of another."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self.unclean = False
         """True if pumps of an earlier round may still be alive."""
         self._unclean_at = float("-inf")
@@ -36,7 +38,7 @@ class Predecessors:
         After an `unclean` end pumps may still be alive. Such pumps count as alive for `GRACE_S`, even if a later round
         has ended in order (R5).
         """
-        now = time.monotonic()
+        now = self._clock()
         if unclean:
             self._unclean_at = now
         self.unclean = now - self._unclean_at < GRACE_S

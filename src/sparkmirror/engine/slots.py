@@ -54,8 +54,9 @@ class Slots:
     Call `begin` with each round, and `changed` while it lasts.
     """
 
-    def __init__(self, settings: Mapping[str, str], asked: int) -> None:
+    def __init__(self, settings: Mapping[str, str], asked: int, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin with Spark's `settings`; `asked` is the sum of the flows' `tasks.max`."""
+        self._clock = clock
         self._given = local_slots(settings) if is_local(settings) else None
         self._theirs = not is_local(settings)
         self._on_demand = settings.get("spark.dynamicAllocation.enabled", "").strip().lower() == "true"
@@ -101,8 +102,8 @@ class Slots:
             self._more_since = None
             return False
         if self._more_since is None:
-            self._more_since = time.monotonic()
-        if time.monotonic() - self._more_since < GROWN_S:
+            self._more_since = self._clock()
+        if self._clock() - self._more_since < GROWN_S:
             return False
         before, self.count = self.count, self._room()
         if is_same_plan():
@@ -113,9 +114,9 @@ class Slots:
     def _see_starts(self, spark: SparkSession, started: int) -> bool:
         """Notice tasks without a slot; True if there are any."""
         if started and self._first_started_at is None:
-            self._first_started_at = time.monotonic()
+            self._first_started_at = self._clock()
         if started < self._tasks:
-            waited_s = time.monotonic() - self._first_started_at if self._first_started_at is not None else 0.0
+            waited_s = self._clock() - self._first_started_at if self._first_started_at is not None else 0.0
             if waited_s < START_S:
                 return False
             self._look(spark)
@@ -141,9 +142,9 @@ class Slots:
         return True
 
     def _look(self, spark: SparkSession) -> None:
-        if time.monotonic() - self._looked_at < LOOK_S:
+        if self._clock() - self._looked_at < LOOK_S:
             return
-        self._looked_at = time.monotonic()
+        self._looked_at = self._clock()
         try:
             self._newest = slots_of(spark)
         except Exception as error:

@@ -36,7 +36,9 @@ class Watcher(Protocol):
 class Loop:
     """Event loop of one thread; other threads may only call `post`."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = now_s) -> None:
+        self.clock = clock
+        """Clock of all times here."""
         self._selector = selectors.DefaultSelector()
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
@@ -47,7 +49,7 @@ class Loop:
         self._selector.register(self._wake_out, selectors.EVENT_READ, None)
         self._closing = threading.Lock()
         self._closed = False
-        self.now = now_s()
+        self.now = clock()
         """Time at which this turn of the loop began."""
         self._worked_s = time.process_time()
         self.on_suspended: list[Callable[[bool], None]] = []
@@ -69,7 +71,7 @@ class Loop:
         self._selector.unregister(channel.fileno())
 
     def at(self, when: float, call: Callable[[], None]) -> None:
-        """Call back at `when` (`clock.now_s`) or later."""
+        """Call back at `when` by `clock` or later."""
         heapq.heappush(self._timers, (when, next(self._order), call))
 
     def post(self, call: Callable[[], None]) -> None:
@@ -88,9 +90,9 @@ class Loop:
         """
         wait = longest_s
         if self._timers:
-            wait = min(wait, max(self._timers[0][0] - now_s(), 0.0))
+            wait = min(wait, max(self._timers[0][0] - self.clock(), 0.0))
         ready = self._selector.select(0 if self._inbox else wait)
-        last, self.now = self.now, now_s()
+        last, self.now = self.now, self.clock()
         worked, self._worked_s = self._worked_s, time.process_time()
         too_long_s = self.now - last - longest_s - SUSPENDED_S
         if too_long_s > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Callable
 
 from sparkmirror.clock import wall_ms
 from sparkmirror.messages.figures import LATENCY_BOUNDS_S, Latencies, PartitionFigures, Totals, TrafficTotals
@@ -134,7 +135,9 @@ class Tally:
     Records, bytes and totals count since the start; `take_latency_ms` takes the latencies of single batches.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock_ms: Callable[[], int] = wall_ms) -> None:
+        """Begin; `clock_ms` is the clock of the records' timestamps."""
+        self._clock_ms = clock_ms
         self.records = 0
         self.bytes = 0
         self.source = TrafficMeter()
@@ -154,7 +157,7 @@ class Tally:
         self.bytes += len(batch.view)
         if batch.max_timestamp < 0:
             return
-        least = wall_ms() - batch.max_timestamp
+        least = self._clock_ms() - batch.max_timestamp
         most = max(least + batch.max_timestamp - batch.base_timestamp, least) if batch.base_timestamp >= 0 else least
         if len(self._latencies) < _SAMPLES:
             self._latencies.append(least)
