@@ -118,7 +118,8 @@ def test_offsets_of_a_copy_that_runs_stand_under_the_alias(stored: list[Offset],
     flow = flow_of(source_cluster_alias=alias)
     stored.append(({"cluster": alias, "partition": 0, "topic": "orders"}, {"offset": 5}))
     driver = SimpleNamespace(name=flow.name, flow=flow, view=SimpleNamespace(copied={("orders", 0): 8, ("more", 1): 3}))
-    mirror = cast("Mirror", SimpleNamespace(drivers=[driver]))
+    registry = SimpleNamespace(is_changing=lambda _: False)
+    mirror = cast("Mirror", SimpleNamespace(drivers=[driver], registry=registry))
     assert ConnectorOffsets(mirror, flow, MSC, ConnectorRole.SOURCE).read() == [
         ({"cluster": alias, "partition": 0, "topic": "orders"}, {"offset": 8}),
         ({"cluster": alias, "partition": 1, "topic": "more"}, {"offset": 3}),
@@ -126,20 +127,23 @@ def test_offsets_of_a_copy_that_runs_stand_under_the_alias(stored: list[Offset],
 
 
 def test_offsets_of_a_copy_that_ends_are_read_when_it_has_stored_them(stored: list[Offset]) -> None:
-    """Its last turn writes one partition after the other; nothing of the state before is told."""
+    """Its view was told of the last records late, and its last turn writes one partition after the other."""
     flow = flow_of(source_cluster_alias="us")
     before, after = ({"cluster": "us", "partition": 0, "topic": "orders"}, {"offset": 246}), {"offset": 1_499}
     stored.append(before)
+    view = SimpleNamespace(copied={("orders", 0): 624})
+    drivers = [SimpleNamespace(name=flow.name, flow=flow, view=view)]
     turns = iter((True, True, False))
 
-    def is_ending(name: str) -> bool:
+    def is_changing(name: str) -> bool:
         assert name == flow.name
-        ending = next(turns)
-        if not ending:
+        changing = next(turns)
+        if not changing:
+            drivers.clear()
             stored[0] = before[0], after
-        return ending
+        return changing
 
-    mirror = cast("Mirror", SimpleNamespace(drivers=[], registry=SimpleNamespace(is_ending=is_ending)))
+    mirror = cast("Mirror", SimpleNamespace(drivers=drivers, registry=SimpleNamespace(is_changing=is_changing)))
     assert ConnectorOffsets(mirror, flow, MSC, ConnectorRole.SOURCE).read() == [(before[0], after)]
 
 

@@ -128,6 +128,23 @@ def test_what_cant_be_opened_is_tried_again_and_its_old_form_is_ended() -> None:
     assert drivers(flows)["a->b"].flow.topics == ("other",)
 
 
+def test_a_flow_changes_from_the_request_on_until_its_driver_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    flows = registry(flow("a->b"), flow("b->a"))
+    assert not flows.is_changing("a->b")
+    hold = threading.Event()
+    monkeypatch.setattr(StubDriver, "hold", hold)
+    flows.change(config(flow("b->a")))
+    assert flows.is_changing("a->b"), "its driver is at work still"
+    end = threading.Thread(target=flows.exchange)
+    end.start()
+    mp.wait_for(lambda: "a->b" not in drivers(flows), 5, "its driver is being closed")
+    assert flows.is_changing("a->b")
+    assert not flows.is_changing("b->a")
+    hold.set()
+    end.join(5)
+    assert not flows.is_changing("a->b")
+
+
 def test_a_flow_that_may_not_run_is_named() -> None:
     def check(asked: FlowConfig) -> None:
         if asked.name == "a->c":

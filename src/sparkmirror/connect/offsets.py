@@ -44,9 +44,8 @@ class ConnectorOffsets:
         A running copy's own progress replaces the stored offset of a partition. The progress of a copy that ends is
         stored before the offsets are read.
         """
+        _wait_for(lambda: not self._mirror.registry.is_changing(self._flow.name))
         driver = self._driver()
-        if driver is None:
-            _wait_for(lambda: not self._mirror.registry.is_ending(self._flow.name))
         with OffsetStore(self._flow, self._connector, self._role) as store:
             offsets = {frozen(partition): (partition, offset) for partition, offset in store.read()}
         if self._role is ConnectorRole.SOURCE and driver is not None and driver.flow.copies:

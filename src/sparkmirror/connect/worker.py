@@ -78,7 +78,6 @@ class ConnectWorker:
         config = nothing.config.model_copy(update={"spark": _spark_settings(file)})
         self._mirror = Mirror(config, use_lease=use_lease, spark=spark, on_progress=on_progress)
         self._mirror.observer.mode = "serve"
-        self._mirror.observer.mode = "serve"
         self._use_lease = use_lease
         self._lock = threading.Lock()
         self._state = _WorkerState({}, nothing)

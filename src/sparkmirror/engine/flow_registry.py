@@ -211,12 +211,14 @@ class FlowRegistry:
             moving = self._exchanging or not beats_stand
         return not waiting and not moving and not self.is_due
 
-    def is_ending(self, flow: str) -> bool:
-        """True if a driver of a flow is being closed.
+    def is_changing(self, flow: str) -> bool:
+        """True if a driver of a flow is to be closed, or is being closed.
 
-        Its duties may not have had their last turns.
+        What its pumps have copied may not have been told, and its duties may not have had their last turns.
         """
-        return flow in self._ending
+        with self._lock:
+            at_work = [driver.flow for driver in self.drivers if driver.name == flow]
+            return flow in self._ending or any(self._wanted.get(flow) != present for present in at_work)
 
     def is_restarting(self, flow: str) -> bool:
         """True if a flow is going to be restarted."""
