@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from model_broker import ERRORS, FOREIGN, FRESH_MS, MARKER, OLD_MS, ROUTE, Killed, Source, TargetLog
 from model_pump import Pump, World
 
+from sparkmirror.doctor.parked import WAITS
 from sparkmirror.durable.losses import LossKind
 from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump.stage import Stage
@@ -176,6 +177,12 @@ class Copies(RuleBasedStateMachine):
     @invariant()
     def its_claims_tell_where_each_record_came_from(self) -> None:
         assert self.world.target.truth() == self.world.target.copied
+
+    @invariant()
+    def no_partition_is_parked_for_what_it_only_waits_for(self) -> None:
+        """So the doctor has no rules on partitions that are parked for such a cause."""
+        parked = [pump.copy.trouble for pump in self.pumps if pump.copy.stage is Stage.PARKED]
+        assert all(trouble.reason and trouble.cause not in WAITS for trouble in parked)
 
     @invariant()
     def the_last_record_copied_is_where_it_is_said_to_be(self) -> None:

@@ -32,7 +32,7 @@ class AcknowledgedProgress:
 
     @property
     def remembered(self) -> Remembered:
-        """Knowledge for the next reading of the position, also in later epochs."""
+        """Knowledge for the next reading of the position, also in later rounds."""
         if self.upstream is None or self.downstream is None:
             return Remembered(self._passed, self.appended)
         return Remembered((self.upstream, self.downstream), self.appended)

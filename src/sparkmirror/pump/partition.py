@@ -246,7 +246,7 @@ class PartitionCopy:
         self.trouble = NO_TROUBLE
         self._on(StageEvent.STARTED)
         if position.source_topic_id is None and self.source.from_latest:
-            # The start must be durable before there is anything to send: the next epoch would see another end.
+            # The start must be durable before there is anything to send: the next round would see another end.
             self.backlog.claims.append(self._claimer.claim_start(position.sequence, position.downstream))
         if self.end.goal is not None and upstream >= self.end.goal and not reading.replicated:
             self.doubt("all is in the target leader's log, but its replicas have not confirmed it yet", now)
@@ -479,7 +479,7 @@ class PartitionCopy:
             self._on(StageEvent.REACHED)
 
     def give_up(self) -> None:
-        """Release all batches at the epoch's end; batches still in flight are in doubt."""
+        """Release all batches at the round's end; batches still in flight are in doubt."""
         self.drop_queue()
         self._release_in_flight()
 

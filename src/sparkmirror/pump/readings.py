@@ -100,7 +100,7 @@ class PositionReadings:
     def _fail(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
         if isinstance(error, Superseded):
             self._on_superseded(str(error))
-        refusal = Refusal(str(error), transient=True, cause=Cause.UNREACHABLE)
+        refusal = Refusal(str(error) or type(error).__name__, transient=True, cause=Cause.UNREACHABLE)
         for copy in copies:
             self._on_read(copy, refusal)
 
