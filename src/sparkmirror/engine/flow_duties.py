@@ -37,7 +37,7 @@ OFFSET_SYNCS_S = 1.0
 """Seconds between looks for due offset syncs: pumps report as often."""
 
 TIDY_S = 600.0
-"""Seconds between searches for old segments."""
+"""Seconds between searches for old claims."""
 
 GROUP_WATCH_S = 10.0
 """Seconds between readings of the groups' offsets."""
