@@ -384,8 +384,8 @@ class EmptiedLogs(LosingTargetsWithStrangers):
         self.pumps[which % len(self.pumps)] = self.heir(dead)
 
     def heir(self, pump: Pump) -> Pump:
-        remembered = pump.copy.progress.remembered
-        return Pump(self.world, next(self.numbers) << 40, in_flight=self.in_flight, remembered=remembered)
+        reported = pump.copy.progress.reported
+        return Pump(self.world, next(self.numbers) << 40, in_flight=self.in_flight, reported=reported)
 
     def whose_is_what_is_known(self) -> None:
         """What can't be told is taken for ours, and parked by whoever hears of it."""
@@ -500,11 +500,11 @@ def test_what_strangers_filled_up_before_anybody_looked_is_not_taken_for_ours_in
     flow.world.target.is_written_by_somebody_else(1)
     flow.dies(0)
     flow.goes_on(0)
-    remembered = flow.pumps[0].copy.progress.remembered
+    reported = flow.pumps[0].copy.progress.reported
     flow.is_lost(5)
     flow.world.target.is_written_by_somebody_else(3)
     flow.is_emptied()
-    flow.pumps[0] = Pump(flow.world, 99 << 40, remembered=remembered)
+    flow.pumps[0] = Pump(flow.world, 99 << 40, reported=reported)
     flow.goes_on(0)
     assert flow.pumps[0].copy.stage is Stage.PARKED
     assert "a foreign producer may have written in their place" in flow.pumps[0].copy.trouble.reason

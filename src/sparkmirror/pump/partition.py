@@ -13,9 +13,10 @@ from typing import NamedTuple
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import LossKind
+from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
 from sparkmirror.position.cause import Cause, cause_of_error
 from sparkmirror.position.loss_detection import TELL_US
-from sparkmirror.position.route import NOTHING_KNOWN, PartitionPair, PartitionReading, Refusal, Remembered
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.pump.acknowledged import AcknowledgedProgress
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
@@ -87,7 +88,7 @@ class PartitionCopy:
         max_in_flight: int,
         now: float,
         intake: Intake,
-        remembered: Remembered = NOTHING_KNOWN,
+        reported: ReportedProgress = NOTHING_REPORTED,
         done_at: int | None = None,
     ) -> None:
         self.route = route
@@ -98,7 +99,7 @@ class PartitionCopy:
         self.asked_at: float | None = None
         """Time at which the present reading was asked for; None: no reading under way."""
         self.reading: PartitionReading | None = None
-        self.progress = AcknowledgedProgress(remembered, was_fenced=bool(identity.former))
+        self.progress = AcknowledgedProgress(reported, was_fenced=bool(identity.former))
         self.source = SourceSide(from_latest=from_latest)
         self.trust = Trust(Freshness(fresh_after_ms, now), max_in_flight)
         self._quiet = QuietRule(unclean, now)

@@ -23,7 +23,7 @@ from sparkmirror.durable.claims import segments_topic, start_claim
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.known_topics import TopicMemory
 from sparkmirror.durable.losses import LossLedger, halted_at_target, losses_topic
-from sparkmirror.durable.noted_progress import ProgressLog, TopicProgress
+from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog, TopicProgress
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.policy import ReplicationPolicy
@@ -212,10 +212,11 @@ class AlteredOffsets:
         """
         known = self._standing.of(partition.route.target)
         if known is not None:
-            stood = {partition.route.partition: known[1]._replace(upstream=-1, appended=downstream)}
-            self._standing.learn(
-                [TopicProgress(target_topic=partition.target.name, standing_of=known[0], partitions=stood)]
+            stood = {partition.route.partition: CopyProgress(-1, known.downstream, downstream)}
+            topic = TopicProgress(
+                target_topic=partition.target.name, standing_of=known.target_topic_id, partitions=stood
             )
+            self._standing.learn([topic])
 
     def copied(self) -> set[TopicPartition]:
         """Return the source partitions with copied records."""
