@@ -1,6 +1,6 @@
 """The duty that notes how far each partition was copied, for later processes.
 
-The loss sentinel of a later process reads the notes (`durable.noted_progress`).
+The loss detection of a later process reads the notes (`durable.noted_progress`).
 """
 
 from __future__ import annotations
