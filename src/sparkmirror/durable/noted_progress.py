@@ -86,7 +86,7 @@ class ProgressLog:
         """Progress, by target topic."""
         if self._known is None:
             records = (_read(value) for _, _, value in self._log.read(0, 0)[0])
-            self._known = {standing.target_topic: standing for standing in records if standing is not None}
+            self._known = {progress.target_topic: progress for progress in records if progress is not None}
         return self._known
 
     def of(self, partition: TopicPartition) -> ReportedProgress | None:
