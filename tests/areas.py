@@ -1,7 +1,7 @@
-"""Areas of tests: the long ones of a package for `make test-full AREA=position`, and the files in TESTING.md.
+"""Areas of tests: those of a package for `make test-full AREA=position`, and the files in TESTING.md.
 
 python tests/areas.py            writes the column "files" of TESTING.md
-python tests/areas.py position   runs the tests of a package, and of what stands on it
+python tests/areas.py position   runs all tests of a package, long ones too, and of what stands on it by the lists below
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def test_checkpoints_and_heartbeats_stay_where_they_are(kind: str) -> None:
 
 
 def test_heartbeats_of_a_class_that_can_not_be_built_end_no_mirror() -> None:
-    """The mirror builds what sends heartbeats between two epochs, and would end with all that it copies."""
+    """The mirror builds what sends heartbeats between two rounds, and would end with all that it copies."""
     named = "no_such_module:Policy"
     configs = {**CASE, "beats": {**aws_connectors()["mm2-hbc"], "replication.policy.class": named}}
     flows = read_flows(queued(configs, "mirror2", "beats"), worker_file({"sparkmirror.classes": named}))

@@ -63,7 +63,7 @@ def test_what_rests() -> None:
     still = dataclasses.replace(AT_WORK, copying=True)
     assert shown(status(still, target=TargetState.STOPPED)).startswith("RUNNING"), "records still come"
     soon = dataclasses.replace(AT_WORK, copies=True)
-    assert shown(status(soon, target=TargetState.STOPPED)).startswith("RUNNING"), "between two epochs"
+    assert shown(status(soon, target=TargetState.STOPPED)).startswith("RUNNING"), "between two rounds"
     second = status(still, target=TargetState.STOPPED, failure="is copied by mm2-b already")
     assert shown(second) == "STOPPED", "the pumps are another connector's"
     assert shown(status(still, target=TargetState.PAUSED)).startswith("RUNNING")

@@ -665,7 +665,7 @@ def healthy() -> list[tuple[str, Fault]]:
             flow(duties=(Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS - 100_000, took_s=0.1),)),
             moved(flow()),
         ),
-        "an epoch failed once": (flow(epochs={"planned": 3, "failed": 1}), moved(flow(epochs={"planned": 3}))),
+        "a round failed once": (flow(epochs={"planned": 3, "failed": 1}), moved(flow(epochs={"planned": 3}))),
         "a partition waits for a broker a moment": (
             flow(topics=(topic("a", partition(state=PartitionState.WAITING, cause=Cause.UNREACHABLE, lag=5)),)),
             moved(flow(topics=(topic("a", partition()),))),

@@ -12,6 +12,7 @@ from sparkmirror.doctor.explain_facts import matching
 from sparkmirror.doctor.explain_group import explain_group
 from sparkmirror.doctor.explain_topic import explain_topic
 from sparkmirror.doctor.explanation import Explanation, Filtered, GroupFacts, Mark, Reason, Running, Side, TopicFacts
+from sparkmirror.doctor.parked import WAITS
 from sparkmirror.durable.losses import Loss, LossKind
 from sparkmirror.engine.snapshot import Cause, FlowState, PartitionState
 from sparkmirror.messages.control import DoneTopic
@@ -202,7 +203,13 @@ def test_every_reason(reason: Reason) -> None:
     assert step is explanation.last or reason in NOTES
 
 
-@pytest.mark.parametrize("cause", [cause for cause in Cause if cause not in (Cause.NONE, Cause.PAUSED)])
+def test_a_partition_that_waits_for_a_predecessor_is_told_how_long() -> None:
+    explanation = told(of_orders(running=at(PartitionState.WAITING, Cause.PREDECESSOR)))
+    assert explanation.last.reason is Reason.WAITING
+    assert "has not moved for 6 s" in explanation.changes[0]
+
+
+@pytest.mark.parametrize("cause", [cause for cause in Cause if cause not in WAITS])
 def test_every_cause_of_a_parked_partition_has_something_to_do(cause: Cause) -> None:
     explanation = told(of_orders(running=at(PartitionState.PARKED, cause)))
     if cause is Cause.THROTTLED:

@@ -12,7 +12,8 @@ from snapshot_samples import NOW_MS, flow, partition, snapshot, topic
 
 from sparkmirror.doctor.diagnosis import RULES
 from sparkmirror.doctor.findings import Severity, diagnose
-from sparkmirror.engine.snapshot import ClusterFigures, Flow, Group, LossCount, PartitionState, Pump
+from sparkmirror.doctor.parked import WAITS
+from sparkmirror.engine.snapshot import Cause, ClusterFigures, Flow, Group, LossCount, PartitionState, Pump
 from sparkmirror.sync.group_standing import GroupState
 
 DOCS = Path(__file__).parents[2] / "docs" / "doctor.md"
@@ -98,6 +99,12 @@ def test_every_rule_is_planted() -> None:
     assert {rule.name for rule in RULES if not rule.name.startswith("parked-")} == planted - {
         name for name in planted if name.startswith("parked-")
     }
+
+
+def test_each_cause_that_parks_has_a_rule() -> None:
+    """Unreachable brokers are the cluster's finding; `tests/pump/test_any_order.py` shows that `WAITS` park nothing."""
+    parking = set(Cause) - WAITS.keys() - {Cause.UNREACHABLE}
+    assert {rule.name for rule in RULES if rule.name.startswith("parked-")} == {f"parked-{cause}" for cause in parking}
 
 
 def test_rules_explain_only_what_comes_later() -> None:

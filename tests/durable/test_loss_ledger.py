@@ -13,7 +13,7 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
 from sparkmirror.durable.losses import Loss, LossKind, LossLedger, standing_notes
-from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog, TopicProgress
+from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog, ReportedProgress, TopicProgress
 
 pytestmark = pytest.mark.broker
 
@@ -178,8 +178,8 @@ def test_how_far_was_copied_is_known_to_the_next_process(open_log: OpenLog) -> N
     standing.learn([topic("1" * 32, {0: CopyProgress(7, 5, 5), 1: CopyProgress(9, 9, -1)})])
     standing.learn([topic("1" * 32, {0: CopyProgress(8, 6, 6)})])
     heir = ProgressLog(open_log())
-    assert heir.of(("A.orders", 0)) == ("1" * 32, CopyProgress(8, 6, 6))
-    assert heir.of(("A.orders", 1)) == ("1" * 32, CopyProgress(9, 9, -1))
+    assert heir.of(("A.orders", 0)) == ReportedProgress(8, 6, "1" * 32, 6)
+    assert heir.of(("A.orders", 1)) == ReportedProgress(9, 9, "1" * 32, -1)
     heir.learn([topic("2" * 32, {1: CopyProgress(1, 1, 1)})])
     assert ProgressLog(open_log()).of(("A.orders", 0)) is None
     assert len(LossLedger(open_log()).read()) == 1

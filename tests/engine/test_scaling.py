@@ -165,7 +165,7 @@ def test_tasks_follow_the_workers_and_nothing_stalls(flow: LoadedFlow, tmp_path:
         print(f"the longest stall while two workers were drained: {stalled_s:.1f} s")
         assert stalled_s < STALL_S
         assert "did not end by itself" not in text
-        assert "have no slot" in text, "of the first epoch alone"
+        assert "have no slot" in text, "of the first round alone"
         flow.finish()
 
 

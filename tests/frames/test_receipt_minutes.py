@@ -154,7 +154,7 @@ def test_a_pump_that_is_gone_is_forgotten() -> None:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[FlowReport]:
-    """What some pumps of two partitions reported, in two epochs, each pump's reports in order."""
+    """What some pumps of two partitions reported, in two rounds, each pump's reports in order."""
     found = []
     for number in range(draw(st.integers(1, 4))):
         at_s, total = float(draw(st.integers(0, 200))), [0, 0]

@@ -15,7 +15,7 @@ import pytest
 from fastapi import APIRouter, FastAPI, Request
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
-from sparkmirror.engine.snapshot import FlowState, PartitionState, Snapshot
+from sparkmirror.engine.snapshot import Cause, FlowState, PartitionState, Snapshot
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.page.feed import MOST_VIEWERS
 from sparkmirror.page.router import POLICY, page_router
@@ -123,7 +123,8 @@ def test_the_page_and_its_files() -> None:
 
 
 def test_events_tell_the_sentence_the_problems_and_the_rows() -> None:
-    late = flow(state=FlowState.HELD_UP, lag=4, topics=(topic("a"), topic("b", partition(state=PartitionState.PARKED))))
+    parked = partition(state=PartitionState.PARKED, cause=Cause.TOO_LARGE)
+    late = flow(state=FlowState.HELD_UP, lag=4, topics=(topic("a"), topic("b", parked)))
     with (
         served(page_router(Scripted(snapshot(late)))) as port,
         closing(Watching(port, "kind=topics&flow=A-%3EB")) as one,
@@ -131,7 +132,7 @@ def test_events_tell_the_sentence_the_problems_and_the_rows() -> None:
         assert one.next("hello") == {"may_act": False, "can_act": False}
         now = one.next("now")
         assert now["flows"][0]["words"].startswith("Held up")  # type: ignore[index]
-        assert "parked-none" in [one["rule"] for one in now["findings"]]  # type: ignore[attr-defined]
+        assert "parked-too-large" in [one["rule"] for one in now["findings"]]  # type: ignore[attr-defined]
         rows = one.next("rows")
         assert rows["reset"]
         assert [row[1:3] for row in rows["rows"]] == [["caught up", "a"], ["parked", "b"]]  # type: ignore[attr-defined]

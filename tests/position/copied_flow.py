@@ -21,8 +21,9 @@ from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import AnnouncedBatch, Segment, joined
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import Loss, LossLedger
+from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
 from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import NOTHING_KNOWN, PartitionPair, PartitionReading, Refusal, Remembered
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.wire import produce
 from sparkmirror.wire.batches import CODEC_MASK, batch_headers
 from sparkmirror.wire.splice import Run
@@ -217,12 +218,12 @@ class Flow:
         return PositionReader(source, target, log, ledger, self.policy, identity or self.identity, clock)
 
     def read(
-        self, identity: Identity | None = None, remembered: Remembered = NOTHING_KNOWN
+        self, identity: Identity | None = None, reported: ReportedProgress = NOTHING_REPORTED
     ) -> PartitionReading | Refusal:
-        return read_all(self.reader(identity), [self.route], remembered)[self.route]
+        return read_all(self.reader(identity), [self.route], reported)[self.route]
 
-    def partition_reading(self, remembered: Remembered = NOTHING_KNOWN) -> PartitionReading:
-        found = self.read(remembered=remembered)
+    def partition_reading(self, reported: ReportedProgress = NOTHING_REPORTED) -> PartitionReading:
+        found = self.read(reported=reported)
         assert isinstance(found, PartitionReading), found
         return found
 
@@ -233,11 +234,11 @@ class Flow:
 
 
 def read_all(
-    reader: PositionReader, routes: list[PartitionPair], remembered: Remembered = NOTHING_KNOWN
+    reader: PositionReader, routes: list[PartitionPair], reported: ReportedProgress = NOTHING_REPORTED
 ) -> dict[PartitionPair, PartitionReading | Refusal]:
     """What is handed out in groups, together."""
     found: dict[PartitionPair, PartitionReading | Refusal] = {}
-    reader.read(dict.fromkeys(routes, remembered), found.update)
+    reader.read(dict.fromkeys(routes, reported), found.update)
     return found
 
 

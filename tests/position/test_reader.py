@@ -29,11 +29,12 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.losses import LossKind, LossLedger
+from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.decision import Position
 from sparkmirror.position.resolving import PositionResolver
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal, Remembered
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.takeover import altered_offsets
 from sparkmirror.takeover.altered_offsets import AlteredOffsets
 from sparkmirror.takeover.log_bounds import by_target_leader
@@ -264,7 +265,7 @@ def test_markers_that_the_source_has_deleted_since_are_no_loss(flow: Flow) -> No
     flow.copy()
     flow.source.delete_records(flow.topic, COPIED + 3)
     flow.policy = LossPolicy(expired="halt")
-    assert flow.partition_reading(Remembered((COPIED + 3, COPIED))).resume_at == COPIED + 3
+    assert flow.partition_reading(ReportedProgress(COPIED + 3, COPIED)).resume_at == COPIED + 3
     assert flow.losses() == []
     assert flow.refusal().loss is LossKind.EXPIRED
 
@@ -352,8 +353,8 @@ def test_an_emptied_log_that_was_cut_halts_until_an_operator_says_where_to_go_on
     wait_for(lambda: flow.partition_reading().position.newest_timestamp_ms is None, "the state expires")
     flow.target.delete_records(flow.target_topic, COPIED)
     topic_id = flow.target.topic_id(flow.target_topic)
-    assert flow.partition_reading(Remembered(appended=(topic_id, COPIED))).position.unseen
-    remembered = Remembered(appended=(topic_id, COPIED + 5))
+    assert flow.partition_reading(ReportedProgress(target_topic_id=topic_id.hex(), appended=COPIED)).position.unseen
+    reported = ReportedProgress(target_topic_id=topic_id.hex(), appended=COPIED + 5)
 
     def losses() -> list[tuple[str, int, int, str]]:
         return [(loss.kind.value, loss.first, loss.end, loss.action) for loss in flow.losses()]
@@ -362,13 +363,13 @@ def test_an_emptied_log_that_was_cut_halts_until_an_operator_says_where_to_go_on
         if filled:
             flow.target.append(flow.target_topic, 3 if filled == 5 else filled)
             flow.target.delete_records(flow.target_topic, COPIED + filled)
-        refused = flow.read(remembered=remembered)
+        refused = flow.read(reported=reported)
         assert isinstance(refused, Refusal)
         assert (refused.transient, refused.loss) == (False, LossKind.TARGET_TRUNCATED)
         assert losses() == [("target-truncated", COPIED, COPIED + 5, "halted")]
 
     alter(flow, monkeypatch, COPIED + filled)
-    found = flow.partition_reading(remembered)
+    found = flow.partition_reading(reported)
     assert (found.position.upstream, found.position.downstream) == (COPIED + filled, COPIED + filled)
     assert ("target-truncated", COPIED, COPIED + 5, "healed") in losses()
 
@@ -383,12 +384,13 @@ def test_an_operator_may_say_what_a_claim_says_that_a_cut_went_through(
     flow.target.delete_records(flow.target_topic, COPIED)
     position = flow.partition_reading().position
     assert (position.upstream, position.unseen, position.supposed) == (COPIED, True, False)
-    remembered = Remembered(appended=(flow.target.topic_id(flow.target_topic), COPIED + 5))
-    refused = flow.read(remembered=remembered)
+    topic_id = flow.target.topic_id(flow.target_topic).hex()
+    reported = ReportedProgress(target_topic_id=topic_id, appended=COPIED + 5)
+    refused = flow.read(reported=reported)
     assert isinstance(refused, Refusal)
     assert refused.loss is LossKind.TARGET_TRUNCATED
     alter(flow, monkeypatch, COPIED)
-    found = flow.partition_reading(remembered)
+    found = flow.partition_reading(reported)
     assert (found.position.upstream, found.position.downstream) == (COPIED, COPIED)
     truncated = [loss for loss in flow.losses() if loss.kind is LossKind.TARGET_TRUNCATED]
     assert [(loss.first, loss.end, loss.action) for loss in truncated] == [(COPIED, COPIED + 5, "healed")]

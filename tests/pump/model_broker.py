@@ -22,6 +22,7 @@ from sparkmirror.durable.claim_log import SegmentLog, in_safe_order
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.identity import Identity, Producer
 from sparkmirror.durable.losses import LossLedger
+from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
 from sparkmirror.position.arbitration import Ruling, arbitrate
 from sparkmirror.position.decision import Doubt, LogTail, ProducerState, TargetReading, appended
 from sparkmirror.position.foreign_notes import ForeignNotes
@@ -31,7 +32,7 @@ from sparkmirror.position.matching import MatchedLog, StoredBatch
 from sparkmirror.position.matching import TargetLog as Reach
 from sparkmirror.position.questioned_claims import Evidence, questioned
 from sparkmirror.position.resolving import PositionResolver, Superseded
-from sparkmirror.position.route import NOTHING_KNOWN, PartitionPair, PartitionReading, Refusal, Remembered
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
 from sparkmirror.wire.produce import Ack
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -280,11 +281,10 @@ class TargetLog:
         source: Source,
         now: float,
         identity: Identity = IDENTITY,
-        remembered: Remembered = NOTHING_KNOWN,
+        reported: ReportedProgress = NOTHING_REPORTED,
     ) -> PartitionReading | Refusal:
         """As a `PositionReader` reads them."""
         known = self.ledger.known(TARGET_ID.hex(), 0)
-        topic_id, before = remembered.appended
         clerk = Clerk(self)
         resolver = PositionResolver(cast("SegmentLog", clerk), cast("LogProbe", clerk), identity, self.notes)
         read = {ROUTE.target: self.reading(identity)}
@@ -305,7 +305,7 @@ class TargetLog:
             target_topic_id=TARGET_ID,
             target_end=len(self.log),
             known=known,
-            appended=before if topic_id == TARGET_ID else -1,
+            appended=reported.appended_to(TARGET_ID),
         )
         for loss in found.losses:
             self.ledger.record(loss)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from model_broker import FRESH_AFTER_MS, FRESH_MS, ROUTE, Source, TargetLog, refused
 
 from sparkmirror.durable.claims import Segment
-from sparkmirror.position.route import NOTHING_KNOWN, PartitionReading, Refusal, Remembered
+from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
+from sparkmirror.position.route import PartitionReading, Refusal
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy
@@ -42,7 +43,7 @@ class Pump:
         until: int | None = -1,
         in_flight: int = 5,
         merge_tiny: bool = False,
-        remembered: Remembered = NOTHING_KNOWN,
+        reported: ReportedProgress = NOTHING_REPORTED,
     ) -> None:
         self.world = world
         self.identity = world.target.identity
@@ -58,7 +59,7 @@ class Pump:
             max_in_flight=in_flight,
             now=world.now,
             intake=Intake(read_committed=False, codec=None, merge_tiny=merge_tiny),
-            remembered=remembered,
+            reported=reported,
         )
         self.confirming: list[Segment] = []
         """Claims to be written again, confirmed."""
@@ -85,7 +86,7 @@ class Pump:
             return False
         self.copy.ask(self.world.now)
         self.reading = self.world.target.partition_reading(
-            self.world.source, self.world.now, self.identity, self.copy.progress.remembered
+            self.world.source, self.world.now, self.identity, self.copy.progress.reported
         )
         return True
 

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from model_broker import ERRORS, FOREIGN, FRESH_MS, MARKER, OLD_MS, ROUTE, Killed, Source, TargetLog
 from model_pump import Pump, World
 
+from sparkmirror.doctor.parked import WAITS
 from sparkmirror.durable.losses import LossKind
 from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump.stage import Stage
@@ -176,6 +177,12 @@ class Copies(RuleBasedStateMachine):
     @invariant()
     def its_claims_tell_where_each_record_came_from(self) -> None:
         assert self.world.target.truth() == self.world.target.copied
+
+    @invariant()
+    def no_partition_is_parked_for_what_it_only_waits_for(self) -> None:
+        """So the doctor has no rules on partitions that are parked for such a cause."""
+        parked = [pump.copy.trouble for pump in self.pumps if pump.copy.stage is Stage.PARKED]
+        assert all(trouble.reason and trouble.cause not in WAITS for trouble in parked)
 
     @invariant()
     def the_last_record_copied_is_where_it_is_said_to_be(self) -> None:
@@ -377,8 +384,8 @@ class EmptiedLogs(LosingTargetsWithStrangers):
         self.pumps[which % len(self.pumps)] = self.heir(dead)
 
     def heir(self, pump: Pump) -> Pump:
-        remembered = pump.copy.progress.remembered
-        return Pump(self.world, next(self.numbers) << 40, in_flight=self.in_flight, remembered=remembered)
+        reported = pump.copy.progress.reported
+        return Pump(self.world, next(self.numbers) << 40, in_flight=self.in_flight, reported=reported)
 
     def whose_is_what_is_known(self) -> None:
         """What can't be told is taken for ours, and parked by whoever hears of it."""
@@ -493,11 +500,11 @@ def test_what_strangers_filled_up_before_anybody_looked_is_not_taken_for_ours_in
     flow.world.target.is_written_by_somebody_else(1)
     flow.dies(0)
     flow.goes_on(0)
-    remembered = flow.pumps[0].copy.progress.remembered
+    reported = flow.pumps[0].copy.progress.reported
     flow.is_lost(5)
     flow.world.target.is_written_by_somebody_else(3)
     flow.is_emptied()
-    flow.pumps[0] = Pump(flow.world, 99 << 40, remembered=remembered)
+    flow.pumps[0] = Pump(flow.world, 99 << 40, reported=reported)
     flow.goes_on(0)
     assert flow.pumps[0].copy.stage is Stage.PARKED
     assert "a foreign producer may have written in their place" in flow.pumps[0].copy.trouble.reason

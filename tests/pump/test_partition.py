@@ -155,7 +155,7 @@ def test_the_first_batch_goes_alone_then_five_are_in_flight() -> None:
 
 
 def test_what_was_fresh_at_the_start_is_old_when_the_pump_has_run_for_long() -> None:
-    """Else, where the target keeps state for minutes only, the end of an epoch would send old records pipelined."""
+    """Else, where the target keeps state for minutes only, the end of a round would send old records pipelined."""
     world = a_world()
     pump = running(world)
     assert pump.copy.sendable(world.now)

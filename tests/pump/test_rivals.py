@@ -9,7 +9,8 @@ from model_broker import FRESH_MS, OLD_MS, TARGET_ID, Source, refused
 from model_pump import Pump, World, a_world, assert_exact, running
 
 from sparkmirror.durable.losses import LossKind
-from sparkmirror.position.route import PartitionReading, Remembered
+from sparkmirror.durable.noted_progress import ReportedProgress
+from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.pump.stage import Stage
 from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S
@@ -291,7 +292,7 @@ def test_what_the_leader_told_of_our_records_is_known_from_then_on() -> None:
     other.copy.progress.appended = pump.copy.progress.appended[0], 10
     other.start()
     assert other.copy.progress.appended == (pump.copy.progress.appended[0], 30)
-    other = Pump(world, 3, remembered=Remembered(appended=(TARGET_ID, 40)))
+    other = Pump(world, 3, reported=ReportedProgress(target_topic_id=TARGET_ID.hex(), appended=40))
     other.start()
     assert other.copy.progress.appended == (pump.copy.progress.appended[0], 30), "what was lost is named, and gone"
     (loss,) = world.target.ledger.read()

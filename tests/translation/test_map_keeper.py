@@ -14,6 +14,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.claim_log import KEPT_CLAIMS
 from sparkmirror.durable.claims import AnnouncedBatch, Retracted, Segment
+from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.translation import map_keeper
 from sparkmirror.translation.map_keeper import (
     NOTHING_YET,
@@ -21,7 +22,6 @@ from sparkmirror.translation.map_keeper import (
     LogBounds,
     MapKeeper,
     PartitionMap,
-    ReportedProgress,
     Unmapped,
 )
 from sparkmirror.translation.offset_map import Copied, OffsetMap

@@ -501,7 +501,7 @@ def test_a_request_that_stands_alone_never_opens_a_session() -> None:
 def test_the_epoch_wraps_to_one() -> None:
     session = new_session()
     accepted(session, 7)
-    session._epoch = LARGEST_EPOCH  # noqa: SLF001 - two thousand million requests later
+    session._mark = session._mark._replace(epoch=LARGEST_EPOCH)  # noqa: SLF001 - two thousand million requests later
     assert decoded(session).session_epoch == LARGEST_EPOCH
     accepted(session, 7)
     assert decoded(session).session_epoch == 1

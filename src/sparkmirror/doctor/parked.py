@@ -1,4 +1,4 @@
-"""Rules on parked partitions: a rule for each cause."""
+"""Rules on parked partitions: a rule for each cause that parks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
 from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.engine.snapshot import Cause
+from sparkmirror.pump.quiet import GRACE_S
 
 _LEDGER = "Look at `sparkmirror losses FILE`; {} says whether copying goes on."
 
@@ -74,24 +75,22 @@ _CAUSES = {
         "Raise the quota of this flow's principal at that cluster (kafka-configs.sh --alter).",
         Severity.WARNING,
     ),
-    Cause.PREDECESSOR: _Words(
-        "Partitions wait for a predecessor",
-        "Wait: the partition goes on when the predecessor's session has ended.",
-        Severity.NOTICE,
-    ),
     Cause.POSITION: _Words(
         "Positions are not known", "Follow the reason; the mirror looks again by itself.", Severity.WARNING
     ),
     Cause.BROKER: _Words(
         "A broker answers with an error", "Follow the reason; the mirror tries again by itself.", Severity.WARNING
     ),
-    Cause.PAUSED: _Words(
-        "Paused partitions are parked", "Resume the partitions: `sparkmirror resume FILE`.", Severity.NOTICE
-    ),
-    Cause.NONE: _Words("Partitions can't be copied", "Look at the process's log."),
     Cause.OTHER: _Words("Partitions can't be copied", "Follow the reason; the mirror looks again by itself."),
 }
-"""Words of every cause."""
+"""Words of every cause that parks partitions."""
+
+WAITS = {
+    Cause.PREDECESSOR: f"Wait: the partition goes on once its position has not moved for {GRACE_S:.0f} s.",
+    Cause.PAUSED: "Resume the partition: `sparkmirror resume FILE`.",
+    Cause.NONE: "Look at the process's log.",
+}
+"""Actions for the other causes; a partition with such a cause is never parked."""
 
 
 def _rule(cause: Cause, words: _Words) -> Rule:
@@ -114,9 +113,9 @@ def _rule(cause: Cause, words: _Words) -> Rule:
 
 
 def action(cause: Cause) -> str:
-    """Return the action for a cause."""
-    return _CAUSES[cause].action
+    """Return the action for a cause of a parked or waiting partition."""
+    return WAITS[cause] if cause in WAITS else _CAUSES[cause].action
 
 
 PARKED = tuple(_rule(cause, words) for cause, words in _CAUSES.items() if cause is not Cause.UNREACHABLE)
-"""Rules for all causes but one: unreachable brokers are the cluster's finding."""
+"""Rules for the causes that park; unreachable brokers are a cluster's finding."""

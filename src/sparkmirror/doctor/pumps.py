@@ -15,7 +15,7 @@ SILENT_S = 30.0
 Pumps report each second. After 30 s the observer also takes log ends for too old.
 """
 ROW = 3
-"""Number of consecutive failed epochs of a finding."""
+"""Number of consecutive failed rounds of a finding."""
 MEMORY_BYTES = 300_000_000
 """Most memory of a healthy pump, in bytes.
 
@@ -24,14 +24,14 @@ Batches that unpack to a gigabyte fit, too (TESTING.md, hostile batches).
 _AT_WORK = (FlowState.COPYING, FlowState.HELD_UP, FlowState.CAUGHT_UP, FlowState.FINDING_OUT)
 
 
-def _epochs(case: Case) -> Iterator[Sign]:
+def _rounds(case: Case) -> Iterator[Sign]:
     then = case.oldest.flow.epochs if case.oldest is not None else {}
     ended = {why: count - then.get(why, 0) for why, count in case.flow.epochs.items()}
     failed = ended.get("failed", 0) + ended.get("pump", 0)
     if failed >= ROW and failed == sum(ended.values()):
         yield Sign(
             subject="",
-            evidence=f"the last {failed:,} epochs failed, none ended well",
+            evidence=f"the last {failed:,} rounds failed, none ended well",
             cause=case.flow.reason or case.flow.waiting,
         )
 
@@ -70,11 +70,11 @@ PUMPS = (
         name="epochs-failing",
         severity=Severity.CRITICAL,
         title="Spark's jobs for this flow fail one after the other",
-        when="Three or more epochs ended by failure since the first sample (or since the process began), none "
-        "otherwise.",
+        when="Three or more rounds (Spark jobs) ended by failure since the first sample (or since the process began), "
+        "none otherwise.",
         cause="Executors or pumps end by themselves: memory, a host, a missing library.",
         action="Look at Spark's driver log and the executors' stderr for the first failure.",
-        look=_epochs,
+        look=_rounds,
         explains=("pumps-silent", "long-starting", "long-finding-out", *LATE),
     ),
     Rule(

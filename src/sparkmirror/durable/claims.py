@@ -8,7 +8,13 @@ announces are known to be in the log, the claim is written again, confirmed.
 Records are binary, big-endian, versioned. Key: int16 version, int8 kind, then
 - kind 0, an identity proposal: 16 bytes, unique;
 - kind 2, a proposal of release 0.1 that names the identity before (`identity`);
-- kind 1, a segment: 16 bytes target topic id, int32 partition, int64 sequence, int64 incarnation.
+- kind 1, a claim: 16 bytes target topic id, int32 partition, int64 sequence, int64 incarnation.
+
+Value of a claim: int16 version, int8 flags (1 confirmed, 2 shared, 4 heals, 8 altered), int64 producer id, int16
+producer epoch, 16 bytes source topic id, int32 source leader epoch, int64 upstream and int64 downstream offset of the
+first record. Then two lists, each after its length as an unsigned varint: the runs, each as the gap before and the
+length (two varints); and the announced batches, each as varint records, int8 codec, uint32 CRC, int64 base and int64
+max timestamp. `identity` has the values of the other kinds.
 """
 
 from __future__ import annotations
@@ -78,9 +84,9 @@ class Segment:
     sequence: int
     """Number of this flow's records before the claim in the partition; not wrapped."""
     incarnation: int
-    """Number of all that was claimed at once.
+    """Number of the claim, which rival pumps don't share.
 
-    A pump counts its incarnations up from a random start.
+    A pump counts its claims up from a random start. Parts of a claim that the log has split keep the claim's number.
     """
     producer_id: int
     producer_epoch: int

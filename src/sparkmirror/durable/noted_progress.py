@@ -18,20 +18,46 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
-class CopyProgress(NamedTuple):
+class ReportedProgress(NamedTuple):
     """Progress of a partition at one moment, as a pump reported it.
 
-    All fields are next offsets; -1: not known. The number is only a report: a position comes from claims and the log
+    All numbers are next offsets; -1: not known. They are only a report: a position comes from claims and the log
     (`position.decision.Position`), and the map's end from the claims that the log shows
     (`translation.offset_map.Copied`).
     """
 
-    upstream: int
-    """Next upstream offset: every record below was copied."""
-    downstream: int
+    upstream: int = -1
+    """Next upstream offset: every record below was copied.
+
+    When the copy ended at `downstream`, no record was left below.
+    """
+    downstream: int = -1
     """Next downstream offset."""
-    appended: int
+    target_topic_id: str = ""
+    """Id of the target topic, as 32 hexadecimal digits; empty if no record was appended.
+
+    A topic that is created again has other offsets.
+    """
+    appended: int = -1
     """Downstream offset after the last acknowledged record."""
+
+    def appended_to(self, target_topic_id: bytes) -> int:
+        """Return `appended` if it is of this target topic; else -1."""
+        return self.appended if self.target_topic_id == target_topic_id.hex() else -1
+
+
+NOTHING_REPORTED = ReportedProgress()
+
+
+class CopyProgress(NamedTuple):
+    """Progress of a partition as the records of `TopicProgress` have it.
+
+    The fields are those of `ReportedProgress`; the record has the topic id once for all partitions.
+    """
+
+    upstream: int
+    downstream: int
+    appended: int
 
 
 class TopicProgress(BaseModel):
@@ -60,15 +86,16 @@ class ProgressLog:
         """Progress, by target topic."""
         if self._known is None:
             records = (_read(value) for _, _, value in self._log.read(0, 0)[0])
-            self._known = {standing.target_topic: standing for standing in records if standing is not None}
+            self._known = {progress.target_topic: progress for progress in records if progress is not None}
         return self._known
 
-    def of(self, partition: TopicPartition) -> tuple[str, CopyProgress] | None:
-        """Return the target topic's id and the partition's progress, or None."""
+    def of(self, partition: TopicPartition) -> ReportedProgress | None:
+        """Return the progress in a target partition, or None."""
         topic = self.known.get(partition[0])
-        return (
-            (topic.standing_of, topic.partitions[partition[1]]) if topic and partition[1] in topic.partitions else None
-        )
+        if topic is None or partition[1] not in topic.partitions:
+            return None
+        noted = topic.partitions[partition[1]]
+        return ReportedProgress(noted.upstream, noted.downstream, topic.standing_of, noted.appended)
 
     def learn(self, topics: Iterable[TopicProgress]) -> None:
         """Write changed progress to the log.

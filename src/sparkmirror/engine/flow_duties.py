@@ -37,12 +37,12 @@ OFFSET_SYNCS_S = 1.0
 """Seconds between looks for due offset syncs: pumps report as often."""
 
 TIDY_S = 600.0
-"""Seconds between searches for old segments."""
+"""Seconds between searches for old claims."""
 
 GROUP_WATCH_S = 10.0
 """Seconds between readings of the groups' offsets."""
 
-STANDING_S = 60.0
+PROGRESS_NOTES_S = 60.0
 """Seconds between records of the flow's progress."""
 
 _NONE: Mapping[str, Mapping[TopicPartition, Checkpoint]] = MappingProxyType({})
@@ -142,7 +142,12 @@ class FlowDuties:
                     name="Connect's offsets", interval_s=flush_s, make=self._connect_offsets, delayed=True, at_end=True
                 ),
             ),
-            (True, Schedule(name="standing", interval_s=STANDING_S, make=self._standing, delayed=True, at_end=True)),
+            (
+                True,
+                Schedule(
+                    name="standing", interval_s=PROGRESS_NOTES_S, make=self._progress_notes, delayed=True, at_end=True
+                ),
+            ),
             (
                 group.emit_checkpoints_enabled,
                 Schedule(
@@ -242,7 +247,7 @@ class FlowDuties:
     def _connect_offsets(self) -> DutyTurns:
         return ConnectOffsets(self.flow, self.target, self.copied)
 
-    def _standing(self) -> DutyTurns:
+    def _progress_notes(self) -> DutyTurns:
         return ProgressNotes(self.flow, self.receipts)
 
     def _last_copied(self) -> Iterable[CopiedTo]:

@@ -6,10 +6,10 @@ that has partition 0 of an internal topic.
 
 Two rules ensure a single holder at a time:
 
-- *Proof.* `held()` is true only for one session timeout, by this process' clock, after the start of the last call by
-  which the coordinator confirmed the membership. The coordinator gives the partition to another member only after the
-  session timeout has passed since it last heard from the holder, which was not earlier than that start.
-  The call is an offset commit: it carries member and generation, and counts as a heartbeat.
+- *Proof.* The holder proves its membership by an offset commit, which carries member and generation, and which the
+  coordinator takes as a heartbeat. `held()` is true for one session timeout after the last confirmed commit was sent,
+  by this process' clock. The coordinator got the commit later than that, and waits for a whole session timeout before
+  it gives the partition to another member. So no other member has the partition while `held()` is true.
 - *Claims.* A member tells the group's leader whether it holds the lease, and `HolderStays` never takes the lease from
   a member that claims it. kafka-python's sticky assignors would: when a member that fell out of the group comes back
   and still claims its old partition, these assignors take the partition from the living holder.

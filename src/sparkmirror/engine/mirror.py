@@ -279,7 +279,7 @@ class Mirror:
         elif not self._stop.is_set():
             self._failures += 1
             if self._once and self._failures >= _MOST_FAILURES:
-                raise CopyIncomplete(f"{self._failures} epochs in a row failed, the last one so: {job.failure}")
+                raise CopyIncomplete(f"{self._failures} Spark jobs in a row failed, the last one so: {job.failure}")
             if not job.spark_lives():
                 raise SetupError(f"Spark has ended ({job.failure}); start sparkmirror again")
             log.warning(

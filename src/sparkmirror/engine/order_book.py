@@ -104,14 +104,14 @@ class OrderBook:
     def _route_order(self, key: PartitionKey, target: str) -> RouteOrder:
         topics = self._topics
         receipt = self._view.partitions.get(key, PartitionView()).receipt
-        topic_id, progress = self._predecessors.progress(receipt, (target, key.partition))
+        progress = self._predecessors.progress(receipt, (target, key.partition))
         return RouteOrder(
             source_topic=key.topic,
             target_topic=target,
             partition=key.partition,
             until=None if topics.ends is None else topics.ends[key.topic, key.partition],
             done_at=topics.done_topics.end_of(key.topic, key.partition),
-            target_topic_id=topic_id,
+            target_topic_id=progress.target_topic_id,
             appended=progress.appended,
             passed=(progress.upstream, progress.downstream),
             refused=topics.takeover.refused.get(PartitionPair(key.topic, target, key.partition), ""),

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog
+from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ProgressLog, ReportedProgress
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.wire.topic_partition import TopicPartition
-
-_UNKNOWN = CopyProgress(-1, -1, -1)
 
 
 class Predecessors:
@@ -43,15 +41,15 @@ class Predecessors:
             self._unclean_at = now
         self.unclean = now - self._unclean_at < GRACE_S
 
-    def progress(self, receipt: Receipt | None, target: TopicPartition) -> tuple[str, CopyProgress]:
-        """Return the topic id and progress of a target partition.
+    def progress(self, receipt: Receipt | None, target: TopicPartition) -> ReportedProgress:
+        """Return the progress in a target partition.
 
         The newest receipt tells; without one, the progress written down before this process came.
         """
         before = self._progress.of(target) if self._progress is not None else None
         if receipt is None or not receipt.target_topic_id:
-            return before or ("", _UNKNOWN)
+            return before or NOTHING_REPORTED
         appended = max(receipt.appended, -1)
-        if receipt.upstream < 0 and before is not None and before[0] == receipt.target_topic_id:
-            return before[0], before[1]._replace(appended=appended)
-        return receipt.target_topic_id, CopyProgress(receipt.upstream, receipt.downstream, appended)
+        if receipt.upstream < 0 and before is not None and before.target_topic_id == receipt.target_topic_id:
+            return before._replace(appended=appended)
+        return ReportedProgress(receipt.upstream, receipt.downstream, receipt.target_topic_id, appended)

@@ -25,9 +25,10 @@ class Waits(Generic[Key]):
         self._goals: dict[Key, Goal] = {}
 
     def since_s(self, key: Key, position: int, end: int, now_s: float) -> float:
-        """Return since when a record that waits now was seen to wait.
+        """Return the time from which on a record is known to wait that still waits.
 
-        The time is when the oldest waiting record came, or later. `end` lies above `position`; times are in seconds.
+        The oldest waiting record came at that time or earlier, so the true wait is at least as long. `end` lies above
+        `position`; times are in seconds.
         """
         goal = self._goals.get(key)
         if goal is None or position >= goal.end:  # the records there at that time are copied

@@ -54,7 +54,12 @@ _FLOW = (
     ("records_total", "counter", "Records copied."),
     ("bytes_total", "counter", "Bytes copied."),
     ("lag_records", "gauge", "Existing offsets at the source that are not copied."),
-    ("lag_seconds", "gauge", "Age of the oldest record that is not copied, of the partition where it is largest."),
+    (
+        "lag_seconds",
+        "gauge",
+        "Age of the oldest record that is not copied (not fetched yet: time since it was first seen to wait), of the "
+        "partition where it is largest.",
+    ),
     ("eta_seconds", "gauge", "Time until the flow has caught up, at the present rate."),
     ("objective_seconds", "gauge", "Promised lag (sparkmirror.objective.seconds)."),
     ("retention_race_seconds", "gauge", "Time until the source deletes records that are not copied, if that is near."),
@@ -363,7 +368,10 @@ def shown_partitions(flows: Iterable[Flow]) -> list[tuple[Flow, Topic, Partition
 def _partitions(families: Families, flows: list[Flow]) -> None:
     lag = families.declare("sparkmirror_partition_lag_records", "gauge", "Lag of a partition.")
     seconds = families.declare(
-        "sparkmirror_partition_lag_seconds", "gauge", "Age of a partition's oldest record that is not copied."
+        "sparkmirror_partition_lag_seconds",
+        "gauge",
+        "Age of a partition's oldest record that is not copied; if it was not fetched yet, the time since it was first "
+        "seen to wait.",
     )
     records = families.declare("sparkmirror_partition_records_total", "counter", "Records copied of a partition.")
     names = {

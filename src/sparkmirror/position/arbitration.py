@@ -1,9 +1,10 @@
 """Arbitration between claims by the target's log (R14).
 
-Confirmed claims are true. All further claims are judged batch by batch: a batch in the log belongs to its claim,
-wherever in the claim the batch stands, since a rival pump may have taken the place of the batch before. The announced
-batches of a claim count until the log shows something else. From there on the last run goes on, until the next batch
-that is in the log and in a claim. `arbitration_rules` has the decision at each sequence, as a table of rules.
+Confirmed claims are true. All further claims are judged batch by batch. A batch in the log belongs to the claim that
+announces the batch, even if the claim's batches before are not in the log: a rival pump may have written there. A claim
+counts for its announced batches up to the first batch that the log shows not to be there. From there on the claim's
+last run goes on, until the next batch that the log has and a claim announces. `arbitration_rules` has the decision at
+each sequence, as a table of rules.
 
 If a batch can't be recognized any more (`Match.POSSIBLE`), its claim is believed unless another pump may have written
 different records there. Such a pump is

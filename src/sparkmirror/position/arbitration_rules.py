@@ -203,7 +203,7 @@ def goes_on(seam: Seam) -> Decision | None:
 def repeats_records_before(seam: Seam) -> Decision | None:
     """Apply where the span before already has the batch's first records.
 
-    Only a batch that the log shows with other records counts all the same.
+    The batch counts all the same if the log shows that it has other records.
     """
     before, batch = seam.before, seam.batch
     if before is None or (overlap := min(before.end() - batch.sequence, batch.records)) <= 0:
@@ -213,9 +213,9 @@ def repeats_records_before(seam: Seam) -> Decision | None:
 
 
 def may_have_gone_on_without_claim(seam: Seam) -> Decision | None:
-    """Apply where the span before, going on, has the batch's records.
+    """Apply where the span before would have the batch's records if it went on.
 
-    Another pump may have sent the batch then.
+    Then another pump may have sent the same batch without a claim.
     """
     before, batch = seam.before, seam.batch
     goes_on_alike = before is not None and before.runs_at(batch.sequence, batch.records) == batch.runs

@@ -192,7 +192,7 @@ def decide(
             lost_to=lost_to,
         )
     if segment.sequence > sequence:
-        reason = f"no segment covers sequence {sequence}: the target lost records that were acknowledged"
+        reason = f"no claim covers sequence {sequence}: the target lost records that were acknowledged"
         return Doubt(reason=reason, uncovered=True)
     # The offset follows from the newest claim, even if no record of the claim is in the log: behind foreign records the
     # newest claim tells the offset.

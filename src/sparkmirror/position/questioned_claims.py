@@ -1,8 +1,8 @@
 """Claims that need evidence from the target's log.
 
-These are the unconfirmed claims; and, after a loss at the target, confirmed claims that the loss puts in doubt. The
-pump that finds a loss of confirmed records marks its next claim (`Segment.heals`). Once the marked claim is in the log,
-the log decides anew on the claims that had been confirmed from there on.
+There are two kinds: unconfirmed claims, and confirmed claims on records that the target may have lost. A pump that
+finds confirmed records lost marks its next claim (`Segment.heals`). Once a batch of the marked claim is in the log, the
+log decides again on all confirmed claims from the marked claim's sequence on.
 """
 
 from __future__ import annotations

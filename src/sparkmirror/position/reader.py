@@ -21,12 +21,13 @@ from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import Loss, LossLedger
+from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.position.cause import Cause, cause_of_loss
 from sparkmirror.position.decision import Doubt, Position, TargetReading
 from sparkmirror.position.led_positions import LedPositions
 from sparkmirror.position.loss_detection import cut_in, look_for_losses, shrunk
 from sparkmirror.position.resolving import Resolved, Superseded, assert_present
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal, Remembered
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.position.target_reading import Unserved, by_topic, listed_offset, unserved
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -58,7 +59,7 @@ class PositionReader:
         self._ledger = ledger
         self._policy = policy
         self._identity = identity
-        self._remembered: Mapping[PartitionPair, Remembered] = {}
+        self._reported: Mapping[PartitionPair, ReportedProgress] = {}
         self.moved: Set[str] = frozenset()
         """Source topics whose writers have moved to their copies."""
         self._policies: dict[str, str] = {}
@@ -66,7 +67,7 @@ class PositionReader:
 
     def read(
         self,
-        routes: Mapping[PartitionPair, Remembered],
+        routes: Mapping[PartitionPair, ReportedProgress],
         ready: Callable[[Mapping[PartitionPair, PartitionReading | Refusal]], None],
     ) -> None:
         """Hand the reading of each pair to `ready`, a group of leaders at a time.
@@ -84,7 +85,7 @@ class PositionReader:
             ready({route: Refusal(reason, cause=Cause.REFUSED) for route in routes})
             return
         self._learn_policies({route.source_topic for route in routes})
-        self._remembered = routes
+        self._reported = routes
         results: dict[PartitionPair, PartitionReading | Refusal] = {}
         by_leaders: dict[tuple[int, int], list[PartitionPair]] = defaultdict(list)
         for route in routes:
@@ -292,7 +293,7 @@ class PositionReader:
         if isinstance(position, Doubt):
             cause = Cause.POSITION if position.wait else Cause.OTHER
             return Refusal(position.reason, transient=position.wait, cause=cause)
-        passed, (topic_id, appended) = self._remembered[route]
+        reported = self._reported[route]
         leader = source.partitions[route.partition]
         cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
         if cut_at is None and position.upstream is not None and position.upstream > end:
@@ -307,9 +308,9 @@ class PositionReader:
             target_topic_id=target_topic_id,
             target_end=target.log_end_after,
             known=known,
-            appended=appended if topic_id == target_topic_id else -1,
+            appended=reported.appended_to(target_topic_id),
             cut_at=cut_at,
-            passed=passed,
+            passed=(reported.upstream, reported.downstream),
             moved=route.source_topic in self.moved,
         )
         for loss in history.losses:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from sparkmirror.durable.losses import LossKind
 from sparkmirror.position.cause import Cause
@@ -29,28 +28,6 @@ class PartitionPair:
     @property
     def target(self) -> TopicPartition:
         return self.target_topic, self.partition
-
-
-class Remembered(NamedTuple):
-    """Earlier progress of a partition, whichever process copied the partition.
-
-    The same numbers as `durable.noted_progress.CopyProgress`, with the target topic for which `appended` holds: a topic
-    that was created again has other offsets.
-    """
-
-    passed: tuple[int, int] = (-1, -1)
-    """Next offsets, upstream and downstream; -1: not known.
-
-    When the copy ended at this downstream offset, no record was left below this upstream offset.
-    """
-    appended: tuple[bytes, int] = (b"", -1)
-    """Target topic id, and offset after the last acknowledged record.
-
-    -1: not known.
-    """
-
-
-NOTHING_KNOWN = Remembered()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.position.decision import Position
-from sparkmirror.position.route import Remembered
 from sparkmirror.pump.batch import Batch
 
 
@@ -13,7 +13,7 @@ class AcknowledgedProgress:
     `was_fenced` is True if marker fences of release 0.1 may lie in the target's log.
     """
 
-    def __init__(self, remembered: Remembered, *, was_fenced: bool) -> None:
+    def __init__(self, before: ReportedProgress, *, was_fenced: bool) -> None:
         self.records = 0
         self.bytes = 0
         self.upstream: int | None = None
@@ -27,15 +27,18 @@ class AcknowledgedProgress:
         """
         self.timestamp_ms: int | None = None
         """Own timestamp of the last record known to be copied."""
-        self._passed, self.appended = remembered
+        self.appended = bytes.fromhex(before.target_topic_id), before.appended
+        """Target topic id, and downstream offset after the last acknowledged record; -1: not known."""
+        self._before = before
         self._was_fenced = was_fenced
 
     @property
-    def remembered(self) -> Remembered:
-        """Knowledge for the next reading of the position, also in later epochs."""
+    def reported(self) -> ReportedProgress:
+        """Progress for the next reading of the position; before a position is known, the progress before."""
+        topic_id, appended = self.appended
         if self.upstream is None or self.downstream is None:
-            return Remembered(self._passed, self.appended)
-        return Remembered((self.upstream, self.downstream), self.appended)
+            return ReportedProgress(self._before.upstream, self._before.downstream, topic_id.hex(), appended)
+        return ReportedProgress(self.upstream, self.downstream, topic_id.hex(), appended)
 
     def expect(self, upstream: int, downstream: int) -> None:
         """Forget the last record unless these next offsets follow it."""

@@ -9,7 +9,7 @@ from sparkmirror.wire.splice import Run
 
 
 class Claim:
-    """Segment on the way into the segments topic."""
+    """Claim on the way into the segments topic."""
 
     __slots__ = ("durable", "segment")
 

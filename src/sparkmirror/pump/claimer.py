@@ -1,6 +1,6 @@
 """Claims for batches that need a claim before they are sent (invariant 3).
 
-A batch that continues the records before needs no claim, because the open segment goes on without end. A new segment
+A batch that continues the records before needs no claim, because the last claim goes on without end. A new claim
 begins with a batch after a gap, with gaps inside, or of another leader epoch of the source; the last case makes KIP-320
 work over restarts. One record claims the batches of one fetch answer, or of one piece in which the answer is made
 ready.

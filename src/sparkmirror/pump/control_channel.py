@@ -69,7 +69,7 @@ class ControlChannel:
             except Exception as error:  # the thread must not end; the pump notices the driver's silence by its clock
                 log.debug("%s", error)
                 time.sleep(_RETRY_S)
-        with suppress(Exception):  # Spark brings the epoch's receipts to the driver as well
+        with suppress(Exception):  # Spark brings the round's receipts to the driver as well
             self._send()
         self._client.close()
 

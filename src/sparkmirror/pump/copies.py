@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from sparkmirror.clock import wall_ms
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.messages.orders import FlowOrder, RouteOrder
-from sparkmirror.position.route import Remembered
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.wire.batches import CODECS
@@ -59,7 +59,7 @@ class PartitionCopies:
             max_in_flight=most_in_flight(flow),
             now=now,
             done_at=route.done_at,
-            remembered=Remembered(route.passed, (bytes.fromhex(route.target_topic_id), route.appended)),
+            reported=ReportedProgress(*route.passed, route.target_topic_id, route.appended),
         )
 
     def of(self, source: TopicPartition) -> PartitionCopy | None:

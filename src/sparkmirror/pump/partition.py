@@ -13,9 +13,10 @@ from typing import NamedTuple
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import LossKind
+from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
 from sparkmirror.position.cause import Cause, cause_of_error
 from sparkmirror.position.loss_detection import TELL_US
-from sparkmirror.position.route import NOTHING_KNOWN, PartitionPair, PartitionReading, Refusal, Remembered
+from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.pump.acknowledged import AcknowledgedProgress
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
@@ -87,7 +88,7 @@ class PartitionCopy:
         max_in_flight: int,
         now: float,
         intake: Intake,
-        remembered: Remembered = NOTHING_KNOWN,
+        reported: ReportedProgress = NOTHING_REPORTED,
         done_at: int | None = None,
     ) -> None:
         self.route = route
@@ -98,7 +99,7 @@ class PartitionCopy:
         self.asked_at: float | None = None
         """Time at which the present reading was asked for; None: no reading under way."""
         self.reading: PartitionReading | None = None
-        self.progress = AcknowledgedProgress(remembered, was_fenced=bool(identity.former))
+        self.progress = AcknowledgedProgress(reported, was_fenced=bool(identity.former))
         self.source = SourceSide(from_latest=from_latest)
         self.trust = Trust(Freshness(fresh_after_ms, now), max_in_flight)
         self._quiet = QuietRule(unclean, now)
@@ -246,7 +247,7 @@ class PartitionCopy:
         self.trouble = NO_TROUBLE
         self._on(StageEvent.STARTED)
         if position.source_topic_id is None and self.source.from_latest:
-            # The start must be durable before there is anything to send: the next epoch would see another end.
+            # The start must be durable before there is anything to send: the next round would see another end.
             self.backlog.claims.append(self._claimer.claim_start(position.sequence, position.downstream))
         if self.end.goal is not None and upstream >= self.end.goal and not reading.replicated:
             self.doubt("all is in the target leader's log, but its replicas have not confirmed it yet", now)
@@ -479,7 +480,7 @@ class PartitionCopy:
             self._on(StageEvent.REACHED)
 
     def give_up(self) -> None:
-        """Release all batches at the epoch's end; batches still in flight are in doubt."""
+        """Release all batches at the round's end; batches still in flight are in doubt."""
         self.drop_queue()
         self._release_in_flight()
 

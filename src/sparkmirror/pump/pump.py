@@ -1,4 +1,4 @@
-"""Pump: the work of one Spark task for one epoch."""
+"""Pump: the work of one Spark task for one round."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ With Python the process stays below 256 MB.
 """
 
 DRAIN_S = 5.0
-"""Longest wait of an ending epoch for acknowledgements."""
+"""Longest wait of an ending round for acknowledgements."""
 
 RECEIPTS_AT_ONCE = 500
 """Most receipts in one report, which is one record.
@@ -170,7 +170,7 @@ def resident_bytes() -> int:
 
 
 def pump(order: PumpOrder) -> list[Receipt]:
-    """Pump until the epoch ends; return a receipt for each partition."""
+    """Pump until the round ends; return a receipt for each partition."""
     set_up_task_logging()
     loop = Loop()
     name = f"{order.epoch}/{order.task}/{uuid.uuid4().hex[:8]}"

@@ -82,13 +82,13 @@ class PositionReadings:
             if (refusal := self._refused.get(copy.route)) is not None:
                 self._on_read(copy, refusal)
         by_route = {copy.route: copy for copy in copies if copy.route not in self._refused}
-        remembered = {route: copy.progress.remembered for route, copy in by_route.items()}
+        reported = {route: copy.progress.reported for route, copy in by_route.items()}
 
         def hand_out(results: Mapping[PartitionPair, PartitionReading | Refusal]) -> None:
             self._loop.post(lambda: self._answer({by_route.pop(route): result for route, result in results.items()}))
 
         self._background.do(
-            lambda: self.reader.read(remembered, hand_out),
+            lambda: self.reader.read(reported, hand_out),
             lambda _: None,
             lambda error: self._fail(list(by_route.values()), error),
         )
@@ -100,7 +100,7 @@ class PositionReadings:
     def _fail(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
         if isinstance(error, Superseded):
             self._on_superseded(str(error))
-        refusal = Refusal(str(error), transient=True, cause=Cause.UNREACHABLE)
+        refusal = Refusal(str(error) or type(error).__name__, transient=True, cause=Cause.UNREACHABLE)
         for copy in copies:
             self._on_read(copy, refusal)
 

@@ -224,7 +224,7 @@ class TargetConnection(BrokerConnection):
         self.meter.errors += 1
         self._hang_up()
         flying = dict.fromkeys(copy for request in self._requests for copy in request.copies.values())
-        # A partition that waits here may be in flight at another broker, since the partition's leader has moved.
+        # A waiting partition whose leader has moved may have batches in flight at the former leader.
         waiting = [copy for copy in self._ready.in_order() if copy not in flying and not copy.in_flight]
         hit = [*flying, *waiting]
         self._requests.clear()

@@ -83,12 +83,13 @@ class Trust:
         return in_flight < self._max_in_flight and in_flight < self.most_in_flight(head, now, compacted=compacted)
 
     def most_in_flight(self, head: Batch, now: float, *, compacted: bool) -> int:
-        """Return 1 unless the leader's state is sure to outlive the answers.
+        """Return the most batches that may be in flight now: 1, or as the settings say.
 
-        Old records take the state with them at the broker's next tick. Without state the leader would accept a batch
-        although the leader has refused the batch before (R3, R4). In a compacted log a rival pump may have seen other
-        records (R19): if the rival has appended as many records, this pump's batch is a duplicate to the broker, but
-        the next batch would be appended.
+        More than 1 is safe only if the leader is sure to keep the flow's state until the leader has answered. At the
+        broker's next check the leader forgets the state of old records. Then the leader refuses one batch, and appends
+        the next batch all the same (R3, R4). In a compacted log a rival pump may have seen other records (R19): if the
+        rival has appended as many records, this pump's batch is a duplicate to the broker, but the next batch would be
+        appended.
         """
         if self.pace is not Pace.FULL or compacted or not self.fresh.covers(head.max_timestamp, now):
             return 1

@@ -1,8 +1,13 @@
-"""Verdicts: a pump's action for each of Kafka's error codes, on either side.
+"""Verdicts: a pump's action after an error code, on either side.
 
-After every error that isn't final the pump reads the position again and sends one batch alone (invariant 5, R3). The
-verdicts differ in time: at once if the pump's view was out of date, after a pause if a broker needs time, with growing
-pauses if an operator must act first, and never if the pump has no right to write any more.
+`TABLE` lists each code that an answer to Fetch or Produce can have, in any release of Kafka, and some codes of other
+requests (`tests/pump/test_verdicts.py` has the lists). Every other code gets the verdict RETRY: a broker gives it
+unexpectedly, or it is a newer broker's.
+
+After an error the pump sends nothing more of the partition, until it has read the position again; then it sends one
+batch alone (invariant 5, R3). The verdict tells the time of the reading: at once if the pump's view was out of date,
+after a pause if a broker needs time, after pauses that grow if an operator must act first, and never if the pump has no
+right to write any more.
 
 Two modules have small sets instead of the table, because these modules copy no partition and repeat a request a few
 times while the caller waits. `cluster/topic_log.py` writes and reads the internal topics, and repeats after all errors
@@ -103,14 +108,11 @@ _TABLE = (
 TABLE: Mapping[int, tuple[ErrorAction, str]] = {
     code: (verdict, words) for verdict, codes in _TABLE for code, words in codes.items()
 }
-"""Verdict and a few words for each of Kafka's error codes."""
+"""Verdict and a few words for each listed error code."""
 
 
 def verdict(code: int) -> ErrorAction:
-    """Return the verdict on an error code.
-
-    An unlisted error may pass by itself, so the verdict is RETRY.
-    """
+    """Return the verdict on an error code; RETRY for an unlisted code."""
     return TABLE[code][0] if code in TABLE else ErrorAction.RETRY
 
 

@@ -11,7 +11,10 @@ class GroupState(StrEnum):
     """Outcome of a group's translation."""
 
     SYNCED = "synced"
-    """Every offset is at the target, exactly."""
+    """Every offset is translated exactly.
+
+    Where offsets are set, the target's group has these offsets, or later offsets of its own.
+    """
     CATCHING_UP = "catching up"
     """The group has read records that are not copied yet.
 

@@ -13,11 +13,12 @@ from typing import NamedTuple
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.config import FlowConfig
+from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.position.target_reading import by_topic
 from sparkmirror.sync.mm2_translation import Mm2Translation
-from sparkmirror.translation.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, ReportedProgress, Unmapped
+from sparkmirror.translation.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Unmapped
 from sparkmirror.wire.topic_partition import TopicPartition
 
 

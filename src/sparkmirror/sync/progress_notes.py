@@ -1,6 +1,6 @@
 """The duty that notes how far each partition was copied, for later processes.
 
-The loss sentinel of a later process reads the notes (`durable.noted_progress`).
+The loss detection of a later process reads the notes (`durable.noted_progress`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class ProgressNotes:
 
     def run(self) -> None:
         """Write changed notes; raises `ConnectionError`."""
-        self._log.learn(standings(self._receipts()))
+        self._log.learn(notes(self._receipts()))
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
 
-def standings(receipts: Iterable[Receipt]) -> list[TopicProgress]:
+def notes(receipts: Iterable[Receipt]) -> list[TopicProgress]:
     """Return the notes that receipts give, by target topic.
 
     Receipts of partitions with an unknown target topic give no note.

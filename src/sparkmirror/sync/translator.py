@@ -14,11 +14,12 @@ from typing import NamedTuple, Self
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.sync.topic_rules import topic_rules
-from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap, ReportedProgress, Unmapped
+from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap, Unmapped
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 

@@ -23,7 +23,7 @@ from sparkmirror.durable.claims import segments_topic, start_claim
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.known_topics import TopicMemory
 from sparkmirror.durable.losses import LossLedger, halted_at_target, losses_topic
-from sparkmirror.durable.noted_progress import ProgressLog, TopicProgress
+from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog, TopicProgress
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.policy import ReplicationPolicy
@@ -84,7 +84,7 @@ class AlteredOffsets:
         alias = flow.source.alias
         self._segments = SegmentLog(TopicLog(self._target, segments_topic(alias)))
         ledger = TopicLog(self._target, losses_topic(alias))
-        self._ledger, self._memory, self._standing = LossLedger(ledger), TopicMemory(ledger), ProgressLog(ledger)
+        self._ledger, self._memory, self._noted = LossLedger(ledger), TopicMemory(ledger), ProgressLog(ledger)
 
     def __enter__(self) -> AlteredOffsets:
         return self
@@ -195,7 +195,7 @@ class AlteredOffsets:
             downstream=so_far.downstream,
             altered=True,
         )
-        self._forget_standing(partition, so_far.downstream)
+        self._forget_progress(partition, so_far.downstream)
         self._segments.revise([claim], ahead)
         if so_far.upstream is not None:
             loss = altered(
@@ -204,18 +204,19 @@ class AlteredOffsets:
             self._ledger.record(loss)
             log.warning("flow %s: %s", self._flow.name, loss.words, extra=Event.LOSS.extra)
 
-    def _forget_standing(self, partition: _Partition, downstream: int) -> None:
+    def _forget_progress(self, partition: _Partition, downstream: int) -> None:
         """Forget what the noted progress says about records to be copied again.
 
         The note says that no record was left at the source below the copy's end, and how far the target acknowledged;
         all below `downstream` is accounted for now.
         """
-        known = self._standing.of(partition.route.target)
+        known = self._noted.of(partition.route.target)
         if known is not None:
-            stood = {partition.route.partition: known[1]._replace(upstream=-1, appended=downstream)}
-            self._standing.learn(
-                [TopicProgress(target_topic=partition.target.name, standing_of=known[0], partitions=stood)]
+            stood = {partition.route.partition: CopyProgress(-1, known.downstream, downstream)}
+            topic = TopicProgress(
+                target_topic=partition.target.name, standing_of=known.target_topic_id, partitions=stood
             )
+            self._noted.learn([topic])
 
     def copied(self) -> set[TopicPartition]:
         """Return the source partitions with copied records."""

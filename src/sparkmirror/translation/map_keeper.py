@@ -22,6 +22,7 @@ from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.durable.claim_log import KEPT_CLAIMS, SegmentLog, TargetPartition
 from sparkmirror.durable.claims import ClaimKey, Retracted, Segment, home_partition, read_record, segments_topic
 from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.position.arbitration import arbitrate
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.decision import appended, unwrap
@@ -37,19 +38,6 @@ from sparkmirror.wire.topic_partition import TopicPartition
 MEMORY_RUNS = 20_000
 """Most runs of one map in memory, 24 bytes each; longer maps use a file."""
 PARTITIONS_PER_REQUEST = 2000
-
-
-class ReportedProgress(NamedTuple):
-    """Progress of a partition by a pump's newest receipt.
-
-    Both offsets are the next ones. Unlike `durable.noted_progress.CopyProgress` the report is of a pump that is at work
-    now, and without the acknowledged end: the map has its own.
-    """
-
-    upstream: int
-    downstream: int
-    target_topic_id: str = ""
-    """Target topic's id in hexadecimal digits; empty if the pump appended nothing."""
 
 
 class Unmapped(NamedTuple):

@@ -28,8 +28,34 @@ __all__ += ["FetchSession", "FetchedPartition"]
 
 _UNKNOWN = -1
 _NEW_SESSION, _NO_SESSION = 0, -1
+_LAST_EPOCH = 0x7FFFFFFF
 
 _Key = tuple[bytes, int]
+
+
+class _SessionMark(NamedTuple):
+    """Id and epoch in a request, by which the broker knows the session (KIP-227)."""
+
+    id: int
+    epoch: int
+
+    @property
+    def is_first(self) -> bool:
+        """True if the request begins a session, or stands alone: it lists all partitions."""
+        return self.epoch <= _NEW_SESSION
+
+    def anew(self) -> _SessionMark:
+        """Return the mark of a request that begins another session.
+
+        The id ends the present session.
+        """
+        return _SessionMark(self.id, min(self.epoch, _NEW_SESSION))
+
+    def after(self, session_id: int) -> _SessionMark:
+        """Return the mark of the request after an answer; `session_id` 0: no session."""
+        if not session_id:
+            return _SessionMark(0, min(self.epoch, _NEW_SESSION))
+        return _SessionMark(session_id, self.epoch % _LAST_EPOCH + 1)
 
 
 class FetchedPartition(NamedTuple):
@@ -99,8 +125,7 @@ class FetchSession:
         self.limit: int | None = None
         """Limit in bytes for the next requests, if below `max_bytes`; None: no such limit."""
         self._max_bytes = max_bytes
-        self._id = 0
-        self._epoch = _NEW_SESSION if incremental else _NO_SESSION
+        self._mark = _SessionMark(0, _NEW_SESSION if incremental else _NO_SESSION)
 
     def __len__(self) -> int:
         return len(self._wanted)
@@ -128,11 +153,11 @@ class FetchSession:
         """Return the next request: all partitions in the first, then only changed ones."""
         version = min(self.version, BY_ID_FROM - 1) if self._without_id else self.version
         if (version >= BY_ID_FROM) != (self._sent_version >= BY_ID_FROM):
-            self._epoch = min(self._epoch, _NEW_SESSION)  # the old id in the request ends that session
+            self._mark = self._mark.anew()
         self._sent_version = version
         topics: dict[bytes, list[tuple[int, FetchPosition]]] = {}
         dropped: dict[bytes, list[int]] = {}
-        if self._epoch <= _NEW_SESSION:
+        if self._mark.is_first:
             self._known.clear()
             self._asked.clear()
             changed = list(self._wanted)
@@ -154,8 +179,8 @@ class FetchSession:
             self._min_bytes,
             self._max_bytes if self.limit is None else min(self._max_bytes, self.limit),
             self._isolation_level,
-            self._id,
-            self._epoch,
+            self._mark.id,
+            self._mark.epoch,
         )
         return fetch_format.encode(
             version,
@@ -178,13 +203,11 @@ class FetchSession:
         A void session means that the broker did not serve the partitions.
         """
         if answer.error:
-            self._id = 0
-            self._epoch = min(self._epoch, _NEW_SESSION)
+            self._mark = self._mark.after(0)
             self._known.clear()
             self._asked.clear()
             return False
-        self._id = answer.session_id
-        self._epoch = self._epoch % 0x7FFFFFFF + 1 if self._id else min(self._epoch, _NEW_SESSION)
+        self._mark = self._mark.after(answer.session_id)
         return True
 
     def read(self, frame: memoryview) -> tuple[FetchAnswer, Iterator[FetchedPartition]]:
