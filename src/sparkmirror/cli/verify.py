@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sparkmirror.frames import PartitionResult, Verification
-    from sparkmirror.frames import Progress as Standing
+    from sparkmirror.frames import Progress as VerifyProgress
 
 _EXIT_DIFFERS = 1
 _COLOURS = {"equal": "green", "equal so far": "yellow", "different": "red"}
@@ -128,41 +128,41 @@ def _time(text: str | None, option: str) -> datetime | None:
 
 
 @contextmanager
-def _progress_bar() -> Iterator[Callable[[Standing], None]]:
+def _progress_bar() -> Iterator[Callable[[VerifyProgress], None]]:
     """Show a bar on a terminal; else print a line for each report.
 
     A JSON log has lines, too.
     """
     if not console.is_terminal or as_json():
-        yield lambda standing: tell_progress(_line(standing))
+        yield lambda seen: tell_progress(_line(seen))
         return
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rates]}")
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("planning", total=None, rates="")
 
-        def show(standing: Standing) -> None:
+        def show(seen: VerifyProgress) -> None:
             progress.update(
                 bar,
-                description=standing.phase,
-                total=standing.total,
-                completed=standing.done,
-                rates=_rates(standing),
+                description=seen.phase,
+                total=seen.total,
+                completed=seen.done,
+                rates=_rates(seen),
             )
 
         yield show
 
 
-def _line(standing: Standing) -> str:
-    return f"{standing.phase}: {standing.done} of {standing.total} ranges, {_rates(standing)}"
+def _line(seen: VerifyProgress) -> str:
+    return f"{seen.phase}: {seen.done} of {seen.total} ranges, {_rates(seen)}"
 
 
-def _rates(standing: Standing) -> str:
-    seconds = max(standing.elapsed_s, 0.1)
-    parts = [f"{standing.records / seconds:,.0f} records/s", f"{standing.bytes / seconds / 1e6:,.1f} MB/s"]
-    if standing.unmatched:
-        parts.append(f"{standing.unmatched:,} unmatched")
-    if standing.eta_s is not None:
-        parts.append(f"ETA {standing.eta_s:.0f}s")
+def _rates(seen: VerifyProgress) -> str:
+    seconds = max(seen.elapsed_s, 0.1)
+    parts = [f"{seen.records / seconds:,.0f} records/s", f"{seen.bytes / seconds / 1e6:,.1f} MB/s"]
+    if seen.unmatched:
+        parts.append(f"{seen.unmatched:,} unmatched")
+    if seen.eta_s is not None:
+        parts.append(f"ETA {seen.eta_s:.0f}s")
     return ", ".join(parts)
 
 

@@ -34,7 +34,7 @@ class ReportedProgress(NamedTuple):
     downstream: int = -1
     """Next downstream offset."""
     target_topic_id: str = ""
-    """Id of the target topic, as 32 hexadecimal digits; empty if no record was appended.
+    """Id of the target topic, as 32 hexadecimal digits; empty if nothing was appended.
 
     A topic that is created again has other offsets.
     """

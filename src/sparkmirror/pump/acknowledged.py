@@ -28,13 +28,13 @@ class AcknowledgedProgress:
         self.timestamp_ms: int | None = None
         """Own timestamp of the last record known to be copied."""
         self.appended = bytes.fromhex(before.target_topic_id), before.appended
-        """Target topic id, and downstream offset after the last acknowledged record; -1: not known."""
+        """Target topic id, and offset after the last acknowledged record; -1: not known."""
         self._before = before
         self._was_fenced = was_fenced
 
     @property
     def reported(self) -> ReportedProgress:
-        """Progress for the next reading of the position; before a position is known, the progress before."""
+        """Progress for the next reading of the position, also in later rounds."""
         topic_id, appended = self.appended
         if self.upstream is None or self.downstream is None:
             return ReportedProgress(self._before.upstream, self._before.downstream, topic_id.hex(), appended)
