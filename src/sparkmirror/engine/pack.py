@@ -7,9 +7,10 @@ directory.
 from __future__ import annotations
 
 import io
+import os
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -23,6 +24,7 @@ FOLDER = "sparkmirror_env"
 SIGNING_IN = ("msk", "kerberos")
 """Extras whose packages are packed if installed: executors sign in themselves."""
 
+_ARCHIVES, _EXECUTORS_PATH = "spark.archives", "spark.executorEnv.PYTHONPATH"
 _NOT_PACKED = {"pyspark", "py4j"}
 """Spark's own packages, which every worker has in its cluster's version."""
 
@@ -51,7 +53,14 @@ def python_minor() -> str:
 
 def settings_for(path: Path) -> dict[str, str]:
     """Return the Spark settings that ship the archive."""
-    return {"spark.archives": f"{path}#{FOLDER}", "spark.executorEnv.PYTHONPATH": FOLDER}
+    return {_ARCHIVES: f"{path}#{FOLDER}", _EXECUTORS_PATH: FOLDER}
+
+
+def is_shipped(settings: Mapping[str, str]) -> bool:
+    """True if Spark's settings ship the archive, so that each Python of an executor finds it."""
+    archives = settings.get(_ARCHIVES, "").split(",")
+    path = settings.get(_EXECUTORS_PATH, "").split(os.pathsep)
+    return FOLDER in path and any(archive.strip().endswith(f"#{FOLDER}") for archive in archives)
 
 
 def _files() -> Iterator[tuple[Path, str]]:

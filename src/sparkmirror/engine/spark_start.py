@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from sparkmirror.engine.session import open_session, starts_early
+
+
+def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the batches of a task that only starts its executor's Python."""
+    return batches
 
 
 class SparkStart:
@@ -36,15 +42,23 @@ class SparkStart:
         """
         return starts_early(self._settings)
 
-    def begin(self, slots: int) -> None:
-        """Start Spark in a thread that doesn't hold up the end of the process."""
+    def begin(self, slots: int, *, warm: bool) -> None:
+        """Start Spark in a thread that doesn't hold up the end of the process.
+
+        With `warm` the executors' Python starts, too: without it, the first tasks wait for that.
+        """
         session: Future[SparkSession] = Future()
 
         def start() -> None:
             try:
-                session.set_result(self._given or open_session(self._settings, slots))
+                opened = self._given or open_session(self._settings, slots)
             except Exception as error:
                 session.set_exception(error)
+                return
+            session.set_result(opened)
+            if warm:
+                with suppress(Exception):  # the first round's tasks start Python as well, or tell what is wrong
+                    opened.range(0, slots, 1, slots).mapInArrow(_nothing, "id long").collect()
 
         threading.Thread(target=start, name="spark", daemon=True).start()
         self._session = session
