@@ -57,7 +57,7 @@ def settings_for(path: Path) -> dict[str, str]:
 
 
 def is_shipped(settings: Mapping[str, str]) -> bool:
-    """True if Spark's settings ship the archive, so that each Python of an executor finds it."""
+    """True if Spark's settings ship the archive to each executor's Python."""
     archives = settings.get(_ARCHIVES, "").split(",")
     path = settings.get(_EXECUTORS_PATH, "").split(os.pathsep)
     return FOLDER in path and any(archive.strip().endswith(f"#{FOLDER}") for archive in archives)

@@ -17,7 +17,7 @@ def main() -> None:
     """Fork workers until Spark has no use for them any more."""
     gc.collect()
     gc.freeze()  # a worker's collector leaves these objects alone, so their pages stay shared
-    manager()  # type: ignore[no-untyped-call]
+    manager()
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def local_slots(settings: Mapping[str, str]) -> int | None:
 
 
 def daemon_settings(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the setting of our Python daemon, if the daemon is sure to find sparkmirror.
+    """Return the setting of our Python daemon, if that is sure to find sparkmirror.
 
     Files that `spark-submit --py-files` ships are found by workers and not by their daemon. So our daemon is chosen in
     a JVM that this process starts, with this process' Python and environment, and for the archive of `pack`.
