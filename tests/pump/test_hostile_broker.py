@@ -18,6 +18,7 @@ from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from model_broker import FRESH_MS, Source, batch_of
 from model_pump import World
+from told_receipts import ToldReceipts
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig, FlowConfig, ProduceConfig
@@ -165,6 +166,7 @@ class Flow:
         order = FlowOrder(flow=flow, cluster_id="c", producer_id=4000, producer_epoch=0, leader_rank=-1, routes=routes)
         self.pump = FlowPump(order, loop, memory_bytes=8 * MB)
         self.pump.control(ControlState())
+        self._told = ToldReceipts(self.pump)
         self.played: list[Played] = []
 
     def dial(self, client: ClusterClient) -> Played:
@@ -177,7 +179,7 @@ class Flow:
         while time.monotonic() < deadline:
             self.pump.flush()
             self.loop.turn(0.05)
-            if enough(receipts := self.pump.receipts()):
+            if enough(receipts := self._told.receipts()):
                 return receipts
         raise AssertionError([(receipt.state, receipt.reason) for receipt in self.pump.receipts()])
 

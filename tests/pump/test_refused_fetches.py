@@ -15,6 +15,7 @@ import pytest
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 from model_broker import FRESH_MS, Source
 from model_pump import World
+from told_receipts import ToldReceipts
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.error_names import error_name
@@ -124,9 +125,10 @@ class Flow:
         order = FlowOrder(flow=flow, cluster_id="c", producer_id=1, producer_epoch=0, leader_rank=-1, routes=routes)
         self.pump = FlowPump(order, loop, memory_bytes=8 << 20)
         self.pump.control(ControlState())
+        self._told = ToldReceipts(self.pump)
 
     def receipts(self) -> list[Receipt]:
-        return self.pump.receipts()
+        return self._told.receipts()
 
     def close(self) -> None:
         self.pump.close()

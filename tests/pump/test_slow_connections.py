@@ -10,6 +10,7 @@ from typing import NoReturn
 import pytest
 from model_broker import FRESH_MS, Source
 from model_pump import World
+from told_receipts import ToldReceipts
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogEntry
@@ -35,6 +36,7 @@ class Flow:
         routes = tuple(RouteOrder(source_topic="t", target_topic="A.t", partition=number) for number in range(2))
         order = FlowOrder(flow=flow, cluster_id="c", producer_id=1, producer_epoch=0, leader_rank=-1, routes=routes)
         self.pump = FlowPump(order, self.loop, memory_bytes=8 << 20)
+        self._told = ToldReceipts(self.pump)
         self.read: Callable[[PartitionPair], bool] = lambda route: True
         """Whether this one's position is told."""
         monkeypatch.setattr(PositionReader, "read", lambda _, routes, ready: self._read(routes, ready))
@@ -65,7 +67,7 @@ class Flow:
             self.loop.turn(0.05)
 
     def receipts(self) -> list[Receipt]:
-        return self.pump.receipts()
+        return self._told.receipts()
 
     def close(self) -> None:
         self.may_answer.set()

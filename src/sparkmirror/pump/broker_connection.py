@@ -60,6 +60,10 @@ class BrokerConnection(ABC):
         """Seconds since the channel was asked for; 0: the connection waits for no channel."""
         return 0.0 if self._dialing_since is None or self._lost else self._loop.now - self._dialing_since
 
+    def is_slow(self, slow_s: float) -> bool:
+        """True if the broker is left alone for longer, or the channel was asked for longer ago."""
+        return self.throttled_s > slow_s or self.dialing_s > slow_s
+
     @abstractmethod
     def pump(self) -> None:
         """Send all that can be sent now."""

@@ -6,6 +6,7 @@ target: after an error the thread tries again, with the unsent reports kept.
 
 from __future__ import annotations
 
+import functools
 import logging
 import queue
 import threading
@@ -31,10 +32,11 @@ _MOST_UNSENT = 100
 class ControlChannel:
     """Control channel of one flow.
 
-    After every read with new records the loop calls `heard` with the whole state.
+    After every read with new records the loop calls `heard` with the whole state, and True if any of it may have
+    changed. The driver's ticks change nothing.
     """
 
-    def __init__(self, flow: FlowConfig, loop: Loop, heard: Callable[[ControlState], None]) -> None:
+    def __init__(self, flow: FlowConfig, loop: Loop, heard: Callable[[ControlState, bool], None]) -> None:
         self._loop = loop
         self._heard = heard
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-control")
@@ -58,13 +60,14 @@ class ControlChannel:
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
-        offset = 0
+        offset, is_first = 0, True
         while not self._closing.is_set():
             try:
                 entries, offset = self._control.read(0, offset, wait_ms=_WAIT_MS)
                 if entries:
-                    self._state.apply(entries)
-                    self._loop.post(lambda: self._heard(self._state))
+                    changed = self._state.apply(entries) or is_first
+                    is_first = False
+                    self._loop.post(functools.partial(self._heard, self._state, changed))
                 self._send()
             except Exception as error:  # the thread must not end; the pump notices the driver's silence by its clock
                 log.debug("%s", error)

@@ -18,7 +18,7 @@ from sparkmirror.pump.claim_writer import ClaimWriter
 from sparkmirror.pump.copies import PartitionCopies
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.flow_clients import FlowClients
-from sparkmirror.pump.flow_reports import FlowReports
+from sparkmirror.pump.flow_reports import FlowNews, FlowReports
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Limits
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
@@ -133,6 +133,7 @@ class FlowPump:
 
     def _begin_work(self, copy: PartitionCopy) -> None:
         """Begin the work that a partition has after an event."""
+        self._reports.touched.add(copy)
         ready = copy.ready(self._loop.now)
         unfinished = self._partitions.unfinished
         if ready.over is (copy in unfinished):
@@ -265,6 +266,10 @@ class FlowPump:
     def receipts(self) -> list[Receipt]:
         """Return the present receipt of each partition."""
         return self._reports.receipts(self._control)
+
+    def news(self, *, all_anew: bool) -> FlowNews:
+        """Return what has changed since the last call, as `FlowReports.news` does."""
+        return self._reports.news(self._control, all_anew=all_anew)
 
     def figures(self, receipts: Iterable[Receipt]) -> list[PartitionFigures]:
         """Return the figures of the receipts' partitions."""

@@ -178,6 +178,12 @@ class PartitionCopy:
         return timestamp_ms if upstream == self.progress.upstream else None
 
     @property
+    def is_at_rest(self) -> bool:
+        """True if only an event can change what is told of the partition."""
+        settled = self.stage is Stage.RUNNING or self.stage is Stage.DONE
+        return settled and self.asked_at is None and not (self.queue or self.in_flight or self.backlog.unprepared)
+
+    @property
     def waiting_records(self) -> int:
         """Number of records fetched and not yet acknowledged."""
         return sum(batch.count for waiting in (self.in_flight, self.queue) for batch in waiting)

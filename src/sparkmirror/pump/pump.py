@@ -21,7 +21,6 @@ from sparkmirror.pump.control_channel import ControlChannel
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
 from sparkmirror.task_lines import set_up_task_logging
-from sparkmirror.wire.topic_partition import TopicPartition
 
 MEMORY_BYTES = 64 << 20
 """Memory for data on the way, in all flows of a pump together.
@@ -58,12 +57,11 @@ class _PumpRun:
         self._taken_over = False
         self._end_told = False
         self._cpu_began_s = time.process_time()
-        self._last: dict[TopicPartition, Receipt] = {}
         self.flow_pump = FlowPump(flow, loop, memory_bytes=memory_bytes)
         self._channel = ControlChannel(flow.flow, loop, self._hear)
         self.report()
 
-    def _hear(self, state: ControlState) -> None:
+    def _hear(self, state: ControlState, changed: bool) -> None:
         ours = state.rounds.get(self._order.incarnation)
         rank = self._flow.leader_rank
         if rank >= 0 and state.leader is not None and state.leader.rank > rank:
@@ -72,6 +70,8 @@ class _PumpRun:
         elif ours is not None and (ours.number, ours.phase != "running") > (self._order.epoch, False):
             self.end("")
         self._heard_at = self._loop.now
+        if not changed:
+            return
         added, task = state.added_to(self._order.incarnation, self._order.epoch), self._order.task
         if added is not None:
             self.flow_pump.add(added.routes.get(task, ()), added.shares[task])
@@ -103,14 +103,8 @@ class _PumpRun:
 
     def report(self, *, ended: bool = False) -> None:
         ended = ended or self._end_told
-        receipts = self.flow_pump.receipts()
-        changed = [
-            receipt for receipt in receipts if self._last.get((receipt.source_topic, receipt.partition)) != receipt
-        ]
-        self._last.update({(receipt.source_topic, receipt.partition): receipt for receipt in changed})
-        tally = self.flow_pump.tally
-        flow = self.flow_pump
-        waiting = {receipt.reason for receipt in receipts if receipt.reason and receipt.state != "done"}
+        flow, tally = self.flow_pump, self.flow_pump.tally
+        news = flow.news(all_anew=ended)
         report = FlowReport(
             epoch=self._order.epoch,
             task=self._order.task,
@@ -119,21 +113,21 @@ class _PumpRun:
             at_ms=wall_ms(),
             records=tally.records,
             bytes=tally.bytes,
-            partitions=len(receipts),
-            lag=sum(max(receipt.source_end - receipt.upstream, 0) for receipt in receipts if receipt.upstream >= 0),
+            partitions=len(flow.copies),
+            lag=news.lag,
             latency_ms=tally.take_latency_ms(),
             memory_bytes=resident_bytes(),
             host=socket.gethostname(),
             cpu_s=time.process_time() - self._cpu_began_s,
-            in_flight=sum(copy.waiting_records for copy in flow.copies),
+            in_flight=news.in_flight,
             fetch_ms=tally.source.take_mean_wait_ms(),
             connections=(tally.source.connections, tally.target.connections),
             totals=tally.totals,
-            waiting=sorted(waiting)[0] if waiting else "",
+            waiting=news.waiting,
             ended=ended,
             ended_because=self._ended_because,
         )
-        for part in with_receipts(report, changed, flow.figures(changed)):
+        for part in with_receipts(report, news.changed, flow.figures(news.changed)):
             self._channel.report(part)
 
     def close(self) -> list[Receipt]:

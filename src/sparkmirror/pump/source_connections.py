@@ -85,6 +85,10 @@ class SourceConnections:
         for connection in list(self._connections.values()):
             connection.check(timeout_s)
 
+    def is_any_slow(self, slow_s: float) -> bool:
+        """True if a connection is refused, or has waited so long for its broker or its channel."""
+        return any(connection.refusal or connection.is_slow(slow_s) for connection in self._connections.values())
+
     def follow_limits(self) -> None:
         """Ask for as much as the caps allow from now on."""
         for lane, connection in self._connections.items():

@@ -71,6 +71,10 @@ class TargetConnections:
             if connection.unsent or not busy:  # unsent bytes are too old by now
                 connection.failed("this process was too busy to send" if busy else "this process was suspended")
 
+    def is_any_slow(self, slow_s: float) -> bool:
+        """True if a connection has waited so long for its broker or its channel."""
+        return any(connection.is_slow(slow_s) for connection in self._connections.values())
+
     @property
     def in_flight(self) -> bool:
         """True if a request is not answered yet."""
