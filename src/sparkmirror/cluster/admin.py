@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Self, TypeVar
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, offsets_by_leader
+from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, KnownLeaders, offsets_by_leader
 from sparkmirror.cluster.new_topics import NewTopicSpec, create_topics, grow_topics
 from sparkmirror.cluster.reachability import check_access, one_line, why_unreachable, within
 from sparkmirror.cluster.refusal_lines import creation_refusal, refusal
@@ -163,13 +163,17 @@ class ClusterAdmin:
         return self._offsets(partitions, EARLIEST, read_committed=False)
 
     def end_offsets(
-        self, partitions: Iterable[TopicPartition], *, isolation: str = "read_uncommitted"
+        self,
+        partitions: Iterable[TopicPartition],
+        *,
+        isolation: str = "read_uncommitted",
+        known: KnownLeaders | None = None,
     ) -> dict[TopicPartition, int]:
         """Read the high watermarks, or at read_committed the last stable offsets.
 
-        Missing and leaderless partitions are left out.
+        Missing and leaderless partitions are left out. `known` has the leaders from the caller's last question.
         """
-        return self._offsets(partitions, LATEST, read_committed=isolation == "read_committed")
+        return self._offsets(partitions, LATEST, read_committed=isolation == "read_committed", known=known)
 
     def creations(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
         """Create topics; return for each name Kafka's error code and the broker's words.
@@ -186,10 +190,17 @@ class ClusterAdmin:
         return self._ask(what, lambda client: create_topics(client, wanted, dry=True))
 
     def _offsets(
-        self, partitions: Iterable[TopicPartition], at: int, *, read_committed: bool
+        self,
+        partitions: Iterable[TopicPartition],
+        at: int,
+        *,
+        read_committed: bool,
+        known: KnownLeaders | None = None,
     ) -> dict[TopicPartition, int]:
         wanted = set(partitions)
-        ask = functools.partial(offsets_by_leader, partitions=wanted, timestamp=at, read_committed=read_committed)
+        ask = functools.partial(
+            offsets_by_leader, partitions=wanted, timestamp=at, read_committed=read_committed, known=known
+        )
         return self._ask("reading offsets", ask)
 
     def _ask(self, what: str, question: Callable[[ClusterClient], _Answer]) -> _Answer:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from kafka.protocol.consumer import ListOffsetsRequest
-
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.wire import offsets_format
 from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.offsets_format import OffsetsAsk
 from sparkmirror.wire.topic_partition import TopicPartition
 
 EARLIEST = -2
@@ -50,47 +50,72 @@ def list_offsets(
     `timestamp` is EARLIEST, LATEST or milliseconds. At isolation level 1 (read_committed) LATEST is the last stable
     offset.
     """
-    request = ListOffsetsRequest(
-        replica_id=replica_id,
-        isolation_level=isolation_level,
-        topics=[
-            ListOffsetsRequest.ListOffsetsTopic(
-                name=topic,
-                partitions=[
-                    ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
-                        partition_index=partition, current_leader_epoch=-1, timestamp=timestamp
-                    )
-                    for partition in indexes
-                ],
-            )
-            for topic, indexes in partitions.items()
-        ],
-        timeout_ms=client.config.request_timeout_ms,
-    )
-    return {
-        (topic.name, part.partition_index): ListedOffset(part.offset, part.error_code)
-        for topic in client.ask(leader, request).topics
-        for part in topic.partitions
-    }
+    ask = OffsetsAsk(replica_id, isolation_level, timestamp, client.config.request_timeout_ms)
+    try:
+        connection = client.broker(leader)
+        version = connection.version(offsets_format.API_KEY, offsets_format.VERSIONS, "ListOffsets")
+        request = offsets_format.encode(version, 0, client.client_id.encode(), ask, partitions)
+        listed = offsets_format.decode(version, connection.exchange_raw([request]))
+    except ConnectionError:
+        client.hang_up(leader)
+        raise
+    return {(part.topic, part.partition): ListedOffset(part.offset, part.error) for part in listed}
+
+
+class KnownLeaders:
+    """Leaders of many partitions, as last read, for a caller that asks often.
+
+    Reading them takes more than all else of the question. They are read again for other partitions, after an error, and
+    while a partition has no leader.
+    """
+
+    def __init__(self) -> None:
+        self._partitions: frozenset[TopicPartition] = frozenset()
+        self._led: Mapping[int, Sequence[TopicPartition]] = {}
+
+    def of(self, client: ClusterClient, partitions: Set[TopicPartition]) -> Mapping[int, Sequence[TopicPartition]]:
+        """Return the partitions by leader; partitions without a leader are left out."""
+        if partitions != self._partitions or not self._led.keys() <= set(client.brokers):
+            led = _by_leader(client, partitions)
+            complete = sum(map(len, led.values())) == len(partitions)
+            self._partitions, self._led = (frozenset(partitions), led) if complete else (frozenset(), {})
+            return led
+        return self._led
+
+    def forget(self) -> None:
+        """Have the leaders read again."""
+        self._partitions = frozenset()
 
 
 def offsets_by_leader(
-    client: ClusterClient, partitions: Iterable[TopicPartition], timestamp: int, *, read_committed: bool = False
+    client: ClusterClient,
+    partitions: Iterable[TopicPartition],
+    timestamp: int,
+    *,
+    read_committed: bool = False,
+    known: KnownLeaders | None = None,
 ) -> dict[TopicPartition, int]:
     """Ask each partition's leader for one offset, as `list_offsets` does.
 
     Partitions that are missing, have no leader, or that the leader refuses are left out. A partition whose leader moves
-    is asked for again for a moment.
+    is asked for again for a moment. Without `known` the leaders are read first.
     """
     offsets: dict[TopicPartition, int] = {}
     wanted, until = set(partitions), time.monotonic() + _MOVING_S
+    known = known or KnownLeaders()
     while wanted:
         moving: set[TopicPartition] = set()
-        for leader, led in _by_leader(client, wanted).items():
-            for chunk in _chunks(led):
-                listed = list_offsets(client, leader, chunk, timestamp, isolation_level=int(read_committed))
-                offsets |= {partition: answer.offset for partition, answer in listed.items() if not answer.error}
-                moving |= {partition for partition, answer in listed.items() if answer.error in _MOVING}
+        try:
+            for leader, led in known.of(client, wanted).items():
+                for chunk in _chunks(led):
+                    listed = list_offsets(client, leader, chunk, timestamp, isolation_level=int(read_committed))
+                    offsets |= {partition: answer.offset for partition, answer in listed.items() if not answer.error}
+                    moving |= {partition for partition, answer in listed.items() if answer.error in _MOVING}
+        except ConnectionError:
+            known.forget()
+            raise
+        if not wanted <= offsets.keys():
+            known.forget()
         wanted = moving if time.monotonic() < until else set()
         if wanted:
             time.sleep(_PAUSE_S)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.list_offsets import KnownLeaders
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.flow_view import FlowView
 from sparkmirror.engine.forecast import WARN_MINUTES, Forecast, Forecaster, LagSample
@@ -50,6 +51,7 @@ class LagMonitor:
         self._source = source
         self._target = target
         self._partitions = partitions
+        self._leaders = KnownLeaders()
         self._forecaster = Forecaster()
         self._retentions: dict[str, tuple[float, int | None]] = {}
         self._warned_of: set[TopicPartition] = set()
@@ -71,7 +73,9 @@ class LagMonitor:
         """
         views = list(self._view.partitions.items())
         receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}
-        ends = self._source.end_offsets(self._partitions(), isolation=self._flow.fetch.isolation_level)
+        ends = self._source.end_offsets(
+            self._partitions(), isolation=self._flow.fetch.isolation_level, known=self._leaders
+        )
         lagging = {
             partition: receipt
             for partition, receipt in receipts.items()
