@@ -48,6 +48,7 @@ def schedules(directory: Path, settings: dict[str, str], *, once: bool = False) 
         target=NOBODY,
         topics=lambda: TopicSync(mirrored=(), created=(), grown=(), refused={}),
         receipts=list,
+        receipts_mark=lambda: 0,
         copied=dict,
         groups=FlowGroups(),
         once=once,

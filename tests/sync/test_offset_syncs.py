@@ -39,6 +39,30 @@ class Flow:
         return OffsetSyncEmitter(config or self.config, POLICY, lambda: self.copied)
 
 
+def test_copies_are_looked_at_only_after_a_report(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    """Looking at thousands of partitions each second, of which none moves, costs more than all else of the duty."""
+    flow = Flow(source_cluster, target_cluster, topic_name, "target")
+    flow.copied = [CopiedTo("t", 0, 10, 20)]
+    reports, looks = [1], [0]
+
+    def copied() -> list[CopiedTo]:
+        looks[0] += 1
+        return flow.copied
+
+    duty = OffsetSyncEmitter(flow.config, POLICY, copied, lambda: reports[0])
+    for _ in range(3):
+        duty.run()
+    assert looks == [1]
+    flow.copied, reports[0] = [CopiedTo("t", 0, 50, 60)], 2
+    duty.finish()
+    assert looks == [2]
+    topic = f"mm2-offset-syncs.{flow.config.source.alias}.internal"
+    assert written(flow.config.target, topic) == [OffsetSync("t", 0, 10, 20), OffsetSync("t", 0, 50, 60)]
+    duty.close()
+
+
 def written(cluster: ClusterConfig, topic: str) -> list[OffsetSync]:
     client = ClusterClient(cluster, "test")
     try:

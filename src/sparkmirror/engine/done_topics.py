@@ -43,7 +43,8 @@ class DoneTopics:
             self._state.apply(entries)
             self._offset = offset
             self.changed |= before != self._state.done
-        for receipt in receipts:  # a pump may have read the operator's word before the driver
+        # A pump may have read the operator's word before the driver.
+        for receipt in receipts if self._state.done else ():
             self.reach(receipt)
         self._write_down()
 

@@ -109,6 +109,7 @@ class FlowDriver:
             target=target,
             topics=lambda: self.topics.newest,
             receipts=lambda: self.view.receipts,
+            receipts_mark=lambda: self.view.changes,
             copied=lambda: self.view.copied,
             groups=self.groups,
             once=self._once,

@@ -90,6 +90,8 @@ class FlowDuties:
     target: ClusterAdmin
     topics: Callable[[], TopicSync]
     receipts: Callable[[], Iterable[Receipt]]
+    receipts_mark: Callable[[], object]
+    """Equal for equal receipts."""
     copied: Callable[[], Mapping[TopicPartition, int]]
     """Source partition to the upstream offset of its last copied record."""
     groups: FlowGroups
@@ -213,7 +215,7 @@ class FlowDuties:
         return Heartbeats(self.flow, self.rules.policy)
 
     def _offset_syncs(self) -> DutyTurns:
-        return OffsetSyncEmitter(self.flow, self.rules.policy, self._last_copied)
+        return OffsetSyncEmitter(self.flow, self.rules.policy, self._last_copied, self.receipts_mark)
 
     def _checkpoints(self) -> DutyTurns:
         self.groups.checkpoints = Checkpoints(

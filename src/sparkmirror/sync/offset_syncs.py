@@ -29,13 +29,23 @@ class CopiedTo(NamedTuple):
 class OffsetSyncEmitter:
     """The duty of offset syncs, about once a second.
 
-    `copied` gives the newest copied record of each partition; unchanged ones are passed over. MirrorMaker 2 looks at
-    each record, and this duty only at the last record of each turn: no sync is written for the records between.
+    `copied` gives the newest copied record of each partition; unchanged ones are passed over. While `mark` returns
+    equal values other than None, `copied` would give the same again, and is not asked. MirrorMaker 2 looks at each
+    record, and this duty only at the last record of each turn: no sync is written for the records between.
     """
 
-    def __init__(self, flow: FlowConfig, policy: ReplicationPolicy, copied: Callable[[], Iterable[CopiedTo]]) -> None:
+    def __init__(
+        self,
+        flow: FlowConfig,
+        policy: ReplicationPolicy,
+        copied: Callable[[], Iterable[CopiedTo]],
+        mark: Callable[[], object] = lambda: None,
+    ) -> None:
         topic = syncs_topic(flow, policy)
         self._copied = copied
+        self._mark = mark
+        self._noted: object = None
+        """Mark of the last records taken in."""
         self._queues = SyncQueues(flow.offset_sync.offset_lag_max)
         self._promote_every_s = flow.connect.offset_flush_interval_ms / 1000
         self._promote_at = now_s() + self._promote_every_s
@@ -74,6 +84,10 @@ class OffsetSyncEmitter:
         self._topic.close()
 
     def _note(self) -> None:
+        mark = self._mark()  # first: what comes in between is taken in again
+        if mark is not None and mark == self._noted:
+            return
+        self._noted = mark
         for topic, partition, upstream, downstream in self._copied():
             if upstream >= 0 and downstream >= 0:
                 self._queues.note(topic, partition, upstream, downstream)
