@@ -105,6 +105,36 @@ def test_newcomers_wait_and_take_over_at_once_when_it_is_released(make_lease: Ma
     assert sum(lease.held() for lease in standbys) == 1
 
 
+@pytest.mark.broker
+def test_a_holder_polls_seldom_and_is_proven_all_the_same(
+    make_lease: MakeLease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each poll wakes several threads; the proof must not get late by fewer of them."""
+    proofs: list[float] = []
+    polls: list[float] = []
+    poll, commit = KafkaConsumer.poll, KafkaConsumer.commit
+
+    def counted_poll(self: KafkaConsumer, **given: Any) -> Any:
+        polls.append(time.monotonic())
+        return poll(self, **given)
+
+    def counted_commit(self: KafkaConsumer, *given: Any, **more: Any) -> Any:
+        proofs.append(time.monotonic())
+        return commit(self, *given, **more)
+
+    monkeypatch.setattr(KafkaConsumer, "poll", counted_poll)
+    monkeypatch.setattr(KafkaConsumer, "commit", counted_commit)
+    holder = make_lease()
+    mp.wait_for(holder.held, 180, "the lease")
+    time.sleep(2)
+    polls.clear()
+    proofs.clear()
+    time.sleep(6)
+    assert holder.held()
+    assert 4 <= len(proofs) <= 7, "one a beat, which is a second here"
+    assert len(polls) <= 18, "ten a second otherwise"
+
+
 @pytest.mark.full
 @pytest.mark.broker
 def test_a_holder_whose_topic_changes_holds_on_though_its_machine_is_slow(

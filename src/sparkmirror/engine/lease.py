@@ -49,6 +49,13 @@ BEATS_PER_SESSION = 6
 REBALANCE_SESSIONS = 3
 """Session timeouts that a member has to rejoin: longer than any proof lasts."""
 POLL_MS = 100
+CALM_S = 1.0
+"""Longest pause between polls of the holder, in seconds.
+
+Each poll wakes kafka-python's threads several times: ten polls a second took more than a percent of a core. The holder
+needs polls only to join again when another process comes or goes, and that process waits for it. A process that stands
+by polls on, to take over at once.
+"""
 RETRY_S = 1.0
 
 
@@ -221,6 +228,7 @@ class Lease:
                     consumer.poll(timeout_ms=POLL_MS)
                     _keep_joining(consumer)
                     self._confirm(consumer, beat_ms / 1000)
+                    self._rest(consumer)
                 except KafkaError as error:
                     if not self.held():
                         raise
@@ -251,6 +259,11 @@ class Lease:
         self._proven_generation = group.generation_id
         self._prove_at = started + beat_s
         self._hold_until(started + self._session_ms / 1000)
+
+    def _rest(self, consumer: Any) -> None:
+        """Pause while nothing is due: until the next proof, `CALM_S` at most."""
+        if self.held() and consumer.group_metadata().state == MemberState.STABLE:
+            self._released.wait(min(max(self._prove_at - now_s(), 0.0), CALM_S))
 
     def _hold_until(self, end: float) -> None:
         with self._lock:
