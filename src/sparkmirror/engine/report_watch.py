@@ -22,6 +22,12 @@ from sparkmirror.messages.receipts import read_reports, receipts_topic
 WATCH_S = 0.4
 """Seconds between readings of the receipts topic."""
 
+_WAIT_MS = 600
+"""Milliseconds for which a reading waits for a report.
+
+Pumps report each second, so hardly a reading is in vain.
+"""
+
 CLOCKS_MS = 60_000
 """Milliseconds by which the driver's clock may be ahead of the pumps' clocks.
 
@@ -72,7 +78,7 @@ class ReportWatch:
             try:
                 if offset is None:  # pumps may have reported already, and later report only changes
                     offset = receipts.since(0, self._began_ms - CLOCKS_MS)
-                entries, offset = receipts.read(0, offset)
+                entries, offset = receipts.read(0, offset, wait_ms=_WAIT_MS)
                 for report in read_reports(entries):
                     if report.incarnation == self._incarnation and self._is_of_this_driver(report.epoch):
                         self._note(report)
