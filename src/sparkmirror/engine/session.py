@@ -45,11 +45,26 @@ _DEFAULTS = {
     "spark.driver.memory": "512m",
     "spark.task.maxFailures": str(ATTEMPTS),
 }
+_LOCAL_JAVA = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    # Java would begin with a 64th of the machine's memory, and keep what Spark's start needed.
+    "-Xms32m",
+    "-XX:MinHeapFreeRatio=15",
+    "-XX:MaxHeapFreeRatio=25",
+    "-XX:-UsePerfData",  # it wakes the JVM twenty times a second
+    f"-Dlog4j2.configurationFile={_LOG4J}",
+)
 _LOCAL_DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": (f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={_LOG4J}"),
+    "spark.driver.extraJavaOptions": " ".join(_LOCAL_JAVA),
 }
+_ARENAS = "MALLOC_ARENA_MAX"
+"""Setting of glibc for the heaps of a process.
+
+By default each thread of the JVM, and of a task, may keep freed memory for itself.
+"""
 
 
 def is_local(settings: Mapping[str, str]) -> bool:
@@ -123,6 +138,7 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
         chosen[MASTER] = f"local[{local_slots(settings) or tasks},{ATTEMPTS}]"
         settings = {key: value for key, value in settings.items() if key != MASTER}
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault(_ARENAS, "2")
     if WORKER_PYTHON in settings:  # outside spark-submit PySpark reads only the environment
         os.environ["PYSPARK_PYTHON"] = settings[WORKER_PYTHON]
     chosen |= settings
