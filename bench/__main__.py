@@ -12,10 +12,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import far, groups, observing, report
+from bench import far, groups, idling, observing, report
 from bench.accounting import find_accounting
 from bench.arena import Arena
-from bench.contenders import CONTENDERS, ContenderFailed
+from bench.contenders import CONTENDERS, Contender, ContenderFailed
 from bench.contest import Contest, Plan
 from bench.planner import PARTITIONS, TASKS, measure_planner
 from bench.producing import TOOLS, ProducingFailed
@@ -38,6 +38,8 @@ def main() -> int:
         return _tabulate(options, lambda place, say: (groups.markdown(groups.measure_groups(place, say)), True))
     if options.observing:
         return _observe(options)
+    if options.idle:
+        return _idle(options)
     return _translate(options) if options.offsets else _compete(options)
 
 
@@ -64,6 +66,17 @@ def _observe(options: argparse.Namespace) -> int:
         with Arena(place, accounting, options.gb, options.patience) as arena:
             courses = observing.measure_observing(arena, options.gb, options.rounds, options.partitions, say)
         return observing.markdown(courses), True
+
+    return _tabulate(options, measure)
+
+
+def _idle(options: argparse.Namespace) -> int:
+    def measure(place: Path, say: Callable[[str], None]) -> tuple[str, bool]:
+        accounting = find_accounting()
+        say(f"CPU seconds by {accounting.kind}")
+        class_path(MIRROR_MAKER)
+        with Arena(place, accounting, options.gb, options.patience) as arena:
+            return idling.markdown(idling.measure_idleness(arena, _contenders(options), options.idle, say)), True
 
     return _tabulate(options, measure)
 
@@ -126,7 +139,7 @@ def _compete(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> Plan:
     return Plan(
-        contenders=[one for one in CONTENDERS if options.only in (None, one.name)],
+        contenders=_contenders(options),
         gigabytes=options.gb,
         rounds=options.rounds,
         partitions=options.partitions,
@@ -136,6 +149,10 @@ def _plan(options: argparse.Namespace) -> Plan:
         distances=far.distances(options.round_trip or (), options.line or ()),
         far_tasks=options.tasks or far.TASKS,
     )
+
+
+def _contenders(options: argparse.Namespace) -> list[Contender]:
+    return [one for one in CONTENDERS if options.only in (None, one.name)]
 
 
 def _options() -> argparse.Namespace:
@@ -186,6 +203,13 @@ def _options() -> argparse.Namespace:
         "--observing",
         action="store_true",
         help="measure nothing but what it costs to be watched, at full load and idle",
+    )
+    parser.add_argument(
+        "--idle",
+        type=int,
+        action="append",
+        metavar="PARTITIONS",
+        help="measure nothing but idle mirrors with so many partitions, can be repeated",
     )
     parser.add_argument("--records", type=int, default=RECORDS, help=f"of each topic with --offsets ({RECORDS:,})")
     parser.add_argument("--only", choices=[one.name for one in CONTENDERS], help="measure one of the two")
