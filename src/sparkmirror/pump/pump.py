@@ -127,6 +127,7 @@ class _PumpRun:
             cpu_s=time.process_time() - self._cpu_began_s,
             in_flight=sum(copy.waiting_records for copy in flow.copies),
             fetch_ms=tally.source.take_mean_wait_ms(),
+            lines=tuple(flow.lines()),
             connections=(tally.source.connections, tally.target.connections),
             totals=tally.totals,
             waiting=sorted(waiting)[0] if waiting else "",
