@@ -14,6 +14,7 @@ from sparkmirror.pump.window import (
     Choice,
     Line,
     LineMeter,
+    Window,
     batch_bytes,
     connections_for,
     window,
@@ -40,7 +41,7 @@ def test_a_window_is_never_over_the_bound_and_never_below_the_usual_size(
 @given(round_trip_s=st.one_of(st.none(), st.floats(0, SHORT_S * 0.999)), rate=rates, most=sizes, pressure=pressures)
 def test_a_short_line_gets_the_usual_size(round_trip_s: float | None, rate: float, most: int, pressure: float) -> None:
     chosen = window(Line(round_trip_s, rate), usual=FETCH_BYTES, most=most, pressure=pressure)
-    assert chosen == (min(FETCH_BYTES, most), Choice.SHORT)
+    assert chosen == Window(min(FETCH_BYTES, most), Choice.SHORT)
 
 
 @many
