@@ -47,6 +47,12 @@ from sparkmirror.config.values import Hidden
 
 MASK = "********"
 DEFAULT = "default"
+MEASURED = {
+    "max.partition.fetch.bytes": "more on a long line, by its measured round trip and rate",
+    "receive.buffer.bytes": "the operating system's own, which grows with the line",
+    "send.buffer.bytes": "the operating system's own, which grows with the line",
+}
+"""Meaning of defaults that leave the size to what is measured."""
 POLICY_CLASS = "replication.policy.class"
 
 
@@ -61,6 +67,8 @@ class EffectiveValue:
     key: str
     value: str
     where: str
+    note: str = ""
+    """Remark of one line on a default that leaves something to what is measured."""
 
 
 def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[EffectiveValue]:
@@ -139,7 +147,8 @@ class _Shown:
         hidden = isinstance(setting.kind, Hidden) or (entry is not None and self._lookup.references(entry))
         origin = DEFAULT if entry is None else _where(entry, self._lookup)
         key = setting.place.general(setting.name, *self._pair)
-        return EffectiveValue(self._flow.name, key, MASK if hidden and text else text, origin)
+        note = MEASURED.get(setting.name, "") if entry is None else ""
+        return EffectiveValue(self._flow.name, key, MASK if hidden and text else text, origin, note)
 
 
 def _text(value: object) -> str:
