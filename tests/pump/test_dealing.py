@@ -15,7 +15,7 @@ from sparkmirror.pump import target_broker
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.source_lane import SourceLane
 from sparkmirror.pump.target_broker import TargetBroker
-from sparkmirror.pump.window import Choice, Window
+from sparkmirror.pump.window import LineWindow, WindowReason
 from sparkmirror.wire.topic_partition import TopicPartition
 
 MB = 1 << 20
@@ -48,7 +48,7 @@ class DealtSources(RuleBasedStateMachine):
 
     @rule(size=st.integers(1, 40 * MB))
     def opens(self, size: int) -> None:
-        self.lane.open_to(Window(size, Choice.LINE, size), 4 * MB)
+        self.lane.open_to(LineWindow(size, WindowReason.LINE, size), 4 * MB)
 
     @rule(partition=st.integers(0, PARTITIONS - 1))
     def wants(self, partition: int) -> None:
@@ -218,7 +218,7 @@ def test_a_partition_is_fetched_where_it_is_until_its_answer_is_there() -> None:
     for key in keys[1:]:
         assert lane.deal(key) is first
     first.wanted = first.under_way = set(keys)
-    lane.open_to(Window(16 * MB, Choice.LINE, 16 * MB), 4 * MB)
+    lane.open_to(LineWindow(16 * MB, WindowReason.LINE, 16 * MB), 4 * MB)
     assert [lane.deal_again(key, first) for key in keys] == [first] * 8
     first.under_way = set()
     for key in keys:

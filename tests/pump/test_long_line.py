@@ -25,7 +25,7 @@ from sparkmirror.pump.ready import Fetch
 from sparkmirror.pump.source_connection import SourceConnection
 from sparkmirror.pump.source_connections import SourceConnections
 from sparkmirror.pump.tally import TrafficMeter
-from sparkmirror.pump.window import Choice
+from sparkmirror.pump.window import WindowReason
 from sparkmirror.wire.buffers import Frame, FramePool
 from sparkmirror.wire.channel import Channel
 from sparkmirror.wire.fetch_session import FetchedPartition, FetchPosition, FetchSession
@@ -187,7 +187,7 @@ def test_a_long_line_gets_several_connections_and_every_partition_its_share(
     pump.run(4.0)
     (line,) = pump.connections.lines()
     assert line.round_trip_ms >= 150
-    assert line.why in {Choice.LINE, Choice.MEMORY}
+    assert line.why in {WindowReason.LINE, WindowReason.MEMORY}
     assert line.window_bytes > FETCH_BYTES
     assert len(broker.answered) == line.connections > 1
     assert all(copy.fed for copy in pump.copies.values())

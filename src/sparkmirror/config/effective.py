@@ -56,7 +56,7 @@ MEASURED = {
 POLICY_CLASS = "replication.policy.class"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveValue:
     """Effective value of a setting of a flow.
 
@@ -101,7 +101,8 @@ def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[Effective
     for key, value in config.spark.items():
         entry = lookup.properties[key]
         hidden = is_secret(key) or lookup.references(entry)
-        yield EffectiveValue("*", key, MASK if hidden else value, _where(entry, lookup))
+        shown_value = MASK if hidden else value
+        yield EffectiveValue(flow="*", key=key, value=shown_value, where=_where(entry, lookup))
 
 
 class _Shown:
@@ -148,7 +149,8 @@ class _Shown:
         origin = DEFAULT if entry is None else _where(entry, self._lookup)
         key = setting.place.general(setting.name, *self._pair)
         note = MEASURED.get(setting.name, "") if entry is None else ""
-        return EffectiveValue(self._flow.name, key, MASK if hidden and text else text, origin, note)
+        shown = MASK if hidden and text else text
+        return EffectiveValue(flow=self._flow.name, key=key, value=shown, where=origin, note=note)
 
 
 def _text(value: object) -> str:

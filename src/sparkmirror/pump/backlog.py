@@ -85,7 +85,7 @@ class Backlog:
         self._intake.split(refused)
 
     def join(self, size: int) -> None:
-        """Join small batches up to `size` bytes in the next answers; 0: batches go as they are."""
+        """Join small batches up to `size` bytes in the next answers; 0: don't."""
         self._intake.join(size)
 
     def feed(self, frame: Frame, records: memoryview, aborted: Sequence[tuple[int, int]]) -> None:

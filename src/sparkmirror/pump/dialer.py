@@ -44,7 +44,10 @@ class Dialer:
         self._background = Background(loop, f"sparkmirror connections {flow.name}", ())
 
     def dial_source(self, connection: SourceConnection) -> None:
-        """Make a channel to fetch over; the connection tells its session the sizes before each request."""
+        """Make a channel to fetch over.
+
+        The connection tells its session the sizes before each request.
+        """
         settings = self._flow.fetch
 
         def dial() -> tuple[Channel, FetchSession]:

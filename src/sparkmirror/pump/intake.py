@@ -117,10 +117,16 @@ class Intake:
         """Smallest size of a batch refused for the target's max.message.bytes, or None."""
         self._joined_bytes = 0
         self._joinable_bytes: int | None = None
-        """Most bytes to join, because more unpacked to more than a piece; None: no limit seen."""
+        """Most bytes to join, None for no limit.
+
+        More bytes than that have unpacked to more than a piece.
+        """
 
     def join(self, size: int) -> None:
-        """Join batches up to `size` bytes in the next answers, if merging is wanted; 0: don't."""
+        """Join batches up to `size` bytes in the next answers; 0: don't.
+
+        Joins none if merging is not wanted.
+        """
         if self._joinable_bytes is not None:
             self._joinable_bytes += self._joinable_bytes // 16  # later records may unpack to less
         self._joined_bytes = min(size, self._joinable_bytes or size) if self._merge_tiny else 0

@@ -107,7 +107,10 @@ class PartitionCopy:
         self.backlog = Backlog(identity, intake, self._claimer, self.end.goal)
         self.queue = self.backlog.queue
         self.queue_bytes = QUEUE_BYTES
-        """Bytes queued for sending at which fetching stops; the pump sets it with each answer."""
+        """Bytes queued for sending at which fetching stops.
+
+        The pump sets the number with each answer.
+        """
         self.in_flight: deque[Batch] = deque()
         self._dropped: tuple[int | None, int | None] = None, None
         """Upstream position, and timestamp of the next record, when the queue was dropped."""

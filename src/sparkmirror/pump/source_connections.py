@@ -18,7 +18,10 @@ from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.pump.window import window
 
 USUAL_PARTITION_BYTES = FetchConfig().max_partition_fetch_bytes
-"""`max.partition.fetch.bytes` by default, which leaves the size on a long line to the pump."""
+"""Default of `max.partition.fetch.bytes`.
+
+The default leaves the size on a long line to the pump.
+"""
 
 LEAST_QUEUE_BYTES = 256 << 10
 """Bytes of a partition that may always wait for the target."""
@@ -112,7 +115,10 @@ class SourceConnections:
             connection.close()
 
     def _all(self) -> list[SourceConnection]:
-        """Return all connections, in a list of its own: a connection that breaks leaves its lane."""
+        """Return all connections, in a list of its own.
+
+        A connection that breaks leaves its lane.
+        """
         return [connection for lane in self._lanes.values() for connection in lane.connections]
 
     def _lane(self, lane: Lane) -> SourceLane:
@@ -159,7 +165,10 @@ class SourceConnections:
         return FetchSize(answer, self._partition_bytes(lane, connection, answer))
 
     def _partition_bytes(self, lane: SourceLane, connection: SourceConnection, answer: int) -> int:
-        """Return the bytes of one partition in an answer; one answer is all that a partition gets in a round trip."""
+        """Return the bytes of one partition in an answer.
+
+        One answer is all that a partition gets in a round trip.
+        """
         usual = min(self._settings.max_partition_fetch_bytes, FETCH_BYTES)
         if not lane.window.follows_line or self._settings.max_partition_fetch_bytes != USUAL_PARTITION_BYTES:
             return usual
@@ -183,7 +192,7 @@ class SourceConnections:
         ]
 
     def queue_bytes(self, copy: PartitionCopy, partitions: int) -> int:
-        """Return the bytes of a partition that may wait for the target while more is fetched.
+        """Return the bytes of a partition that may wait while more is fetched.
 
         On a long line what comes in two round trips may wait, so that the next records are under way meanwhile. While
         memory is short a partition has its share at most, so that a slow one does not hold up the others.

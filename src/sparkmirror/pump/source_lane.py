@@ -1,4 +1,6 @@
-"""Connections of one flow to one source broker in one lane, with the partitions dealt between them.
+"""Connections of one flow to one source broker in one lane.
+
+The partitions are dealt between the connections.
 
 Each connection has a fetch session of its own, so that several fetches are in flight at one broker. A partition moves
 only to a lighter connection, and never while an answer with its records may be under way.
@@ -10,7 +12,7 @@ from collections.abc import Callable
 
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.source_connection import SourceConnection
-from sparkmirror.pump.window import Choice, LineMeter, Window, connections_for
+from sparkmirror.pump.window import LineMeter, LineWindow, WindowReason, connections_for
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
@@ -22,7 +24,7 @@ class SourceLane:
     ) -> None:
         self.lane = lane
         self.meter = LineMeter(clock)
-        self.window = Window(0, Choice.SHORT)
+        self.window = LineWindow(0, WindowReason.SHORT)
         """Bytes in flight at present."""
         self.connections: list[SourceConnection] = []
         self._connect = connect
@@ -34,8 +36,11 @@ class SourceLane:
         """Number of partitions of all connections."""
         return sum(len(connection.dealt) for connection in self.connections)
 
-    def open_to(self, window: Window, each: int) -> None:
-        """Take the number of connections from a window, of which each carries `each` bytes."""
+    def open_to(self, window: LineWindow, each: int) -> None:
+        """Take the number of connections from a window.
+
+        Each connection carries `each` bytes.
+        """
         self.window = window
         self._wanted = connections_for(window.size, each, partitions=self.partitions, before=self._wanted)
 
@@ -46,7 +51,7 @@ class SourceLane:
         return connection
 
     def deal_again(self, key: TopicPartition, connection: SourceConnection) -> SourceConnection:
-        """Return the connection for a partition, which is another one if that is much lighter."""
+        """Return the connection for a partition, another one if that is much lighter."""
         if self._wanted == 1 == len(self.connections) or connection.asks_for(key):
             return connection
         lightest = self._lightest()

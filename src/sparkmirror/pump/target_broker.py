@@ -1,4 +1,4 @@
-"""Connections of one flow to one target broker, with the partitions dealt between them.
+"""Connections of one flow to one target broker, and which partition uses which.
 
 Five requests are in flight on each connection, and a partition's batches keep their order because they all go over one
 connection. A partition goes over to a lighter connection only when none of its batches is in flight.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.target_connection import TargetConnection
-from sparkmirror.pump.window import Choice, LineMeter, Window, connections_for, window
+from sparkmirror.pump.window import LineMeter, LineWindow, WindowReason, connections_for, window
 
 LOOK_S = 0.1
 """Time between two looks at a broker's window."""
@@ -33,7 +33,7 @@ class TargetBroker:
     ) -> None:
         self.broker = broker
         self.meter = LineMeter(clock)
-        self.window = Window(usual_bytes, Choice.SHORT)
+        self.window = LineWindow(usual_bytes, WindowReason.SHORT)
         """Bytes in flight at present."""
         self.connections: list[TargetConnection] = []
         self.busy_partitions = 0
@@ -48,7 +48,10 @@ class TargetBroker:
         self._dealt: dict[PartitionCopy, TargetConnection] = {}
         """Connection of each partition from its next batch on."""
         self._carriers: dict[PartitionCopy, TargetConnection] = {}
-        """Connection that each partition was last offered to, so which has its batches in flight."""
+        """Connection that each partition was last offered to.
+
+        So this connection has the batches in flight.
+        """
 
     def look(self) -> None:
         """Take window and number of connections from the present measurement."""

@@ -72,7 +72,10 @@ class TargetConnections:
         return None if broker is None else broker.connection_of(copy)
 
     def batch_bytes(self, copy: PartitionCopy) -> int:
-        """Return the size up to which small batches of a partition are joined; 0 on a short line."""
+        """Return the size up to which small batches of a partition are joined.
+
+        0 on a short line.
+        """
         broker = self._led_by.get(copy)
         return 0 if broker is None else self._batch_bytes(broker, copy.most_in_flight)
 
@@ -125,7 +128,10 @@ class TargetConnections:
             connection.close()
 
     def _all(self) -> list[TargetConnection]:
-        """Return all connections, in a list of its own: a connection that breaks leaves its broker."""
+        """Return all connections, in a list of its own.
+
+        A connection that breaks leaves its broker.
+        """
         return [connection for broker in self._brokers.values() for connection in broker.connections]
 
     def _broker(self, broker: int) -> TargetBroker:

@@ -24,13 +24,22 @@ Above 1 the window grows until the rate no longer does: the measured rate is at 
 """
 
 SAMPLE_S = 0.25
-"""Shortest time over which a rate is measured; two round trips if these are longer."""
+"""Shortest time over which a rate is measured.
+
+Two round trips if these are longer.
+"""
 
 RATES = 4
-"""Number of last rates, of which the highest counts: a pause does not shrink the window at once."""
+"""Number of last rates, of which the highest counts.
+
+So a pause does not shrink the window at once.
+"""
 
 ROUND_TRIPS_S = 10.0
-"""Time for which a round trip counts, at least; the shortest counts, as the others include waiting."""
+"""Time for which a round trip counts, at least.
+
+The shortest counts, as the others include waiting.
+"""
 
 MOST_CONNECTIONS = 8
 """Most connections of one flow in one task to one broker and lane."""
@@ -49,7 +58,7 @@ class Line(NamedTuple):
         return self.round_trip_s is not None and self.round_trip_s >= SHORT_S
 
 
-class Choice(StrEnum):
+class WindowReason(StrEnum):
     """Reason for a window's size."""
 
     SHORT = "the line is short, so the usual size is enough"
@@ -58,40 +67,42 @@ class Choice(StrEnum):
     MEMORY = "the memory of the task allows no more"
 
 
-class Window(NamedTuple):
+class LineWindow(NamedTuple):
     """Bytes in flight over a line, with the reason."""
 
     size: int
-    choice: Choice
+    choice: WindowReason
     needed: int = 0
     """Bytes that the line needs in flight for what is moved; 0 for a short line."""
 
     @property
     def follows_line(self) -> bool:
         """True if the line's length has a part in the size."""
-        return self.choice is not Choice.SHORT
+        return self.choice is not WindowReason.SHORT
 
 
-def window(line: Line, *, usual: int, most: int, pressure: float = 0.0) -> Window:
-    """Decide how many bytes may be in flight, `usual` on a short line and `most` at most.
+def window(line: Line, *, usual: int, most: int, pressure: float = 0.0) -> LineWindow:
+    """Decide how many bytes may be in flight, at most `most`.
 
-    `pressure` is 0 while memory is plentiful, and 1 when nothing beyond the usual size should be asked for.
+    On a short line these are the `usual` bytes. `pressure` is 0 while memory is plentiful, and 1 when nothing beyond the usual size should be asked for.
     """
     usual = min(usual, most)
     if line.round_trip_s is None or not line.is_long:
-        return Window(usual, Choice.SHORT)
+        return LineWindow(usual, WindowReason.SHORT)
     wanted = int(GAIN * line.bytes_per_s * line.round_trip_s)
     room = usual + int((most - usual) * (1.0 - min(max(pressure, 0.0), 1.0)))
     if wanted <= usual:
-        return Window(usual, Choice.ENOUGH, wanted)
-    return Window(wanted, Choice.LINE, wanted) if wanted <= room else Window(room, Choice.MEMORY, room)
+        return LineWindow(usual, WindowReason.ENOUGH, wanted)
+    if wanted <= room:
+        return LineWindow(wanted, WindowReason.LINE, wanted)
+    return LineWindow(room, WindowReason.MEMORY, room)
 
 
 def connections_for(size: int, each: int, *, partitions: int, before: int = 1) -> int:
-    """Return the number of connections for a window of `size` bytes, of which each carries `each`.
+    """Return the number of connections for a window of `size` bytes.
 
-    A partition stays on one connection, so more connections than partitions are useless. The number falls only to half
-    of `before` or less: a new connection costs more than an idle one.
+    Each connection carries `each` bytes. A partition stays on one connection, so more connections than partitions are
+    useless. The number falls only to half of `before` or less: a new connection costs more than an idle one.
     """
     wanted = max(min(-(-size // each), MOST_CONNECTIONS), 1)
     if before // 2 < wanted < before:
@@ -102,9 +113,10 @@ def connections_for(size: int, each: int, *, partitions: int, before: int = 1) -
 def batch_bytes(size: int, *, partitions: int, in_flight: int, most: int) -> int:
     """Return the bytes of a batch with which so many partitions fill a window.
 
-    Each partition has at most `in_flight` batches on the way.
+    Each partition has at most `in_flight` batches on the way. The result is twice the window's part: batches are joined
+    as they are, so that half of them must be expected not to fit.
     """
-    return min(size // max(partitions * in_flight, 1), most)
+    return min(2 * size // max(partitions * in_flight, 1), most)
 
 
 class LineMeter:
@@ -120,9 +132,10 @@ class LineMeter:
         self._shortest_since = 0.0
 
     def answered(self, size: int, waited_s: float, first_s: float | None = None) -> None:
-        """Count an answer, `waited_s` after its request, whose first byte came after `first_s`.
+        """Count an answer that came `waited_s` after its request.
 
-        None: the answer does not tell the round trip, because the broker may have waited for records.
+        Its first byte came after `first_s`. None: the answer does not tell the round trip, because the broker may have
+        waited for records.
         """
         now = self._clock()
         if self._since is None:
