@@ -78,7 +78,7 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str
 def test_value_and_where_it_comes_from(
     rows: dict[tuple[str, str], EffectiveValue], flow: str, key: str, value: str, where: str
 ) -> None:
-    assert rows[flow, key] == EffectiveValue(flow, key, value, where)
+    assert rows[flow, key] == EffectiveValue(flow=flow, key=key, value=value, where=where)
 
 
 def test_no_secret_is_shown(rows: dict[tuple[str, str], EffectiveValue]) -> None:

@@ -78,6 +78,12 @@ class Copies(RuleBasedStateMachine):
     def fetches(self, which: int, batches: int, pieces: int) -> None:
         self.pump(which).fetch(batches, pieces)
 
+    @precondition(lambda self: self.merges)
+    @rule(which=st.integers(0, 3), size=st.sampled_from([0, 200, 400, 2000]))
+    def joins(self, which: int, size: int) -> None:
+        """Its line to the target has become long, or short again."""
+        self.pump(which).copy.backlog.join(size)
+
     @rule(which=st.integers(0, 3), pieces=st.integers(1, 5))
     def prepares(self, which: int, pieces: int) -> None:
         self.pump(which).prepare(pieces)

@@ -16,9 +16,10 @@ from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
-from sparkmirror.pump.source_connection import SourceConnection
+from sparkmirror.pump.source_connection import FetchSize, SourceConnection
 from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.pump.target_connection import TargetConnection
+from sparkmirror.pump.window import LineMeter
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel
 from sparkmirror.wire.fetch_session import FetchPosition, FetchSession
@@ -40,6 +41,7 @@ def a_producing_connection(lost: list[PartitionCopy], renewing: list[Channel] | 
         on_lost=lambda connection, reason, copies: lost.extend(copies),
         may_send=lambda: True,
         meter=TrafficMeter(),
+        line=LineMeter(),
     )
 
 
@@ -192,8 +194,9 @@ def a_fetching_connection(signed: Signed, loop: Loop, renewing: list[Channel] | 
         on_fetched=lambda part, frame: None,
         on_refused=lambda connection, error: None,
         on_lost=lambda connection, reason: None,
-        may_fetch=lambda lane: True,
+        next_size=lambda connection: FetchSize(1000, 1000),
         meter=TrafficMeter(),
+        line=LineMeter(),
         max_wait_ms=500,
     )
     session = FetchSession(

@@ -98,7 +98,7 @@ class Running:
         self.reports: list[FlowReport] = []
         monkeypatch.setattr(PositionReader, "read", lambda _, routes, ready: self._read(routes, ready))
         monkeypatch.setattr(SegmentLog, "claim", lambda *_: None)
-        monkeypatch.setattr(Dialer, "dial_source", lambda _, connection, fetch_bytes: self._dial_source(connection))
+        monkeypatch.setattr(Dialer, "dial_source", lambda _, connection: self._dial_source(connection))
         monkeypatch.setattr(Dialer, "dial_target", lambda _, connection: self._dial_target(connection))
         monkeypatch.setattr(pump_module, "ControlChannel", lambda *_: PlayedControlChannel(self.reports))
         source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")

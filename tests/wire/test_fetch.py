@@ -145,16 +145,27 @@ def test_a_broker_reads_what_was_meant(
     assert read.encode(version=version, header=True) == sent
 
 
-def test_a_limit_holds_while_it_is_set() -> None:
+def test_the_next_request_has_the_present_limits() -> None:
     session = new_session()
     assert decoded(session).max_bytes == MAX_BYTES
-    session.limit = 1000
-    assert decoded(session).max_bytes == 1000
-    assert decoded(session).max_bytes == 1000
-    session.limit = 2 * MAX_BYTES
-    assert decoded(session).max_bytes == MAX_BYTES
-    session.limit = None
-    assert decoded(session).max_bytes == MAX_BYTES
+    session.max_bytes, session.partition_max_bytes = 1000, 100
+    session.want("a", topic_id("a"), 0, FetchPosition(0, 0, 0))
+    read = decoded(session)
+    assert read.max_bytes == 1000
+    assert [part.partition_max_bytes for topic in read.topics for part in topic.partitions] == [100]
+
+
+def test_a_session_tells_what_its_last_request_asked_for() -> None:
+    session = new_session()
+    session.want("a", topic_id("a"), 0, FetchPosition(0, 0, 0))
+    assert not session.asks_for(("a", 0))
+    session.request(1)
+    assert session.asks_for(("a", 0))
+    session.forget("a", 0)
+    assert session.asks_for(("a", 0)), "the broker may answer for it"
+    session.accept(FetchAnswer(0, 0, 7))
+    session.request(2)
+    assert not session.asks_for(("a", 0))
 
 
 # --- back ---------------------------------------------------------------------------------------------

@@ -198,8 +198,10 @@ def a_log(randomness: random.Random) -> list[Content]:
 @pytest.mark.parametrize("merge_tiny", [True, False])
 @pytest.mark.parametrize("limit", [None, 20_000])
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 1 << 32), skipped=st.integers(0, 20))
-def test_every_record_is_taken_in_once(seed: int, skipped: int, merge_tiny: bool, limit: int | None) -> None:
+@given(seed=st.integers(0, 1 << 32), skipped=st.integers(0, 20), joined=st.sampled_from((0, 9000, 60_000, 500_000)))
+def test_every_record_is_taken_in_once(
+    seed: int, skipped: int, joined: int, merge_tiny: bool, limit: int | None
+) -> None:
     source = a_log(random.Random(seed))
     upstream = source[0].next_offset - 1 + skipped
     randomness = random.Random(seed)
@@ -209,6 +211,7 @@ def test_every_record_is_taken_in_once(seed: int, skipped: int, merge_tiny: bool
         record.offset: epoch for content, epoch in zip(source, epochs, strict=True) for record in content.records
     }
     intake = Intake(read_committed=False, codec=None, merge_tiny=merge_tiny)
+    intake.join(joined)
     if limit is not None:
         intake.split(limit)
     pool = FramePool(1 << 20, 1)
@@ -251,6 +254,61 @@ def test_a_backlog_of_lone_records_is_one_batch_and_a_few_stay_as_they_are() -> 
     assert sum(map(len, many)) > MERGED_BYTES
     first, second = taken_in(many)
     assert (first.runs, second.runs) == ((Run(0, first.count),), (Run(first.count, 300 - first.count),))
+
+
+def full(at: int, records: int, size: int, codec: int = 0) -> Content:
+    """A batch of many records that follow each other, from an offset on."""
+    randomness = random.Random(at)
+    found = [RawRecord(at + n, NOW + at + n, b"k", randomness.randbytes(size // 2) * 2, ()) for n in range(records)]
+    return Content(2, codec, found, at + records)
+
+
+def made_by(intake: Intake, log: Sequence[bytes]) -> list[Batch]:
+    frame = FramePool(4 << 20, 1).take(sum(map(len, log)))
+    frame.view[:] = b"".join(log)
+    return [one for one in intake.prepare(frame, frame.view, 0, ()) if isinstance(one, Batch)]
+
+
+@pytest.mark.parametrize("codec", [0, LZ4])
+def test_batches_are_joined_for_a_long_line_only(codec: int) -> None:
+    log = [sealed(full(20 * number, 20, 8000, codec)) for number in range(12)]
+    size = max(map(len, log))
+    intake = Intake(read_committed=False, codec=None, merge_tiny=True)
+    assert [one.count for one in made_by(intake, log)] == [20] * 12
+    intake.join(4 * size)
+    assert [one.count for one in made_by(intake, log)] == [80] * 3
+    assert [one.attributes for one in made_by(intake, log)] == [codec] * 3
+    intake.join(2 * min(map(len, log)) - 1)
+    assert [one.count for one in made_by(intake, log)] == [20] * 12, "two would not fit"
+    intake.join(0)
+    assert [one.count for one in made_by(intake, log)] == [20] * 12
+    unmerged = Intake(read_committed=False, codec=None, merge_tiny=False)
+    unmerged.join(4 * size)
+    assert [one.count for one in made_by(unmerged, log)] == [20] * 12, "sparkmirror.merge.tiny.batches=false"
+
+
+def test_joined_batches_respect_a_refusal_and_leader_epochs() -> None:
+    log = [sealed(full(20 * number, 20, 1000), 4 if number < 5 else 5) for number in range(12)]
+    size = max(map(len, log))
+    intake = Intake(read_committed=False, codec=None, merge_tiny=True)
+    intake.join(6 * size)
+    assert [one.count for one in made_by(intake, log)] == [100, 120, 20]
+    intake.split(6 * size)
+    assert [one.count for one in made_by(intake, log)] == [60, 40, 60, 60, 20]
+
+
+def test_what_unpacks_to_too_much_goes_as_it_is_and_less_is_joined_from_then_on() -> None:
+    """44 batches of 100 records of zeros: each has 1 MB unpacked, and a few kB packed."""
+    zeros = [RawRecord(number, NOW + number, None, bytes(10_000), ()) for number in range(4400)]
+    log = [sealed(Content(2, LZ4, zeros[at : at + 100], at + 100)) for at in range(0, 4400, 100)]
+    intake = Intake(read_committed=False, codec=None, merge_tiny=True)
+    intake.join(20 * max(map(len, log)))
+    assert [one.count for one in made_by(intake, log)][:20] == [100] * 20
+    for _ in range(4):
+        intake.join(20 * max(map(len, log)))
+        counts = [one.count for one in made_by(intake, log)]
+    assert set(counts) <= {200, 300, 400}
+    assert sum(counts) == 4400
 
 
 def test_batches_with_gaps_stay_batches_of_their_own() -> None:

@@ -56,7 +56,10 @@ def config(
     if output is Format.JSON:
         print_json([dataclasses.asdict(value) for value in values])
         return
-    rows = [(value.flow, value.key, value.value, value.where) for value in values]
+    rows = [
+        (value.flow, value.key, value.value, f"{value.where} ({value.note})" if value.note else value.where)
+        for value in values
+    ]
     for line in _aligned(rows) if sys.stdout.isatty() else map("\t".join, rows):
         typer.echo(line)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from collections import defaultdict
@@ -229,6 +230,7 @@ def tasks(shown: Iterable[Shown]) -> list[Row]:
                 "share": round(rate[pump.task] / even, 2) if even else None,
                 "in_flight": pump.in_flight,
                 "fetch_ms": pump.fetch_ms,
+                "lines": [dataclasses.asdict(line) for line in pump.lines],
             }
             for pump in each.now.pumps
         ]

@@ -47,10 +47,16 @@ from sparkmirror.config.values import Hidden
 
 MASK = "********"
 DEFAULT = "default"
+MEASURED = {
+    "max.partition.fetch.bytes": "more on a long line, by its measured round trip and rate",
+    "receive.buffer.bytes": "the operating system's own, which grows with the line",
+    "send.buffer.bytes": "the operating system's own, which grows with the line",
+}
+"""Meaning of defaults that leave the size to what is measured."""
 POLICY_CLASS = "replication.policy.class"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveValue:
     """Effective value of a setting of a flow.
 
@@ -61,6 +67,8 @@ class EffectiveValue:
     key: str
     value: str
     where: str
+    note: str = ""
+    """Remark of one line on a default that leaves something to what is measured."""
 
 
 def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[EffectiveValue]:
@@ -93,7 +101,8 @@ def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[Effective
     for key, value in config.spark.items():
         entry = lookup.properties[key]
         hidden = is_secret(key) or lookup.references(entry)
-        yield EffectiveValue("*", key, MASK if hidden else value, _where(entry, lookup))
+        shown_value = MASK if hidden else value
+        yield EffectiveValue(flow="*", key=key, value=shown_value, where=_where(entry, lookup))
 
 
 class _Shown:
@@ -139,7 +148,9 @@ class _Shown:
         hidden = isinstance(setting.kind, Hidden) or (entry is not None and self._lookup.references(entry))
         origin = DEFAULT if entry is None else _where(entry, self._lookup)
         key = setting.place.general(setting.name, *self._pair)
-        return EffectiveValue(self._flow.name, key, MASK if hidden and text else text, origin)
+        note = MEASURED.get(setting.name, "") if entry is None else ""
+        shown = MASK if hidden and text else text
+        return EffectiveValue(flow=self._flow.name, key=key, value=shown, where=origin, note=note)
 
 
 def _text(value: object) -> str:

@@ -22,6 +22,7 @@ from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import ENDS_S, FlowView, PartitionView
 from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.engine.snapshot import (
+    BrokerLine,
     Cause,
     ClusterFigures,
     Duty,
@@ -520,6 +521,7 @@ def _pumps(view: FlowView) -> tuple[Pump, ...]:
             in_flight=report.in_flight,
             fetch_ms=report.fetch_ms,
             connections=report.connections,
+            lines=tuple(BrokerLine(**line.model_dump()) for line in report.lines),
             at_ms=report.at_ms,
         )
         for report in sorted(live, key=lambda report: report.task)

@@ -279,6 +279,24 @@ class LossCount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLine:
+    """Line between a pump and one broker, whose length decides how much is in flight.
+
+    The fields are those of `messages.figures.LineFigures`.
+    """
+
+    side: str
+    broker: int
+    backfill: bool = False
+    round_trip_ms: float
+    bytes_per_s: int
+    window_bytes: int
+    connections: int
+    batch_bytes: int = 0
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pump:
     """One Spark task at work on a flow."""
 
@@ -295,6 +313,8 @@ class Pump:
     """Mean time from a fetch request to its answer, over the last report."""
     connections: tuple[int, int] = (0, 0)
     """Open connections to source and target that carry records."""
+    lines: tuple[BrokerLine, ...] = ()
+    """Lines to brokers, with what was measured and chosen."""
     at_ms: int = 0
     """Time of the last report."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 
 LATENCY_BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
@@ -67,6 +69,25 @@ class Totals(_Figures):
             latencies=self.latencies + other.latencies,
             heartbeats=self.heartbeats + other.heartbeats,
         )
+
+
+class LineFigures(_Figures):
+    """Line between a pump and one broker: what was measured, and what the pump chose."""
+
+    side: Literal["source", "target"]
+    broker: int
+    backfill: bool = False
+    """True for the connections of partitions far behind; always False at the target."""
+    round_trip_ms: float
+    """Shortest time from a request to the beginning of its answer, lately."""
+    bytes_per_s: int
+    window_bytes: int
+    """Most bytes in flight to or from the broker."""
+    connections: int
+    batch_bytes: int = 0
+    """Size up to which small batches are joined; 0: they go as they are."""
+    why: str
+    """Reason for the window's size, for people."""
 
 
 class PartitionFigures(_Figures):

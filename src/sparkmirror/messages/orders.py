@@ -14,7 +14,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.durable.identity import Identity, Producer
 from sparkmirror.durable.losses import LossKind
-from sparkmirror.messages.figures import PartitionFigures, Totals
+from sparkmirror.messages.figures import LineFigures, PartitionFigures, Totals
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.route import PartitionPair
 
@@ -200,6 +200,8 @@ class FlowReport(_OrderValue):
     """Mean time from a fetch request to its answer, since the last report."""
     connections: tuple[int, int] = (0, 0)
     """Open connections for records, to the source and to the target."""
+    lines: tuple[LineFigures, ...] = ()
+    """Lines to brokers whose round trip is measured."""
     totals: Totals = Totals()
     receipts: tuple[Receipt, ...] = ()
     """Receipts that have changed since the last report."""

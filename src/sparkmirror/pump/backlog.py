@@ -84,6 +84,10 @@ class Backlog:
         """Make batches smaller than `refused` bytes from now on."""
         self._intake.split(refused)
 
+    def join(self, size: int) -> None:
+        """Join small batches up to `size` bytes in the next answers; 0: don't."""
+        self._intake.join(size)
+
     def feed(self, frame: Frame, records: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
         """Take the batches of one fetch answer, for `prepare`."""
         self._drop_answer()

@@ -6,13 +6,10 @@ connections would wait for a long reading.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.broker_connection import BrokerConnection
-from sparkmirror.pump.limits import FETCH_BYTES
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.source_connection import SourceConnection
 from sparkmirror.pump.target_connection import TargetConnection
@@ -46,10 +43,10 @@ class Dialer:
         self._pool = pool
         self._background = Background(loop, f"sparkmirror connections {flow.name}", ())
 
-    def dial_source(self, connection: SourceConnection, fetch_bytes: Callable[[], int]) -> None:
+    def dial_source(self, connection: SourceConnection) -> None:
         """Make a channel to fetch over.
 
-        `fetch_bytes` returns the bytes that one fetch may bring then.
+        The connection tells its session the sizes before each request.
         """
         settings = self._flow.fetch
 
@@ -60,8 +57,8 @@ class Dialer:
                 client_id=self._source.client_id,
                 max_wait_ms=settings.fetch_max_wait_ms,
                 min_bytes=settings.fetch_min_bytes,
-                max_bytes=fetch_bytes(),
-                partition_max_bytes=min(settings.max_partition_fetch_bytes, FETCH_BYTES),
+                max_bytes=settings.fetch_max_bytes,
+                partition_max_bytes=settings.max_partition_fetch_bytes,
                 isolation_level=ISOLATION[settings.isolation_level],
                 rack=settings.client_rack,
             )

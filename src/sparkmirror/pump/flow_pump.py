@@ -10,7 +10,7 @@ from collections.abc import Iterable, Set
 
 from sparkmirror.cluster.error_names import error_name
 from sparkmirror.messages.control import ControlState
-from sparkmirror.messages.figures import PartitionFigures
+from sparkmirror.messages.figures import LineFigures, PartitionFigures
 from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.route import PartitionReading, Refusal
@@ -81,6 +81,7 @@ class FlowPump:
             self._dialer,
             self.clients.target.client_id,
             self.tally.target,
+            memory_bytes,
             on_ack=self._on_ack,
             on_unsendable=self._begin_work,
             on_lost=self._on_target_lost,
@@ -202,6 +203,8 @@ class FlowPump:
             copy.doubt(f"the source's log was cut at {part.diverging[1]}", self._loop.now)
         else:
             self._limits.passed(len(part.records), backfill=copy.backfilling)
+            copy.backlog.join(self._targets.batch_bytes(copy))
+            copy.queue_bytes = self.sources.queue_bytes(copy, len(self.copies))
             copy.feed(frame, part.records, part.high_watermark, part.aborted)
             self._preparation.fed(copy)
         self._begin_work(copy)
@@ -239,7 +242,6 @@ class FlowPump:
         """Act on the control topic: pauses, caps, and topics with moved writers."""
         self._control = state
         self._limits.set_rates(state.bytes_per_second, state.backfill_bytes_per_second)
-        self.sources.follow_limits()
         self.readings.moved(state.done.keys())
         for copy in self.copies:
             copy.end_at(state.end_of(copy.route.source_topic, copy.route.partition), self._loop.now)
@@ -270,6 +272,10 @@ class FlowPump:
     def news(self, *, all_anew: bool) -> FlowNews:
         """Return what has changed since the last call, as `FlowReports.news` does."""
         return self._reports.news(self._control, all_anew=all_anew)
+
+    def lines(self) -> list[LineFigures]:
+        """Return what is known and chosen of the lines to brokers."""
+        return [*self.sources.lines(), *self._targets.lines()]
 
     def figures(self, receipts: Iterable[Receipt]) -> list[PartitionFigures]:
         """Return the figures of the receipts' partitions."""

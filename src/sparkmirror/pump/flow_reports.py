@@ -123,8 +123,8 @@ class FlowReports:
         if source is not None and source.refusal:
             return source.refusal, Cause.BROKER
         connections: list[BrokerConnection | None] = [source]
-        if copy.queue and copy.reading is not None:
-            connections.insert(0, self._targets.of(copy.reading.target_leader))
+        if copy.queue:
+            connections.insert(0, self._targets.of(copy))
         for connection in filter(None, connections):
             if connection.throttled_s > SLOW_S:
                 asked = f"it is asked again in {connection.throttled_s:.0f} s"

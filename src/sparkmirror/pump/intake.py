@@ -26,7 +26,7 @@ from sparkmirror.wire.batches import (
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.joining import joined_lone_records
 from sparkmirror.wire.pieces import LargeRecord, pieces
-from sparkmirror.wire.records import NotAtOnce
+from sparkmirror.wire.records import PIECE_RECORDS, NotAtOnce
 from sparkmirror.wire.splice import (
     RecordTooLarge,
     Run,
@@ -51,6 +51,15 @@ REMADE_BYTES = 96 << 10
 Larger pieces of memory are given back and fetched anew each time (malloc's threshold for mmap is 128 KiB), which costs
 more than the records do.
 """
+
+JOINED_BYTES = 768 << 10
+"""Most bytes of batches that are joined for a long line.
+
+A topic takes a batch of a million bytes by default (`max.message.bytes`), and joined records may compress worse.
+"""
+
+LARGEST_JOINED_BYTES = 1_000_000
+"""Largest batch made of joined batches."""
 
 BACKLOG_BATCHES = 8
 """Number of tiny batches in a row in one fetch answer that make a backlog.
@@ -81,15 +90,16 @@ class _Waiting:
 
     def __init__(self) -> None:
         self.batches: list[tuple[BatchHeader, memoryview]] = []
-        self.size = 0
+        self.size = self.records = 0
 
     def add(self, header: BatchHeader, view: memoryview) -> None:
         self.batches.append((header, view))
         self.size += header.size
+        self.records += header.records
 
     def takes(self, header: BatchHeader, most: int) -> bool:
         """True if the batch may join the waiting batches, up to `most` bytes in all."""
-        fits = self.size + header.size <= most
+        fits = self.size + header.size <= most and self.records + header.records <= PIECE_RECORDS
         return not self.batches or (fits and self.batches[0][0].leader_epoch == header.leader_epoch)
 
 
@@ -105,6 +115,21 @@ class Intake:
         self._merge_tiny = merge_tiny
         self._refused: int | None = None
         """Smallest size of a batch refused for the target's max.message.bytes, or None."""
+        self._joined_bytes = 0
+        self._joinable_bytes: int | None = None
+        """Most bytes to join, None for no limit.
+
+        More bytes than that have unpacked to more than a piece.
+        """
+
+    def join(self, size: int) -> None:
+        """Join batches up to `size` bytes in the next answers; 0: don't.
+
+        Joins none if merging is not wanted.
+        """
+        if self._joinable_bytes is not None:
+            self._joinable_bytes += self._joinable_bytes // 16  # later records may unpack to less
+        self._joined_bytes = min(size, self._joinable_bytes or size) if self._merge_tiny else 0
 
     def split(self, size: int) -> None:
         """Cut the following batches to half the size of a batch that the target refused."""
@@ -142,12 +167,12 @@ class Intake:
             if header.magic == MAGIC and header.next_offset <= upstream:
                 continue
             view = records[position : position + header.size]
-            if not waiting.batches and not self._is_tiny(header) and self._goes_whole(header, upstream):
+            if not waiting.batches and not self._may_wait(header) and self._goes_whole(header, upstream):
                 upstream = header.next_offset
                 yield _whole(frame, header, view)
                 continue
             passed_over = header.magic == MAGIC and self._is_passed_over(header, view, transactions)
-            waits = not passed_over and self._is_tiny(header)
+            waits = not passed_over and self._may_wait(header)
             if not waits or not waiting.takes(header, self._remade_bytes):
                 for item in self._flush(frame, waiting, upstream):
                     upstream = item.next_upstream
@@ -170,6 +195,13 @@ class Intake:
     def _is_tiny(self, header: BatchHeader) -> bool:
         return self._merge_tiny and header.magic == MAGIC and header.size < TINY_BYTES
 
+    def _may_wait(self, header: BatchHeader) -> bool:
+        """True if the batch may be merged with batches after it."""
+        return self._is_tiny(header) or (self._joins(header.size) and header.magic == MAGIC)
+
+    def _joins(self, size: int) -> bool:
+        return 2 * size <= min(self._joined_bytes, self._max_bytes or self._joined_bytes)
+
     def _may_be_lone(self, header: BatchHeader) -> bool:
         """True if a run of plain one-record batches may begin here.
 
@@ -180,12 +212,14 @@ class Intake:
 
     @property
     def _remade_bytes(self) -> int:
-        return min(REMADE_BYTES, self._max_bytes or REMADE_BYTES)
+        most = max(REMADE_BYTES, self._joined_bytes)
+        return min(most, self._max_bytes or most, self._joinable_bytes or most)
 
     def _flush(self, frame: Frame, waiting: _Waiting, upstream: int) -> Iterator[Batch | Skipped]:
-        batches, waiting.batches, waiting.size = waiting.batches, [], 0
-        if len(batches) >= BACKLOG_BATCHES:
-            yield from self._splice(frame, batches, upstream, MERGED_BYTES)
+        batches, waiting.batches, waiting.size, waiting.records = waiting.batches, [], 0, 0
+        if len(batches) >= (2 if self._joined_bytes else BACKLOG_BATCHES):
+            most = LARGEST_JOINED_BYTES if self._joined_bytes > REMADE_BYTES else MERGED_BYTES
+            yield from self._splice(frame, batches, upstream, most)
             return
         for header, view in batches:
             for item in self._one(frame, header, view, upstream):
@@ -217,8 +251,13 @@ class Intake:
                 partial(splice, batches, from_offset=upstream, codec=self._codec), min(sizes, default=None)
             )
         except NotAtOnce:
+            if len(batches) > 1:
+                self._joinable_bytes = sum(header.size for header, _ in batches) // 2
             for header, view in batches:
-                yield from self._in_pieces(frame, header, view, upstream)
+                alone = self._in_pieces if len(batches) == 1 else self._one
+                for item in alone(frame, header, view, upstream):
+                    upstream = item.next_upstream
+                    yield item
             return
         except ValueError as error:
             raise Obstacle(f"the batch at source offset {batches[0][0].base_offset} can't be read: {error}") from error

@@ -36,6 +36,9 @@ After one fetch of `FETCH_BYTES` a quota of 14 kB/s asks for as much.
 LIVE_SHARE, BACKFILL_SHARE = 1 / 2, 3 / 8
 """Shares of the pump's memory: a lane fetches nothing while more is held."""
 
+PLENTY_SHARE = 1 / 4
+"""Share of the pump's memory up to which memory is plentiful."""
+
 BACKFILL_LEAVES = 1 / 2
 """Share of a step's bytes that the backfill leaves to the live tail in the bucket."""
 
@@ -115,8 +118,17 @@ class Limits:
             self._backfill.take(size)
 
     def has_memory(self, *, backfill: bool) -> bool:
-        """True if little enough memory is held for another fetch."""
-        return self._pool.in_use <= self._memory_bytes * (BACKFILL_SHARE if backfill else LIVE_SHARE)
+        """True if little enough memory is held for another fetch.
+
+        Answers under way count as asked for, not as held.
+        """
+        return self._pool.held <= self._memory_bytes * (BACKFILL_SHARE if backfill else LIVE_SHARE)
+
+    @property
+    def pressure(self) -> float:
+        """Shortness of memory, from 0 (a quarter is held) to 1 (no lane may fetch)."""
+        excess = self._pool.held / self._memory_bytes - PLENTY_SHARE
+        return min(max(excess / (LIVE_SHARE - PLENTY_SHARE), 0.0), 1.0)
 
     def may_prepare(self, *, backfill: bool, idle: bool) -> bool:
         """True if there is memory to make more batches of fetched data.

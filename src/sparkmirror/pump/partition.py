@@ -36,7 +36,7 @@ from sparkmirror.wire.fetch_session import FetchPosition
 from sparkmirror.wire.produce import Ack
 
 QUEUE_BYTES = 2 << 20
-"""Bytes queued for sending at which fetching of a partition stops."""
+"""Bytes queued for sending at which fetching of a partition stops on a short line."""
 
 _STAMPING = "message.timestamp.type"
 
@@ -106,6 +106,11 @@ class PartitionCopy:
         self._claimer = Claimer(route, identity, incarnation)
         self.backlog = Backlog(identity, intake, self._claimer, self.end.goal)
         self.queue = self.backlog.queue
+        self.queue_bytes = QUEUE_BYTES
+        """Bytes queued for sending at which fetching stops.
+
+        The pump sets the number with each answer.
+        """
         self.in_flight: deque[Batch] = deque()
         self._dropped: tuple[int | None, int | None] = None, None
         """Upstream position, and timestamp of the next record, when the queue was dropped."""
@@ -141,7 +146,7 @@ class PartitionCopy:
         if position is None or self.reading is None:
             return HOLD_BACK if self.backlog.unprepared else None
         lane = self.source.lane(self.reading)
-        return Fetch(lane, self.reading.source_topic_id, position if self.backlog.bytes < QUEUE_BYTES else None)
+        return Fetch(lane, self.reading.source_topic_id, position if self.backlog.bytes < self.queue_bytes else None)
 
     def sendable(self, now: float) -> bool:
         """True if the head of the queue may be sent now."""
@@ -158,6 +163,12 @@ class PartitionCopy:
         if self.stage is not Stage.RUNNING or self.reading is None or not self.backlog.wants_more:
             return None
         return FetchPosition(self.backlog.upstream, self.reading.source_leader_epoch, self.backlog.leader_epoch)
+
+    @property
+    def most_in_flight(self) -> int:
+        """Number of batches that may be in flight at once, as far as now known."""
+        compacted = self.reading is not None and self.reading.compacted
+        return self.trust.usually_in_flight(compacted=compacted)
 
     def is_led_by(self, broker: int) -> bool:
         """True if the target partition's leader is this broker, as far as known."""

@@ -121,6 +121,7 @@ class _PumpRun:
             cpu_s=time.process_time() - self._cpu_began_s,
             in_flight=news.in_flight,
             fetch_ms=tally.source.take_mean_wait_ms(),
+            lines=tuple(flow.lines()),
             connections=(tally.source.connections, tally.target.connections),
             totals=tally.totals,
             waiting=news.waiting,

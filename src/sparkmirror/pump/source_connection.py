@@ -6,7 +6,7 @@ Each connection has one incremental session (KIP-227).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sparkmirror.cluster.error_names import error_name
 from sparkmirror.pump.broker_connection import BrokerConnection
@@ -14,6 +14,7 @@ from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.pump.verdicts import explanation
+from sparkmirror.pump.window import LineMeter
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.channel import Channel, ChannelClosed
 from sparkmirror.wire.error_codes import ErrorCode
@@ -54,6 +55,20 @@ The wait is short because the held-back partition must be asked for again soon.
 """
 
 
+MEASURED_BYTES = 256 << 10
+"""Size of an answer that tells the round trip.
+
+For a smaller answer the broker may have waited until there were records.
+"""
+
+
+class FetchSize(NamedTuple):
+    """Most bytes that one fetch may ask for."""
+
+    answer: int
+    partition: int
+
+
 class Fetched(Protocol):
     """Callback for one partition's part of an answer.
 
@@ -64,7 +79,10 @@ class Fetched(Protocol):
 
 
 class SourceConnection(BrokerConnection):
-    """Connection that fetches from one source broker, for one lane."""
+    """Connection that fetches from one source broker, for one lane.
+
+    `next_size` tells how much the next request may ask for, None for no request now.
+    """
 
     def __init__(
         self,
@@ -76,8 +94,9 @@ class SourceConnection(BrokerConnection):
         on_fetched: Fetched,
         on_refused: Callable[[SourceConnection, int], None],
         on_lost: Callable[[SourceConnection, str], None],
-        may_fetch: Callable[[Lane], bool],
+        next_size: Callable[[SourceConnection], FetchSize | None],
         meter: TrafficMeter,
+        line: LineMeter,
         max_wait_ms: int,
     ) -> None:
         super().__init__(f"source broker {lane.broker}", loop, lambda: dial(self), renew, meter)
@@ -85,10 +104,17 @@ class SourceConnection(BrokerConnection):
         self._on_fetched = on_fetched
         self._on_refused = on_refused
         self._on_lost = on_lost
-        self._may_fetch = may_fetch
+        self._next_size = next_size
+        self._line = line
         self._max_wait_ms = max_wait_ms
         self._session: FetchSession | None = None
         self._asked_at: float | None = None
+        self._first_at: float | None = None
+        """Time at which the answer began to come."""
+        self.asked_bytes = 0
+        """Most bytes of the answer under way; 0: no request is in flight."""
+        self.dealt: set[TopicPartition] = set()
+        """Partitions dealt to this connection, fetched at present or not."""
         self._correlation_id = 0
         self._wanted: dict[TopicPartition, tuple[bytes, FetchPosition]] = {}
         self.held_back: set[TopicPartition] = set()
@@ -101,8 +127,6 @@ class SourceConnection(BrokerConnection):
         """Number of requests in a row that the broker refused as a whole."""
         self.refusal = ""
         """Reason of the refusals while request after request is refused."""
-        self.max_bytes: int | None = None
-        """Most bytes that one fetch may ask for; None: the session's limit."""
 
     def want(self, key: TopicPartition, topic_id: bytes, position: FetchPosition) -> None:
         """Fetch a partition from `position` on."""
@@ -122,6 +146,10 @@ class SourceConnection(BrokerConnection):
         """Stop fetching a partition until the partition's queue is shorter."""
         self.forget(key)
         self.held_back.add(key)
+
+    def asks_for(self, key: TopicPartition) -> bool:
+        """True if an answer under way may have records of the partition."""
+        return self._asked_at is not None and self._session is not None and self._session.asks_for(key)
 
     def connected(self, channel: Channel, session: FetchSession) -> None:
         """Begin to fetch over the channel that the connection has asked for."""
@@ -144,15 +172,16 @@ class SourceConnection(BrokerConnection):
                 self._alarm = self.not_before
                 self._loop.at(self._alarm, self.pump)
             return
-        if not self._may_fetch(self.lane):
+        size = self._next_size(self)
+        if size is None:
             return
         if self._channel.renewal_due:
             self._start_renewal(self._channel)
             return
         self._correlation_id += 1
-        self._asked_at = self._loop.now
+        self._asked_at, self._first_at, self.asked_bytes = self._loop.now, None, size.answer
         self.meter.requests += 1
-        self._session.limit = self.max_bytes
+        self._session.max_bytes, self._session.partition_max_bytes = size
         self._session.max_wait_ms = HELD_BACK_WAIT_MS if self.held_back else self._max_wait_ms
         try:
             self._channel.send([self._session.request(self._correlation_id)])
@@ -169,11 +198,13 @@ class SourceConnection(BrokerConnection):
         channel, session = self._channel, self._session
         if channel is None or session is None:
             return
+        if self._first_at is None:
+            self._first_at = self._loop.now
         try:
             for frame in channel.receive():
                 if self._asked_at is not None:
-                    self.meter.answered(len(frame.view), self._loop.now - self._asked_at)
-                self._asked_at = None
+                    self._measure(len(frame.view), self._asked_at, self._first_at)
+                self._asked_at, self.asked_bytes = None, 0
                 try:
                     self._take(session, frame)
                 finally:
@@ -182,6 +213,11 @@ class SourceConnection(BrokerConnection):
             self._lose(str(error))
             return
         self.pump()
+
+    def _measure(self, size: int, asked_at: float, first_at: float) -> None:
+        waited_s = self._loop.now - asked_at
+        self.meter.answered(size, waited_s)
+        self._line.answered(size, waited_s, first_at - asked_at if size >= MEASURED_BYTES else None)
 
     def _take(self, session: FetchSession, frame: Frame) -> None:
         head, parts = session.read(frame.view)
@@ -215,4 +251,4 @@ class SourceConnection(BrokerConnection):
     def close(self) -> None:
         self._hang_up()
         self._session = None
-        self._asked_at = None
+        self._asked_at, self.asked_bytes = None, 0

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sparkmirror.config import FlowConfig
+from sparkmirror.config.model import FetchConfig
+from sparkmirror.messages.figures import LineFigures
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Limits
 from sparkmirror.pump.loop import Loop
-from sparkmirror.pump.partition import PartitionCopy
+from sparkmirror.pump.partition import QUEUE_BYTES, PartitionCopy
 from sparkmirror.pump.ready import Fetch
-from sparkmirror.pump.source_connection import Fetched, SourceConnection
+from sparkmirror.pump.source_connection import Fetched, FetchSize, SourceConnection
+from sparkmirror.pump.source_lane import SourceLane
 from sparkmirror.pump.tally import TrafficMeter
+from sparkmirror.pump.window import window
+
+USUAL_PARTITION_BYTES = FetchConfig().max_partition_fetch_bytes
+"""Default of `max.partition.fetch.bytes`.
+
+The default leaves the size on a long line to the pump.
+"""
+
+LEAST_QUEUE_BYTES = 256 << 10
+"""Bytes of a partition that may always wait for the target."""
 
 
 class SourceConnections:
@@ -43,7 +56,7 @@ class SourceConnections:
         self._on_fetched = on_fetched
         self._on_refused = on_refused
         self._on_lost = on_lost
-        self._connections: dict[Lane, SourceConnection] = {}
+        self._lanes: dict[Lane, SourceLane] = {}
         self.fetching: dict[PartitionCopy, SourceConnection] = {}
         """Connection of each partition that is fetched, or held back for a moment."""
         self._waking: set[Lane] = set()
@@ -57,42 +70,43 @@ class SourceConnections:
             if connection is not None:
                 self.stop(copy)
             return
-        if fetch.lane is not None and (connection is None or connection.lane != fetch.lane):
-            self.stop(copy)
-            connection = self.fetching[copy] = self._connection(fetch.lane)
+        key = copy.route.source
+        if fetch.lane is not None:
+            if connection is not None and connection.lane == fetch.lane:
+                connection = self._lanes[fetch.lane].deal_again(key, connection)
+            else:
+                self.stop(copy)
+                connection = self._lane(fetch.lane).deal(key)
+            self.fetching[copy] = connection
         if connection is None:
             return
         if fetch.position is None:
-            connection.hold_back(copy.route.source)
+            connection.hold_back(key)
         else:
-            connection.want(copy.route.source, fetch.topic_id, fetch.position)
+            connection.want(key, fetch.topic_id, fetch.position)
 
     def stop(self, copy: PartitionCopy) -> None:
         """Stop fetching a partition."""
         connection = self.fetching.pop(copy, None)
         if connection is not None:
             connection.forget(copy.route.source)
+            connection.dealt.discard(copy.route.source)
 
     def flush(self) -> None:
         """Send the next requests."""
         if not self._ending:
-            for connection in list(self._connections.values()):  # a connection that breaks now leaves the dict
+            for connection in self._all():
                 connection.pump()
 
     def check(self) -> None:
         """Give connections with overdue answers up."""
         timeout_s = (self._settings.fetch_max_wait_ms + self._settings.request_timeout_ms) / 1000
-        for connection in list(self._connections.values()):
+        for connection in self._all():
             connection.check(timeout_s)
 
     def is_any_slow(self, slow_s: float) -> bool:
         """True if a connection is refused, or has waited so long for its broker or its channel."""
-        return any(connection.refusal or connection.is_slow(slow_s) for connection in self._connections.values())
-
-    def follow_limits(self) -> None:
-        """Ask for as much as the caps allow from now on."""
-        for lane, connection in self._connections.items():
-            connection.max_bytes = self._limits.fetch_bytes(backfill=lane.backfill)
+        return any(connection.refusal or connection.is_slow(slow_s) for connection in self._all())
 
     def end(self) -> None:
         """Fetch no more."""
@@ -101,31 +115,101 @@ class SourceConnections:
             self.stop(copy)
 
     def close(self) -> None:
-        for connection in self._connections.values():
+        for connection in self._all():
             connection.close()
 
-    def _connection(self, lane: Lane) -> SourceConnection:
-        connection = self._connections.get(lane)
-        if connection is None:
-            connection = self._connections[lane] = SourceConnection(
-                lane,
-                self._loop,
-                dial=lambda connection: self._dialer.dial_source(connection, self._fetch_bytes),
-                renew=self._dialer.renew,
-                on_fetched=self._on_fetched,
-                on_refused=self._refused,
-                on_lost=self._lost,
-                may_fetch=self._may_fetch,
-                meter=self._meter,
-                max_wait_ms=self._settings.fetch_max_wait_ms,
-            )
-            connection.max_bytes = self._limits.fetch_bytes(backfill=lane.backfill)
-        return connection
+    def _all(self) -> list[SourceConnection]:
+        """Return all connections, in a list of its own.
 
-    def _fetch_bytes(self) -> int:
-        """Return the bytes for one fetch; all connections share the memory."""
-        share = self._memory_bytes // 2 // max(len(self._connections), 1)
-        return max(SMALLEST_FETCH_BYTES, min(self._settings.fetch_max_bytes, FETCH_BYTES, share))
+        A connection that breaks leaves its lane.
+        """
+        return [connection for lane in self._lanes.values() for connection in lane.connections]
+
+    def _lane(self, lane: Lane) -> SourceLane:
+        if lane not in self._lanes:
+            self._lanes[lane] = SourceLane(lane, lambda: self._loop.now, self._connect)
+        return self._lanes[lane]
+
+    def _connect(self, lane: SourceLane) -> SourceConnection:
+        return SourceConnection(
+            lane.lane,
+            self._loop,
+            dial=self._dialer.dial_source,
+            renew=self._dialer.renew,
+            on_fetched=self._on_fetched,
+            on_refused=self._refused,
+            on_lost=self._lost,
+            next_size=self._next_size,
+            meter=self._meter,
+            line=lane.meter,
+            max_wait_ms=self._settings.fetch_max_wait_ms,
+        )
+
+    def _next_size(self, connection: SourceConnection) -> FetchSize | None:
+        """Return how much a connection may ask for now; None: nothing now.
+
+        All answers under way share half of the memory, each lane in use the same part of it.
+        """
+        if not self._may_fetch(connection.lane):
+            return None
+        all_connections = self._all()
+        lanes = {other.lane for other in all_connections if other.dealt}
+        half = self._memory_bytes // 2
+        lane = self._lanes[connection.lane]
+        share = half // max(len(lanes), 1)
+        chosen = window(lane.meter.line, usual=FETCH_BYTES, most=share, pressure=self._limits.pressure)
+        lane.open_to(chosen, min(FETCH_BYTES, self._settings.fetch_max_bytes))
+        each = chosen.size // len(lane.connections)
+        most = min(each, self._settings.fetch_max_bytes, max(half // 2, FETCH_BYTES))
+        capped = self._limits.fetch_bytes(backfill=connection.lane.backfill)
+        answer = max(SMALLEST_FETCH_BYTES, most if capped is None else min(most, capped))
+        asked = sum(other.asked_bytes for other in all_connections)
+        if asked and asked + answer > half and answer > SMALLEST_FETCH_BYTES:
+            return None  # the next answer makes room
+        return FetchSize(answer, self._partition_bytes(lane, connection, answer))
+
+    def _partition_bytes(self, lane: SourceLane, connection: SourceConnection, answer: int) -> int:
+        """Return the bytes of one partition in an answer.
+
+        One answer is all that a partition gets in a round trip.
+        """
+        usual = min(self._settings.max_partition_fetch_bytes, FETCH_BYTES)
+        if not lane.window.follows_line or self._settings.max_partition_fetch_bytes != USUAL_PARTITION_BYTES:
+            return usual
+        return max(usual, answer // max(len(connection.dealt), 1))
+
+    def lines(self) -> list[LineFigures]:
+        """Return the measured lines."""
+        return [
+            LineFigures(
+                side="source",
+                broker=lane.lane.broker,
+                backfill=lane.lane.backfill,
+                round_trip_ms=round(round_trip_s * 1000, 1),
+                bytes_per_s=int(lane.meter.line.bytes_per_s),
+                window_bytes=lane.window.size,
+                connections=len(lane.connections),
+                why=lane.window.choice,
+            )
+            for lane in self._lanes.values()
+            if (round_trip_s := lane.meter.round_trip_s) is not None
+        ]
+
+    def queue_bytes(self, copy: PartitionCopy, partitions: int) -> int:
+        """Return the bytes of a partition that may wait while more is fetched.
+
+        On a long line what comes in two round trips may wait, so that the next records are under way meanwhile. While
+        memory is short a partition has its share at most, so that a slow one does not hold up the others.
+        """
+        connection = self.fetching.get(copy)
+        most = QUEUE_BYTES
+        if connection is not None:
+            lane = self._lanes[connection.lane]
+            if lane.window.follows_line:
+                most = max(most, 2 * lane.window.size // max(lane.partitions, 1))
+        if self._limits.pressure > 0:
+            most = min(most, max(self._memory_bytes // 4 // max(partitions, 1), LEAST_QUEUE_BYTES))
+        return most
 
     def _may_fetch(self, lane: Lane) -> bool:
         if self._ending or not self._limits.has_memory(backfill=lane.backfill):
@@ -144,7 +228,7 @@ class SourceConnections:
             self._on_refused(copy, error, connection.refusal)
 
     def _lost(self, connection: SourceConnection, reason: str) -> None:
-        self._connections.pop(connection.lane, None)
+        self._lanes[connection.lane].lost(connection)
         for copy in self._of(connection):
             del self.fetching[copy]
             self._on_lost(copy, reason)

@@ -14,6 +14,7 @@ from sparkmirror.pump.broker_connection import BrokerConnection
 from sparkmirror.pump.loop import SUSPENDED_S, Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.tally import TrafficMeter
+from sparkmirror.pump.window import LineMeter
 from sparkmirror.wire.channel import Channel, ChannelClosed
 from sparkmirror.wire.primitives import Garbled
 from sparkmirror.wire.produce import Ack, TopicPartitionKey, produce_request, read_answer, topic_field
@@ -72,6 +73,7 @@ class TargetConnection(BrokerConnection):
         on_lost: Callable[[TargetConnection, str, list[PartitionCopy]], None],
         may_send: Callable[[], bool],
         meter: TrafficMeter,
+        line: LineMeter,
     ) -> None:
         super().__init__(f"target broker {broker}", loop, lambda: dial(self), renew, meter)
         self.broker = broker
@@ -83,6 +85,9 @@ class TargetConnection(BrokerConnection):
         self._on_unsendable = on_unsendable
         self._on_lost = on_lost
         self._may_send = may_send
+        self._line = line
+        self.dealt = 0
+        """Number of partitions that send over this connection."""
         self._version = 0
         self._requests: deque[_Request] = deque()
         self._correlation_id = 0
@@ -93,6 +98,15 @@ class TargetConnection(BrokerConnection):
     def offer(self, copy: PartitionCopy) -> None:
         """Take note that a partition has a batch to send."""
         self._ready.add(copy)
+
+    def withdraw(self, copy: PartitionCopy) -> None:
+        """Send no further batch of a partition; batches in flight stay."""
+        self._ready.discard(copy)
+
+    @property
+    def busy_partitions(self) -> int:
+        """Number of partitions with a batch in flight here."""
+        return len({copy for request in self._requests for copy in request.copies.values()})
 
     def connected(self, channel: Channel, version: int) -> None:
         """Begin to send over the channel that the connection has asked for.
@@ -217,7 +231,9 @@ class TargetConnection(BrokerConnection):
         if request.copies:
             raise Garbled("an answer to a Produce leaves out a partition")
         self._requests.popleft()
-        self.meter.answered(request.bytes, self._loop.now - request.sent_at)
+        waited_s = self._loop.now - request.sent_at
+        self.meter.answered(request.bytes, waited_s)
+        self._line.answered(request.bytes, waited_s, waited_s)
 
     def _lose(self, reason: str) -> None:
         self._lost = True

@@ -95,6 +95,10 @@ class Trust:
             return 1
         return 1 if head.claim and self.tells_nothing(head) else self._max_in_flight
 
+    def usually_in_flight(self, *, compacted: bool) -> int:
+        """Return the number of batches in flight that the records' age and the log allow."""
+        return 1 if compacted or self.pace is Pace.ALONE else self._max_in_flight
+
     @property
     def is_claim_proven(self) -> bool:
         """True if acknowledgements prove the newest claim's batches no duplicates."""

@@ -21,13 +21,15 @@ class Frame:
     Call `hold()` for each batch that points into the frame, and `release()` when the batch is done.
     """
 
-    __slots__ = ("_block", "_counted", "_holders", "_pool", "size", "view")
+    __slots__ = ("_arriving", "_block", "_counted", "_holders", "_pool", "size", "view")
 
     def __init__(self, pool: FramePool, block: bytearray | mmap, size: int) -> None:
         self._pool = pool
         self._block = block
         self._counted = 0
         """Bytes that the pool counts for this frame."""
+        self._arriving = 0
+        """Part of `_counted` that the pool counts as arriving."""
         self._holders = 1
         self.size = size
         self.view = memoryview(block)[:size]
@@ -36,14 +38,17 @@ class Frame:
         """Return a frame over other bytes, counted in the same pool."""
         return self._pool.adopt(data)
 
-    def fill(self, size: int) -> None:
+    def fill(self, size: int, *, whole: bool = True) -> None:
         """Tell the pool that `size` bytes of the frame are in use by now.
 
-        Only these bytes count for mapped memory; other memory counts as a whole.
+        Only these bytes count for mapped memory; other memory counts as a whole. A frame is arriving until it is
+        `whole`.
         """
         size = size if isinstance(self._block, mmap) else len(self._block)
+        arriving = 0 if whole else size
         self._pool.in_use += size - self._counted
-        self._counted = size
+        self._pool.arriving += arriving - self._arriving
+        self._counted, self._arriving = size, arriving
 
     def hold(self) -> None:
         self._holders += 1
@@ -51,6 +56,7 @@ class Frame:
     def release(self) -> None:
         self._holders -= 1
         if self._holders == 0:
+            self._pool.arriving -= self._arriving
             self._pool.give_back(self._block, self._counted)
 
 
@@ -66,6 +72,13 @@ class FramePool:
         self._free: list[bytearray] = []
         self.in_use = 0
         """Bytes of all buffers that still have a holder."""
+        self.arriving = 0
+        """Bytes of these whose frame has not come whole."""
+
+    @property
+    def held(self) -> int:
+        """Bytes of whole frames that still have a holder."""
+        return self.in_use - self.arriving
 
     def take(self, size: int) -> Frame:
         """Return memory for a frame of this size.

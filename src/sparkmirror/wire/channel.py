@@ -141,7 +141,7 @@ class Channel:
                 frame = self._frame = self._pool.take(size)
                 self._got = 0
             whole = self._read(frame.view, frame.size)
-            frame.fill(self._got)
+            frame.fill(self._got, whole=whole)
             if not whole:
                 return
             self._frame = None

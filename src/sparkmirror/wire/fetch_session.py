@@ -107,7 +107,8 @@ class FetchSession:
         self.version = version
         self._client_id = client_id.encode()
         self._min_bytes = min_bytes
-        self._partition_max_bytes = partition_max_bytes
+        self.partition_max_bytes = partition_max_bytes
+        """Most bytes of one partition, for the next requests."""
         self._isolation_level = isolation_level
         self._rack = rack
         self._wanted: dict[TopicPartition, FetchPosition] = {}
@@ -122,9 +123,8 @@ class FetchSession:
         self._names: dict[bytes, str] = {}
         self._sent_version = version
         self.max_wait_ms = max_wait_ms
-        self.limit: int | None = None
-        """Limit in bytes for the next requests, if below `max_bytes`; None: no such limit."""
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
+        """Most bytes of an answer, for the next requests."""
         self._mark = _SessionMark(0, _NEW_SESSION if incremental else _NO_SESSION)
 
     def __len__(self) -> int:
@@ -177,7 +177,7 @@ class FetchSession:
         ask = FetchAsk(
             self.max_wait_ms,
             self._min_bytes,
-            self._max_bytes if self.limit is None else min(self._max_bytes, self.limit),
+            self.max_bytes,
             self._isolation_level,
             self._mark.id,
             self._mark.epoch,
@@ -189,13 +189,17 @@ class FetchSession:
             ask,
             topics,
             dropped,
-            partition_max_bytes=self._partition_max_bytes,
+            partition_max_bytes=self.partition_max_bytes,
             rack=self._rack,
         )
 
     def _field(self, key: TopicPartition) -> bytes:
         """Return the topic field of the partition's topic now; empty if not wanted."""
         return topic_field(self._sent_version, key[0], self._ids[key]) if key in self._ids else b""
+
+    def asks_for(self, key: TopicPartition) -> bool:
+        """True if the last request asked for this partition."""
+        return key in self._known
 
     def accept(self, answer: FetchAnswer) -> bool:
         """Take note of an answer; False if the session is void.

@@ -1,0 +1,122 @@
+"""Connections of one flow to one target broker, and which partition uses which.
+
+Five requests are in flight on each connection, and a partition's batches keep their order because they all go over one
+connection. A partition goes over to a lighter connection only when none of its batches is in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sparkmirror.pump.partition import PartitionCopy
+from sparkmirror.pump.target_connection import TargetConnection
+from sparkmirror.pump.window import LineMeter, LineWindow, WindowReason, connections_for, window
+
+LOOK_S = 0.1
+"""Time between two looks at a broker's window."""
+
+
+class TargetBroker:
+    """Connections to one broker; `connect` makes one more.
+
+    `usual_bytes` are the bytes in flight on one connection, and `most_bytes` on all connections.
+    """
+
+    def __init__(
+        self,
+        broker: int,
+        clock: Callable[[], float],
+        connect: Callable[[TargetBroker], TargetConnection],
+        *,
+        usual_bytes: int,
+        most_bytes: int,
+    ) -> None:
+        self.broker = broker
+        self.meter = LineMeter(clock)
+        self.window = LineWindow(usual_bytes, WindowReason.SHORT)
+        """Bytes in flight at present."""
+        self.connections: list[TargetConnection] = []
+        self.busy_partitions = 0
+        """Number of partitions with a batch in flight at the last look."""
+        self._clock = clock
+        self._connect = connect
+        self._usual_bytes = usual_bytes
+        self._most_bytes = max(most_bytes, usual_bytes)
+        self._wanted = 1
+        """Number of connections for the window."""
+        self._look_at = 0.0
+        self._dealt: dict[PartitionCopy, TargetConnection] = {}
+        """Connection of each partition from its next batch on."""
+        self._carriers: dict[PartitionCopy, TargetConnection] = {}
+        """Connection that each partition was last offered to.
+
+        So this connection has the batches in flight.
+        """
+
+    def look(self) -> None:
+        """Take window and number of connections from the present measurement."""
+        now = self._clock()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_S
+        self.window = window(self.meter.line, usual=self._usual_bytes, most=self._most_bytes)
+        self._wanted = connections_for(
+            self.window.size, self._usual_bytes, partitions=len(self._dealt), before=self._wanted
+        )
+        if self.window.follows_line:
+            self.busy_partitions = sum(connection.busy_partitions for connection in self.connections)
+
+    def offer(self, copy: PartitionCopy) -> None:
+        """Take note that a partition has a batch to send.
+
+        A partition that goes over to another connection is offered there after its last acknowledgement here, when the
+        pump offers it again.
+        """
+        connection, carrier = self._deal(copy), self._carriers.get(copy)
+        if carrier is not connection:
+            if carrier is not None:
+                carrier.withdraw(copy)
+                if copy.in_flight:
+                    return
+            self._carriers[copy] = connection
+        connection.offer(copy)
+
+    def leave(self, copy: PartitionCopy) -> None:
+        """Forget a partition whose leader is another broker now."""
+        connection = self._dealt.pop(copy, None)
+        if connection is not None:
+            connection.dealt -= 1
+        carrier = self._carriers.pop(copy, None)
+        if carrier is not None:
+            carrier.withdraw(copy)
+
+    def connection_of(self, copy: PartitionCopy) -> TargetConnection | None:
+        """Return the connection of a partition, if any."""
+        return self._dealt.get(copy)
+
+    def lost(self, connection: TargetConnection) -> None:
+        """Do without a connection; its partitions are dealt anew with their next batches."""
+        if connection in self.connections:
+            self.connections.remove(connection)
+        for dealt in (self._dealt, self._carriers):
+            for copy in [copy for copy, own in dealt.items() if own is connection]:
+                del dealt[copy]
+
+    def _deal(self, copy: PartitionCopy) -> TargetConnection:
+        connection = self._dealt.get(copy)
+        if connection is not None and self._wanted == 1 == len(self.connections):
+            return connection
+        lightest = self._lightest()
+        if connection is not None:
+            is_surplus = connection in self.connections[self._wanted :]
+            if connection.dealt - lightest.dealt < 2 and not is_surplus:
+                return connection
+            connection.dealt -= 1
+        lightest.dealt += 1
+        self._dealt[copy] = lightest
+        return lightest
+
+    def _lightest(self) -> TargetConnection:
+        if len(self.connections) < self._wanted and all(connection.dealt for connection in self.connections):
+            self.connections.append(self._connect(self))
+        return min(self.connections[: self._wanted], key=lambda connection: connection.dealt)
