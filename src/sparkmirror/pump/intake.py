@@ -7,8 +7,9 @@ passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from typing import NamedTuple
 
 from sparkmirror.errors import HandledError
@@ -46,7 +47,7 @@ MERGED_BYTES = 256 << 10
 """Largest size of a merged batch."""
 
 REMADE_BYTES = 96 << 10
-"""Most bytes of tiny batches that wait to become one new batch.
+"""Most bytes of batches that wait to become one new batch.
 
 Larger pieces of memory are given back and fetched anew each time (malloc's threshold for mmap is 128 KiB), which costs
 more than the records do.
@@ -86,7 +87,7 @@ class Obstacle(HandledError, ValueError):
 
 
 class _Waiting:
-    """Consecutive tiny batches that may be merged into one."""
+    """Consecutive batches that may be merged: tiny ones, such that are made anew in any case, and for a long line."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[BatchHeader, memoryview]] = []
@@ -98,9 +99,16 @@ class _Waiting:
         self.records += header.records
 
     def takes(self, header: BatchHeader, most: int) -> bool:
-        """True if the batch may join the waiting batches, up to `most` bytes in all."""
+        """True if the batch may join the waiting batches, up to `most` bytes in all.
+
+        The first batch's codec becomes the codec of all, which only tiny batches may change.
+        """
+        if not self.batches:
+            return True
+        first = self.batches[0][0]
+        alike = header.size < TINY_BYTES or header.codec == first.codec
         fits = self.size + header.size <= most and self.records + header.records <= PIECE_RECORDS
-        return not self.batches or (fits and self.batches[0][0].leader_epoch == header.leader_epoch)
+        return alike and fits and first.leader_epoch == header.leader_epoch
 
 
 class Intake:
@@ -196,8 +204,15 @@ class Intake:
         return self._merge_tiny and header.magic == MAGIC and header.size < TINY_BYTES
 
     def _may_wait(self, header: BatchHeader) -> bool:
-        """True if the batch may be merged with batches after it."""
-        return self._is_tiny(header) or (self._joins(header.size) and header.magic == MAGIC)
+        """True if the batch may be merged with batches after it.
+
+        A batch that is made anew in any case is: what compaction has left of it, and what the broker stamped. Fewer and
+        larger batches cost less to claim, and to send one at a time (R19).
+        """
+        if not self._merge_tiny or header.magic != MAGIC:
+            return False
+        is_made_anew = slow_path_reason(header) is not None
+        return header.size < TINY_BYTES or is_made_anew or self._joins(header.size)
 
     def _joins(self, size: int) -> bool:
         return 2 * size <= min(self._joined_bytes, self._max_bytes or self._joined_bytes)
@@ -217,10 +232,24 @@ class Intake:
 
     def _flush(self, frame: Frame, waiting: _Waiting, upstream: int) -> Iterator[Batch | Skipped]:
         batches, waiting.batches, waiting.size, waiting.records = waiting.batches, [], 0, 0
+        most = LARGEST_JOINED_BYTES if self._joined_bytes > REMADE_BYTES else MERGED_BYTES
         if len(batches) >= (2 if self._joined_bytes else BACKLOG_BATCHES):
-            most = LARGEST_JOINED_BYTES if self._joined_bytes > REMADE_BYTES else MERGED_BYTES
             yield from self._splice(frame, batches, upstream, most)
             return
+        begin = upstream
+        for is_whole, alike in groupby(batches, lambda batch: self._goes_whole(batch[0], begin)):
+            if is_whole:
+                for header, view in alike:
+                    upstream = header.next_offset
+                    yield _whole(frame, header, view)
+                continue
+            for item in self._splice(frame, [*alike], upstream, most):
+                upstream = item.next_upstream
+                yield item
+
+    def _one_by_one(
+        self, frame: Frame, batches: Iterable[tuple[BatchHeader, memoryview]], upstream: int
+    ) -> Iterator[Batch | Skipped]:
         for header, view in batches:
             for item in self._one(frame, header, view, upstream):
                 upstream = item.next_upstream
@@ -251,15 +280,16 @@ class Intake:
                 partial(splice, batches, from_offset=upstream, codec=self._codec), min(sizes, default=None)
             )
         except NotAtOnce:
-            if len(batches) > 1:
-                self._joinable_bytes = sum(header.size for header, _ in batches) // 2
-            for header, view in batches:
-                alone = self._in_pieces if len(batches) == 1 else self._one
-                for item in alone(frame, header, view, upstream):
-                    upstream = item.next_upstream
-                    yield item
+            if len(batches) == 1:
+                yield from self._in_pieces(frame, *batches[0], upstream)
+                return
+            self._joinable_bytes = sum(header.size for header, _ in batches) // 2
+            yield from self._one_by_one(frame, batches, upstream)
             return
         except ValueError as error:
+            if len(batches) > 1:  # the batches before the unreadable batch can be sent
+                yield from self._one_by_one(frame, batches, upstream)
+                return
             raise Obstacle(f"the batch at source offset {batches[0][0].base_offset} can't be read: {error}") from error
         for new_batch in spliced:
             yield _made(frame, new_batch)
