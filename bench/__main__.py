@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import far, groups, idling, observing, report
+from bench import far, groups, idling, observing, report, walking
 from bench.accounting import find_accounting
 from bench.arena import Arena
 from bench.contenders import CONTENDERS, Contender, ContenderFailed
@@ -40,6 +40,8 @@ def main() -> int:
         return _observe(options)
     if options.idle:
         return _idle(options)
+    if options.walk:
+        return _tabulate(options, lambda _, say: (walking.table(*walking.measure_walking(say)), True))
     return _translate(options) if options.offsets else _compete(options)
 
 
@@ -210,6 +212,9 @@ def _options() -> argparse.Namespace:
         action="append",
         metavar="PARTITIONS",
         help="measure nothing but idle mirrors with so many partitions, can be repeated",
+    )
+    parser.add_argument(
+        "--walk", action="store_true", help="measure nothing but the compiled walk over records beside Python's"
     )
     parser.add_argument("--records", type=int, default=RECORDS, help=f"of each topic with --offsets ({RECORDS:,})")
     parser.add_argument("--only", choices=[one.name for one in CONTENDERS], help="measure one of the two")

@@ -342,6 +342,21 @@ def test_a_batch_without_gaps_goes_whole_between_those_that_are_joined() -> None
     assert (first.count, whole.runs, last.count) == (6, (Run(12, 6),), 3)
 
 
+def test_what_can_go_whole_does_so_among_batches_with_gaps() -> None:
+    whole = sealed(Content(2, 0, [RawRecord(6 + at, NOW, b"k", b"v" * 30, ()) for at in range(3)], 9))
+    log = [sealed(gaps(0, 3000)), whole, sealed(gaps(9, 3000)), sealed(gaps(15, 30))]
+    assert [one.count for one in taken_in(log)] == [3, 3, 6]
+    assert bytes(taken_in(log)[1].view) == whole
+
+
+def test_batches_too_large_to_take_together_are_taken_one_by_one() -> None:
+    """Each unpacks to 1.8 MB: three are more than is held at once."""
+    zeros = [gaps(6 * at, 0, LZ4) for at in range(5)]
+    log = [sealed(one._replace(records=[each._replace(value=bytes(600_000)) for each in one.records])) for one in zeros]
+    assert sum(map(len, log)) < REMADE_BYTES
+    assert [one.count for one in taken_in(log)] == [3] * 5
+
+
 def test_batches_before_an_unreadable_one_are_taken_in() -> None:
     """Its CRC is right; what it says of its records is not."""
     source = [sealed(gaps(6 * at, 3000)) for at in range(3)]

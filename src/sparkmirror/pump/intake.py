@@ -243,7 +243,7 @@ class Intake:
                     upstream = header.next_offset
                     yield _whole(frame, header, view)
                 continue
-            for item in self._splice(frame, [*alike], upstream, most):
+            for item in self._splice(frame, [*alike], upstream, None):
                 upstream = item.next_upstream
                 yield item
 
