@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from kafka.protocol.consumer import FetchRequest, FetchResponse
@@ -250,8 +251,12 @@ def test_batches_stay_as_they_are_if_they_are_to(line: tuple[LongFlows, Distance
 def test_connections_that_break_under_way_lose_nothing(line: tuple[LongFlows, DistanceProxy]) -> None:
     make, proxy = line
     flow = make()
+
+    def has_copied(share: float) -> bool:
+        return sum(len(world.target.log) for world in flow.target.worlds) > share * END * PARTITIONS
+
     for share in (0.1, 0.4, 0.6):
-        flow.copy(lambda share=share: sum(len(w.target.log) for w in flow.target.worlds) > share * END * PARTITIONS)
+        flow.copy(partial(has_copied, share))
         proxy.lose_connections()
     flow.copy()
     assert_all_is_there(flow.target)

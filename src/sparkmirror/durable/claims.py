@@ -221,7 +221,7 @@ def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def chained(parts: Iterable[tuple[Run, ...]]) -> tuple[Run, ...]:
-    """Return the runs of consecutive batches, merged where one batch continues another.
+    """Return the runs of consecutive batches, merged where a batch goes on a run.
 
     No two runs within a batch are adjacent.
     """

@@ -61,7 +61,7 @@ class BrokerConnection(ABC):
         return 0.0 if self._dialing_since is None or self._lost else self._loop.now - self._dialing_since
 
     def is_slow(self, slow_s: float) -> bool:
-        """True if the broker is left alone for longer, or the channel was asked for longer ago."""
+        """True if the broker has been left alone, or the channel asked for, for longer."""
         return self.throttled_s > slow_s or self.dialing_s > slow_s
 
     @abstractmethod

@@ -87,7 +87,10 @@ class Obstacle(HandledError, ValueError):
 
 
 class _Waiting:
-    """Consecutive batches that may be merged: tiny ones, such that are made anew in any case, and for a long line."""
+    """Consecutive batches that may be merged.
+
+    These are tiny batches, batches that are made anew in any case, and for a long line all.
+    """
 
     def __init__(self) -> None:
         self.batches: list[tuple[BatchHeader, memoryview]] = []

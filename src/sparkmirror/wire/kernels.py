@@ -174,7 +174,10 @@ def is_near(timestamp: int, base: int) -> bool:
 
 @_inner
 def put_record(out: Bytes, at: int, attributes: int, stamp: int, place: int, data: Bytes, body: int, stop: int) -> int:
-    """Write a record of these deltas, its body from `data`; return the index after it, or -1 without room for it."""
+    """Write a record of these deltas, its body from `data`.
+
+    Returns the index after it, or -1 without room for it.
+    """
     moved = (stamp << 1) ^ (stamp >> 63)
     placed = place << 1
     at = put(out, at, (1 + width(moved) + width(placed) + stop - body) << 1)
