@@ -295,7 +295,10 @@ def big_endian(data: Bytes, at: int, size: int) -> int:
 
 @_unchecked
 def crc32c(data: Bytes, start: int, stop: int) -> int:
-    """Return the CRC-32C of the bytes from `start` to before `stop`, or -1 if they are not there."""
+    """Return the CRC-32C of the bytes from `start` to before `stop`.
+
+    -1 if they are not there.
+    """
     if start < 0 or stop > len(data):
         return -1
     crc = _ALL_BITS
