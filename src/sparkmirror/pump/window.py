@@ -84,7 +84,8 @@ class LineWindow(NamedTuple):
 def window(line: Line, *, usual: int, most: int, pressure: float = 0.0) -> LineWindow:
     """Decide how many bytes may be in flight, at most `most`.
 
-    On a short line these are the `usual` bytes. `pressure` is 0 while memory is plentiful, and 1 when nothing beyond the usual size should be asked for.
+    On a short line these are the `usual` bytes. `pressure` is 0 while memory is plentiful, and 1 when nothing beyond
+    the usual size should be asked for.
     """
     usual = min(usual, most)
     if line.round_trip_s is None or not line.is_long:
