@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -43,12 +43,10 @@ class InventedLog(TopicLog):
         found = [LogEntry(at, *entries[at]) for at in range(offset, min(offset + 2, len(entries)))]
         return found, offset + len(found), offset + len(found) < len(entries)
 
-    def append(
-        self, partition: int, entries: Sequence[tuple[bytes, bytes | None]], *, timestamp_ms: int | None = None
-    ) -> int:
-        self._entries[partition] += entries
-        self.appended.append(len(entries))
-        return len(self._entries[partition]) - len(entries)
+    def append_all(self, entries: Mapping[int, Sequence[tuple[bytes, bytes | None]]]) -> None:
+        for partition, listed in entries.items():
+            self._entries[partition] += listed
+            self.appended.append(len(listed))
 
 
 def claim(sequence: int, incarnation: int = 1, where: tuple[bytes, int] = HERE, *, confirmed: bool = True) -> Segment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -23,6 +24,10 @@ class Writing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.written: list[Segment] = []
+        self.writes = 0
+        self.may_end = threading.Event()
+        """Cleared, it holds up each write."""
+        self.may_end.set()
         self.error: Exception | None = None
         self.claimed: list[PartitionCopy] = []
         self.unclaimed: list[tuple[PartitionCopy, str]] = []
@@ -41,6 +46,8 @@ class Writing:
         if self.error is not None:
             raise self.error
         self.written += segments
+        self.writes += 1
+        assert self.may_end.wait(10)
 
     def flush_until(self, reached: Callable[[], object]) -> None:
         deadline = time.monotonic() + 10
@@ -79,6 +86,37 @@ def test_a_claim_is_written_and_said_to_be_durable(writing: Writing) -> None:
     writing.flush_until(lambda: writing.claimed)
     assert (writing.written, writing.claimed, claim.durable) == ([claim.segment], [pump.copy], True)
     assert pump.ready().claims == ()
+
+
+def test_claims_that_come_while_others_are_written_are_written_next_in_one_go(writing: Writing) -> None:
+    """Nothing is durable before its own write has ended, whatever was written before it."""
+    pumps = [fetched() for _ in range(4)]
+    claims = [pump.ready().claims[0] for pump in pumps]
+    writing.may_end.clear()
+    writing.writer.want(pumps[0].copy, (claims[0],))
+    writing.flush_until(lambda: writing.written)
+    for pump, claim in zip(pumps[1:], claims[1:], strict=True):
+        writing.writer.want(pump.copy, (claim,))
+        writing.writer.flush()
+    writing.loop.turn(0.05)
+    assert (writing.writes, [claim.durable for claim in claims]) == (1, [False] * 4)
+    assert [len(pump.ready().claims) for pump in pumps] == [0, 1, 1, 1], "what is not begun can still be dropped"
+    writing.may_end.set()
+    writing.flush_until(lambda: len(writing.claimed) == 4)
+    assert writing.writes == 2
+    assert writing.written == [claim.segment for claim in claims]
+    assert all(claim.durable for claim in claims)
+
+
+def test_after_a_failure_the_next_claims_are_written(writing: Writing) -> None:
+    failed, later = fetched(), fetched()
+    writing.error = ConnectionError("nobody is there")
+    writing.writer.want(failed.copy, failed.ready().claims)
+    writing.flush_until(lambda: writing.unclaimed)
+    writing.error = None
+    writing.writer.want(later.copy, later.ready().claims)
+    writing.flush_until(lambda: writing.claimed)
+    assert writing.claimed == [later.copy]
 
 
 def test_a_claim_that_is_not_wanted_any_more_is_not_written(writing: Writing) -> None:

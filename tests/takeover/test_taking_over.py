@@ -296,7 +296,7 @@ def test_many_partitions_cost_few_requests(mirrored: Mirrored, monkeypatch: pyte
         key = SourcePartition("MirrorSourceConnector", mirrored.alias, *route.source).key()
         offsets.append(java_partition(key, offsets.partitions), [(key, offset_value(1))])
     asked: list[str] = []
-    for name in "call", "exchange_raw":
+    for name in "call", "send_raw":
         whole = getattr(RpcConnection, name)
 
         def counted(*args: Any, whole: Any = whole, **options: Any) -> Any:

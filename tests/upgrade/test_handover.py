@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import subprocess
-import tarfile
 from pathlib import Path
 
 import mirror_process as mp
@@ -15,24 +12,8 @@ from sparkmirror.demo import KafkaCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
-RELEASE_0_1 = "a2793a5"
-ROOT = Path(__file__).parents[2]
 SPARK_S = 240.0
 """Patience with a process whose Spark begins at its takeover, as that of 0.1 does, on a busy machine."""
-
-
-@pytest.fixture(scope="module")
-def old_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The code of release 0.1, from this repository's history; libraries are those of this release."""
-    archive = subprocess.run(
-        ["git", "archive", RELEASE_0_1, "src"], cwd=ROOT, capture_output=True, check=False, timeout=60
-    )
-    if archive.returncode:
-        pytest.skip(f"commit {RELEASE_0_1} is not in this clone: fetch its whole history")
-    place = tmp_path_factory.mktemp("release-0.1")
-    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-        files.extractall(place, filter="data")
-    return place / "src"
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
-
-from kafka.record.default_records import DefaultRecordBatchBuilder
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.entry_batches import entry_batches
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.errors import ClusterTrouble
@@ -25,7 +25,6 @@ from sparkmirror.wire.topic_ids import NO_ID
 
 _APPEND_TIMEOUT_MS = 10_000
 _READ_BYTES = 1 << 20
-_BATCH_BYTES = 512 * 1024
 _TRIES = 5
 _PAUSE_S = 0.2
 _FINAL_ERRORS = {
@@ -89,25 +88,58 @@ class TopicLog:
         A retry after a lost answer may repeat the records. Their timestamp is now, unless one is given.
         """
         at_ms = int(time.time() * 1000) if timestamp_ms is None else timestamp_ms
-        offsets = [self._append(partition, memoryview(batch)) for batch in _batches(entries, at_ms)]
+        offsets = [self._append({partition: batch})[partition] for batch in entry_batches(entries, at_ms, packed=False)]
         return offsets[0]
 
-    def _append(self, partition: int, batch: memoryview) -> int:
-        def attempt(leader: int) -> int:
+    def append_all(self, entries: Mapping[int, Sequence[tuple[bytes, bytes | None]]]) -> None:
+        """Append records to several partitions, compressed, as `append` does.
+
+        Each leader gets one request, and no leader waits for another. The order within a partition is kept.
+        """
+        at_ms = int(time.time() * 1000)
+        waiting = {
+            partition: entry_batches(listed, at_ms, packed=True) for partition, listed in entries.items() if listed
+        }
+        while batches := {
+            partition: batch for partition, made in waiting.items() if (batch := next(made, None)) is not None
+        }:
+            self._append(batches)
+
+    def _append(self, batches: Mapping[int, memoryview]) -> dict[int, int]:
+        """Append a batch to each of these partitions; return the offsets by partition."""
+        offsets: dict[int, int] = {}
+        self._tried(lambda: self._append_rest(batches, offsets))
+        return offsets
+
+    def _append_rest(self, batches: Mapping[int, memoryview], offsets: dict[int, int]) -> None:
+        """Try to append the batches without an offset, and note their offsets.
+
+        A leader's answer without one of the batches counts as an error, too.
+        """
+        by_leader: dict[int, dict[int, memoryview]] = defaultdict(dict)
+        for partition, batch in batches.items():
+            if partition not in offsets:
+                by_leader[self._leaders.get(partition, -1)][partition] = batch
+        asked = []
+        for leader, part in by_leader.items():
             connection = self._client.broker(leader)
             version = connection.version(produce.API_KEY, produce.VERSIONS, "Produce")
             field = produce.topic_field(version, self.topic, self._topic_id)
-            frame = connection.exchange_raw(
-                produce.produce_request(
-                    version, 0, self._client.client_id.encode(), _APPEND_TIMEOUT_MS, {field: {partition: batch}}
-                )
-            )
-            _, acks, _ = produce.read_answer(version, frame)
-            if acks[0].error:
-                raise LogUnavailable(self.topic, f"a record was refused {acks[0].message}".rstrip(), acks[0].error)
-            return acks[0].base_offset
-
-        return self._at_leader(partition, attempt)
+            client_id = self._client.client_id.encode()
+            connection.send_raw(produce.produce_request(version, 0, client_id, _APPEND_TIMEOUT_MS, {field: part}))
+            asked.append((connection, version))
+        refused: list[produce.Ack] = []
+        for connection, version in asked:
+            for ack in produce.read_answer(version, connection.receive_raw())[1]:
+                if ack.error:
+                    refused.append(ack)
+                else:
+                    offsets[ack.key[1]] = ack.base_offset
+        if refused:
+            first = refused[0]
+            raise LogUnavailable(self.topic, f"a record was refused {first.message}".rstrip(), first.error)
+        if batches.keys() - offsets.keys():
+            raise LogUnavailable(self.topic, "a broker's answer to a Produce lacks a partition", 0)
 
     def read(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[LogEntry], int]:
         """Read all records from `offset` to the high watermark.
@@ -193,15 +225,19 @@ class TopicLog:
         self._leaders = {partition: leader.leader for partition, leader in topic.partitions.items()}
 
     def _at_leader(self, partition: int, attempt: Callable[[int], Answer]) -> Answer:
-        """Try at the partition's leader, with a few retries.
+        """Try at the partition's leader, with a few retries."""
+        return self._tried(lambda: attempt(self._leaders.get(partition, -1)))
 
-        Each retry looks the leader up again, on new connections.
+    def _tried(self, attempt: Callable[[], Answer]) -> Answer:
+        """Try with a few retries.
+
+        Each retry looks the leaders up again, on new connections.
         """
         for tries_left in reversed(range(_TRIES)):
             try:
                 if not self._leaders:
                     self._locate()
-                return attempt(self._leaders.get(partition, -1))
+                return attempt()
             except ConnectionError as error:
                 self._leaders = {}
                 self._client.hang_up()
@@ -209,27 +245,3 @@ class TopicLog:
                     raise
                 time.sleep(_PAUSE_S)
         raise AssertionError("unreachable")
-
-
-def _batches(entries: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int) -> Iterator[bytearray]:
-    """Pack the records into as few batches as possible."""
-    builder, count = _new_builder(), 0
-    for key, value in entries:
-        if builder.append(count, timestamp_ms, key, value, []) is None:
-            yield builder.build()
-            builder, count = _new_builder(), 0
-            builder.append(count, timestamp_ms, key, value, [])
-        count += 1
-    yield builder.build()
-
-
-def _new_builder() -> Any:
-    return DefaultRecordBatchBuilder(
-        magic=2,
-        compression_type=0,
-        is_transactional=False,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
-        batch_size=_BATCH_BYTES,
-    )

@@ -132,8 +132,7 @@ class SegmentLog:
         for change in changes:
             record = segment_record(change) if isinstance(change, Segment) else (segment_key(change), None)
             homes[home_partition(change.target_topic_id, change.partition, count)].append(record)
-        for home, records in homes.items():
-            self._log.append(home, records)
+        self._log.append_all(homes)
 
     def agree(self, cluster_id: str, proposal: Identity | None) -> Identity | None:
         """Return the identity that all processes of the flow agree on, or None.

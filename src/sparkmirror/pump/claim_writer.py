@@ -22,7 +22,8 @@ CONFIRM_S = 1.0
 class ClaimWriter:
     """Writer of one flow's claims.
 
-    The thread is for claims only, since a live tail with gaps waits for claims.
+    The thread is for claims only, since a live tail with gaps waits for claims. Claims that come while others are being
+    written are written next, all at once.
     `on_claimed` is called for each partition with a claim that has become durable, `on_unclaimed` with the reason.
     """
 
@@ -42,6 +43,8 @@ class ClaimWriter:
         self._on_unclaimed = on_unclaimed
         self.wanted: dict[PartitionCopy, tuple[Claim, ...]] = {}
         """Claims to write at the next `flush`."""
+        self._writing = False
+        """True while claims are being written."""
         self._to_confirm: dict[PartitionCopy, list[Segment]] = {}
         self._confirm_at = 0.0
 
@@ -69,7 +72,8 @@ class ClaimWriter:
 
     def flush(self) -> None:
         """Begin to write what is wanted."""
-        if self.wanted:
+        if self.wanted and not self._writing:
+            self._writing = True
             begun, self.wanted = self.wanted, {}
             for copy, claims in begun.items():
                 copy.claiming(len(claims))
@@ -90,12 +94,14 @@ class ClaimWriter:
         self._background.do(lambda: self._log.claim(segments), lambda _: None, lambda _: None)
 
     def _claimed(self, claims: dict[PartitionCopy, tuple[Claim, ...]]) -> None:
+        self._writing = False
         for copy, written in claims.items():
             for claim in written:
                 claim.durable = True
             self._on_claimed(copy)
 
     def _unclaimed(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
+        self._writing = False
         for copy in copies:
             self._on_unclaimed(copy, f"its claim could not be written: {error}")
 

@@ -10,7 +10,8 @@ import socket
 import ssl
 import struct
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, Self
 
 from kafka.protocol.metadata import ApiVersionsRequest
@@ -140,6 +141,17 @@ def connect(
         raise BrokerUnreachable(f"{host}:{port}: no answer to the TLS handshake in {timeout_s:.0f} s") from error
 
 
+@contextmanager
+def _reported() -> Iterator[None]:
+    """Raise errors of a socket in sparkmirror's own words."""
+    try:
+        yield
+    except ssl.SSLError as error:  # with TLS 1.3 a broker may refuse the client after the handshake
+        raise TlsRefused(explain(error)) from error
+    except OSError as error:
+        raise BrokerUnreachable(str(error) or type(error).__name__) from error
+
+
 class RpcConnection:
     """Calls to a broker, one at a time.
 
@@ -158,6 +170,8 @@ class RpcConnection:
         self._client_id = client_id
         self._correlation_id = 0
         self._answers = 0
+        self._deadline = 0.0
+        """Latest time of the answer to the request in flight, by `time.monotonic`'s clock."""
         self._ranges: dict[int, tuple[int, int]] = {}
         answer = self._exchange(ApiVersionsRequest(version=0))
         if answer.error_code:
@@ -279,22 +293,34 @@ class RpcConnection:
 
     def exchange_raw(self, buffers: list[bytes | memoryview]) -> memoryview:
         """Send a ready-made request and return the answering frame."""
+        self.send_raw(buffers)
+        return self.receive_raw()
+
+    def send_raw(self, buffers: list[bytes | memoryview]) -> None:
+        """Send a ready-made request; `receive_raw` must follow before any other call."""
         self._renew_if_due()
-        return memoryview(self._round_trip(_SIZE.pack(sum(map(len, buffers))) + b"".join(buffers)))
+        self._send(_SIZE.pack(sum(map(len, buffers))) + b"".join(buffers))
+
+    def receive_raw(self) -> memoryview:
+        """Return the frame that answers the request sent by `send_raw`."""
+        return memoryview(self._answer())
 
     def _round_trip(self, request: bytes | bytearray) -> bytearray:
-        deadline = time.monotonic() + self._timeout_s
-        try:
+        self._send(request)
+        return self._answer()
+
+    def _send(self, request: bytes | bytearray) -> None:
+        self._deadline = time.monotonic() + self._timeout_s
+        with _reported():
             self._sock.settimeout(self._timeout_s)
             with suppress(BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):  # its reason may still come
                 self._sock.sendall(request)
-            answer = self._receive(_SIZE.unpack(self._receive(4, deadline))[0], deadline)
+
+    def _answer(self) -> bytearray:
+        with _reported():
+            answer = self._receive(_SIZE.unpack(self._receive(4, self._deadline))[0], self._deadline)
             self._answers += 1
             return answer
-        except ssl.SSLError as error:  # with TLS 1.3 a broker may refuse the client after the handshake
-            raise TlsRefused(explain(error)) from error
-        except OSError as error:
-            raise BrokerUnreachable(str(error) or type(error).__name__) from error
 
     def _receive(self, size: int, deadline: float) -> bytearray:
         if size >> 16 == TLS_ALERT:

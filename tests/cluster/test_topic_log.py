@@ -1,0 +1,163 @@
+"""Entries for several partitions of a small topic: one request for each leader, and none waits for another."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import cast
+
+import pytest
+
+from sparkmirror.cluster import topic_log
+from sparkmirror.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.wire import produce
+from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.primitives import INT16, INT32, INT64, NO_TAGS, Reader, compact_string, length, request_header
+from sparkmirror.wire.rpc import BrokerUnreachable
+
+TOPIC, CLIENT = "segments", "test"
+VERSION = 9
+ENTRY = [(b"key", b"value")]
+
+
+class PlayedCluster:
+    """Two leaders that take turns at four partitions; `happened` is what they saw, in order."""
+
+    client_id = CLIENT
+
+    def __init__(self) -> None:
+        self.happened: list[tuple[str, int, tuple[int, ...]]] = []
+        self.refusals: dict[int, deque[int]] = {}
+        """Errors that a partition's next batches are refused with."""
+        self.unheard: set[int] = set()
+        """Leaders whose next answer is lost."""
+        self.silent_about = -1
+        """A partition that no answer names."""
+
+    def metadata(self, _: list[str]) -> dict[str, TopicLeaders]:
+        return {TOPIC: TopicLeaders(TOPIC, bytes(16), 0, {index: PartitionLeader(index % 2, 0) for index in range(4)})}
+
+    def broker(self, leader: int) -> PlayedConnection:
+        return PlayedConnection(self, leader)
+
+    def hang_up(self) -> None:
+        """New connections come by themselves."""
+
+
+class PlayedConnection:
+    def __init__(self, cluster: PlayedCluster, leader: int) -> None:
+        self._cluster = cluster
+        self._leader = leader
+        self._partitions: tuple[int, ...] = ()
+
+    def version(self, *_: object) -> int:
+        return VERSION
+
+    def send_raw(self, buffers: list[bytes | memoryview]) -> None:
+        self._partitions = _partitions(b"".join(buffers))
+        assert all(partition % 2 == self._leader for partition in self._partitions)
+        self._cluster.happened.append(("sent", self._leader, self._partitions))
+
+    def receive_raw(self) -> memoryview:
+        self._cluster.happened.append(("heard", self._leader, self._partitions))
+        if self._leader in self._cluster.unheard:
+            self._cluster.unheard.discard(self._leader)
+            raise BrokerUnreachable("the broker closed the connection")
+        refusals = self._cluster.refusals
+        return _answer(
+            {
+                partition: refusals[partition].popleft() if refusals.get(partition) else 0
+                for partition in self._partitions
+                if partition != self._cluster.silent_about
+            }
+        )
+
+
+def _partitions(request: bytes) -> tuple[int, ...]:
+    reader = Reader(memoryview(request))
+    reader.at = len(request_header(produce.API_KEY, VERSION, 0, CLIENT.encode(), flexible=True)) + 1 + 2 + 4
+    assert reader.compact_length() == 1
+    assert reader.compact_text() == TOPIC
+    found = []
+    for _ in range(reader.compact_length()):
+        found.append(reader.int32())
+        size = reader.compact_length()
+        reader.at += size + len(NO_TAGS)
+    return tuple(found)
+
+
+def _answer(errors: Mapping[int, int]) -> memoryview:
+    parts = b"".join(
+        INT32.pack(partition) + INT16.pack(error) + INT64.pack(7) + INT64.pack(-1) * 2 + b"\x01\x00" + NO_TAGS
+        for partition, error in errors.items()
+    )
+    topic = compact_string(TOPIC) + length(len(errors), flexible=True) + parts + NO_TAGS
+    return memoryview(INT32.pack(0) + NO_TAGS + length(1, flexible=True) + topic + INT32.pack(0) + NO_TAGS)
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> PlayedCluster:
+    monkeypatch.setattr(topic_log, "_PAUSE_S", 0.0)
+    return PlayedCluster()
+
+
+@pytest.fixture
+def log(cluster: PlayedCluster) -> TopicLog:
+    return TopicLog(cast("ClusterClient", cluster), TOPIC)
+
+
+def test_each_leader_gets_one_request_and_none_waits_for_another(cluster: PlayedCluster, log: TopicLog) -> None:
+    log.append_all({partition: ENTRY for partition in range(4)} | {1: []})
+    assert cluster.happened == [
+        ("sent", 0, (0, 2)),
+        ("sent", 1, (3,)),
+        ("heard", 0, (0, 2)),
+        ("heard", 1, (3,)),
+    ]
+
+
+def test_nothing_to_append_asks_nobody(cluster: PlayedCluster, log: TopicLog) -> None:
+    log.append_all({})
+    assert cluster.happened == []
+
+
+def test_only_what_was_refused_is_sent_again(cluster: PlayedCluster, log: TopicLog) -> None:
+    cluster.refusals[2] = deque([ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2)
+    log.append_all({partition: ENTRY for partition in range(4)})
+    sent = [partitions for what, _, partitions in cluster.happened if what == "sent"]
+    assert sent == [(0, 2), (1, 3), (2,), (2,)]
+
+
+def test_what_no_answer_came_for_is_sent_again(cluster: PlayedCluster, log: TopicLog) -> None:
+    cluster.unheard = {1}
+    log.append_all({partition: ENTRY for partition in range(4)})
+    sent = [partitions for what, _, partitions in cluster.happened if what == "sent"]
+    assert sent == [(0, 2), (1, 3), (1, 3)]
+
+
+def test_a_refusal_for_good_is_told(cluster: PlayedCluster, log: TopicLog) -> None:
+    cluster.refusals[3] = deque([ErrorCode.MESSAGE_TOO_LARGE])
+    with pytest.raises(LogUnavailable, match=r"a record was refused \(error 10\)"):
+        log.append_all({partition: ENTRY for partition in range(4)})
+    assert len(cluster.happened) == 4, "nothing is tried again"
+
+
+def test_a_partition_that_no_answer_names_is_not_taken_for_appended(cluster: PlayedCluster, log: TopicLog) -> None:
+    cluster.silent_about = 1
+    with pytest.raises(LogUnavailable, match="lacks a partition"):
+        log.append_all({partition: ENTRY for partition in range(4)})
+
+
+def test_a_partitions_batches_come_in_order(cluster: PlayedCluster, log: TopicLog) -> None:
+    """More than a batch holds: the rest follows when the first part is there."""
+    large = [(b"key-%d" % number, bytes(9000)) for number in range(100)]
+    log.append_all({0: large, 1: ENTRY})
+    assert [(what, partitions) for what, _, partitions in cluster.happened] == [
+        ("sent", (0,)),
+        ("sent", (1,)),
+        ("heard", (0,)),
+        ("heard", (1,)),
+        ("sent", (0,)),
+        ("heard", (0,)),
+    ]

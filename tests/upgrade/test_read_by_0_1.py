@@ -1,0 +1,103 @@
+"""Claims that this release writes are read by the code of release 0.1 as they are meant."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig
+from sparkmirror.demo import KafkaCluster
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import AnnouncedBatch, Segment, home_partition
+from sparkmirror.wire.batches import batch_headers
+from sparkmirror.wire.fetch_session import FetchedPartition
+from sparkmirror.wire.splice import Run
+
+pytestmark = pytest.mark.broker
+
+HOMES = 3
+TOPIC_ID, PARTITION = b"t" * 16, 5
+
+READER = """
+import sys
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import ClusterConfig
+from sparkmirror.offsets.segment_log import SegmentLog
+
+servers, topic, topic_id, partition = sys.argv[1:]
+client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(servers,)), "old")
+for claim in SegmentLog(TopicLog(client, topic)).whole(bytes.fromhex(topic_id), int(partition)):
+    print(claim)
+"""
+
+
+def a_claim(number: int, *, partition: int = PARTITION, confirmed: bool = False) -> Segment:
+    """On a piece of a compacted log: a hundred runs, in four batches."""
+    return Segment(
+        target_topic_id=TOPIC_ID,
+        partition=partition,
+        sequence=200 * number,
+        incarnation=7 + number,
+        producer_id=4000,
+        producer_epoch=0,
+        source_topic_id=b"s" * 16,
+        source_leader_epoch=7,
+        downstream=200 * number,
+        runs=tuple(Run(500 * number + 5 * at, 2) for at in range(100)),
+        batches=tuple(AnnouncedBatch(50, 3, 0x1234567 * at, 1000 + at, 2000 + at) for at in range(4)),
+        confirmed=confirmed,
+    )
+
+
+@pytest.fixture
+def client(target_cluster: KafkaCluster, topic_name: str) -> Iterator[ClusterClient]:
+    """A client of the target, which has an empty segments topic of the test's name."""
+    config = ClusterConfig(alias="B", bootstrap_servers=(target_cluster.bootstrap_servers,))
+    with ClusterAdmin.connect(config, "test") as admin:
+        admin.create_compacted_topic(topic_name, HOMES, 1)
+    made = ClusterClient(config, "test")
+    yield made
+    made.close()
+
+
+def codecs_of(client: ClusterClient, topic: str, home: int) -> set[str]:
+    """Those of the batches in a partition, as the broker stores them."""
+    described = client.metadata([topic])[topic]
+    asked, ids = {(topic, home): 0}, {topic: described.topic_id}
+    part = only_part(
+        fetch_once(client, described.partitions[home].leader, asked, ids, FetchBounds(1 << 20, 1 << 20, 0))
+    )
+    assert isinstance(part, FetchedPartition)
+    return {header.codec for _, header in batch_headers(part.records)}
+
+
+def test_compressed_claims_and_retractions(client: ClusterClient, topic_name: str, old_source: Path) -> None:
+    claims = [a_claim(number) for number in range(20)]
+    log = SegmentLog(TopicLog(client, topic_name))
+    log.claim([*claims, *(a_claim(0, partition=other) for other in range(5))])
+    log.revise([replace(claim, confirmed=True) for claim in claims[:10]], claims[15:])
+    meant = [*(a_claim(number, confirmed=number < 10) for number in range(15))]
+    assert codecs_of(client, topic_name, home_partition(TOPIC_ID, PARTITION, HOMES)) == {"gzip"}
+    assert sorted(log.whole(TOPIC_ID, PARTITION), key=lambda claim: claim.sequence) == meant
+    servers = ",".join(client.config.bootstrap_servers)
+    old = subprocess.run(
+        [sys.executable, "-c", READER, servers, topic_name, TOPIC_ID.hex(), str(PARTITION)],
+        env=os.environ | {"PYTHONPATH": str(old_source)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert old.returncode == 0, old.stderr
+    assert old.stdout.splitlines() == [str(claim) for claim in meant]
