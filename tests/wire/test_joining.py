@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.pump.batch import Batch
-from sparkmirror.pump.intake import BACKLOG_BATCHES, MERGED_BYTES, TINY_BYTES, Intake, Obstacle, Skipped
+from sparkmirror.pump.intake import BACKLOG_BATCHES, MERGED_BYTES, REMADE_BYTES, TINY_BYTES, Intake, Obstacle, Skipped
 from sparkmirror.wire import splice as splicing
 from sparkmirror.wire.batches import HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, batch_headers, rewrite
 from sparkmirror.wire.buffers import FramePool
@@ -237,10 +237,10 @@ def test_every_record_is_taken_in_once(seed: int, skipped: int, merge_tiny: bool
     assert pool.in_use == 0
 
 
-def taken_in(source: Sequence[bytes]) -> list[Batch]:
+def taken_in(source: Sequence[bytes], *, merge_tiny: bool = True) -> list[Batch]:
     frame = FramePool(1 << 20, 1).take(sum(map(len, source)))
     frame.view[:] = b"".join(source)
-    intake = Intake(read_committed=False, codec=None, merge_tiny=True)
+    intake = Intake(read_committed=False, codec=None, merge_tiny=merge_tiny)
     return [one for one in intake.prepare(frame, frame.view, 0, ()) if isinstance(one, Batch)]
 
 
@@ -253,15 +253,50 @@ def test_a_backlog_of_lone_records_is_one_batch_and_a_few_stay_as_they_are() -> 
     assert (first.runs, second.runs) == ((Run(0, first.count),), (Run(first.count, 300 - first.count),))
 
 
-def test_batches_with_gaps_stay_batches_of_their_own() -> None:
-    def gaps(first: int, size: int) -> Content:
-        records = [RawRecord(first + 2 * at, NOW, b"k", b"v" * size, ()) for at in range(3)]
-        return Content(2, 0, records, first + 6)
+def gaps(first: int, size: int, codec: int = 0) -> Content:
+    """Three records over six offsets."""
+    values = random.Random(first)
+    records = [RawRecord(first + 2 * at, NOW, b"k", values.randbytes(size), ()) for at in range(3)]
+    return Content(2, codec, records, first + 6)
 
-    large = [sealed(gaps(6 * at, 3000)) for at in range(20)]
-    assert [one.count for one in taken_in(large)] == [3] * 20
-    tiny = [sealed(gaps(6 * at, 30), 4 if at < 9 else 5) for at in range(20)]
-    assert [one.count for one in taken_in(tiny)] == [27, 33], "below 4 KiB they are a backlog, by leader epochs"
+
+def test_batches_with_gaps_become_one_but_not_across_codecs_or_leader_epochs() -> None:
+    large = [sealed(gaps(6 * at, 3000), 4 if at < 6 else 5) for at in range(8)]
+    large += [sealed(gaps(48 + 6 * at, 3000, LZ4), 5) for at in range(2)]
+    assert [one.count for one in taken_in(large)] == [18, 6, 6]
+    tiny = [sealed(gaps(6 * at, 30, LZ4 * (at % 2)), 4 if at < 9 else 5) for at in range(20)]
+    assert [one.count for one in taken_in(tiny)] == [27, 33], "tiny ones don't mind another codec"
+    assert [one.count for one in taken_in(large, merge_tiny=False)] == [3] * 10
+
+
+def test_batches_with_gaps_become_no_larger_than_is_cheap_to_make() -> None:
+    source = [sealed(gaps(6 * at, 10_000)) for at in range(20)]
+    batches = taken_in(source)
+    assert sum(one.count for one in batches) == 60
+    assert max(len(one.view) for one in batches) <= REMADE_BYTES
+    assert len(batches) < 10
+
+
+def test_a_batch_without_gaps_goes_whole_between_those_that_are_joined() -> None:
+    records = [RawRecord(12 + at, NOW, b"k", b"v" * 3000, ()) for at in range(6)]
+    source = [sealed(gaps(0, 3000)), sealed(gaps(6, 3000)), sealed(Content(2, 0, records, 18)), sealed(gaps(18, 3000))]
+    first, whole, last = taken_in(source)
+    assert (first.count, whole.runs, last.count) == (6, (Run(12, 6),), 3)
+
+
+def test_batches_before_an_unreadable_one_are_taken_in() -> None:
+    """Its CRC is right; what it says of its records is not."""
+    source = [sealed(gaps(6 * at, 3000)) for at in range(3)]
+    damaged = bytearray(source[2])
+    damaged[HEADER_SIZE] ^= 2  # of the first record's length
+    struct.pack_into(">I", damaged, 17, crc32c(damaged[21:]))
+    source[2] = bytes(damaged)
+    found: list[Batch | Skipped] = []
+    frame = FramePool(1 << 20, 1).take(sum(map(len, source)))
+    frame.view[:] = b"".join(source)
+    with pytest.raises(Obstacle, match="the batch at source offset 12 can't be read"):
+        found.extend(Intake(read_committed=False, codec=None, merge_tiny=True).prepare(frame, frame.view, 0, ()))
+    assert [one.count for one in found if isinstance(one, Batch)] == [3, 3]
 
 
 def test_a_corrupt_batch_in_a_backlog_is_named_after_all_before_it() -> None:

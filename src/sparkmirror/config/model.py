@@ -363,7 +363,7 @@ class FlowConfig(Model):
     heartbeat: HeartbeatConfig = HeartbeatConfig()
     connect: ConnectStorage = ConnectStorage()
     merge_tiny_batches: bool = True
-    """True if batches of less than 4 KiB become larger ones under a backlog."""
+    """True if small batches, and batches with gaps, become larger under a backlog."""
     objective_seconds: int = 0
     """Promised lag, which metrics, page and doctor compare with; 0: no promise."""
     copies: bool = True

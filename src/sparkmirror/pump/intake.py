@@ -46,7 +46,7 @@ MERGED_BYTES = 256 << 10
 """Largest size of a merged batch."""
 
 REMADE_BYTES = 96 << 10
-"""Most bytes of tiny batches that wait to become one new batch.
+"""Most bytes of batches that wait to become one new batch.
 
 Larger pieces of memory are given back and fetched anew each time (malloc's threshold for mmap is 128 KiB), which costs
 more than the records do.
@@ -77,20 +77,29 @@ class Obstacle(HandledError, ValueError):
 
 
 class _Waiting:
-    """Consecutive tiny batches that may be merged into one."""
+    """Consecutive batches that may be merged into one."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[BatchHeader, memoryview]] = []
         self.size = 0
+        self.worth_merging = False
+        """True if the batches are a backlog, or some must be made anew in any case."""
 
     def add(self, header: BatchHeader, view: memoryview) -> None:
         self.batches.append((header, view))
         self.size += header.size
+        self.worth_merging |= len(self.batches) >= BACKLOG_BATCHES or _has_gaps(header)
 
     def takes(self, header: BatchHeader, most: int) -> bool:
-        """True if the batch may join the waiting batches, up to `most` bytes in all."""
-        fits = self.size + header.size <= most
-        return not self.batches or (fits and self.batches[0][0].leader_epoch == header.leader_epoch)
+        """True if the batch may join the waiting batches, up to `most` bytes in all.
+
+        The first batch's codec becomes the codec of all, which tiny batches don't mind.
+        """
+        if not self.batches:
+            return True
+        first = self.batches[0][0]
+        alike = header.size < TINY_BYTES or header.codec == first.codec
+        return alike and header.leader_epoch == first.leader_epoch and self.size + header.size <= most
 
 
 class Intake:
@@ -147,7 +156,7 @@ class Intake:
                 yield _whole(frame, header, view)
                 continue
             passed_over = header.magic == MAGIC and self._is_passed_over(header, view, transactions)
-            waits = not passed_over and self._is_tiny(header)
+            waits = not passed_over and (self._is_tiny(header) or self._is_thinned_out(header))
             if not waits or not waiting.takes(header, self._remade_bytes):
                 for item in self._flush(frame, waiting, upstream):
                     upstream = item.next_upstream
@@ -170,6 +179,13 @@ class Intake:
     def _is_tiny(self, header: BatchHeader) -> bool:
         return self._merge_tiny and header.magic == MAGIC and header.size < TINY_BYTES
 
+    def _is_thinned_out(self, header: BatchHeader) -> bool:
+        """True if compaction has left only a part of the batch.
+
+        Then the batch must be made anew. Fewer and larger batches cost less to claim, and to send one at a time (R19).
+        """
+        return self._merge_tiny and header.magic == MAGIC and _has_gaps(header)
+
     def _may_be_lone(self, header: BatchHeader) -> bool:
         """True if a run of plain one-record batches may begin here.
 
@@ -183,8 +199,9 @@ class Intake:
         return min(REMADE_BYTES, self._max_bytes or REMADE_BYTES)
 
     def _flush(self, frame: Frame, waiting: _Waiting, upstream: int) -> Iterator[Batch | Skipped]:
-        batches, waiting.batches, waiting.size = waiting.batches, [], 0
-        if len(batches) >= BACKLOG_BATCHES:
+        batches, merge = waiting.batches, waiting.worth_merging
+        waiting.batches, waiting.size, waiting.worth_merging = [], 0, False
+        if merge and len(batches) > 1:
             yield from self._splice(frame, batches, upstream, MERGED_BYTES)
             return
         for header, view in batches:
@@ -221,6 +238,10 @@ class Intake:
                 yield from self._in_pieces(frame, header, view, upstream)
             return
         except ValueError as error:
+            if len(batches) > 1:  # those before the unreadable batch can be sent
+                for batch in batches:
+                    yield from self._splice(frame, [batch], upstream, None)
+                return
             raise Obstacle(f"the batch at source offset {batches[0][0].base_offset} can't be read: {error}") from error
         for new_batch in spliced:
             yield _made(frame, new_batch)
@@ -293,6 +314,10 @@ class Intake:
                 f"the record at source offset {record.offset}, which has {record.size} bytes, makes a batch of more "
                 f"than {most} bytes with {CODECS[codec]}: {remedy}"
             ) from error
+
+
+def _has_gaps(header: BatchHeader) -> bool:
+    return header.records != header.last_offset_delta + 1
 
 
 def _none(_: object) -> None:
