@@ -237,7 +237,7 @@ FLOW_SETTINGS: tuple[Setting, ...] = (
         name="sparkmirror.merge.tiny.batches",
         kind=Boolean(),
         place=KeyScope.CONNECTOR,
-        doc="true: a backlog's batches of less than 4 KiB, or with gaps, are merged into larger ones.",
+        doc="true: a backlog's batches of less than 4 KiB, and batches with gaps, are merged into larger ones.",
         origin="docs/running.md",
         model=FlowConfig,
         renamed="merge_tiny_batches",
@@ -279,13 +279,9 @@ LOSS_SETTINGS: tuple[Setting, ...] = (
 FETCH_SETTINGS: tuple[Setting, ...] = (
     _fetch("auto.offset.reset", Reset(("earliest", "latest")), "Start of a partition that was never copied."),
     _fetch("fetch.min.bytes", SIZE, "Bytes that the source gathers before it answers."),
-    _fetch("fetch.max.bytes", SIZE, "Most bytes in one answer; 4 MB at most, 16 MB on a long line."),
+    _fetch("fetch.max.bytes", SIZE, "Most bytes in one answer; 4 MB at most."),
     _fetch("fetch.max.wait.ms", Integer(0), "Longest wait of the source for `fetch.min.bytes`."),
-    _fetch(
-        "max.partition.fetch.bytes",
-        SIZE,
-        "Most bytes of one partition in one answer; 4 MB at most. By default more on a long line, as measured.",
-    ),
+    _fetch("max.partition.fetch.bytes", SIZE, "Most bytes of one partition in one answer; 4 MB at most."),
     _fetch("receive.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
     _fetch(
         "isolation.level",
