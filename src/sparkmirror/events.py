@@ -80,6 +80,8 @@ class Event(StrEnum):
     TOPIC_NOT_REPLICATED = "topic-not-replicated"
     TOPIC_REFRESH_FAILED = "topic-refresh-failed"
     TURN_FAILED = "turn-failed"
+    WALK_LOADED = "walk-loaded"
+    WALK_NOT_LOADED = "walk-not-loaded"
 
     @property
     def extra(self) -> dict[str, str]:

@@ -2,13 +2,13 @@
 
 Most splices go this way. The result equals that of `splice` by `Records`, for batches of magic 2 whose records bear
 their own timestamps and are all wanted. Any other input is left to `splice`, which also words the errors about damaged
-batches.
+batches. `array_walk` does the same by compiled loops.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -18,10 +18,11 @@ from sparkmirror.wire.codecs import Buffer, Compressor
 from sparkmirror.wire.records import PIECE_RECORDS, SMALLEST_RECORD, NotAtOnce, lone_head, section
 from sparkmirror.wire.unpacking import PIECE_BYTES
 from sparkmirror.wire.varints import CONTINUED, SHORT, read, written, zigzag
+from sparkmirror.wire.walk_loading import WALK
 
 _LONE = struct.Struct(">qiibIhiqq14xi")
 """A batch's header without its producer fields."""
-_FAR = 1 << 62
+FAR = 1 << 62
 """Greatest distance of timestamps from each other and from 1970 for joining.
 
 Timestamps farther apart are left to `splice`, because a sum might overflow 64 bits.
@@ -47,21 +48,29 @@ def joined_records(batches: Iterable[tuple[BatchHeader, memoryview]], codec: int
     joining can't read the batches. Raises `NotAtOnce` for batches beyond `PIECE_BYTES` or `PIECE_RECORDS`.
     """
     joined = _Joining(codec)
-    unpacked = 0
     try:
-        for header, batch in batches:
-            if not header.records:
-                continue
-            data = section(header, batch)
-            unpacked += len(data)
-            count = joined.count + min(header.records, len(data) // SMALLEST_RECORD)
-            if unpacked > PIECE_BYTES or count > PIECE_RECORDS:
-                raise NotAtOnce
+        for header, data in sections(batches):
             if not joined.add(header, data):
                 return None
     except (IndexError, ValueError):
         return None
     return joined.ended()
+
+
+def sections(batches: Iterable[tuple[BatchHeader, memoryview]]) -> Iterator[tuple[BatchHeader, bytes]]:
+    """Yield the header and the uncompressed records of each batch that has any.
+
+    Raises `NotAtOnce` for batches beyond `PIECE_BYTES` or `PIECE_RECORDS`, ValueError if a section can't be had.
+    """
+    unpacked = count = 0
+    for header, batch in batches:
+        if header.records:
+            data = section(header, batch)
+            unpacked += len(data)
+            count += min(header.records, len(data) // SMALLEST_RECORD)
+            if unpacked > PIECE_BYTES or count > PIECE_RECORDS:
+                raise NotAtOnce
+            yield header, data
 
 
 class _Joining:
@@ -155,7 +164,7 @@ class _Joining:
 
     def ended(self) -> Joined | None:
         """Finish, and return all added records; None without any."""
-        if not self.count or not -_FAR < self.base < _FAR:
+        if not self.count or not -FAR < self.base < FAR:
             return None
         self.runs.append((self.run_at, self.count - (self.run_from >> 1)))
         return Joined(self.section.ended(), self.runs, self.count, self.base, self.latest)
@@ -167,7 +176,7 @@ def _long_stamp(data: bytes, at: int) -> tuple[int, int]:
     Raises IndexError and ValueError as `read` does, and ValueError for a delta that is too far to join.
     """
     stamp, end = read(data, at)
-    if stamp >= _FAR:
+    if stamp >= FAR:
         raise ValueError("a timestamp too far from its batch's first")
     return stamp, end
 
@@ -177,7 +186,7 @@ def _written_stamp(moved: int) -> bytes:
 
     Raises ValueError if the delta is too far to join.
     """
-    if moved >= _FAR:
+    if moved >= FAR:
         raise ValueError("a timestamp too far from the first of its new batch")
     return CONTINUED[moved & 0x3FFF] + written(moved >> 14)
 
@@ -200,6 +209,16 @@ def joined_lone_records(records: memoryview, upstream: int, tiny: int) -> LoneRe
     before a batch that is not plain, has a wrong CRC, another leader epoch than the first batch, or `tiny` bytes or
     more, or lies below `upstream`. Returns None if the run is empty.
     """
+    if WALK.ready:
+        from sparkmirror.wire import array_walk
+
+        return array_walk.joined_lone_records(records, upstream, tiny)
+    lone = _joined_lone_records(records, upstream, tiny)
+    WALK.walked(lone.joined.records if lone else 0)
+    return lone
+
+
+def _joined_lone_records(records: memoryview, upstream: int, tiny: int) -> LoneRecords | None:
     data = bytes(records)
     end = len(data)
     at = place = run_from = base = latest = stamped = leader_epoch = 0
@@ -223,7 +242,7 @@ def joined_lone_records(records: memoryview, upstream: int, tiny: int) -> LoneRe
         elif epoch != leader_epoch:
             break
         if timestamp != stamped:
-            if not -_FAR < timestamp - base < _FAR:
+            if not -FAR < timestamp - base < FAR:
                 break
             stamped = timestamp
             head = b"\0" + written(zigzag(timestamp - base))
@@ -240,7 +259,7 @@ def joined_lone_records(records: memoryview, upstream: int, tiny: int) -> LoneRe
         length = (len(head) + len(ahead) + len(body)) << 1
         pieces += (SHORT[length] if length < 0x4000 else written(length), head, ahead, body)
         at = stop
-    if not place or not -_FAR < base < _FAR:
+    if not place or not -FAR < base < FAR:
         return None
     runs.append((run_at, (place - run_from) >> 1))
     return LoneRecords(Joined(pieces, runs, place >> 1, base, latest), upstream, leader_epoch, at)

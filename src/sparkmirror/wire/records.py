@@ -16,6 +16,7 @@ from sparkmirror.wire.batches import CODEC_MASK, HEADER_SIZE, LENGTH_OVERHEAD, M
 from sparkmirror.wire.old_formats import messages
 from sparkmirror.wire.unpacking import PIECE_BYTES, Oversized, decompress
 from sparkmirror.wire.varints import read, written, zigzag
+from sparkmirror.wire.walk_loading import WALK
 
 PIECE_RECORDS = 1 << 15
 """Most records taken at once: each becomes objects of more than 100 bytes in all."""
@@ -110,13 +111,29 @@ class Records:
         Returns -1 if a record is damaged.
         """
         known = len(self)
-        try:
-            end = self._walk(data, header.base_offset, header.base_timestamp)
-        except IndexError:
-            end = -1
+        if WALK.serves(min(header.records, len(data) // SMALLEST_RECORD)) and self._walk_compiled(header, data):
+            end = len(data)
+        else:
+            try:
+                end = self._walk(data, header.base_offset, header.base_timestamp)
+            except IndexError:
+                end = -1
         if header.attributes & TIMESTAMP_TYPE_BIT:
             self.timestamps[known:] = [header.max_timestamp] * (len(self.timestamps) - known)
         return end
+
+    def _walk_compiled(self, header: BatchHeader, data: bytes) -> bool:
+        """Append all records in `data`; return False if `_walk` must decide."""
+        from sparkmirror.wire import array_walk
+
+        columns = array_walk.columns(header, data)
+        if columns is None:
+            return False
+        self.offsets += columns.offsets
+        self.timestamps += columns.timestamps
+        self.attributes += columns.attributes
+        self.bodies += [data[start:end] for start, end in zip(columns.body_starts, columns.ends, strict=True)]
+        return True
 
     def _walk(self, data: bytes, base_offset: int, base_timestamp: int) -> int:
         """Append the records in `data`; return their end, or -1 if a record is damaged.
@@ -199,7 +216,11 @@ def see_that_it_is_whole(header: BatchHeader, batch: memoryview) -> None:
 def lone_head(size: int) -> bytes:
     """Return the bytes before the body of a section's only record.
 
-    The record has no attributes, and both of its deltas are 0.
+    The record has no attributes, and both of its deltas are 0. Some sizes no record has: no section begins with the
+    bytes that are returned for them.
     """
-    length = next((size - width for width in range(1, 6) if len(written(zigzag(size - width))) == width), 0)
-    return written(zigzag(length)) + b"\0\0\0"
+    for width in range(1, 6):
+        length = written(zigzag(size - width))
+        if len(length) == width:
+            return length + b"\0\0\0"
+    return bytes(size + 1)

@@ -25,12 +25,13 @@ from sparkmirror.wire.batches import (
     BatchHeader,
 )
 from sparkmirror.wire.codecs import Buffer, Compressor, compress
-from sparkmirror.wire.joining import Joined, joined_records
+from sparkmirror.wire.joining import Joined, joined_records, sections
 from sparkmirror.wire.old_formats import codec_of
 from sparkmirror.wire.pieces import LargeRecord
 from sparkmirror.wire.records import PIECE_RECORDS, NotAtOnce, Records, section, unreadable
 from sparkmirror.wire.unpacking import PIECE_BYTES
 from sparkmirror.wire.varints import CONTINUED, SHORT, written, zigzag
+from sparkmirror.wire.walk_loading import WALK
 
 _UNKNOWN = -1
 _INT64_END = 1 << 63
@@ -127,12 +128,9 @@ def splice(
             whole = _whole(header, batch, codec)
             if max_bytes is None or len(whole.data) <= max_bytes:
                 return [whole]
-    if all(_keeps_its_records(header, from_offset) for header, _ in batches):
-        joined = joined_records(batches, codec)
-        if joined is not None and joined.records <= (max_records or joined.records):
-            made = made_of(joined, codec, batches[-1][0].next_offset, _first_leader_epoch(batches))
-            if max_bytes is None or len(made.data) <= max_bytes:
-                return [made]
+    made = _joined(batches, from_offset, codec)
+    if made is not None and made.count <= (max_records or made.count) and len(made.data) <= (max_bytes or _INT64_END):
+        return [made]
     source = _Source()
     for header, batch in batches:
         source.add(header, batch, from_offset)
@@ -202,6 +200,32 @@ def made_of(joined: Joined, codec: int, next_upstream: int, leader_epoch: int) -
         leader_epoch=leader_epoch,
         codec=codec,
     )
+
+
+def _joined(batches: Sequence[tuple[BatchHeader, memoryview]], from_offset: int, codec: int) -> Spliced | None:
+    """Make one batch of all wanted records in one walk; return None if joining can't."""
+    if WALK.serves(sum(header.records for header, _ in batches)):
+        return _joined_compiled(batches, from_offset, codec)
+    if not all(_keeps_its_records(header, from_offset) for header, _ in batches):
+        return None
+    joined = joined_records(batches, codec)
+    return joined and made_of(joined, codec, batches[-1][0].next_offset, _first_leader_epoch(batches))
+
+
+def _joined_compiled(batches: Sequence[tuple[BatchHeader, memoryview]], from_offset: int, codec: int) -> Spliced | None:
+    from sparkmirror.wire.array_walk import joined_sections
+
+    if any(header.magic != MAGIC or header.records < 0 for header, _ in batches):
+        return None
+    try:
+        wanted = list(sections(batch for batch in batches if batch[0].next_offset > from_offset))
+    except ValueError:
+        return None
+    joined = joined_sections(wanted, from_offset, codec) if wanted else None
+    if joined is None:
+        return None
+    leader_epoch = wanted[joined.first][0].leader_epoch
+    return made_of(joined.joined, codec, batches[-1][0].next_offset, leader_epoch)
 
 
 def _first_leader_epoch(batches: Sequence[tuple[BatchHeader, memoryview]]) -> int:

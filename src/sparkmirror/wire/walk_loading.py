@@ -1,0 +1,84 @@
+"""Loading of the compiled walk over records, where it pays.
+
+The walk is compiled by numba, which is optional (`sparkmirror[fast]`). Loading takes half a second and 70 MB, and the
+first time on a machine some seconds for compiling. So a process loads it only after it has walked over many records, in
+a thread beside its work, and goes on in Python until the walk is ready.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+
+from sparkmirror.events import Event
+
+log = logging.getLogger(__name__)
+
+LOADED_AFTER = 20_000
+"""Records that a process walks over in Python first."""
+FEW_RECORDS = 8
+"""Number of records from which on the compiled walk is used.
+
+For fewer, the call alone takes longer than the walk in Python.
+"""
+
+
+class WalkLoading:
+    """State of the compiled walk in this process."""
+
+    def __init__(self, load: Callable[[], object], after: int = LOADED_AFTER) -> None:
+        self._load = load
+        self._left: int | None = after
+        """Records until loading begins; None: it has begun."""
+        self.ready = False
+        """True if the walk may be used."""
+
+    def serves(self, records: int) -> bool:
+        """True if the compiled walk is to go over these records.
+
+        Counts the records if it isn't there yet.
+        """
+        if self.ready:
+            return records >= FEW_RECORDS
+        self.walked(records)
+        return False
+
+    def walked(self, records: int) -> None:
+        """Count records walked over in Python.
+
+        Loading begins when there were enough.
+        """
+        if self._left is not None:
+            self._left -= records
+            if self._left <= 0:
+                self._left = None
+                threading.Thread(target=self._load_beside, name="load the compiled walk").start()
+
+    def load(self) -> None:
+        """Load the walk now. Raises ImportError without numba."""
+        self._load()
+        self.ready = True
+
+    def _load_beside(self) -> None:
+        if find_spec("numba") is None:
+            return
+        began = time.monotonic()
+        try:
+            self.load()
+        except Exception as error:  # numba's errors are of many kinds, and the walk in Python is there
+            log.warning(
+                "the compiled walk over records can't be used, so it is walked in Python: %s",
+                error,
+                extra=Event.WALK_NOT_LOADED.extra,
+            )
+        else:
+            seconds = time.monotonic() - began
+            log.info("the compiled walk over records is in use, after %.1f s", seconds, extra=Event.WALK_LOADED.extra)
+
+
+WALK = WalkLoading(lambda: import_module("sparkmirror.wire.array_walk"))
+"""The walk of this process."""
