@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import far, groups, observing, report
+from bench import far, groups, observing, report, walking
 from bench.accounting import find_accounting
 from bench.arena import Arena
 from bench.contenders import CONTENDERS, ContenderFailed
@@ -38,6 +38,8 @@ def main() -> int:
         return _tabulate(options, lambda place, say: (groups.markdown(groups.measure_groups(place, say)), True))
     if options.observing:
         return _observe(options)
+    if options.walk:
+        return _tabulate(options, lambda _, say: (walking.table(*walking.measure_walking(say)), True))
     return _translate(options) if options.offsets else _compete(options)
 
 
@@ -186,6 +188,9 @@ def _options() -> argparse.Namespace:
         "--observing",
         action="store_true",
         help="measure nothing but what it costs to be watched, at full load and idle",
+    )
+    parser.add_argument(
+        "--walk", action="store_true", help="measure nothing but the compiled walk over records beside Python's"
     )
     parser.add_argument("--records", type=int, default=RECORDS, help=f"of each topic with --offsets ({RECORDS:,})")
     parser.add_argument("--only", choices=[one.name for one in CONTENDERS], help="measure one of the two")

@@ -68,7 +68,7 @@ def joined_sections(
     end = room = 0
     for header, section in batches:
         end += len(section)
-        room += min(header.records, len(section) // SMALLEST_RECORD)
+        room += min(header.records, len(section) // kernels.SMALLEST_HEAD)
         stamped = header.attributes & TIMESTAMP_TYPE_BIT
         base = header.max_timestamp if stamped else header.base_timestamp
         heads.append((header.base_offset, base, bool(stamped), header.records, end, header.next_offset))
@@ -85,7 +85,7 @@ def joined_sections(
 
 def joined_lone_records(records: memoryview, upstream: int, tiny: int) -> LoneRecords | None:
     """Join the plain one-record batches that `records` begins with, as `joining` does."""
-    room = len(records) // (HEADER_SIZE + SMALLEST_RECORD) + 1
+    room = len(records) // (HEADER_SIZE + kernels.SMALLEST_HEAD) + 1
     out, runs = np.empty(len(records), np.uint8), np.empty((room, 2), np.int64)
     size, count, base, latest, run_count, upstream, leader_epoch, end = kernels.lone(
         _array(records.toreadonly()), upstream, tiny, out, runs

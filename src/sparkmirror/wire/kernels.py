@@ -36,6 +36,9 @@ BASE_OFFSET, BASE_TIMESTAMP, STAMPED, RECORDS, END, NEXT_OFFSET = range(6)
 The end is that of its section. `STAMPED` is 1 if all records have the base timestamp (LogAppendTime).
 """
 
+SMALLEST_HEAD = 4
+"""Bytes of a record that ends before its body, which the loops don't look into."""
+
 _MOST_BITS = 63
 _INT32_END = 1 << 31
 _FAR = FAR
@@ -234,10 +237,10 @@ def joined(data: Bytes, heads: Longs, from_offset: int, out: Bytes, runs: Longs)
             previous = delta
             at = stop
             offset = base_offset + delta
+            if count and offset < follows:
+                return gave_up
             if offset < from_offset:
                 continue
-            if offset < follows:
-                return gave_up
             timestamp = base_timestamp if heads[index, STAMPED] else base_timestamp + stamp
             if not is_near(timestamp, base if count else 0):
                 return gave_up

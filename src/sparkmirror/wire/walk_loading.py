@@ -60,6 +60,7 @@ class WalkLoading:
 
     def load(self) -> None:
         """Load the walk now. Raises ImportError without numba."""
+        self._left = None
         self._load()
         self.ready = True
 
