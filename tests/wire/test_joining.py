@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.pump.batch import Batch
-from sparkmirror.pump.intake import BACKLOG_BATCHES, MERGED_BYTES, TINY_BYTES, Intake, Obstacle, Skipped
+from sparkmirror.pump.intake import BACKLOG_BATCHES, MERGED_BYTES, REMADE_BYTES, TINY_BYTES, Intake, Obstacle, Skipped
 from sparkmirror.wire import splice as splicing
 from sparkmirror.wire.batches import HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, batch_headers, rewrite
 from sparkmirror.wire.buffers import FramePool
@@ -237,10 +237,10 @@ def test_every_record_is_taken_in_once(seed: int, skipped: int, merge_tiny: bool
     assert pool.in_use == 0
 
 
-def taken_in(source: Sequence[bytes]) -> list[Batch]:
+def taken_in(source: Sequence[bytes], *, merge_tiny: bool = True) -> list[Batch]:
     frame = FramePool(1 << 20, 1).take(sum(map(len, source)))
     frame.view[:] = b"".join(source)
-    intake = Intake(read_committed=False, codec=None, merge_tiny=True)
+    intake = Intake(read_committed=False, codec=None, merge_tiny=merge_tiny)
     return [one for one in intake.prepare(frame, frame.view, 0, ()) if isinstance(one, Batch)]
 
 
@@ -253,15 +253,41 @@ def test_a_backlog_of_lone_records_is_one_batch_and_a_few_stay_as_they_are() -> 
     assert (first.runs, second.runs) == ((Run(0, first.count),), (Run(first.count, 300 - first.count),))
 
 
-def test_batches_with_gaps_stay_batches_of_their_own() -> None:
-    def gaps(first: int, size: int) -> Content:
-        records = [RawRecord(first + 2 * at, NOW, b"k", b"v" * size, ()) for at in range(3)]
-        return Content(2, 0, records, first + 6)
+def gaps(first: int, size: int, codec: int = 0) -> Content:
+    records = [RawRecord(first + 2 * at, NOW, b"k", b"v" * size, ()) for at in range(3)]
+    return Content(2, codec, records, first + 6)
 
+
+def test_batches_with_gaps_are_joined_since_they_are_made_anew_in_any_case() -> None:
     large = [sealed(gaps(6 * at, 3000)) for at in range(20)]
-    assert [one.count for one in taken_in(large)] == [3] * 20
+    assert [one.count for one in taken_in(large)] == [30, 30], "up to 96 KiB"
     tiny = [sealed(gaps(6 * at, 30), 4 if at < 9 else 5) for at in range(20)]
-    assert [one.count for one in taken_in(tiny)] == [27, 33], "below 4 KiB they are a backlog, by leader epochs"
+    assert [one.count for one in taken_in(tiny)] == [27, 33], "by leader epochs"
+    mixed = [sealed(gaps(6 * at, 3000, LZ4 if at == 1 else 0)) for at in range(3)]
+    assert [(one.count, one.attributes) for one in taken_in(mixed)] == [(9, 0)], "the tiny one gets the codec"
+    noise = random.Random(0).randbytes(5000)
+    packed = gaps(6, 0, LZ4)._replace(records=[one._replace(value=noise) for one in gaps(6, 0).records])
+    mixed[1] = sealed(packed)
+    assert [(one.count, one.attributes) for one in taken_in(mixed)] == [(3, 0), (3, LZ4), (3, 0)]
+
+
+def test_what_can_go_whole_does_so_among_batches_with_gaps() -> None:
+    whole = sealed(Content(2, 0, [RawRecord(6 + at, NOW, b"k", b"v" * 30, ()) for at in range(3)], 9))
+    log = [sealed(gaps(0, 3000)), whole, sealed(gaps(9, 3000)), sealed(gaps(15, 30))]
+    assert [one.count for one in taken_in(log)] == [3, 3, 6]
+    assert bytes(taken_in(log)[1].view) == whole
+
+
+def test_without_merging_batches_with_gaps_stay_batches_of_their_own() -> None:
+    log = [sealed(gaps(6 * at, 30)) for at in range(20)]
+    assert [one.count for one in taken_in(log, merge_tiny=False)] == [3] * 20
+
+
+def test_batches_too_large_to_take_together_are_taken_one_by_one() -> None:
+    """Each unpacks to 1.8 MB: three are more than is held at once."""
+    log = [sealed(gaps(6 * at, 600_000, LZ4)) for at in range(5)]
+    assert sum(map(len, log)) < REMADE_BYTES
+    assert [one.count for one in taken_in(log)] == [3] * 5
 
 
 def test_a_corrupt_batch_in_a_backlog_is_named_after_all_before_it() -> None:

@@ -220,6 +220,21 @@ def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
     return tuple(merged)
 
 
+def chained(parts: Iterable[tuple[Run, ...]]) -> tuple[Run, ...]:
+    """Return the runs of consecutive batches, merged where one batch continues another.
+
+    No two runs within a batch are adjacent.
+    """
+    chain: list[Run] = []
+    for runs in parts:
+        if chain and chain[-1].upstream + chain[-1].length == runs[0].upstream:
+            chain[-1] = Run(chain[-1].upstream, chain[-1].length + runs[0].length)
+            chain += runs[1:]
+        else:
+            chain += runs
+    return tuple(chain)
+
+
 def start_claim(
     identity: Identity,
     target: tuple[bytes, int],

@@ -8,9 +8,7 @@ ready.
 
 from __future__ import annotations
 
-from itertools import chain
-
-from sparkmirror.durable.claims import AnnouncedBatch, Segment, joined
+from sparkmirror.durable.claims import AnnouncedBatch, Segment, chained
 from sparkmirror.durable.identity import Identity
 from sparkmirror.position.route import PartitionPair, PartitionReading
 from sparkmirror.pump.batch import Batch, Claim
@@ -85,7 +83,7 @@ class Claimer:
                 first.sequence,
                 first.downstream,
                 first.leader_epoch,
-                joined(chain.from_iterable(batch.runs for batch in batches)),
+                chained(batch.runs for batch in batches),
                 tuple(batch.announced for batch in batches),
                 heals=self._heals,
             )

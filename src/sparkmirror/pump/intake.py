@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from typing import NamedTuple
 
 from sparkmirror.errors import HandledError
@@ -46,7 +47,7 @@ MERGED_BYTES = 256 << 10
 """Largest size of a merged batch."""
 
 REMADE_BYTES = 96 << 10
-"""Most bytes of tiny batches that wait to become one new batch.
+"""Most bytes of batches that wait to become one new batch.
 
 Larger pieces of memory are given back and fetched anew each time (malloc's threshold for mmap is 128 KiB), which costs
 more than the records do.
@@ -77,7 +78,7 @@ class Obstacle(HandledError, ValueError):
 
 
 class _Waiting:
-    """Consecutive tiny batches that may be merged into one."""
+    """Consecutive batches that may be merged into one: tiny ones, and such that must be made anew."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[BatchHeader, memoryview]] = []
@@ -88,9 +89,15 @@ class _Waiting:
         self.size += header.size
 
     def takes(self, header: BatchHeader, most: int) -> bool:
-        """True if the batch may join the waiting batches, up to `most` bytes in all."""
-        fits = self.size + header.size <= most
-        return not self.batches or (fits and self.batches[0][0].leader_epoch == header.leader_epoch)
+        """True if the batch may join the waiting batches, up to `most` bytes in all.
+
+        Only tiny batches get another codec by joining.
+        """
+        if not self.batches:
+            return True
+        first = self.batches[0][0]
+        alike = header.size < TINY_BYTES or not (header.attributes ^ first.attributes) & CODEC_MASK
+        return alike and self.size + header.size <= most and first.leader_epoch == header.leader_epoch
 
 
 class Intake:
@@ -142,12 +149,12 @@ class Intake:
             if header.magic == MAGIC and header.next_offset <= upstream:
                 continue
             view = records[position : position + header.size]
-            if not waiting.batches and not self._is_tiny(header) and self._goes_whole(header, upstream):
+            if not waiting.batches and not self._may_merge(header) and self._goes_whole(header, upstream):
                 upstream = header.next_offset
                 yield _whole(frame, header, view)
                 continue
             passed_over = header.magic == MAGIC and self._is_passed_over(header, view, transactions)
-            waits = not passed_over and self._is_tiny(header)
+            waits = not passed_over and self._may_merge(header)
             if not waits or not waiting.takes(header, self._remade_bytes):
                 for item in self._flush(frame, waiting, upstream):
                     upstream = item.next_upstream
@@ -167,8 +174,13 @@ class Intake:
         dropped = transactions is not None and transactions.is_aborted(header, view)
         return header.is_control or header.records == 0 or dropped
 
-    def _is_tiny(self, header: BatchHeader) -> bool:
-        return self._merge_tiny and header.magic == MAGIC and header.size < TINY_BYTES
+    def _may_merge(self, header: BatchHeader) -> bool:
+        """True for a tiny batch, and for one whose records get other offsets or timestamps in any case."""
+        return (
+            self._merge_tiny
+            and header.magic == MAGIC
+            and (header.size < TINY_BYTES or slow_path_reason(header) is not None)
+        )
 
     def _may_be_lone(self, header: BatchHeader) -> bool:
         """True if a run of plain one-record batches may begin here.
@@ -176,7 +188,8 @@ class Intake:
         `joined_lone_records` tells for sure.
         """
         sent_as_they_are = self._codec is None and self._max_bytes is None
-        return header.records == 1 and not header.attributes and sent_as_they_are and self._is_tiny(header)
+        is_tiny = self._merge_tiny and header.magic == MAGIC and header.size < TINY_BYTES
+        return is_tiny and header.records == 1 and not header.attributes and sent_as_they_are
 
     @property
     def _remade_bytes(self) -> int:
@@ -187,10 +200,18 @@ class Intake:
         if len(batches) >= BACKLOG_BATCHES:
             yield from self._splice(frame, batches, upstream, MERGED_BYTES)
             return
-        for header, view in batches:
-            for item in self._one(frame, header, view, upstream):
+        for is_whole, alike in groupby(batches, partial(self._waits_whole, upstream)):
+            if is_whole:
+                for header, view in alike:
+                    upstream = header.next_offset
+                    yield _whole(frame, header, view)
+                continue
+            for item in self._splice(frame, [*alike], upstream, None):
                 upstream = item.next_upstream
                 yield item
+
+    def _waits_whole(self, upstream: int, batch: tuple[BatchHeader, memoryview]) -> bool:
+        return self._goes_whole(batch[0], upstream)
 
     def _one(self, frame: Frame, header: BatchHeader, view: memoryview, upstream: int) -> Iterator[Batch | Skipped]:
         if self._goes_whole(header, upstream):
@@ -218,7 +239,11 @@ class Intake:
             )
         except NotAtOnce:
             for header, view in batches:
-                yield from self._in_pieces(frame, header, view, upstream)
+                yield from (
+                    self._one(frame, header, view, upstream)
+                    if len(batches) > 1
+                    else self._in_pieces(frame, header, view, upstream)
+                )
             return
         except ValueError as error:
             raise Obstacle(f"the batch at source offset {batches[0][0].base_offset} can't be read: {error}") from error

@@ -7,6 +7,7 @@ needs none.
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Callable
 from typing import Protocol
 
@@ -32,6 +33,9 @@ _AT_ONCE = 2 << 20
 """Bytes: a longer section is compressed in parts, to bound the memory in use."""
 
 Buffer = bytes | bytearray | memoryview
+
+_of_thread = threading.local()
+"""Contexts of codecs: none may be used by two threads at a time."""
 
 
 def _gzip(data: Buffer) -> bytes:
@@ -75,9 +79,13 @@ def _lz4_blocks(data: Buffer) -> memoryview:
 
 
 def _zstd(data: Buffer) -> bytes:
-    import zstandard
+    """Compress into one frame, with a context that the thread keeps: its memory is half a megabyte."""
+    compressor = getattr(_of_thread, "zstd", None)
+    if compressor is None:
+        import zstandard
 
-    packed: bytes = zstandard.ZstdCompressor().compress(data)
+        compressor = _of_thread.zstd = zstandard.ZstdCompressor()
+    packed: bytes = compressor.compress(data)
     return packed
 
 

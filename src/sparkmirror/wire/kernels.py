@@ -5,7 +5,7 @@ Importing the module compiles the loops, or loads them from numba's cache. The l
 expect: varints of more than 63 bits, timestamps that are very far apart, and all damage. The walk in Python decides
 about such records, and words the error.
 
-All indexes are checked (`boundscheck`), at no cost that could be measured.
+All indexes are checked (`boundscheck`), at no cost that could be measured; `_unchecked` functions check theirs once.
 """
 
 from __future__ import annotations
@@ -78,8 +78,17 @@ _CRC = _crc_tables()
 
 
 def _inner(function: Function) -> Function:
-    """Compile a function that only other loops call."""
-    compiled: Function = numba.njit(boundscheck=True)(function)
+    """Compile a function into each loop that calls it.
+
+    A call would count the arrays' users, with locks that take longer than the rest.
+    """
+    compiled: Function = numba.njit(boundscheck=True, inline="always")(function)
+    return compiled
+
+
+def _unchecked(function: Function) -> Function:
+    """Compile a function that only loops call, and that sees to its indexes itself."""
+    compiled: Function = numba.njit(function)
     return compiled
 
 
@@ -140,14 +149,18 @@ def put(out: Bytes, at: int, value: int) -> int:
     return at + 1
 
 
-@_inner
-def copy(out: Bytes, data: Bytes) -> None:
-    """Copy all bytes.
+@_unchecked
+def copy(out: Bytes, at: int, data: Bytes, start: int, stop: int) -> int:
+    """Copy the bytes from `start` to before `stop`; return the index after them.
 
-    Such a loop over two slices becomes a copy of memory; an assignment to a slice is ten times slower.
+    Returns -1 if they are not there, or have no room. Slices instead would count the arrays' users, with locks.
     """
-    for index in range(min(len(out), len(data))):
-        out[index] = data[index]
+    size = stop - start
+    if at < 0 or start < 0 or size < 0 or at + size > len(out) or stop > len(data):
+        return -1
+    for index in range(size):
+        out[at + index] = data[start + index]
+    return at + size
 
 
 @_inner
@@ -160,15 +173,14 @@ def is_near(timestamp: int, base: int) -> bool:
 
 
 @_inner
-def put_record(out: Bytes, at: int, attributes: int, stamp: int, place: int, body: Bytes) -> int:
-    """Write a record of these deltas; return the index after it."""
+def put_record(out: Bytes, at: int, attributes: int, stamp: int, place: int, data: Bytes, body: int, stop: int) -> int:
+    """Write a record of these deltas, its body from `data`; return the index after it, or -1 without room for it."""
     moved = (stamp << 1) ^ (stamp >> 63)
     placed = place << 1
-    at = put(out, at, (1 + width(moved) + width(placed) + len(body)) << 1)
+    at = put(out, at, (1 + width(moved) + width(placed) + stop - body) << 1)
     out[at] = attributes
     at = put(out, put(out, at + 1, moved), placed)
-    copy(out[at : at + len(body)], body)
-    return at + len(body)
+    return copy(out, at, data, body, stop)
 
 
 @_inner
@@ -255,7 +267,9 @@ def joined(data: Bytes, heads: Longs, from_offset: int, out: Bytes, runs: Longs)
                 run_at, run_from = offset, count
             follows = offset + 1
             latest = max(latest, timestamp)
-            size = put_record(out, size, data[start], timestamp - base, count, data[body:stop])
+            size = put_record(out, size, data[start], timestamp - base, count, data, body, stop)
+            if size < 0:
+                return gave_up
             count += 1
         if at != end or base_offset + previous >= heads[index, NEXT_OFFSET]:
             return gave_up
@@ -276,21 +290,27 @@ def big_endian(data: Bytes, at: int, size: int) -> int:
     return value
 
 
-@_inner
-def crc32c(data: Bytes) -> int:
-    """Return the CRC-32C of all bytes."""
+@_unchecked
+def crc32c(data: Bytes, start: int, stop: int) -> int:
+    """Return the CRC-32C of the bytes from `start` to before `stop`, or -1 if they are not there."""
+    if start < 0 or stop > len(data):
+        return -1
     crc = _ALL_BITS
-    at = 0
-    while at + _AT_ONCE <= len(data):
-        mixed = 0
-        for index in range(_AT_ONCE):
-            byte = long(data[at + index])
-            if index < 4:
-                byte ^= crc >> 8 * index & 0xFF
-            mixed ^= long(_CRC[_AT_ONCE - 1 - index, byte])
-        crc = mixed
+    at = start
+    while at + _AT_ONCE <= stop:
+        crc ^= long(data[at]) | long(data[at + 1]) << 8 | long(data[at + 2]) << 16 | long(data[at + 3]) << 24
+        crc = (
+            long(_CRC[7, crc & 0xFF])
+            ^ long(_CRC[6, crc >> 8 & 0xFF])
+            ^ long(_CRC[5, crc >> 16 & 0xFF])
+            ^ long(_CRC[4, crc >> 24 & 0xFF])
+            ^ long(_CRC[3, data[at + 4]])
+            ^ long(_CRC[2, data[at + 5]])
+            ^ long(_CRC[1, data[at + 6]])
+            ^ long(_CRC[0, data[at + 7]])
+        )
         at += _AT_ONCE
-    while at < len(data):
+    while at < stop:
         crc = long(_CRC[0, (crc ^ long(data[at])) & 0xFF]) ^ crc >> 8
         at += 1
     return crc ^ _ALL_BITS
@@ -333,7 +353,7 @@ def lone(
         if big_endian(data, at + _COUNT_AT, 4) != 1 or not at + HEADER_SIZE < stop <= len(data) or stop - at >= tiny:
             break
         body = lone_body(data, at + HEADER_SIZE, stop)
-        if body < 0 or crc32c(data[at + ATTRIBUTES_AT : stop]) != big_endian(data, at + _CRC_AT, 4) & _ALL_BITS:
+        if body < 0 or crc32c(data, at + ATTRIBUTES_AT, stop) != big_endian(data, at + _CRC_AT, 4) & _ALL_BITS:
             break
         epoch = big_endian(data, at + _EPOCH_AT, 4)
         timestamp = big_endian(data, at + _BASE_TIMESTAMP_AT, 8)
@@ -350,7 +370,9 @@ def lone(
                 run_count += 1
             run_at, run_from = offset, count
         upstream = offset + 1
-        size = put_record(out, size, 0, timestamp - base, count, data[body:stop])
+        size = put_record(out, size, 0, timestamp - base, count, data, body, stop)
+        if size < 0:
+            return 0, 0, 0, 0, 0, 0, 0, 0
         count += 1
         at = stop
     if count:
