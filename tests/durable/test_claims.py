@@ -14,6 +14,7 @@ from sparkmirror.durable.claims import (
     Retracted,
     RunsBySequence,
     Segment,
+    chained,
     first_of,
     home_partition,
     identity_record,
@@ -211,6 +212,17 @@ def test_a_part_holds_its_batches_and_their_records() -> None:
     second = SEGMENT.part(1, 2, 95, confirmed=False)
     assert (second.sequence, second.downstream, second.incarnation) == (78, 95, 5)
     assert (second.runs, second.batches) == ((Run(182, 2), Run(200, 10)), SEGMENT.batches[1:])
+
+
+@modest
+@given(st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3)), min_size=1, max_size=5), max_size=6))
+def test_runs_of_batches_are_chained_as_they_are_joined(parts: list[list[tuple[int, int]]]) -> None:
+    """Within a batch no two runs are adjacent; those of two batches may be."""
+    batches, end = [], 5
+    for part in parts:
+        batches.append(joined(with_gaps(end, part)))
+        end = batches[-1][-1].upstream + batches[-1][-1].length
+    assert chained(batches) == joined(run for batch in batches for run in batch)
 
 
 def test_runs_that_follow_each_other_are_joined() -> None:

@@ -6,6 +6,7 @@ import gzip
 import random
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import lz4.frame
 import pytest
@@ -50,6 +51,15 @@ def test_we_read_what_others_compress(codec: int, data: bytes) -> None:
     packed = ENCODE[codec](data)
     for view in (packed, bytearray(packed), memoryview(b"...." + packed)[4:]):
         assert decompress(codec, view) == data
+
+
+@each_codec
+def test_threads_compress_side_by_side(codec: int) -> None:
+    """What a codec keeps from one time to the next is a thread's own."""
+    sections = [random.Random(seed).randbytes(2000) * 50 for seed in range(8)]
+    with ThreadPoolExecutor(4) as threads:
+        packed = list(threads.map(lambda data: compress(codec, data), sections * 8))
+    assert [decompress(codec, data) for data in packed] == sections * 8
 
 
 @each_codec
