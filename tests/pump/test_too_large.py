@@ -8,6 +8,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 from model_broker import FRESH_MS, Source, batch_of
 from model_pump import Pump, World
 
+from sparkmirror.position.cause import Cause
 from sparkmirror.pump.stage import Stage
 
 LARGE_AT, LARGE_BYTES = 10, 5_000
@@ -77,6 +78,7 @@ def test_a_record_larger_than_what_was_refused_before_is_named_so_and_not_sent()
     world.target.max_bytes = len(batch_of(0, tuple(range(LARGE_AT)), LARGE_AT, FRESH_MS)) - 1
     pump = settled(Pump(world))
     assert world.target.log == list(range(LARGE_AT))
+    assert pump.copy.trouble.cause is Cause.TOO_LARGE
     assert pump.copy.trouble.reason == (
         f"the record at source offset {LARGE_AT} makes a batch of {len(large_batch())} bytes: "
         "raise max.message.bytes of the target topic"

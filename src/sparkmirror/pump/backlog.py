@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from sparkmirror.durable.identity import Identity
+from sparkmirror.position.cause import Cause
 from sparkmirror.position.decision import Position
 from sparkmirror.pump.batch import Batch, Claim
 from sparkmirror.pump.claimer import Claimer
@@ -60,8 +61,8 @@ class Backlog:
         """Source offset after all records that are ready or were passed over."""
         self.leader_epoch = -1
         """Leader epoch of the last batch before `upstream`; -1: unknown."""
-        self.obstacle = ""
-        """Reason why the records after the queue can't be copied; empty: no obstacle."""
+        self.obstacle: tuple[str, Cause] | None = None
+        """Reason and cause if the records after the queue can't be copied."""
         self._identity = identity
         self._intake = intake
         self._claimer = claimer
@@ -111,7 +112,7 @@ class Backlog:
         try:
             outcome = self._prepare(may_be_sent, enough)
         except Obstacle as obstacle:
-            self.obstacle = str(obstacle)
+            self.obstacle = str(obstacle), obstacle.cause  # without what the error's frames hold
             outcome = Outcome.DONE
         if outcome is not Outcome.MORE:
             self._drop_answer()
@@ -175,7 +176,7 @@ class Backlog:
         self.bytes = 0
         self.claims.clear()
         self._claimer.forget()
-        self.obstacle = ""
+        self.obstacle = None
 
     def _drop_answer(self) -> None:
         if self._answer is not None:

@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from sparkmirror.errors import HandledError
+from sparkmirror.position.cause import Cause
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.limits import MADE_BYTES
 from sparkmirror.wire.batches import (
@@ -82,8 +83,12 @@ class Skipped(NamedTuple):
 class Obstacle(HandledError, ValueError):
     """Error for the source's next records if these can't be sent.
 
-    The message has the offset and the reason.
+    The message has the offset and the reason. By `cause` either the records or the target's limit is the trouble.
     """
+
+    def __init__(self, message: str, cause: Cause = Cause.UNREADABLE) -> None:
+        super().__init__(message)
+        self.cause = cause
 
 
 class _Waiting:
@@ -315,7 +320,8 @@ class Intake:
         except RecordTooLarge as error:
             if self._refused is not None and error.size >= self._refused:
                 return error.before, Obstacle(
-                    f"the record at source offset {error.upstream} makes a batch of {error.size} bytes: {_RAISE}"
+                    f"the record at source offset {error.upstream} makes a batch of {error.size} bytes: {_RAISE}",
+                    Cause.TOO_LARGE,
                 )
             return self._within(make, error.size)
 
@@ -363,7 +369,8 @@ class Intake:
             remedy = _RAISE if self._refused is not None and most < self._refused else _ANOTHER_CODEC
             raise Obstacle(
                 f"the record at source offset {record.offset}, which has {record.size} bytes, makes a batch of more "
-                f"than {most} bytes with {CODECS[codec]}: {remedy}"
+                f"than {most} bytes with {CODECS[codec]}: {remedy}",
+                Cause.TOO_LARGE if remedy is _RAISE else Cause.UNREADABLE,
             ) from error
 
 

@@ -394,7 +394,8 @@ class PartitionCopy:
             return
         self.progress.upstream = self.backlog.upstream
         if self.backlog.obstacle:
-            self.park(self.backlog.obstacle, now, Cause.UNREADABLE)
+            why, cause = self.backlog.obstacle
+            self.park(why, now, cause)
         else:
             self._finish_if_done()
 
