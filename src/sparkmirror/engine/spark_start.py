@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
 
 from sparkmirror.engine.session import open_session, starts_early
-
-
-def _nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the batches of a task that only starts its executor's Python."""
-    return batches
 
 
 class SparkStart:
@@ -58,7 +53,7 @@ class SparkStart:
             session.set_result(opened)
             if warm:
                 with suppress(Exception):  # the first round's tasks start Python as well, or tell what is wrong
-                    opened.range(0, slots, 1, slots).mapInArrow(_nothing, "id long").collect()
+                    opened.range(0, slots, 1, slots).select(udf(abs, "long", useArrow=False)("id")).collect()
 
         threading.Thread(target=start, name="spark", daemon=True).start()
         self._session = session
