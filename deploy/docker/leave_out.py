@@ -1,11 +1,10 @@
-"""Leave out of the image what a mirror never loads; run once, while it is built.
+"""Leave out of the image what a mirror never loads; run once, while it is built, with the image's kind of machine.
 
 What is listed here is docs/deploy/images.md's table, too.
 """
 
 from __future__ import annotations
 
-import platform
 import shutil
 import sys
 from dataclasses import dataclass
@@ -25,7 +24,8 @@ class LeftOut:
 SPARK = Path("/opt/spark")
 PACKAGES = Path("/opt/sparkmirror/lib/python3.11/site-packages")
 
-OTHER_MACHINE = "aarch_64" if platform.machine() == "x86_64" else "x86_64"
+OTHER_MACHINE = {"x86_64": "aarch_64", "aarch64": "x86_64"}
+"""In the names of Netty's jars, by the machine that the image is for."""
 
 OF_SPARK = (
     LeftOut(
@@ -104,11 +104,6 @@ OF_SPARK = (
     ),
     LeftOut("YARN", "not a place where containers run", ("jars/spark-yarn*.jar",)),
     LeftOut(
-        "Netty's native libraries of other systems",
-        "each image is of one",
-        ("jars/*-osx-*.jar", "jars/*-windows-*.jar", "jars/*-linux-riscv64.jar", f"jars/*-linux-{OTHER_MACHINE}.jar"),
-    ),
-    LeftOut(
         "R, examples, data, tests, scripts for a shell, the API of pandas",
         "no part of sparkmirror calls them",
         ("R", "examples", "data", "tests", "*/tests", "*/*/tests", "sbin", "bin/*.cmd", "pandas"),
@@ -182,6 +177,16 @@ OF_PACKAGES = (
 )
 
 
+def of_other_systems(machine: str) -> LeftOut:
+    """What only systems load that the image is not for."""
+    others = ("osx-*", "windows-*", "linux-riscv64", f"linux-{OTHER_MACHINE[machine]}")
+    return LeftOut(
+        "Netty's native libraries of other systems",
+        "each image is of one",
+        tuple(f"jars/*-{other}.jar" for other in others),
+    )
+
+
 def leave_out(root: Path, kinds: tuple[LeftOut, ...]) -> None:
     """Delete them, and print how much each kind was."""
     for kind in kinds:
@@ -205,5 +210,5 @@ def _delete(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    leave_out(SPARK, OF_SPARK)
+    leave_out(SPARK, (*OF_SPARK, of_other_systems(sys.argv[1])))
     leave_out(PACKAGES, OF_PACKAGES)
