@@ -219,7 +219,7 @@ class Deployment:
 
 def workers() -> list[psutil.Process]:
     """The Python workers that pump, of all mirrors that this process started (not Spark's daemon, their parent)."""
-    daemons = [*_descendants("pyspark.daemon"), *_descendants("sparkmirror.engine.python_daemon")]
+    daemons = _descendants("pyspark.daemon")
     parents = {one.pid for one in daemons}
     return [one for one in daemons if _parent(one) in parents]
 

@@ -25,7 +25,7 @@ _ENGINE_AREAS = {
     "taking over": "beside_mirror_maker connect_takeover empty_alias_takeover exactly_once_takeover legacy"
     " legacy_process looked_over mirror_maker_and_back woken_mirror_maker",
     "signing in": "certificates kerberos rights_of_a_flow secrets secure_flows sign_in tls_flows",
-    "Spark": "installed_spark own_classes python_daemon scaling session signals standalone",
+    "Spark": "installed_spark own_classes scaling session signals standalone",
     "verify": "offset_runs receipts_as_rows verify verify_after_takeover verify_goes_on verify_of_a_deleted_copy"
     " verify_of_moving_logs verify_verdicts",
     "what people see": "alerts_of_a_run diagnosed logs_of_a_run observer pages prometheus snapshot status_of_a_cluster"

@@ -109,7 +109,7 @@ class MirrorProcess:
 
     def workers(self) -> list[psutil.Process]:
         """The Python workers that pump (not Spark's daemon, their parent)."""
-        daemons = [one for one in self.family() if is_python_of_spark(one)]
+        daemons = [one for one in self.family() if "pyspark.daemon" in command_line(one)]
         return [one for one in daemons if one.ppid() in {parent.pid for parent in daemons}]
 
     def kill_all(self) -> None:
@@ -123,12 +123,6 @@ class MirrorProcess:
         """SIGTERM to the driver alone; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout_s)
-
-
-def is_python_of_spark(process: psutil.Process) -> bool:
-    """Spark's Python daemon, its own or ours, or a worker, which has the daemon's command line."""
-    line = command_line(process)
-    return "pyspark.daemon" in line or "sparkmirror.engine.python_daemon" in line
 
 
 def command_line(process: psutil.Process) -> str:

@@ -127,7 +127,7 @@ def test_a_bomb_is_copied_in_the_memory_that_any_copy_takes(
     root = psutil.Process(verify.pid)
     while verify.poll() is None:
         with contextlib.suppress(psutil.Error):
-            largest |= peaks(one for one in root.children(recursive=True) if mp.is_python_of_spark(one))
+            largest |= peaks(one for one in root.children(recursive=True) if "pyspark.daemon" in mp.command_line(one))
         time.sleep(0.2)
     said = verify.stdout.read() if verify.stdout else ""
     print(f"{said}\npeaks of verify's workers: {[peak // MB for peak in largest.values()]} MB")

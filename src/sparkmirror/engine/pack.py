@@ -7,10 +7,9 @@ directory.
 from __future__ import annotations
 
 import io
-import os
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -54,13 +53,6 @@ def python_minor() -> str:
 def settings_for(path: Path) -> dict[str, str]:
     """Return the Spark settings that ship the archive."""
     return {_ARCHIVES: f"{path}#{FOLDER}", _EXECUTORS_PATH: FOLDER}
-
-
-def is_shipped(settings: Mapping[str, str]) -> bool:
-    """True if Spark's settings ship the archive to each executor's Python."""
-    archives = settings.get(_ARCHIVES, "").split(",")
-    path = settings.get(_EXECUTORS_PATH, "").split(os.pathsep)
-    return FOLDER in path and any(archive.strip().endswith(f"#{FOLDER}") for archive in archives)
 
 
 def _files() -> Iterator[tuple[Path, str]]:

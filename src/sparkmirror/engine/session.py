@@ -18,20 +18,17 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.jvm_output import relay
-from sparkmirror.engine.pack import is_shipped
 from sparkmirror.errors import ConfigError, SetupError
 
 MASTER = "spark.master"
 WARM = "spark.sparkmirror.standby.warm"
 """Setting of sparkmirror: Spark hands settings of any name on."""
 WORKER_PYTHON = "spark.pyspark.python"
-DAEMON = "spark.python.daemon.module"
 ATTEMPTS = 4
 
 _SECRET = re.compile(r"secret|password|token|access\.?key", re.IGNORECASE)
 """Keys with secret values; the pattern of Spark's own `spark.redaction.regex`."""
 
-_DAEMON_MODULE = "sparkmirror.engine.python_daemon"
 _LOG4J = Path(__file__).with_name("log4j2.properties").as_uri()
 _DEFAULTS = {
     "spark.app.name": "sparkmirror",
@@ -114,17 +111,6 @@ def local_slots(settings: Mapping[str, str]) -> int | None:
     return int(count) if count.isdigit() else None
 
 
-def daemon_settings(settings: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the setting of our Python daemon, if that is sure to find sparkmirror.
-
-    Files that `spark-submit --py-files` ships are found by workers and not by their daemon. So our daemon is chosen in
-    a JVM that this process starts, with this process' Python and environment, and for the archive of `pack`.
-    """
-    here = is_local(settings) and "PYSPARK_GATEWAY_PORT" not in environment
-    same_python = settings.get(WORKER_PYTHON) or environment.get("PYSPARK_PYTHON") or sys.executable
-    return {DAEMON: _DAEMON_MODULE} if (here and same_python == sys.executable) or is_shipped(settings) else {}
-
-
 def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
     """Start Spark.
 
@@ -144,7 +130,6 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
     chosen |= settings
     try:
         if SparkSession.getActiveSession() is None:
-            chosen = daemon_settings(chosen, os.environ) | chosen
             _launch(chosen)
         builder = SparkSession.builder
         for key, value in chosen.items():
