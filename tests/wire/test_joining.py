@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from sparkmirror.wire.joining import joined_lone_records, joined_records
 from sparkmirror.wire.pieces import RawRecord
 from sparkmirror.wire.splice import Run, Spliced, made_of, splice
 from sparkmirror.wire.unpacking import decompress
+from sparkmirror.wire.walk_loading import WALK
 
 modest = settings(max_examples=100, deadline=None)
 NOW = 1_700_000_000_000
@@ -54,6 +55,18 @@ def sealed(content: Content, leader_epoch: int = 4) -> bytes:
 
 
 # --- joined ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _walked_in_python() -> Iterator[None]:
+    """Packed bytes are compared with those of Python's walk.
+
+    The compiled walk packs in other blocks, and another test may have it loaded.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WALK, "ready", False)
+        patch.setattr(WALK, "serves", lambda records: False)
+        yield
 
 
 @modest
