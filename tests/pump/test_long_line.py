@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import struct
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from framed_server import FramedServer
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 from model_broker import FRESH_MS, batch_of
 
@@ -40,26 +39,14 @@ class StandInBroker:
     """Fills each answer up to what was asked for, and notes the sizes and how many requests it had at once."""
 
     def __init__(self) -> None:
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = self._server.getsockname()[1]
+        self._server = FramedServer(self._answer)
+        self.port = self._server.port
         self.asked: list[tuple[int, int]] = []
         self.answered: Counter[int] = Counter()
         """Answers by connection."""
-        threading.Thread(target=self._accept, daemon=True).start()
 
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                threading.Thread(target=self._serve, args=self._server.accept(), daemon=True).start()
-
-    def _serve(self, sock: socket.socket, address: tuple[str, int]) -> None:
-        with contextlib.suppress(OSError), sock, sock.makefile("rb") as requests:
-            while size := requests.read(4):
-                request = FetchRequest.decode(requests.read(struct.unpack(">i", size)[0]), version=VERSION, header=True)
-                sock.sendall(self._answer(request))
-                self.answered[address[1]] += 1
-
-    def _answer(self, request: FetchRequest) -> bytes:
+    def _answer(self, data: bytes, connection: int) -> bytes:
+        request = FetchRequest.decode(data, version=VERSION, header=True)
         topic, room = FetchResponse.FetchableTopicResponse, request.max_bytes
         parts: list[Any] = []
         for part in (part for asked in request.topics for part in asked.partitions):
@@ -72,8 +59,8 @@ class StandInBroker:
         answer = FetchResponse(responses=[topic(topic_id=asked.topic_id, partitions=parts) for asked in request.topics])
         answer.API_VERSION = VERSION
         answer.with_header(correlation_id=request.header.correlation_id)
-        frame = bytes(answer.encode(header=True))
-        return struct.pack(">i", len(frame)) + frame
+        self.answered[connection] += 1
+        return bytes(answer.encode(header=True))
 
     def close(self) -> None:
         self._server.close()

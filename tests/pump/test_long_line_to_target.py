@@ -5,10 +5,8 @@ The target's partitions compare and append as `model_broker.TargetLog` does, so 
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from framed_server import FramedServer
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from model_broker import FRESH_MS, IDENTITY, Source, batch_of
@@ -45,30 +44,6 @@ LOG = [batch_of(base, tuple(range(base, base + RECORDS)), RECORDS, FRESH_MS + ba
 ANSWERED = 20
 """Batches of a partition in an answer."""
 ROUND_TRIP_MS = 80.0
-
-
-class Server:
-    """A TCP server that gives each request's answer, one connection's requests in order."""
-
-    def __init__(self, answer: Callable[[bytes, int], bytes]) -> None:
-        self._answer = answer
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = self._server.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                threading.Thread(target=self._serve, args=self._server.accept(), daemon=True).start()
-
-    def _serve(self, sock: socket.socket, address: tuple[str, int]) -> None:
-        with contextlib.suppress(OSError, ValueError), sock, sock.makefile("rb") as requests:
-            while size := requests.read(4):
-                data = self._answer(requests.read(struct.unpack(">i", size)[0]), address[1])
-                sock.sendall(struct.pack(">i", len(data)) + data)
-
-    def close(self) -> None:
-        self._server.close()
 
 
 class Dialed:
@@ -180,7 +155,7 @@ LongFlows = Callable[..., LongFlow]
 def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LongFlows, DistanceProxy]]:
     loop = Loop()
     target = FarTarget(loop)
-    servers = Server(fetched), Server(target.answer)
+    servers = FramedServer(fetched), FramedServer(target.answer)
     claims: list[Segment] = []
     flows: list[LongFlow] = []
     (port,) = free_ports(1)

@@ -158,7 +158,7 @@ class Mirror:
                 self._publishing.follow(driver.flow for driver in self.drivers)
                 held = self._held()
                 if not self._spark.is_begun and (held or (self.drivers and self._spark.is_early)):
-                    self._spark.begin(self._planner.slots.count, warm=not held)
+                    self._spark.begin(self._planner.slots.count)
                 if held:
                     self._work(held)
                 else:

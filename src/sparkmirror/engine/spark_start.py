@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import udf
 
 from sparkmirror.engine.session import open_session, starts_early
 
@@ -37,23 +36,15 @@ class SparkStart:
         """
         return starts_early(self._settings)
 
-    def begin(self, slots: int, *, warm: bool) -> None:
-        """Start Spark in a thread that doesn't hold up the end of the process.
-
-        With `warm` the executors' Python starts, too: without it, the first tasks wait for that.
-        """
+    def begin(self, slots: int) -> None:
+        """Start Spark in a thread that doesn't hold up the end of the process."""
         session: Future[SparkSession] = Future()
 
         def start() -> None:
             try:
-                opened = self._given or open_session(self._settings, slots)
+                session.set_result(self._given or open_session(self._settings, slots))
             except Exception as error:
                 session.set_exception(error)
-                return
-            session.set_result(opened)
-            if warm:
-                with suppress(Exception):  # the first round's tasks start Python as well, or tell what is wrong
-                    opened.range(0, slots, 1, slots).select(udf(abs, "long", useArrow=False)("id")).collect()
 
         threading.Thread(target=start, name="spark", daemon=True).start()
         self._session = session

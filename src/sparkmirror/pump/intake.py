@@ -183,7 +183,7 @@ class Intake:
             if header.magic == MAGIC and header.next_offset <= upstream:
                 continue
             view = records[position : position + header.size]
-            if not waiting.batches and not self._may_wait(header) and self._goes_whole(header, upstream):
+            if not waiting.batches and not self._is_small(header) and self._goes_whole(header, upstream):
                 upstream = header.next_offset
                 yield _whole(frame, header, view)
                 continue
@@ -211,16 +211,20 @@ class Intake:
     def _is_tiny(self, header: BatchHeader) -> bool:
         return self._merge_tiny and header.magic == MAGIC and header.size < TINY_BYTES
 
+    def _is_small(self, header: BatchHeader) -> bool:
+        """True if the batch is tiny, or small for the target's line."""
+        if not self._merge_tiny or header.magic != MAGIC:
+            return False
+        return header.size < TINY_BYTES or self._joins(header.size)
+
     def _may_wait(self, header: BatchHeader) -> bool:
         """True if the batch may be merged with batches after it.
 
         A batch that is made anew in any case is: what compaction has left of it, and what the broker stamped. Fewer and
         larger batches cost less to claim, and to send one at a time (R19).
         """
-        if not self._merge_tiny or header.magic != MAGIC:
-            return False
-        is_made_anew = slow_path_reason(header) is not None
-        return header.size < TINY_BYTES or is_made_anew or self._joins(header.size)
+        is_made_anew = self._merge_tiny and header.magic == MAGIC and slow_path_reason(header) is not None
+        return is_made_anew or self._is_small(header)
 
     def _joins(self, size: int) -> bool:
         return 2 * size <= min(self._joined_bytes, self._max_bytes or self._joined_bytes)

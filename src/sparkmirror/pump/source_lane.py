@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sparkmirror.pump.dealt_connections import DealtConnections
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.source_connection import SourceConnection
-from sparkmirror.pump.window import LineMeter, LineWindow, WindowReason, connections_for
+from sparkmirror.pump.window import LineMeter, LineWindow, WindowReason
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
@@ -26,10 +27,12 @@ class SourceLane:
         self.meter = LineMeter(clock)
         self.window = LineWindow(0, WindowReason.SHORT)
         """Bytes in flight at present."""
-        self.connections: list[SourceConnection] = []
-        self._connect = connect
-        self._wanted = 1
-        """Number of connections for the window."""
+        self._dealt = DealtConnections[SourceConnection](lambda: connect(self), lambda each: len(each.dealt))
+
+    @property
+    def connections(self) -> list[SourceConnection]:
+        """Connections at present."""
+        return self._dealt.all
 
     @property
     def partitions(self) -> int:
@@ -42,33 +45,25 @@ class SourceLane:
         Each connection carries `each` bytes.
         """
         self.window = window
-        self._wanted = connections_for(window.size, each, partitions=self.partitions, before=self._wanted)
+        self._dealt.want(window.size, each, self.partitions)
 
     def deal(self, key: TopicPartition) -> SourceConnection:
         """Return the connection for a partition that has none."""
-        connection = self._lightest()
+        connection = self._dealt.lightest()
         connection.dealt.add(key)
         return connection
 
     def deal_again(self, key: TopicPartition, connection: SourceConnection) -> SourceConnection:
         """Return the connection for a partition, another one if that is much lighter."""
-        if self._wanted == 1 == len(self.connections) or connection.asks_for(key):
+        if self._dealt.is_single or connection.asks_for(key):
             return connection
-        lightest = self._lightest()
-        is_surplus = connection in self.connections[self._wanted :]
-        if len(connection.dealt) - len(lightest.dealt) < 2 and not is_surplus:
-            return connection
-        connection.forget(key)
-        connection.dealt.discard(key)
-        lightest.dealt.add(key)
-        return lightest
+        better = self._dealt.better_than(connection)
+        if better is not connection:
+            connection.forget(key)
+            connection.dealt.discard(key)
+            better.dealt.add(key)
+        return better
 
     def lost(self, connection: SourceConnection) -> None:
         """Do without a connection."""
-        if connection in self.connections:
-            self.connections.remove(connection)
-
-    def _lightest(self) -> SourceConnection:
-        if len(self.connections) < self._wanted and all(connection.dealt for connection in self.connections):
-            self.connections.append(self._connect(self))
-        return min(self.connections[: self._wanted], key=lambda connection: len(connection.dealt))
+        self._dealt.lost(connection)

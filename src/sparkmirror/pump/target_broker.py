@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sparkmirror.pump.dealt_connections import DealtConnections
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.target_connection import TargetConnection
-from sparkmirror.pump.window import LineMeter, LineWindow, WindowReason, connections_for, window
+from sparkmirror.pump.window import LineMeter, LineWindow, WindowReason, window
 
 LOOK_S = 0.1
 """Time between two looks at a broker's window."""
@@ -35,15 +36,12 @@ class TargetBroker:
         self.meter = LineMeter(clock)
         self.window = LineWindow(usual_bytes, WindowReason.SHORT)
         """Bytes in flight at present."""
-        self.connections: list[TargetConnection] = []
         self.busy_partitions = 0
         """Number of partitions with a batch in flight at the last look."""
         self._clock = clock
-        self._connect = connect
         self._usual_bytes = usual_bytes
         self._most_bytes = max(most_bytes, usual_bytes)
-        self._wanted = 1
-        """Number of connections for the window."""
+        self._connections = DealtConnections[TargetConnection](lambda: connect(self), lambda each: each.dealt)
         self._look_at = 0.0
         self._dealt: dict[PartitionCopy, TargetConnection] = {}
         """Connection of each partition from its next batch on."""
@@ -53,6 +51,11 @@ class TargetBroker:
         So this connection has the batches in flight.
         """
 
+    @property
+    def connections(self) -> list[TargetConnection]:
+        """Connections at present."""
+        return self._connections.all
+
     def look(self) -> None:
         """Take window and number of connections from the present measurement."""
         now = self._clock()
@@ -60,9 +63,7 @@ class TargetBroker:
             return
         self._look_at = now + LOOK_S
         self.window = window(self.meter.line, usual=self._usual_bytes, most=self._most_bytes)
-        self._wanted = connections_for(
-            self.window.size, self._usual_bytes, partitions=len(self._dealt), before=self._wanted
-        )
+        self._connections.want(self.window.size, self._usual_bytes, len(self._dealt))
         if self.window.follows_line:
             self.busy_partitions = sum(connection.busy_partitions for connection in self.connections)
 
@@ -96,27 +97,19 @@ class TargetBroker:
 
     def lost(self, connection: TargetConnection) -> None:
         """Do without a connection; its partitions are dealt anew with their next batches."""
-        if connection in self.connections:
-            self.connections.remove(connection)
+        self._connections.lost(connection)
         for dealt in (self._dealt, self._carriers):
             for copy in [copy for copy, own in dealt.items() if own is connection]:
                 del dealt[copy]
 
     def _deal(self, copy: PartitionCopy) -> TargetConnection:
-        connection = self._dealt.get(copy)
-        if connection is not None and self._wanted == 1 == len(self.connections):
-            return connection
-        lightest = self._lightest()
-        if connection is not None:
-            is_surplus = connection in self.connections[self._wanted :]
-            if connection.dealt - lightest.dealt < 2 and not is_surplus:
-                return connection
-            connection.dealt -= 1
-        lightest.dealt += 1
-        self._dealt[copy] = lightest
-        return lightest
-
-    def _lightest(self) -> TargetConnection:
-        if len(self.connections) < self._wanted and all(connection.dealt for connection in self.connections):
-            self.connections.append(self._connect(self))
-        return min(self.connections[: self._wanted], key=lambda connection: connection.dealt)
+        present = self._dealt.get(copy)
+        if present is not None and self._connections.is_single:
+            return present
+        chosen = self._connections.lightest() if present is None else self._connections.better_than(present)
+        if chosen is not present:
+            if present is not None:
+                present.dealt -= 1
+            chosen.dealt += 1
+            self._dealt[copy] = chosen
+        return chosen

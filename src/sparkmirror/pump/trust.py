@@ -76,7 +76,7 @@ class Trust:
 
     def allows(self, head: Batch, in_flight: int, now: float, *, compacted: bool) -> bool:
         """True if the next batch may be sent beside so many in flight."""
-        if now - self._confirmed_at > MAX_CONFIRMATION_AGE_S:
+        if self.is_stale(now):
             return False
         if not in_flight:
             return True

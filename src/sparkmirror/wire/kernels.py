@@ -55,7 +55,6 @@ _PLAIN_HEAD = 3
 
 _read_only = types.Array(types.uint8, 1, "C", readonly=True)
 _bytes = types.Array(types.uint8, 1, "C")
-_longs = types.Array(types.int64, 1, "C")
 _table = types.Array(types.int64, 2, "C")
 _long = types.int64
 
