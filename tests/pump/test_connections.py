@@ -139,7 +139,7 @@ def test_a_producing_connection_renews_before_it_sends_and_then_sends() -> None:
     renewing: list[Channel] = []
     connection, signed = a_producing_connection([], renewing), Signed()
     signed.session.renewal_due = True
-    connection.connected(signed.channel, 9)
+    connection.connected(signed.channel, 9, 0.001)
     assert renewing == [], "an idle session may end"
     connection.offer(a_fetched_copy())
     connection.pump()
@@ -157,7 +157,7 @@ def test_a_producing_connection_waits_for_what_is_in_flight() -> None:
     renewing: list[Channel] = []
     lost: list[PartitionCopy] = []
     connection, signed = a_producing_connection(lost, renewing), Signed()
-    connection.connected(signed.channel, 9)
+    connection.connected(signed.channel, 9, 0.001)
     connection.offer(a_fetched_copy())
     connection.pump()
     assert signed.sent() > 0
@@ -172,7 +172,7 @@ def test_a_channel_that_is_given_up_while_it_is_renewed_is_closed_by_whoever_ren
     renewing: list[Channel] = []
     connection, signed = a_producing_connection([], renewing), Signed()
     signed.session.renewal_due = True
-    connection.connected(signed.channel, 9)
+    connection.connected(signed.channel, 9, 0.001)
     connection.offer(a_fetched_copy())
     connection.pump()
     connection.failed("this process was suspended")
@@ -203,7 +203,7 @@ def a_fetching_connection(signed: Signed, loop: Loop, renewing: list[Channel] | 
         13, client_id="test", max_wait_ms=500, min_bytes=1, max_bytes=1000, partition_max_bytes=1000, isolation_level=0
     )
     connection.want(("topic", 0), bytes(15) + b"1", FetchPosition(0, 0, 0))
-    connection.connected(signed.channel, session)
+    connection.connected(signed.channel, session, 0.001)
     assert signed.sent() > 0
     return connection
 
@@ -296,7 +296,7 @@ def test_what_a_stopped_process_had_in_hand_is_not_sent_when_it_wakes(
     ours, brokers = socket.socketpair()
     with ours, brokers:
         connection.offer(copy)
-        connection.connected(Channel(ours, FramePool(1 << 16, 4)), 13)
+        connection.connected(Channel(ours, FramePool(1 << 16, 4)), 13, 0.001)
         brokers.setblocking(False)
         if stopped_s:
             assert lost == [copy]
@@ -317,7 +317,7 @@ def test_the_rest_of_a_request_is_not_sent_by_a_process_that_was_stopped(monkeyp
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         channel = Channel(ours, FramePool(1 << 16, 4))
         connection.offer(copy)
-        connection.connected(channel, 13)
+        connection.connected(channel, 13, 0.001)
         channel.send([bytes(1 << 20)])
         assert channel.unsent
         monkeypatch.setattr(connection._loop, "now", clock[0])  # noqa: SLF001 - a turn has begun; then it is stopped

@@ -124,11 +124,13 @@ class Running:
         session = FetchSession(
             FETCH_VERSION, client_id="us", max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, partition_max_bytes=1 << 20
         )
-        self.loop.post(lambda: connection.connected(Channel(self.source_broker.near, self.pool), session))
+        self.loop.post(lambda: connection.connected(Channel(self.source_broker.near, self.pool), session, 0.001))
 
     def _dial_target(self, connection: TargetConnection) -> None:
         self.loop.post(
-            lambda: connection.connected(Channel(self.brokers[connection.broker].near, self.pool), PRODUCE_VERSION)
+            lambda: connection.connected(
+                Channel(self.brokers[connection.broker].near, self.pool), PRODUCE_VERSION, 0.001
+            )
         )
 
     def turn(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import time
 from collections import Counter
@@ -107,7 +108,7 @@ class Fetching:
         session = FetchSession(
             VERSION, client_id="test", max_wait_ms=500, min_bytes=1, max_bytes=MB, partition_max_bytes=MB
         )
-        self.loop.post(lambda: connection.connected(Channel(sock, self.pool), session))
+        self.loop.post(lambda: connection.connected(Channel(sock, self.pool), session, math.inf))
 
     def _fed(self, part: FetchedPartition, frame: Frame) -> None:
         copy = self.copies[part.topic, part.partition]

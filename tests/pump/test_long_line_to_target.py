@@ -51,11 +51,15 @@ class Dialed:
 
     renewal_due = False
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, round_trip_s: float) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
+        self.round_trip_s = round_trip_s
 
     def version(self, *_: object) -> int:
         return VERSION
+
+    def ask_versions(self) -> None:
+        pass
 
 
 def fetched(data: bytes, _: int) -> bytes:
@@ -179,7 +183,8 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LongFlows, DistanceP
         claims.extend(segments)
 
     def dial(client: ClusterClient, *_: object, **__: object) -> Dialed:
-        return Dialed(servers[0].port if client is flows[0].pump.clients.source else port)
+        near = client is flows[0].pump.clients.source
+        return Dialed(servers[0].port, 0.0) if near else Dialed(port, ROUND_TRIP_MS / 1000)
 
     def made(*, merge: bool = True, old: bool = False) -> LongFlow:
         flows.append(LongFlow(loop, target, merge=merge, old=old))

@@ -130,3 +130,18 @@ def test_batches_fill_a_window_and_no_more(size: int, partitions: int, in_flight
     each = batch_bytes(size, partitions=partitions, in_flight=in_flight, most=most)
     assert each <= most
     assert each * max(partitions * in_flight, 1) <= 2 * size
+
+
+def test_a_near_broker_that_is_busy_is_not_far() -> None:
+    """Answers under load wait for one another; the dial tells the line."""
+    now = [1000.0]
+    meter = LineMeter(lambda: now[0])
+    meter.dialed(0.002)
+    for _ in range(300):
+        now[0] += 0.1
+        meter.answered(10 * MB, 0.08, 0.08)
+    assert meter.line.round_trip_s == 0.002
+    assert window(meter.line, usual=FETCH_BYTES, most=64 * MB).choice is WindowReason.SHORT
+    for _ in range(MOST_CONNECTIONS):
+        meter.dialed(0.09)
+    assert meter.line.round_trip_s == 0.08, "newer dials replace the older"

@@ -269,3 +269,18 @@ def test_a_socket_that_is_handed_over_stays_open(serve: Serve) -> None:
     sock = dial(serve(script)).socket
     assert sock.recv(11, socket.MSG_WAITALL) == b"still there"
     sock.close()
+
+
+def test_the_round_trip_is_the_shortest_answer(serve: Serve) -> None:
+    def script(sock: socket.socket) -> None:
+        for slow_s in (0.2, 0.05, 0.2):
+            time.sleep(slow_s)
+            greet(sock)
+        until_gone(sock)
+
+    connection = dial(serve(script))
+    assert connection.round_trip_s >= 0.2
+    connection.ask_versions()
+    connection.ask_versions()
+    assert 0.05 <= connection.round_trip_s < 0.2
+    connection.close()

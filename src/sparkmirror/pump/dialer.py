@@ -13,11 +13,13 @@ from sparkmirror.pump.broker_connection import BrokerConnection
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.source_connection import SourceConnection
 from sparkmirror.pump.target_connection import TargetConnection
+from sparkmirror.pump.window import SHORT_S
 from sparkmirror.wire import fetch_session as fetch
 from sparkmirror.wire import produce
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel
 from sparkmirror.wire.fetch_session import FetchSession
+from sparkmirror.wire.rpc import RpcConnection
 from sparkmirror.wire.tls import open_channel
 
 ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
@@ -50,7 +52,7 @@ class Dialer:
         """
         settings = self._flow.fetch
 
-        def dial() -> tuple[Channel, FetchSession]:
+        def dial() -> tuple[Channel, FetchSession, float]:
             dialed = self._source.dial(connection.lane.broker, receive_buffer=settings.receive_buffer_bytes)
             session = FetchSession(
                 dialed.version(fetch.API_KEY, fetch.VERSIONS, "Fetch"),
@@ -62,7 +64,7 @@ class Dialer:
                 isolation_level=ISOLATION[settings.isolation_level],
                 rack=settings.client_rack,
             )
-            return open_channel(dialed.socket, self._pool, dialed), session
+            return open_channel(dialed.socket, self._pool, dialed), session, _round_trip_s(dialed)
 
         self._background.do(dial, lambda made: connection.connected(*made), lambda error: connection.failed(str(error)))
 
@@ -70,10 +72,10 @@ class Dialer:
         """Make a channel to produce over."""
         settings = self._flow.produce
 
-        def dial() -> tuple[Channel, int]:
+        def dial() -> tuple[Channel, int, float]:
             dialed = self._target.dial(connection.broker, send_buffer=settings.send_buffer_bytes)
             version = dialed.version(produce.API_KEY, produce.VERSIONS, "Produce")
-            return open_channel(dialed.socket, self._pool, dialed), version
+            return open_channel(dialed.socket, self._pool, dialed), version, _round_trip_s(dialed)
 
         self._background.do(dial, lambda made: connection.connected(*made), lambda error: connection.failed(str(error)))
 
@@ -88,3 +90,13 @@ class Dialer:
 
     def close(self) -> None:
         self._background.close()
+
+
+def _round_trip_s(dialed: RpcConnection) -> float:
+    """Return the round trip of a new connection.
+
+    A line that seems long is measured once more: the broker or this process may have been busy.
+    """
+    if dialed.round_trip_s >= SHORT_S:
+        dialed.ask_versions()
+    return dialed.round_trip_s

@@ -151,8 +151,9 @@ class SourceConnection(BrokerConnection):
         """True if an answer under way may have records of the partition."""
         return self._asked_at is not None and self._session is not None and self._session.asks_for(key)
 
-    def connected(self, channel: Channel, session: FetchSession) -> None:
+    def connected(self, channel: Channel, session: FetchSession, round_trip_s: float) -> None:
         """Begin to fetch over the channel that the connection has asked for."""
+        self._line.dialed(round_trip_s)
         if not self._take_channel(channel):
             return
         self._session = session

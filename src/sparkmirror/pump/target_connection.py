@@ -108,11 +108,12 @@ class TargetConnection(BrokerConnection):
         """Number of partitions with a batch in flight here."""
         return len({copy for request in self._requests for copy in request.copies.values()})
 
-    def connected(self, channel: Channel, version: int) -> None:
+    def connected(self, channel: Channel, version: int, round_trip_s: float) -> None:
         """Begin to send over the channel that the connection has asked for.
 
         `version` is the version of Produce.
         """
+        self._line.dialed(round_trip_s)
         if self._take_channel(channel):
             channel.in_time = self._is_in_time
             self._version = version

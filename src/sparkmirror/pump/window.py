@@ -131,6 +131,16 @@ class LineMeter:
         self._shortest: float | None = None
         self._shortest_before: float | None = None
         self._shortest_since = 0.0
+        self._dialed: deque[float] = deque(maxlen=MOST_CONNECTIONS)
+        """Round trips of the last dials."""
+
+    def dialed(self, round_trip_s: float) -> None:
+        """Take the round trip of a small request while a connection was made.
+
+        Nothing else was in flight on the connection. Under load the answers of a near broker wait for one another, and
+        none of them may be as fast as the line. So these round trips count until newer dials replace them.
+        """
+        self._dialed.append(round_trip_s)
 
     def answered(self, size: int, waited_s: float, first_s: float | None = None) -> None:
         """Count an answer that came `waited_s` after its request.
@@ -156,8 +166,9 @@ class LineMeter:
 
     @property
     def round_trip_s(self) -> float | None:
-        """Shortest round trip lately, None if not measured."""
-        return min((each for each in (self._shortest, self._shortest_before) if each is not None), default=None)
+        """Shortest round trip of the last dials and the latest answers; None: not measured."""
+        answers = (each for each in (self._shortest, self._shortest_before) if each is not None)
+        return min((*self._dialed, *answers), default=None)
 
     @property
     def line(self) -> Line:

@@ -5,6 +5,7 @@ The messages are kafka-python's (`kafka.protocol`); this module only carries mes
 
 from __future__ import annotations
 
+import math
 import random
 import socket
 import ssl
@@ -172,12 +173,18 @@ class RpcConnection:
         self._answers = 0
         self._deadline = 0.0
         """Latest time of the answer to the request in flight, by `time.monotonic`'s clock."""
+        self.round_trip_s = math.inf
+        """Shortest time from a request to its answer so far."""
         self._ranges: dict[int, tuple[int, int]] = {}
-        answer = self._exchange(ApiVersionsRequest(version=0))
+        answer = self.ask_versions()
         if answer.error_code:
             raise UnsupportedBroker(f"ApiVersions was answered with error {answer.error_code}")
         self._ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         self.sign_in()
+
+    def ask_versions(self) -> Any:
+        """Return the broker's answer to ApiVersions, the smallest request; no request in flight."""
+        return self._exchange(ApiVersionsRequest(version=0))
 
     def sign_in(self) -> None:
         """Sign in by SASL, also again on the same connection; no request in flight.
@@ -306,8 +313,11 @@ class RpcConnection:
         return memoryview(self._answer())
 
     def _round_trip(self, request: bytes | bytearray) -> bytearray:
+        sent_at = time.monotonic()
         self._send(request)
-        return self._answer()
+        answer = self._answer()
+        self.round_trip_s = min(self.round_trip_s, time.monotonic() - sent_at)
+        return answer
 
     def _send(self, request: bytes | bytearray) -> None:
         self._deadline = time.monotonic() + self._timeout_s
