@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from altered import NOW, Numbers, altered_batches, batch, record
+from bombs import ZSTD, bomb
 from built import Content, contents, source_batches
 from crc32c import crc32c
 from hypothesis import HealthCheck, given, settings
@@ -257,10 +258,11 @@ def test_loading_begins_after_so_many_records_and_only_once() -> None:
         loads.append(None)
 
     walk = WalkLoading(load, 100)
-    assert not walk.serves(60)
+    walk.walked(60)
     walk.walked(39)
-    assert not begun.is_set()
-    assert not walk.serves(1)
+    assert not walk.serves(1000)
+    assert not begun.is_set(), "what is only asked for does not count"
+    walk.walked(1)
     assert begun.wait(10)
     assert not walk.serves(1000), "Python goes on meanwhile"
     go_on.set()
@@ -276,13 +278,25 @@ def test_what_can_not_be_loaded_is_said_once(caplog: pytest.LogCaptureFixture) -
         raise OSError("no such instruction")
 
     walk = WalkLoading(load, 1)
-    walk.serves(5)
+    walk.walked(5)
     for thread in threading.enumerate():
         if thread.name == "load the compiled walk":
             thread.join(10)
     assert not walk.serves(1000)
     assert not walk.ready
     assert ["walked in Python: no such instruction" in line for line in caplog.messages] == [True]
+
+
+def test_records_that_are_only_announced_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that unpacks to hundreds of megabytes is met again with each piece."""
+    counted: list[int] = []
+    monkeypatch.setattr(WALK, "walked", counted.append)
+    with walked_by(compiled=False):
+        for sizes, walked in ([1 << 20] * 40, 0), ([100] * 40, 40):
+            view = memoryview(bomb(ZSTD, sizes))
+            batches = [(header, view) for _, header in batch_headers(view)]
+            assert outcome(lambda batches=batches: splice(batches, from_offset=1, codec=1))
+            assert sum(counted) == walked
 
 
 PROGRAM = """

@@ -118,6 +118,7 @@ class Records:
                 end = self._walk(data, header.base_offset, header.base_timestamp)
             except IndexError:
                 end = -1
+            WALK.walked(len(self) - known)
         if header.attributes & TIMESTAMP_TYPE_BIT:
             self.timestamps[known:] = [header.max_timestamp] * (len(self.timestamps) - known)
         return end

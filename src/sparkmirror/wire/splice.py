@@ -209,6 +209,7 @@ def _joined(batches: Sequence[tuple[BatchHeader, memoryview]], from_offset: int,
     if not all(_keeps_its_records(header, from_offset) for header, _ in batches):
         return None
     joined = joined_records(batches, codec)
+    WALK.walked(joined.records if joined else 0)
     return joined and made_of(joined, codec, batches[-1][0].next_offset, _first_leader_epoch(batches))
 
 

@@ -38,17 +38,11 @@ class WalkLoading:
         """True if the walk may be used."""
 
     def serves(self, records: int) -> bool:
-        """True if the compiled walk is to go over these records.
-
-        Counts the records if it isn't there yet.
-        """
-        if self.ready:
-            return records >= FEW_RECORDS
-        self.walked(records)
-        return False
+        """True if the compiled walk is to go over these records."""
+        return self.ready and records >= FEW_RECORDS
 
     def walked(self, records: int) -> None:
-        """Count records walked over in Python.
+        """Count records walked over in Python, not records that were only announced.
 
         Loading begins when there were enough.
         """
