@@ -46,6 +46,7 @@ class Played:
     """A broker behind a socket pair: requests in, what `answer` says out."""
 
     renewal_due = False
+    round_trip_s = 0.001
 
     def __init__(self, answer: Callable[[bytes], bytes]) -> None:
         self.socket, self._theirs = socket.socketpair()

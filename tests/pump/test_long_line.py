@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import socket
 import time
 from collections import Counter
@@ -72,6 +71,7 @@ class StandInCopy:
 
     def __init__(self, partition: int) -> None:
         self.route = SimpleNamespace(source=("t", partition))
+        self.source_partition = self.route.source
         self.offset = 0
         self.fed = 0
 
@@ -108,7 +108,7 @@ class Fetching:
         session = FetchSession(
             VERSION, client_id="test", max_wait_ms=500, min_bytes=1, max_bytes=MB, partition_max_bytes=MB
         )
-        self.loop.post(lambda: connection.connected(Channel(sock, self.pool), session, math.inf))
+        self.loop.post(lambda: connection.connected(Channel(sock, self.pool), session, 1.0))
 
     def _fed(self, part: FetchedPartition, frame: Frame) -> None:
         copy = self.copies[part.topic, part.partition]

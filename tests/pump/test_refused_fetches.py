@@ -44,6 +44,7 @@ class ModelBroker:
     """
 
     renewal_due = False
+    round_trip_s = 0.001
 
     def __init__(self, code: int, *, whole: bool) -> None:
         self.code, self.whole = code, whole
@@ -103,6 +104,7 @@ class ModelConnection:
     """What a pump's dialer makes of a connection to such a broker."""
 
     renewal_due = False
+    round_trip_s = 0.001
 
     def __init__(self, sock: socket.socket) -> None:
         self.socket = sock

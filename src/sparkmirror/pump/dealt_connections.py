@@ -23,20 +23,19 @@ class DealtConnections(Generic[Dealt]):
         self._load = load
         self._wanted = 1
         """Number of connections for the window."""
+        self.is_single = False
+        """True if one connection is there, and one is wanted."""
 
     def want(self, window_bytes: int, each: int, partitions: int) -> None:
         """Take the number of connections from a window; each carries `each` bytes."""
         self._wanted = connections_for(window_bytes, each, partitions=partitions, before=self._wanted)
-
-    @property
-    def is_single(self) -> bool:
-        """True if one connection is there, and one is wanted."""
-        return self._wanted == 1 == len(self.all)
+        self._count()
 
     def lightest(self) -> Dealt:
         """Return the connection for a partition that has none."""
         if len(self.all) < self._wanted and all(map(self._load, self.all)):
             self.all.append(self._connect())
+            self._count()
         return min(self.all[: self._wanted], key=self._load)
 
     def better_than(self, present: Dealt) -> Dealt:
@@ -49,3 +48,7 @@ class DealtConnections(Generic[Dealt]):
         """Do without a connection."""
         if connection in self.all:
             self.all.remove(connection)
+            self._count()
+
+    def _count(self) -> None:
+        self.is_single = self._wanted == 1 == len(self.all)

@@ -89,7 +89,9 @@ class FlowPump:
         )
         self._preparation = Preparation(loop, self._limits, self._partitions.all, self._begin_work)
         self._reports = FlowReports(self.name, loop, self._partitions, self.tally, self.sources, self._targets)
-        self._control: ControlState | None = None  # pauses and caps last over restarts
+        self._control: ControlState | None = None
+        self._held: dict[str, bool] = {}
+        """Topics that are paused or not, by the present state of the control topic."""
         """State of the control topic; None: not read, so nothing is fetched yet."""
         self._alarms: dict[PartitionCopy, float] = {}
         """Time of the next look at each waiting partition."""
@@ -156,8 +158,17 @@ class FlowPump:
             self.readings.ask(copy, ready.question)
         if ready.send_to is not None:
             self._targets.offer(copy, ready.send_to)
-        held = self._control is None or self._control.is_paused(copy.route.source_topic)
-        self.sources.follow(copy, None if held else ready.fetch)
+        self.sources.follow(copy, None if self._is_held(copy.route.source_topic) else ready.fetch)
+
+    def _is_held(self, topic: str) -> bool:
+        """True if a topic is paused, or the control topic is not read yet.
+
+        Pauses last over restarts.
+        """
+        held = self._held.get(topic)
+        if held is None:
+            held = self._held[topic] = self._control is None or self._control.is_paused(topic)
+        return held
 
     def _may_send(self) -> bool:
         return self._end_deadline is None and not self.fenced
@@ -219,11 +230,11 @@ class FlowPump:
         self._on_doubt(copy, reason, Cause.UNREACHABLE)
 
     def _on_ack(self, copy: PartitionCopy, ack: Ack) -> None:
-        if verdict(ack.error) is ErrorAction.STOP:
+        if ack.error and verdict(ack.error) is ErrorAction.STOP:
             self.fenced = f"{copy.route.target_topic}-{copy.route.partition}: {explanation(ack.error)}"
         batch = copy.acknowledge(ack, self._loop.now)
         if batch is not None:
-            self.tally.acknowledged(copy.route.source, batch, self._loop.now)
+            self.tally.acknowledged(copy.source_partition, batch, self._loop.now)
         self._begin_work(copy)
 
     def _on_target_lost(self, broker: int, reason: str, copies: Iterable[PartitionCopy]) -> None:
@@ -241,6 +252,7 @@ class FlowPump:
     def control(self, state: ControlState) -> None:
         """Act on the control topic: pauses, caps, and topics with moved writers."""
         self._control = state
+        self._held.clear()
         self._limits.set_rates(state.bytes_per_second, state.backfill_bytes_per_second)
         self.readings.moved(state.done.keys())
         for copy in self.copies:

@@ -131,6 +131,8 @@ class Intake:
         self._merge_tiny = merge_tiny
         self._refused: int | None = None
         """Smallest size of a batch refused for the target's max.message.bytes, or None."""
+        self._max_bytes: int | None = None
+        """Largest batch to make since then: half of the refused size."""
         self._joined_bytes = 0
         self._joinable_bytes: int | None = None
         """Most bytes to join, None for no limit.
@@ -150,10 +152,7 @@ class Intake:
     def split(self, size: int) -> None:
         """Cut the following batches to half the size of a batch that the target refused."""
         self._refused = min(size, self._refused or size)
-
-    @property
-    def _max_bytes(self) -> int | None:
-        return None if self._refused is None else self._refused // 2
+        self._max_bytes = self._refused // 2
 
     def prepare(
         self, frame: Frame, records: memoryview, upstream: int, aborted: Sequence[tuple[int, int]]
@@ -215,7 +214,8 @@ class Intake:
         """True if the batch is tiny, or small for the target's line."""
         if not self._merge_tiny or header.magic != MAGIC:
             return False
-        return header.size < TINY_BYTES or self._joins(header.size)
+        size = header.size
+        return size < TINY_BYTES or (self._joined_bytes > 0 and self._joins(size))
 
     def _may_wait(self, header: BatchHeader) -> bool:
         """True if the batch may be merged with batches after it.

@@ -92,6 +92,7 @@ class PartitionCopy:
         done_at: int | None = None,
     ) -> None:
         self.route = route
+        self.source_partition = route.source
         self.end = CopyEnd(until, done_at)
         self.stage = Stage.SEEKING
         self.trouble = NO_TROUBLE
@@ -117,6 +118,8 @@ class PartitionCopy:
         self._confirm: tuple[Segment, ...] = ()
         """Claims with all batches acknowledged, for the next `ready`."""
         self._question: Question | None = None
+        self._fetching: tuple[object, Fetch] = None, HOLD_BACK
+        """Last state to fetch in, and its `Fetch`."""
 
     # --- what is to be done, and what is to be told ---------------------------------------------
 
@@ -142,11 +145,15 @@ class PartitionCopy:
         return (self.stage is Stage.SEEKING or self.stage is Stage.PARKED) and now >= self.retry.at
 
     def _fetch(self) -> Fetch | None:
-        position = self.fetch_position()
-        if position is None or self.reading is None:
-            return HOLD_BACK if self.backlog.unprepared else None
-        lane = self.source.lane(self.reading)
-        return Fetch(lane, self.reading.source_topic_id, position if self.backlog.bytes < self.queue_bytes else None)
+        reading, backlog, source = self.reading, self.backlog, self.source
+        if reading is None or self.stage is not Stage.RUNNING or not backlog.wants_more:
+            return HOLD_BACK if backlog.unprepared else None
+        has_room = backlog.bytes < self.queue_bytes
+        state = reading, backlog.upstream, backlog.leader_epoch, source.read_from, source.backfilling, has_room
+        if state != self._fetching[0]:
+            position = self.fetch_position() if has_room else None
+            self._fetching = state, Fetch(source.lane(reading), reading.source_topic_id, position)
+        return self._fetching[1]
 
     def sendable(self, now: float) -> bool:
         """True if the head of the queue may be sent now."""
@@ -386,7 +393,8 @@ class PartitionCopy:
         self._pass_over(now)
 
     def _may_be_sent(self, batch: Batch, now: float) -> bool:
-        return self._quiet.allows_batch(now, guarded=self.trust.fresh.covers(batch.max_timestamp, now))
+        quiet = self._quiet
+        return not quiet.holds or quiet.allows_batch(now, guarded=self.trust.fresh.covers(batch.max_timestamp, now))
 
     def _pass_over(self, now: float) -> None:
         """Count passed-over records if no batch is on the way; park at an obstacle."""
@@ -451,7 +459,8 @@ class PartitionCopy:
         self.progress.note(batch, self.reading.target_topic_id)
         if batch.completes is not None and self.trust.is_claim_proven:
             self._confirm += (dataclasses.replace(batch.completes.segment, confirmed=True),)
-        self._pass_over(now)
+        if not (self.queue or self.in_flight):
+            self._pass_over(now)
         if look_up and self.stage is Stage.RUNNING:
             why = "the target had lost records" if batch.heals else "its acknowledgements can't tell a rival's batch"
             self.doubt(f"{why}: the appended batch is looked up", now)

@@ -20,7 +20,8 @@ class QuietRule:
 
     def __init__(self, unclean: bool, now: float) -> None:
         self.unclean = unclean
-        self._holds = unclean
+        self.holds = unclean
+        """True while records may have to wait."""
         self._ends_at = now + GRACE_S
         self._sequence: int | None = None
         """Sequence of the position when the wait began; None: no wait yet.
@@ -35,19 +36,19 @@ class QuietRule:
 
         Else the wait goes on, or begins; a moved position begins the wait anew.
         """
-        if not self._holds or (guarded and self._sequence is None):
+        if not self.holds or (guarded and self._sequence is None):
             return True
         if self._sequence != sequence:
             self.wait(sequence, now)
         elif read_at >= self.look_at:
-            self._holds = False
-        return not self._holds
+            self.holds = False
+        return not self.holds
 
     def allows_batch(self, now: float, *, guarded: bool) -> bool:
         """True if a fetched batch may be sent; else the caller calls `wait`."""
-        if self._holds and now >= self._ends_at and self._sequence is None:
-            self._holds = False
-        return not self._holds or guarded
+        if self.holds and now >= self._ends_at and self._sequence is None:
+            self.holds = False
+        return not self.holds or guarded
 
     def wait(self, sequence: int, now: float) -> None:
         """Begin to wait, with the position at `sequence`."""

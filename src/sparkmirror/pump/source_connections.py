@@ -70,14 +70,13 @@ class SourceConnections:
             if connection is not None:
                 self.stop(copy)
             return
-        key = copy.route.source
+        key = copy.source_partition
         if fetch.lane is not None:
-            if connection is not None and connection.lane == fetch.lane:
-                connection = self._lanes[fetch.lane].deal_again(key, connection)
-            else:
+            if connection is None or connection.lane != fetch.lane:
                 self.stop(copy)
-                connection = self._lane(fetch.lane).deal(key)
-            self.fetching[copy] = connection
+                connection = self.fetching[copy] = self._lane(fetch.lane).deal(key)
+            elif not (lane := self._lanes[fetch.lane]).is_single:
+                connection = self.fetching[copy] = lane.deal_again(key, connection)
         if connection is None:
             return
         if fetch.position is None:

@@ -39,6 +39,11 @@ class SourceLane:
         """Number of partitions of all connections."""
         return sum(len(connection.dealt) for connection in self.connections)
 
+    @property
+    def is_single(self) -> bool:
+        """True if one connection carries all partitions."""
+        return self._dealt.is_single
+
     def open_to(self, window: LineWindow, each: int) -> None:
         """Take the number of connections from a window.
 
@@ -55,7 +60,7 @@ class SourceLane:
 
     def deal_again(self, key: TopicPartition, connection: SourceConnection) -> SourceConnection:
         """Return the connection for a partition, another one if that is much lighter."""
-        if self._dealt.is_single or connection.asks_for(key):
+        if connection.asks_for(key):
             return connection
         better = self._dealt.better_than(connection)
         if better is not connection:

@@ -73,7 +73,11 @@ class TargetBroker:
         A partition that goes over to another connection is offered there after its last acknowledgement here, when the
         pump offers it again.
         """
-        connection, carrier = self._deal(copy), self._carriers.get(copy)
+        carrier = self._carriers.get(copy)
+        if carrier is not None and self._connections.is_single:
+            carrier.offer(copy)
+            return
+        connection = self._deal(copy)
         if carrier is not connection:
             if carrier is not None:
                 carrier.withdraw(copy)
@@ -104,8 +108,6 @@ class TargetBroker:
 
     def _deal(self, copy: PartitionCopy) -> TargetConnection:
         present = self._dealt.get(copy)
-        if present is not None and self._connections.is_single:
-            return present
         chosen = self._connections.lightest() if present is None else self._connections.better_than(present)
         if chosen is not present:
             if present is not None:

@@ -57,13 +57,13 @@ class TargetConnections:
 
     def offer(self, copy: PartitionCopy, broker: int) -> None:
         """Take note that a partition has a batch to send to a broker."""
-        leader, before = self._broker(broker), self._led_by.get(copy)
-        if before is not leader:
+        leader = self._led_by.get(copy)
+        if leader is None or leader.broker != broker:
             if copy.in_flight:
                 return  # the last acknowledgement there brings it back here
-            if before is not None:
-                before.leave(copy)
-            self._led_by[copy] = leader
+            if leader is not None:
+                leader.leave(copy)
+            leader = self._led_by[copy] = self._broker(broker)
         leader.offer(copy)
 
     def of(self, copy: PartitionCopy) -> TargetConnection | None:

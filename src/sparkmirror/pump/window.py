@@ -166,7 +166,7 @@ class LineMeter:
 
     @property
     def round_trip_s(self) -> float | None:
-        """Shortest round trip of the last dials and the latest answers; None: not measured."""
+        """Shortest round trip of the last dials and latest answers; None: not measured."""
         answers = (each for each in (self._shortest, self._shortest_before) if each is not None)
         return min((*self._dialed, *answers), default=None)
 

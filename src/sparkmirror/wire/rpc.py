@@ -183,7 +183,10 @@ class RpcConnection:
         self.sign_in()
 
     def ask_versions(self) -> Any:
-        """Return the broker's answer to ApiVersions, the smallest request; no request in flight."""
+        """Return the broker's answer to ApiVersions, the smallest request.
+
+        No request may be in flight.
+        """
         return self._exchange(ApiVersionsRequest(version=0))
 
     def sign_in(self) -> None:
