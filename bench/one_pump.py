@@ -19,10 +19,16 @@ def begun(driver: FlowDriver, incarnation: str, seconds: float) -> PumpOrder:
 
 
 def copy_once(flow: FlowConfig, incarnation: str, seconds: float) -> list[Receipt]:
-    """Copy everything that is at the source, in so much time at most; returns what became of each partition."""
+    """Copy everything that is at the source, in so much time at most; returns what became of each partition.
+
+    The driver says that the round has ended, as a mirror's does: else the flow's next pump waits for this one (R5).
+    """
     driver = FlowDriver(flow, incarnation, use_lease=False, once=True)
     driver.open()
     try:
-        return pump(begun(driver, incarnation, seconds))
+        receipts = pump(begun(driver, incarnation, seconds))
+        if not any(receipt.in_doubt for receipt in receipts):
+            driver.control.say(1, "ended")
+        return receipts
     finally:
         driver.close(60.0)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from hypothesis.errors import Unsatisfiable
 from schemathesis import Case, GenerationMode
 from schemathesis.core.result import Ok
 from tests.connect.rest_cases import connector
@@ -35,6 +33,8 @@ def _ask(served: ServedApi, mode: GenerationMode, examples: int) -> int:
     for found in schema.get_all_operations():
         assert isinstance(found, Ok)
         operation = found.ok()
+        if mode is GenerationMode.NEGATIVE and not [*operation.query, *operation.body]:
+            continue  # a path can't be asked wrongly that has no more than names in it: any text may be a name
 
         @settings(
             max_examples=examples,
@@ -57,8 +57,7 @@ def _ask(served: ServedApi, mode: GenerationMode, examples: int) -> int:
                 assert answer.json()["error_code"] == answer.status_code
             answered += 1
 
-        with suppress(Unsatisfiable):  # a path without parameters can't be asked wrongly
-            ask()
+        ask()
     return answered
 
 
