@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.house.syntax import tree_of
 
 import sparkmirror
 from sparkmirror.events import Event
@@ -19,16 +20,17 @@ AWS_WORDS = SOURCE / "client"
 """Its information is MM2GroupOffsetSync's, line by line; that of `task_lines` was given its event where it arose."""
 
 
-def log_lines(file: Path) -> Iterator[ast.Call]:
-    for node in ast.walk(ast.parse(file.read_text())):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in NAMED
-            and isinstance(node.func.value, ast.Name)
-            and node.func.value.id in ("log", "logger")
-        ):
-            yield node
+@cache
+def log_lines(file: Path) -> list[ast.Call]:
+    return [
+        node
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in NAMED
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in ("log", "logger")
+    ]
 
 
 def event_of(call: ast.Call) -> str | None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from tests.house.syntax import tree_of
 
 LONGEST_FIRST_LINE = 80
 MOST_PRONOUNS = 0.08
@@ -66,9 +69,25 @@ def python_files(*roots: Path) -> list[Path]:
     return sorted(file for root in roots for file in root.rglob("*.py"))
 
 
-def notes(file: Path) -> Iterator[Note]:
-    """Yield each docstring and each attribute note of a module."""
-    for node in ast.walk(ast.parse(file.read_text())):
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a module's syntax tree shows of its language."""
+
+    notes: tuple[Note, ...]
+    """Each docstring and each attribute note."""
+    banned_variables: tuple[str, ...]
+    """Each variable and parameter with a banned name, as `file:line name`; attributes of classes may have it."""
+
+
+@cache
+def read(file: Path) -> Read:
+    """Read a module."""
+    nodes = list(ast.walk(tree_of(file)))
+    return Read(tuple(_notes(file, nodes)), tuple(_banned_variables(file, nodes)))
+
+
+def _notes(file: Path, nodes: Sequence[ast.AST]) -> Iterator[Note]:
+    for node in nodes:
         for statement in _strings(node):
             assert isinstance(statement.value, ast.Constant)
             yield Note(file, statement.lineno, str(statement.value.value))
@@ -86,17 +105,15 @@ def _strings(node: ast.AST) -> Iterator[ast.Expr]:
                 yield statement
 
 
-def banned_variables(file: Path) -> Iterator[str]:
-    """Yield each variable and parameter with a banned name, as `file:line name`; attributes of classes may have it."""
-    tree = ast.parse(file.read_text())
+def _banned_variables(file: Path, nodes: Sequence[ast.AST]) -> Iterator[str]:
     attributes = {
         statement.target
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ClassDef)
         for statement in node.body
         if isinstance(statement, ast.AnnAssign)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in BANNED_VARIABLES:
             if node not in attributes:
                 yield f"{file}:{node.lineno} {node.id}"
@@ -116,12 +133,12 @@ def _without_code(text: str) -> str:
 
 def faults(file: Path) -> Iterator[str]:
     """Yield what a module's text does wrong, one line each, as `file:line what`."""
-    for note in notes(file):
+    for note in read(file).notes:
         if len(note.first_line) > LONGEST_FIRST_LINE:
             yield f"{note.place} the first line has {len(note.first_line)} characters"
         elif note.first_line[-1:] not in ".:?!" and "\n" in note.text.strip():
             yield f"{note.place} the first sentence does not end on the first line"
         if note.first_word in NOT_FIRST:
             yield f"{note.place} begins with {note.first_word!r}"
-    for place in banned_variables(file):
+    for place in read(file).banned_variables:
         yield f"{place} is no variable's name"

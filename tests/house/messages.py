@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.house.language import RELATIVE
+from tests.house.syntax import tree_of
 
 LEAST_WORDS = 3
 """Shorter strings are names, keys or parts of a message."""
@@ -41,10 +42,10 @@ def messages(file: Path) -> Iterator[tuple[int, str]]:
 
     Leaves out docstrings and attribute notes.
     """
-    tree = ast.parse(file.read_text())
-    inner = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    notes = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree_of(file)))
+    inner = {part for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    notes = {node.value for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.Constant | ast.JoinedStr) and node not in inner and node not in notes:
             text = _text(node)
             if len(text.split()) >= LEAST_WORDS:

@@ -6,12 +6,14 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
+from tests.house.syntax import tree_of
+
 
 def classes_of_one_name(root: Path) -> dict[str, list[str]]:
     """Return the classes, private ones too, whose name several modules define, with those modules."""
     places: defaultdict[str, list[str]] = defaultdict(list)
     for file in sorted(root.rglob("*.py")):
-        for node in ast.parse(file.read_text()).body:
+        for node in tree_of(file).body:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(str(file.relative_to(root)))
     return {name: files for name, files in places.items() if len(files) > 1}
@@ -49,7 +51,7 @@ def _are_linked(root: Path, files: list[Path]) -> bool:
 
 def _imports(file: Path) -> set[str]:
     imports: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             imports |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):

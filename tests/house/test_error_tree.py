@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ast
 import builtins
+from functools import cache
 from pathlib import Path
+
+from tests.house.syntax import tree_of
 
 import sparkmirror
 from sparkmirror import errors
@@ -13,12 +16,13 @@ SOURCE = Path(sparkmirror.__file__).parent
 ROOTS = {"SparkMirrorError", "HandledError"}
 
 
+@cache
 def bases(root: Path) -> dict[str, list[str]]:
     """The names of each class's bases, without their modules; no two classes share a name."""
     return {
         node.name: [ast.unparse(base).rpartition(".")[2] for base in node.bases]
         for file in sorted(root.rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in ast.walk(tree_of(file))
         if isinstance(node, ast.ClassDef)
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.house.language import MOST_PRONOUNS, faults, notes, pronoun_share, python_files
+from tests.house.language import MOST_PRONOUNS, faults, pronoun_share, python_files, read
 
 import sparkmirror
 
@@ -25,7 +25,7 @@ def test_sentences_and_names(package: Path) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
 def test_nouns_instead_of_pronouns(package: Path) -> None:
-    assert pronoun_share(note.text for file in files_of(package) for note in notes(file)) <= MOST_PRONOUNS
+    assert pronoun_share(note.text for file in files_of(package) for note in read(file).notes) <= MOST_PRONOUNS
 
 
 def test_faults_would_be_seen(tmp_path: Path) -> None:

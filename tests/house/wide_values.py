@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.house.syntax import tree_of
+
 WIDE = 5
 """Fields from which on nobody knows their order by heart."""
 
@@ -29,16 +31,15 @@ class WideClass:
     keyword_only: bool
 
 
-def wide_classes(root: Path) -> Iterator[WideClass]:
-    """Yield the dataclasses and `NamedTuple`s with many fields."""
-    for file in sorted(root.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ClassDef) and _fields(node) >= WIDE:
-                decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
-                made = [decorator for decorator in decorators if decorator.startswith(("dataclass", "dataclasses."))]
-                is_tuple = any(ast.unparse(base).endswith("NamedTuple") for base in node.bases)
-                if made or is_tuple:
-                    yield WideClass(node.name, file, node.lineno, is_tuple, "kw_only=True" in "".join(made))
+def _wide_classes(file: Path, nodes: list[ast.AST]) -> Iterator[WideClass]:
+    """Yield a module's dataclasses and `NamedTuple`s with many fields."""
+    for node in nodes:
+        if isinstance(node, ast.ClassDef) and _fields(node) >= WIDE:
+            decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+            made = [decorator for decorator in decorators if decorator.startswith(("dataclass", "dataclasses."))]
+            is_tuple = any(ast.unparse(base).endswith("NamedTuple") for base in node.bases)
+            if made or is_tuple:
+                yield WideClass(node.name, file, node.lineno, is_tuple, "kw_only=True" in "".join(made))
 
 
 def _fields(node: ast.ClassDef) -> int:
@@ -50,13 +51,19 @@ def _fields(node: ast.ClassDef) -> int:
 
 def positional(root: Path) -> list[str]:
     """Return wide values that are made by position, as `file:line name`."""
-    classes = list(wide_classes(root))
+    classes: list[WideClass] = []
+    calls: list[tuple[str, str]] = []
+    for file in sorted(root.rglob("*.py")):
+        nodes = list(ast.walk(tree_of(file)))
+        classes += _wide_classes(file, nodes)
+        calls += _calls_by_position(file, nodes)
     loose = [f"{wide.file}:{wide.line} {wide.name}" for wide in classes if not (wide.is_tuple or wide.keyword_only)]
     named = {wide.name for wide in classes if wide.is_tuple and wide.file.relative_to(root).parts[0] not in HOT}
-    calls = [
-        f"{file}:{node.lineno} {node.func.id}"
-        for file in sorted(root.rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in named and node.args
-    ]
-    return loose + calls
+    return loose + [f"{place} {name}" for place, name in calls if name in named]
+
+
+def _calls_by_position(file: Path, nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
+    """Yield place and name of each call that gives a value without its name."""
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            yield f"{file}:{node.lineno}", node.func.id
