@@ -85,7 +85,7 @@ def test_a_secret_stays_secret(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_can_not_be_reached(tmp_path: Path) -> None:
-    line = only_line(sparkmirror("run", write(tmp_path / "mm2.properties")), 3)
+    line = only_line(sparkmirror("run", write(tmp_path / "mm2.properties", **{"admin.timeout.ms": "1000"})), 3)
     assert "can't be reached at 127.0.0.1:1" in line
 
 

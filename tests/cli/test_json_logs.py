@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.in_process import own_log, sparkmirror
 
 from sparkmirror.cli.log_lines import JsonLines, NoSettings, TextLines
 from sparkmirror.config import load_mm2_properties
@@ -31,7 +32,9 @@ A.bootstrap.servers = 127.0.0.1:1
 B.bootstrap.servers = 127.0.0.1:1
 A->B.enabled = true
 A->B.strange = 1
+admin.timeout.ms = 1000
 """
+"""No broker answers there, so the admin clients give up soon."""
 WORKER = """\
 bootstrap.servers = 127.0.0.1:1
 group.id = g
@@ -47,9 +50,8 @@ def run(tmp_path: Path, text: str, *options: str, verb: str = "run") -> tuple[in
     """The exit code, and the lines of standard error."""
     file = tmp_path / "mm2.properties"
     file.write_text(text)
-    ended = subprocess.run(
-        [SPARKMIRROR, verb, str(file), *options], capture_output=True, text=True, timeout=120, check=False
-    )
+    with own_log():
+        ended = sparkmirror(verb, str(file), *options)
     return ended.returncode, ended.stderr.splitlines()
 
 
@@ -174,10 +176,14 @@ def test_other_lines_are_none_of_a_tasks(line: str) -> None:
 
 
 def test_an_unreachable_cluster_as_json(tmp_path: Path) -> None:
-    """All that goes to standard error is JSON: the warning about the file, and why it ends."""
-    code, lines = run(tmp_path, FILE + "sparkmirror.log.format = json\nA.sasl.jaas.config = hunter2\n", "--no-lease")
+    """All that a process writes to standard error is JSON: the warning about the file, and why it ends."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(FILE + "sparkmirror.log.format = json\nA.sasl.jaas.config = hunter2\n")
+    command = [SPARKMIRROR, "run", str(file), "--no-lease"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    lines = ended.stderr.splitlines()
     found = [json.loads(line) for line in lines]
-    assert code == 3, lines
+    assert ended.returncode == 3, lines
     assert {one["event"] for one in found} >= {"config-warning", "fatal"}
     assert any("strange" in one["message"] for one in found if one["event"] == "config-warning")
     assert "hunter2" not in "".join(lines)
@@ -202,13 +208,8 @@ def test_verify_logs_as_the_file_or_the_option_says(tmp_path: Path) -> None:
 def test_the_offset_sync_app_logs_as_json(tmp_path: Path) -> None:
     file = tmp_path / "consumer.properties"
     file.write_text("bootstrap.servers = 127.0.0.1:1\n")
-    ended = subprocess.run(
-        [SPARKMIRROR, "sync-groups", "-src", "A", "-pfp", str(file), "--runFor", "1", "--log-format", "json"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    with own_log():
+        ended = sparkmirror("sync-groups", "-src", "A", "-pfp", str(file), "--runFor", "1", "--log-format", "json")
     lines = [json.loads(line) for line in ended.stderr.splitlines()]
     assert ended.returncode == 0
     assert [one["event"] for one in lines if one["level"] != "INFO"] == ["group-sync-failed"]

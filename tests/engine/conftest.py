@@ -6,19 +6,22 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import mirror_process as mp
 import pytest
 from loaded_flow import LoadedFlow
 from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
+from tests.in_process import sparkmirror
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.spark_cluster import standalone_cluster
+from sparkmirror.engine import session
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.session import open_session
 
 StartMirror = Callable[[str, Mapping[str, str]], AbstractContextManager[Mirror]]
+VerifyVerb = Callable[..., CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
@@ -29,9 +32,9 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         if request.config.getoption("--standalone"):
             directory = tmp_path_factory.mktemp("spark", numbered=False)
             settings = stack.enter_context(standalone_cluster(directory))
-        session = open_session(settings, tasks=4)
-        yield session
-        session.stop()
+        spark = session.open_session(settings, tasks=4)
+        yield spark
+        spark.stop()
 
 
 @pytest.fixture
@@ -57,3 +60,18 @@ def start_mirror(
         return run_mirror(path, spark)
 
     return running
+
+
+@pytest.fixture
+def verify_verb(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> VerifyVerb:
+    """Run `sparkmirror verify` in this process, on the run's session; `run_command` starts one with a Spark of its own.
+
+    The verb would stop the session that it has opened.
+    """
+    monkeypatch.setattr(session, "open_session", lambda *_, **__: spark)
+    monkeypatch.setattr(spark, "stop", lambda: None)
+
+    def run(*arguments: str) -> CompletedProcess[str]:
+        return sparkmirror("verify", *arguments)
+
+    return run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import mirror_process as mp
 import pytest
 from mirror_thread import is_paused
 from pyspark.sql import SparkSession
+from tests.in_process import sparkmirror
 
 from conftest import StartMirror
 from sparkmirror.cluster.client import ClusterClient
@@ -117,9 +117,9 @@ def test_expired_halts_or_goes_on(pair: Pair, tmp_path: Path) -> None:
 
 
 def losses_command(path: Path, *options: str) -> str:
-    return subprocess.run(
-        [mp.COMMAND, "losses", str(path), *options], capture_output=True, text=True, timeout=60, check=True
-    ).stdout
+    said = sparkmirror("losses", str(path), *options)
+    assert said.returncode == 0, said.stderr
+    return said.stdout
 
 
 def test_expired_while_it_runs(

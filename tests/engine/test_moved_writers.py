@@ -11,9 +11,10 @@ import pytest
 from loss_tools import ledger
 from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
-from test_verify import IDENTITY, plain, run_command, write
+from test_verify import IDENTITY, plain, write
 from typer.testing import CliRunner
 
+from conftest import VerifyVerb
 from sparkmirror.cli.app import app
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
@@ -62,7 +63,12 @@ def say(verb: str, file: Path, topic: str) -> str:
 
 
 def test_writers_that_have_moved_are_no_accident(
-    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    file: Path,
+    verify_verb: VerifyVerb,
 ) -> None:
     with run_mirror(file, spark) as mirror:
         mp.wait_for(lambda: end(target_cluster, topic_name) == COUNT, 90, "copied")
@@ -76,12 +82,17 @@ def test_writers_that_have_moved_are_no_accident(
         assert not mirror.drivers[0].view.partitions
         assert progress(mirror).losses == ()
     assert ledger(target_cluster, topic_name) == []
-    said = run_command(str(file), "-o", "json")
+    said = verify_verb(str(file), "-o", "json")
     assert (said.returncode, json.loads(said.stdout.splitlines()[-1])["verdict"]) == (0, "equal"), said.stdout
 
 
 def test_who_was_killed_before_it_wrote_down_what_it_had_released(
-    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    file: Path,
+    verify_verb: VerifyVerb,
 ) -> None:
     """The next process finds out again that all is copied, though others have written to the copy since."""
     with run_mirror(file, spark):
@@ -99,7 +110,7 @@ def test_who_was_killed_before_it_wrote_down_what_it_had_released(
             "it was written down at the latest when the process ended"
         )
     assert [loss for loss in ledger(target_cluster, topic_name) if loss.is_loss] == []
-    said = run_command(str(file), "-o", "json")
+    said = verify_verb(str(file), "-o", "json")
     assert (said.returncode, json.loads(said.stdout.splitlines()[-1])["verdict"]) == (0, "equal"), said.stdout
 
 
@@ -122,7 +133,12 @@ def test_a_late_record_is_named_and_copied_when_that_is_taken_back(
 
 @pytest.mark.full
 def test_who_says_it_late_is_asked_and_believed(
-    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    file: Path,
+    verify_verb: VerifyVerb,
 ) -> None:
     """The producer has moved, and nobody has said so: the warning asks, and gives the command."""
     with run_mirror(file, spark):
@@ -134,19 +150,24 @@ def test_who_says_it_late_is_asked_and_believed(
     assert (loss.kind, loss.action) == (LossKind.FOREIGN, "continued")
     assert "has the topic's producer moved there?" in loss.words
     assert "sparkmirror topics done FILE --topics " in loss.words
-    assert run_command(str(file)).returncode == 1
+    assert verify_verb(str(file)).returncode == 1
     assert "1 entries of the loss ledger are no losses now" in say("done", file, topic_name)
     assert [one.is_loss for one in ledger(target_cluster, topic_name)] == [False]
     with run_mirror(file, spark) as mirror:
         mp.wait_for(lambda: is_released(mirror, topic_name), 60, "the topic is released")
         assert progress(mirror).losses == ()
     assert [one.is_loss for one in ledger(target_cluster, topic_name)] == [False]
-    assert run_command(str(file)).returncode == 0
+    assert verify_verb(str(file)).returncode == 0
 
 
 @pytest.mark.full
 def test_writers_that_moved_before_all_was_copied(
-    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    file: Path,
+    verify_verb: VerifyVerb,
 ) -> None:
     """Their records lie between ours: the ledger expects them, and verify passes over them and over no other."""
     with run_mirror(file, spark):
@@ -160,11 +181,11 @@ def test_writers_that_moved_before_all_was_copied(
     assert (loss.kind, loss.action, loss.first, loss.end) == (LossKind.FOREIGN, "expected", COUNT, COUNT + 50)
     write(target_cluster, topic_name, plain(range(7)))
     assert end(target_cluster, topic_name) == 2 * COUNT + 57
-    said = run_command(str(file), "-o", "json")
+    said = verify_verb(str(file), "-o", "json")
     assert (said.returncode, json.loads(said.stdout.splitlines()[-1])["verdict"]) == (0, "equal"), said.stdout
     assert "50 target offsets were written by the topic's writers, which have moved" in said.stdout
     say("undo", file, topic_name)  # whoever wrote them now, they are no copies
-    assert json.loads(run_command(str(file), "-o", "json").stdout.splitlines()[-1])["verdict"] == "different"
+    assert json.loads(verify_verb(str(file), "-o", "json").stdout.splitlines()[-1])["verdict"] == "different"
 
 
 def test_a_topic_that_is_not_copied_cant_be_done(file: Path) -> None:

@@ -12,9 +12,11 @@ import pytest
 import yaml
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from secure_clusters import scram_user
+from tests.in_process import sparkmirror
 
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.proof import compare_topics
+from sparkmirror.engine import flow_driver
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -185,11 +187,13 @@ def test_two_sources_in_the_old_layout(
         assert_copied(south, target_cluster, {topic_name: f"south.{topic_name}"})
 
 
-def test_a_cluster_that_is_away_is_in_the_status(target_cluster: KafkaCluster, tmp_path: Path) -> None:
+def test_a_cluster_that_is_away_is_in_the_status(
+    target_cluster: KafkaCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow_driver, "CONNECT_TIMEOUT_S", 1.0)
     servers = {"west": "127.0.0.1:1", "east": target_cluster.bootstrap_servers}
     path, status = addressed(tmp_path, "basic", servers, "x"), tmp_path / "status.yaml"
-    code, _ = run_once(path, "--status-file", str(status))
-    assert code == 3
+    assert sparkmirror("run", str(path), "--once", "--status-file", str(status)).returncode == 3
     (condition,) = status_of(status)["conditions"]
     assert (condition["type"], condition["reason"]) == ("NotReady", "ClusterUnreachable")
     assert "can't be reached at 127.0.0.1:1" in condition["message"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import mirror_process as mp
 import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 from cryptography.x509 import load_pem_x509_certificate
+from tests.in_process import sparkmirror
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config import load_mm2_properties
@@ -165,7 +165,7 @@ def test_a_run_that_can_not_begin_ends_with_one_line(
             code, says = 2, "cluster A: ssl.truststore.location: /no/such/file can't be read: No such file"
     properties = write(tmp_path, source, target, "anything", settings)
     began = time.monotonic()
-    run = subprocess.run([mp.COMMAND, "run", str(properties), "--once"], capture_output=True, text=True, timeout=60)
+    run = sparkmirror("run", str(properties), "--once")
     lines = [line for line in run.stderr.splitlines() if line.startswith("sparkmirror: ")]
     assert (run.returncode, len(lines)) == (code, 1), run.stderr
     assert says in lines[0]

@@ -14,7 +14,7 @@ from mirror_thread import receipt
 from pyspark.sql import SparkSession
 from test_verify import config_of, plain, run_command, write
 
-from conftest import StartMirror
+from conftest import StartMirror, VerifyVerb
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.frames import Options, Progress, Verdict, Verification, run_verification
 
@@ -36,8 +36,9 @@ def verified(
 
 
 def test_of_a_flow_that_never_ran(
-    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path, verify_verb: VerifyVerb
 ) -> None:
+    """The first time by a process of its own."""
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     write(source_cluster, topic_name, plain(range(COUNT)))
     path = config_of(tmp_path, source_cluster, target_cluster, topic_name).path
@@ -45,7 +46,7 @@ def test_of_a_flow_that_never_ran(
     assert said.returncode == 1, said.stderr
     assert "equal so far: 0 records are the same on both sides" in said.stdout
     assert f"{COUNT} records are not at the target: {COUNT} no such topic or partition at the target" in said.stdout
-    allowed = run_command(path, "--allow-behind", str(COUNT), "-o", "json")
+    allowed = verify_verb(path, "--allow-behind", str(COUNT), "-o", "json")
     assert allowed.returncode == 0
     last = json.loads(allowed.stdout.splitlines()[-1])
     assert (last["verdict"], last["equal"]) == ("equal so far", False), "what is allowed is not what is so"

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.in_process import own_log, sparkmirror
 from typer.testing import CliRunner, Result
 
 from sparkmirror.cli.app import app
@@ -93,20 +91,16 @@ def test_all_that_is_not_set_is_named_and_nothing_written(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("key", "secret"), [("tasks.max", "hush4711("), ("us->eu.client.id", 'hush"4\\711')])
-def test_no_message_has_what_was_filled_in(tmp_path: Path, key: str, secret: str) -> None:
+def test_no_message_has_what_was_filled_in(
+    tmp_path: Path, key: str, secret: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A secret where none belongs: errors, warnings and notes name the variable."""
     text = "".join(line for line in TEMPLATE.splitlines(True) if not line.startswith("tasks.max"))
     path = template(tmp_path, f"{text}{key} = ${{TASKS}}\n")
-    code = "from sparkmirror.cli.app import main; main()"
-    words = ["convert", str(path), "--to", "connectors", "--fill", "-w", str(tmp_path / "o")]
-    said = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        env={**os.environ, **ENVIRONMENT, "TASKS": secret},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    for name, value in {**ENVIRONMENT, "TASKS": secret}.items():
+        monkeypatch.setenv(name, value)
+    with own_log():
+        said = sparkmirror("convert", str(path), "--to", "connectors", "--fill", "-w", str(tmp_path / "o"))
     assert said.returncode in (0, 2)
     assert "hush" not in said.stdout + said.stderr
     assert key.rpartition(".")[2] in said.stderr
