@@ -31,7 +31,7 @@ from sparkmirror.wire.batches import (
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
 )
-from sparkmirror.wire.codecs import LZ4, NONE, ZSTD, compress
+from sparkmirror.wire.codecs import LZ4, NONE, ZSTD, Codec, compress
 from sparkmirror.wire.joining import joined_lone_records
 from sparkmirror.wire.records import Records
 from sparkmirror.wire.splice import splice
@@ -115,7 +115,7 @@ def _works() -> list[tuple[str, Callable[[], object], int]]:
 
 
 def _spliced(batch: tuple[BatchHeader, memoryview], codec: int) -> Callable[[], object]:
-    return lambda: splice([batch], from_offset=0, codec=codec)
+    return lambda: splice([batch], from_offset=0, codec=Codec(codec))
 
 
 def _lines(line: Callable[[random.Random, int], bytes]) -> list[bytes]:
@@ -129,7 +129,7 @@ def _batch(
     """Make a batch over so many offsets, of which a share has records."""
     source = random.Random(1)
     kept = [delta for delta in range(offsets) if source.random() < share]
-    section = compress(codec, b"".join(_record(delta, source.choice(lines)) for delta in kept))
+    section = compress(Codec(codec), b"".join(_record(delta, source.choice(lines)) for delta in kept))
     header = BatchHeader(
         base_offset=base,
         length=HEADER_SIZE - LENGTH_OVERHEAD + len(section),

@@ -46,8 +46,8 @@ def value(setting: Setting, dice: random.Random) -> str:
             return dice.choice(["true", "false", "TRUE", " false "])
         case Choice(options=options):
             return dice.choice(options)
-        case Integer(low=low, also=also):
-            return str(dice.choice([low, low + dice.randrange(1000), low if also is None else also]))
+        case Integer(low=low, high=high, also=also):
+            return str(dice.choice([low, min(high, low + dice.randrange(1000)), low if also is None else also]))
         case ClassName(known=known):
             return dice.choice([name for name in known if name.startswith("org.apache.")])
         case Names():

@@ -95,6 +95,7 @@ def test_keys_that_count(load: Load) -> None:
         },
         {
             "compression.type": "zstd",
+            "compression.zstd.level": "7",
             "max.request.size": "3000000",
             "client.id": "mirror-1",
             "security.protocol": "SSL",
@@ -113,7 +114,7 @@ def test_keys_that_count(load: Load) -> None:
     assert one.fetch.request_timeout_ms == 12_000
     assert one.fetch.client_rack == "a"
     assert one.refresh_topics_interval_seconds == 30
-    assert one.produce.compression_type == "zstd"
+    assert (one.produce.compression_type, one.produce.compression_level) == ("zstd", 7)
     assert one.produce.max_request_size == 3_000_000
     assert one.produce.client_id == "mirror-1"
     assert one.source.ssl.truststore_location == "/etc/old.p12"

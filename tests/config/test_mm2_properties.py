@@ -85,6 +85,9 @@ def test_other_clusters_keys_do_not_matter(load: Load) -> None:
 
 
 CONNECTOR = ["us->eu.{}", "{}"]
+LEVELS = ("gzip", "lz4", "zstd")
+"""Codecs with levels."""
+
 PLACES: dict[str, list[str]] = {
     "tasks.max": CONNECTOR,
     "replication.factor": CONNECTOR,
@@ -101,6 +104,7 @@ PLACES: dict[str, list[str]] = {
     "max.request.size": ["us->eu.producer.override.{}", "eu.producer.{}"],
     "max.in.flight.requests.per.connection": ["us->eu.producer.override.{}", "eu.producer.{}"],
     "send.buffer.bytes": ["us->eu.producer.override.{}", "eu.producer.{}"],
+    **{f"compression.{codec}.level": ["us->eu.producer.override.{}", "eu.producer.{}"] for codec in LEVELS},
 }
 REQUEST_TIMEOUT = {
     ClusterConfig: ["us->eu.source.admin.{}", "us.admin.{}", "us->eu.admin.{}"],
@@ -125,7 +129,8 @@ def test_stronger_place_wins(load: Load, setting: Setting) -> None:
     places = PLACES.get(setting.name) or next(some for model, some in REQUEST_TIMEOUT.items() if model is setting.model)
     for number, place in enumerate(reversed(places), start=1):
         lines.insert(0, f"{place.format(setting.name)} = {number}")
-        config = load("\n".join(lines))
+        codec = [codec for codec in LEVELS if codec in setting.name]
+        config = load("\n".join((*lines, *(f"eu.producer.compression.type = {one}" for one in codec))))
         assert value_of(config, setting) == number
         assert config.warnings == (), "a weaker key is no mistake"
 
@@ -215,6 +220,24 @@ def test_codec_of_the_target(load: Load, key: str, codec: str) -> None:
     config = load(f"{key} = {codec}")
     assert config.flows[0].produce.compression_type == codec
     assert config.warnings == ()
+
+
+@pytest.mark.parametrize("place", ["eu.producer.", "us->eu.producer.override."])
+@pytest.mark.parametrize(("codec", "level"), [("gzip", 9), ("gzip", -1), ("lz4", 17), ("zstd", -131_072), ("zstd", 22)])
+def test_level_of_the_codec(load: Load, place: str, codec: str, level: int) -> None:
+    config = load(f"{place}compression.type = {codec}\n{place}compression.{codec}.level = {level}")
+    assert config.flows[0].produce.compression_level == level
+    assert config.warnings == ()
+
+
+@pytest.mark.parametrize(("codec", "level"), [("none", None), ("gzip", -1), ("snappy", None), ("lz4", 9), ("zstd", 3)])
+def test_levels_of_other_codecs_do_not_count(load: Load, codec: str, level: int | None) -> None:
+    others = [f"eu.producer.compression.{other}.level = 1" for other in LEVELS if other != codec]
+    config = load("\n".join((f"eu.producer.compression.type = {codec}", *others)))
+    assert config.flows[0].produce.compression_level == level
+    assert [warning.partition("level: ")[2].partition(" = ")[0] for warning in config.warnings] == [
+        "has no effect without compression.type"
+    ] * len(others)
 
 
 def test_an_alias_may_start_as_our_own_keys_do(load: Load) -> None:

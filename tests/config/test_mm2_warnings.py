@@ -47,7 +47,7 @@ REQUEST_PLACE = "write eu.producer.max.request.size or us->eu.producer.override.
         ("us.metadata.max.age.ms", "has no effect: topics are looked up as refresh.topics.interval.seconds says"),
         ("us->eu.producer.compression.type", CODEC_PLACE),
         ("us.producer.compression.type", CODEC_PLACE),
-        ("eu.producer.compression.lz4.level", "has no effect: a codec's usual level is used"),
+        ("producer.compression.lz4.level", "write eu.producer.compression.lz4.level or us->eu.producer.override."),
         ("eu.sparkmirror.on.expired", "write sparkmirror.on.expired or us->eu.sparkmirror.on.expired"),
         ("sparkmirror.on.expire", "did you mean sparkmirror.on.expired?"),
         ("us->eu.sparkmirror.merge.tiny.batch", "did you mean us->eu.sparkmirror.merge.tiny.batches?"),

@@ -25,7 +25,9 @@ from sparkmirror.position.arbitration import arbitrate
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.matching import TargetLog
 from sparkmirror.position.questioned_claims import questioned
-from sparkmirror.wire.batches import BatchHeader
+from sparkmirror.wire.batches import HEADER_SIZE, BatchHeader
+from sparkmirror.wire.codecs import ZSTD, Codec, compress
+from sparkmirror.wire.records import section
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -211,11 +213,14 @@ def test_another_codec_if_asked(
 ) -> None:
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 1000, codec="lz4")
-    with start_mirror(topic_name, {"B.producer.compression.type": "zstd"}):
+    with start_mirror(topic_name, {"B.producer.compression.type": "zstd", "B.producer.compression.zstd.level": "-99"}):
         wait_until_copied(target_cluster, f"A.{topic_name}", 1000)
     assert contents(read(target_cluster, f"A.{topic_name}")) == contents(read(source_cluster, topic_name))
     copies = LogReader(target_cluster.bootstrap_servers).batches(f"A.{topic_name}", 0)
-    assert {header.codec for header, _ in copies} == {"zstd"}
+    for header, batch in copies:
+        assert header.codec == "zstd"
+        plain = section(header, batch)
+        assert batch[HEADER_SIZE:] == compress(Codec(ZSTD, -99), plain) != compress(Codec(ZSTD), plain)
 
 
 @pytest.mark.parametrize("committed", [True, False])

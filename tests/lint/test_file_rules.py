@@ -170,6 +170,12 @@ BAD: list[tuple[str, Any, str, int]] = [
         7,
     ),
     (
+        "wrong-prefix",
+        lambda d: connectors(d, source={"producer.compression.zstd.level": "9"}),
+        "producer.compression.zstd.level",
+        9,
+    ),
+    (
         "recompresses",
         lambda d: connectors(d, source={"producer.override.compression.type": "gzip"}),
         "producer.override.compression.type",

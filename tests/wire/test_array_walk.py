@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from sparkmirror.wire import walk_loading
 from sparkmirror.wire.batches import HEADER_SIZE, BatchHeader, batch_headers
+from sparkmirror.wire.codecs import Codec
 from sparkmirror.wire.joining import LoneRecords, joined_lone_records
 from sparkmirror.wire.pieces import raw_parts
 from sparkmirror.wire.records import NotAtOnce, Records, lone_head
@@ -74,7 +75,7 @@ def read(batches: Batches) -> list[object]:
     return [found.offsets, found.timestamps, found.attributes, found.bodies, found.unpacked]
 
 
-def spliced(batches: Batches, from_offset: int, codec: int | None, max_records: int | None) -> list[object]:
+def spliced(batches: Batches, from_offset: int, codec: Codec | None, max_records: int | None) -> list[object]:
     """New batches as comparable values: what they say of themselves, and the records in them."""
     made = splice(batches, from_offset=from_offset, codec=codec, max_records=max_records)
     with walked_by(compiled=False):
@@ -106,8 +107,12 @@ def both(call: Callable[[], object]) -> object:
 
 
 @brief
-@given(contents(), st.sampled_from((None, 0, 1, 2, 3, 4)), st.none() | st.integers(1, 20), st.data())
-def test_batches_of_every_kind(source: list[Content], codec: int | None, most: int | None, data: st.DataObject) -> None:
+@given(
+    contents(), st.sampled_from((None, *map(Codec, range(5)), Codec(4, 1))), st.none() | st.integers(1, 20), st.data()
+)
+def test_batches_of_every_kind(
+    source: list[Content], codec: Codec | None, most: int | None, data: st.DataObject
+) -> None:
     batches = source_batches(source)
     first, end = batches[0][0].base_offset, source[-1].next_offset
     from_offset = data.draw(st.sampled_from((0, first)) | st.integers(max(first - 2, 0), end + 2))
@@ -125,7 +130,7 @@ def compare_altered(seed: int, most: int) -> float:
         if not batches:
             continue
         from_offset = source.choice((0, 0, batches[0][0].base_offset + source.randrange(5)))
-        result = both(lambda: spliced(batches, from_offset, 0, None))  # noqa: B023
+        result = both(lambda: spliced(batches, from_offset, Codec(0), None))  # noqa: B023
         both(lambda: read(batches))  # noqa: B023
         log = memoryview(b"".join(bytes(view) for _, view in batches))
         both(lambda: lone_parts(joined_lone_records(log, from_offset, TINY)))  # noqa: B023
@@ -214,7 +219,7 @@ def test_strange_numbers(what: str) -> None:
         data = memoryview(batch(3, before + STRANGE[what], 1 + bool(before) * 9, 20))
         ((_, header),) = batch_headers(data)
         both(lambda header=header, data=data: read([(header, data)]))  # type: ignore[misc]
-        both(lambda header=header, data=data: spliced([(header, data)], 0, 0, None))  # type: ignore[misc]
+        both(lambda header=header, data=data: spliced([(header, data)], 0, Codec(0), None))  # type: ignore[misc]
 
 
 def test_records_without_a_body_with_gaps() -> None:
@@ -222,7 +227,7 @@ def test_records_without_a_body_with_gaps() -> None:
     section = b"".join(record(Numbers(0, 0, 2 * at, b"")) for at in range(300))
     data = memoryview(batch(0, section, 300, 600))
     ((_, header),) = batch_headers(data)
-    assert isinstance(both(lambda: spliced([(header, data)], 0, 0, None)), list)
+    assert isinstance(both(lambda: spliced([(header, data)], 0, Codec(0), None)), list)
     assert isinstance(both(lambda: read([(header, data)])), list)
 
 
@@ -231,7 +236,7 @@ def test_a_batch_that_goes_back_below_the_start() -> None:
     first = batch(50, record(Numbers(0, 0, 0, b"\x01\x01\0")) + record(Numbers(0, 0, 1, b"\x01\x01\0")), 2, 1)
     log = memoryview(first + batch(50, record(Numbers(0, 0, 0, b"\x01\x01\0")), 1, 3))
     batches = [(header, log[position : position + header.size]) for position, header in batch_headers(log)]
-    refused = both(lambda: spliced(batches, 51, 0, None))
+    refused = both(lambda: spliced(batches, 51, Codec(0), None))
     assert refused == (ValueError, "the batch at offset 50 can't be read: offset 50 follows 51")
 
 
@@ -296,7 +301,7 @@ def test_records_that_are_only_announced_do_not_count(monkeypatch: pytest.Monkey
         for sizes, walked in ([1 << 20] * 40, 0), ([100] * 40, 40):
             view = memoryview(bomb(ZSTD, sizes))
             batches = [(header, view) for _, header in batch_headers(view)]
-            assert outcome(partial(splice, batches, from_offset=1, codec=1))
+            assert outcome(partial(splice, batches, from_offset=1, codec=Codec(1)))
             assert sum(counted) == walked
 
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from sparkmirror.pump.intake import Intake, Obstacle, Skipped
 from sparkmirror.wire.batches import HEADER_SIZE, BatchHeader, batch_headers, rewrite
 from sparkmirror.wire.buffers import FramePool
+from sparkmirror.wire.codecs import Codec
 from sparkmirror.wire.pieces import RawRecord, records
 from sparkmirror.wire.unpacking import pieces as unpacked
 
@@ -121,7 +122,9 @@ def test_the_intake_sends_the_same_or_refuses(source: list[Content], codec: int,
         frame = pool.take(len(batch))
         frame.view[:] = batch
         intake = Intake(
-            read_committed=data.draw(st.booleans()), codec=codec or None, merge_tiny=data.draw(st.booleans())
+            read_committed=data.draw(st.booleans()),
+            codec=Codec(codec) if codec else None,
+            merge_tiny=data.draw(st.booleans()),
         )
         sent: list[RawRecord] = []
         refused = False

@@ -6,6 +6,7 @@ import gzip
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import lz4.frame
@@ -16,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import codec as kafka_codec
 
+from sparkmirror.wire import codecs as ours
 from sparkmirror.wire.batches import CODECS
-from sparkmirror.wire.codecs import compress
+from sparkmirror.wire.codecs import Buffer, Codec, Compressor
 from sparkmirror.wire.unpacking import decompress
 
 modest = settings(max_examples=80, deadline=None)
@@ -28,12 +30,19 @@ DECODE = (bytes, kafka_codec.gzip_decode, kafka_codec.snappy_decode, kafka_codec
 codecs = st.integers(0, len(CODECS) - 1)
 each_codec = pytest.mark.parametrize("codec", range(len(CODECS)), ids=CODECS)
 each_that_compresses = pytest.mark.parametrize("codec", range(1, len(CODECS)), ids=CODECS[1:])
+LEVELS = {GZIP: (-1, *range(1, 10)), LZ4: tuple(range(1, 18)), ZSTD: (-131_072, -1000, -1, *range(23))}
+"""Of Kafka's levels; zstd's negative ones in part."""
+levelled = st.sampled_from([Codec(number, level) for number, levels in LEVELS.items() for level in levels])
 sections = st.binary(min_size=1, max_size=300) | st.builds(
     lambda seed, size, times: random.Random(seed).randbytes(size) * times,
     st.integers(0, 99),
     st.integers(1, 3000),
     st.integers(1, 60),
 )
+
+
+def compress(codec: int, data: Buffer) -> bytes:
+    return ours.compress(Codec(codec), data)
 
 
 @modest
@@ -67,6 +76,59 @@ def test_large_sections(codec: int) -> None:
     data = random.Random(1).randbytes(100_000) + bytes(3_000_000)
     assert DECODE[codec](compress(codec, data)) == data
     assert decompress(codec, ENCODE[codec](data)) == data
+
+
+@modest
+@given(levelled, sections)
+def test_every_level(codec: Codec, data: bytes) -> None:
+    packed = ours.compress(codec, data)
+    assert DECODE[codec.number](packed) == data
+    assert decompress(codec.number, packed) == data
+    assert ours.compress(codec, data) == packed
+    streamed = in_parts(codec, data)
+    assert DECODE[codec.number](streamed) == data
+    assert decompress(codec.number, streamed) == data
+    assert in_parts(codec, data) == streamed
+
+
+def in_parts(codec: Codec, data: bytes) -> bytes:
+    """Compressed as a section that arrives in parts."""
+    compressor = Compressor(codec)
+    for at in range(0, len(data), 1000):
+        part = data[at : at + 1000]
+        compressor.add([part], len(part))
+        compressor._at_once = 1  # noqa: SLF001
+    return b"".join(compressor.ended())
+
+
+WORDS = b"".join(b"%d little words of %d, " % (at * at % 977, at % 13) for at in range(30_000))
+
+
+@pytest.mark.parametrize(
+    ("codec", "usual", "weak", "strong"),
+    [(GZIP, -1, 1, 9), (LZ4, 9, 9, 12), (ZSTD, 3, -5, 19)],
+    ids=["gzip", "lz4", "zstd"],
+)
+@pytest.mark.parametrize("pack", [ours.compress, in_parts])
+def test_a_level_counts(pack: Callable[[Codec, bytes], bytes], codec: int, usual: int, weak: int, strong: int) -> None:
+    assert pack(Codec(codec), WORDS) == pack(Codec(codec, usual), WORDS)
+    assert len(pack(Codec(codec, strong), WORDS)) < 0.95 * len(pack(Codec(codec, weak), WORDS))
+
+
+def test_lz4s_levels_are_kafkas() -> None:
+    """Its default, 9, is the fast compressor; 1 is high compression already, and above 12 is nothing more."""
+    sizes = {level: len(ours.compress(Codec(LZ4, level), WORDS)) for level in range(1, 18)}
+    assert max(sizes, key=lambda level: sizes[level]) == 9
+    assert sizes[9] == len(
+        lz4.frame.compress(WORDS, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False)
+    )
+    assert len({sizes[level] for level in range(12, 18)}) == 1
+
+
+def test_zstds_highest_level_needs_no_long_window() -> None:
+    """Readers may have no memory for more than 8 MB; the level itself asks for 128."""
+    frame = zstandard.get_frame_parameters(in_parts(Codec(ZSTD, 22), WORDS))
+    assert frame.window_size <= 8 << 20
 
 
 def test_java_reads_our_lz4() -> None:

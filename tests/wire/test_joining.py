@@ -19,6 +19,7 @@ from sparkmirror.pump.intake import BACKLOG_BATCHES, MERGED_BYTES, REMADE_BYTES,
 from sparkmirror.wire import splice as splicing
 from sparkmirror.wire.batches import HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, batch_headers, rewrite
 from sparkmirror.wire.buffers import FramePool
+from sparkmirror.wire.codecs import Codec
 from sparkmirror.wire.joining import joined_lone_records, joined_records
 from sparkmirror.wire.pieces import RawRecord
 from sparkmirror.wire.splice import Run, Spliced, made_of, splice
@@ -70,8 +71,8 @@ def _walked_in_python() -> Iterator[None]:
 
 
 @modest
-@given(contents(magics=(2,)), st.none() | st.just(0))
-def test_the_same_bytes_come_out(source: list[Content], codec: int | None) -> None:
+@given(contents(magics=(2,)), st.none() | st.just(Codec(0)))
+def test_the_same_bytes_come_out(source: list[Content], codec: Codec | None) -> None:
     """But for where an lz4 block ends: between batches if joined, wherever 64 KiB are full if not."""
     batches = source_batches([content._replace(append_time=None) for content in source])
     joined = splice(batches, from_offset=0, codec=codec)
@@ -91,11 +92,11 @@ def test_large_sections_and_many_blocks(codec: int) -> None:
         offset += 5
         source.append(Content(2, LZ4, records, offset, None, NOW + DAY_MS if randomness.random() < 0.5 else None))
     batches = source_batches(source)
-    joined = joined_records(batches, codec)
+    joined = joined_records(batches, Codec(codec))
     assert joined is not None, "this is what it is for"
-    (made,) = splice(batches, from_offset=0, codec=codec)
+    (made,) = splice(batches, from_offset=0, codec=Codec(codec))
     assert made == made_of(joined, codec, offset, 4)
-    (plain,) = record_by_record(batches, from_offset=0, codec=0)
+    (plain,) = record_by_record(batches, from_offset=0, codec=Codec(0))
     rewrite(memoryview(made.data), 0, len(made.data), codec, 7, 0, 0)
     rewrite(memoryview(plain.data), 0, len(plain.data), 0, 7, 0, 0)
     assert read_back(made.data) == read_back(plain.data)
@@ -110,7 +111,7 @@ def test_timestamps_of_every_width(far: int) -> None:
         records = [RawRecord(2 * at, NOW + at * ahead, b"k", b"v", ()) for at in range(3)]
         for horizon in (None, NOW + DAY_MS):
             batches = source_batches([Content(2, 0, records, 6, None, horizon)] * 1)
-            assert joined_records(batches, 0) is not None
+            assert joined_records(batches, Codec(0)) is not None
             assert splice(batches, from_offset=0) == record_by_record(batches, from_offset=0)
 
 
@@ -125,7 +126,7 @@ def test_damage_is_told_in_the_same_words(source: list[Content], data: st.DataOb
 
     def outcome(way: Any) -> object:
         try:
-            return [one.runs for one in way(batches, from_offset=0, codec=0)]
+            return [one.runs for one in way(batches, from_offset=0, codec=Codec(0))]
         except ValueError as error:
             return str(error)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import pytest
-from built import LEADER_EPOCH, LZ4, ZSTD, Content, build, contents, read_back, source_batches
+from built import GZIP, LEADER_EPOCH, LZ4, ZSTD, Content, build, contents, read_back, source_batches
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import KafkaConsumer
@@ -22,6 +22,7 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.wire import produce
 from sparkmirror.wire.batches import CODECS, HEADER, HEADER_SIZE, BatchHeader, batch_headers, rewrite
+from sparkmirror.wire.codecs import Codec
 from sparkmirror.wire.fetch_session import VERSIONS as FETCH_VERSIONS
 from sparkmirror.wire.fetch_session import FetchPosition, FetchSession
 from sparkmirror.wire.pieces import RawRecord
@@ -30,6 +31,7 @@ from sparkmirror.wire.splice import RecordTooLarge, Run, Spliced, splice
 modest = settings(max_examples=80, deadline=None)
 NOW = 1_700_000_000_000
 NOT_LEADER = 6
+any_codec = st.none() | st.sampled_from([*map(Codec, range(5)), Codec(GZIP, 1), Codec(LZ4, 12), Codec(ZSTD, 19)])
 
 
 def sent(made: Spliced, *, producer_id: int = 7, sequence: int = 0) -> bytearray:
@@ -81,11 +83,11 @@ def plain(count: int, first: int = 0, *, codec: int = 0, size: int = 100, step: 
 def test_every_wanted_record_comes_out_once_and_unchanged(source: list[Content], data: st.DataObject) -> None:
     first, end = build_bounds(source)
     from_offset = data.draw(st.just(0) | st.integers(first, end), "from_offset")
-    codec = data.draw(st.none() | st.integers(0, 4), "codec")
+    codec = data.draw(any_codec, "codec")
     max_records = data.draw(st.none() | st.integers(1, 20), "max_records")
     made = splice(source_batches(source), from_offset=from_offset, codec=codec, max_records=max_records)
     assert came_out(made) == wanted(source, from_offset)
-    assert {one.data[22] for one in made} <= {source[0].codec if codec is None else codec}
+    assert {one.data[22] for one in made} <= {source[0].codec if codec is None else codec.number}
     assert len(made) == (-(-len(wanted(source, from_offset)) // max_records) if max_records else bool(made))
 
 
@@ -135,7 +137,7 @@ def test_what_is_fine_is_not_touched() -> None:
     assert made.data[HEADER_SIZE:] == batch[HEADER_SIZE:]
     assert (made.runs, made.count, made.next_upstream) == ((Run(100, 5),), 5, 105)
     assert (made.base_timestamp, made.max_timestamp, made.leader_epoch) == (NOW, NOW + 4, LEADER_EPOCH)
-    (unpacked,) = splice([(header, batch)], from_offset=0, codec=0)
+    (unpacked,) = splice([(header, batch)], from_offset=0, codec=Codec(0))
     assert unpacked.data[HEADER_SIZE:] == build(content._replace(codec=0))[HEADER_SIZE:]
 
 
@@ -188,8 +190,8 @@ def test_record_attributes_are_kept() -> None:
 
 
 @modest
-@given(contents(), st.integers(1, 25_000), st.none() | st.integers(0, 4))
-def test_no_batch_is_larger_than_allowed(source: list[Content], max_bytes: int, codec: int | None) -> None:
+@given(contents(), st.integers(1, 25_000), any_codec)
+def test_no_batch_is_larger_than_allowed(source: list[Content], max_bytes: int, codec: Codec | None) -> None:
     made: list[Spliced] = []
     refused: RecordTooLarge | None = None
     try:
@@ -203,7 +205,7 @@ def test_no_batch_is_larger_than_allowed(source: list[Content], max_bytes: int, 
             for one in content.records
             if one.offset == refused.upstream
         ]
-        kept = source[0].codec if codec is None else codec
+        kept = Codec(source[0].codec) if codec is None else codec
         (whole,) = splice(source_batches(alone), from_offset=0, codec=kept, max_bytes=refused.size)
         assert max_bytes < len(whole.data) <= refused.size
         assert came_out(refused.before) == [record for record in wanted(source) if record.offset < refused.upstream]
@@ -321,7 +323,7 @@ def test_whatever_bytes_come_nothing_else_is_raised(source: list[Content], data:
         padded = bytes(log[position : position + max(size, HEADER_SIZE)]).ljust(HEADER_SIZE, b"\0")
         again.append((BatchHeader._make(HEADER.unpack_from(padded)), memoryview(log)[position : position + size]))
     with contextlib.suppress(ValueError):
-        splice(again, from_offset=0, codec=0)
+        splice(again, from_offset=0, codec=Codec(0))
 
 
 # --- real brokers -------------------------------------------------------------------------------------
@@ -419,8 +421,20 @@ def varied(magic: int, codec: int, first: int) -> Content:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("codec", range(len(CODECS)), ids=CODECS)
-def test_a_broker_takes_them_and_a_consumer_reads_them(target_broker: Broker, topic_name: str, codec: int) -> None:
+@pytest.mark.parametrize(
+    "codec",
+    [
+        *map(Codec, range(len(CODECS))),
+        Codec(GZIP, 9),
+        Codec(LZ4, 1),
+        Codec(LZ4, 17),
+        Codec(ZSTD, -131_072),
+        Codec(ZSTD, 22),
+    ],
+    ids=lambda codec: CODECS[codec.number] + ("" if codec.level is None else f" {codec.level}"),
+)
+def test_a_broker_takes_them_and_a_consumer_reads_them(target_broker: Broker, topic_name: str, codec: Codec) -> None:
+    """The broker's reader, which is Java's, looks into each batch of a producer with sequences."""
     target_broker.create(topic_name)
     source, first = [], 5
     for magic in (2, 1, 0, 2):
@@ -432,7 +446,7 @@ def test_a_broker_takes_them_and_a_consumer_reads_them(target_broker: Broker, to
         *splice(source_batches(source), from_offset=0, codec=codec, max_bytes=20_000),
         *splice(source_batches(source), from_offset=10, codec=codec),
     ]
-    assert len(made) > (1 if codec else 5)
+    assert len(made) > (1 if codec.number else 5)
     for one in made:
         ack = target_broker.append(topic_name, sent(one, sequence=sequence))
         assert (ack.error, ack.record_errors, ack.message, ack.base_offset) == (0, (), "", sequence)

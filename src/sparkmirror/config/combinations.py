@@ -11,8 +11,10 @@ from sparkmirror.config.control_settings import GROUP_SETTINGS, OFFSET_SYNC_SETT
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import FlowConfig
+from sparkmirror.config.settings import PRODUCE_SETTINGS
 
-_BY_NAME = {setting.name: setting for setting in (*GROUP_SETTINGS, *OFFSET_SYNC_SETTINGS)}
+_BY_NAME = {setting.name: setting for setting in (*GROUP_SETTINGS, *OFFSET_SYNC_SETTINGS, *PRODUCE_SETTINGS)}
+_LEVELLED = ("gzip", "lz4", "zstd")
 _WITHOUT = "has no effect with emit.offset-syncs.enabled = false"
 
 
@@ -35,3 +37,7 @@ def combination_notes(lookup: Lookup, flow: FlowConfig) -> Iterator[str]:
     offsets_set = entry("sync.group.offsets.enabled") if flow.group.sync_group_offsets_enabled else None
     if offsets_set is not None and not flow.group.emit_checkpoints_enabled:
         yield offsets_set.note("has no effect with emit.checkpoints.enabled = false, as with MirrorMaker 2")
+    for codec in _LEVELLED:
+        level = entry(f"compression.{codec}.level")
+        if level is not None and codec != flow.produce.compression_type:
+            yield level.note(f"has no effect without compression.type = {codec}, as with Kafka's producer")

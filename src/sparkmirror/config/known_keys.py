@@ -179,10 +179,6 @@ batches are copied as they are at the source
     value.serializer
     max.poll.records = 500
     check.crcs = true
-a codec's usual level is used
-    compression.gzip.level = -1
-    compression.lz4.level = 9
-    compression.zstd.level = 3
 copying needs no consumer group, and the lease of a flow has its own
     auto.commit.interval.ms = 5000
     enable.auto.commit = true

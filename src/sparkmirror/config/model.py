@@ -236,6 +236,19 @@ class ProduceConfig(Model):
     request_timeout_ms: int = 30_000
     compression_type: str = "none"
     """Codec at the target; `none`: every batch keeps its codec of the source."""
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+
+    @property
+    def compression_level(self) -> int | None:
+        """Level of `compression_type`, in Kafka's count; None: it has none."""
+        levels = {
+            "gzip": self.compression_gzip_level,
+            "lz4": self.compression_lz4_level,
+            "zstd": self.compression_zstd_level,
+        }
+        return levels.get(self.compression_type)
 
 
 class LossPolicy(Model):

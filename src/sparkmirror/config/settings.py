@@ -308,4 +308,19 @@ PRODUCE_SETTINGS: tuple[Setting, ...] = (
         Choice(("none", "gzip", "snappy", "lz4", "zstd")),
         "Codec of every batch at the target; with `none` each batch keeps the source's codec.",
     ),
+    _produce(
+        "compression.gzip.level",
+        Integer(1, 9, also=-1),
+        "Level of `compression.type = gzip`; -1 is zlib's default, which is 6.",
+    ),
+    _produce(
+        "compression.lz4.level",
+        Integer(1, 17),
+        "Level of `compression.type = lz4`; 9 is the fast compressor, as in Kafka, each other is high compression.",
+    ),
+    _produce(
+        "compression.zstd.level",
+        Integer(-131_072, 22),
+        "Level of `compression.type = zstd`.",
+    ),
 )

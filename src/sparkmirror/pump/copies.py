@@ -6,12 +6,13 @@ import random
 from collections.abc import Iterable
 
 from sparkmirror.clock import wall_ms
-from sparkmirror.config import FlowConfig
+from sparkmirror.config import FlowConfig, ProduceConfig
 from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.messages.orders import FlowOrder, RouteOrder
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.wire.batches import CODECS
+from sparkmirror.wire.codecs import Codec
 from sparkmirror.wire.topic_partition import TopicPartition
 
 MOST_IN_FLIGHT = 5
@@ -23,11 +24,18 @@ def most_in_flight(flow: FlowConfig) -> int:
     return min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT)
 
 
+def wanted_codec(produce: ProduceConfig) -> Codec | None:
+    """Return the codec of every batch at the target; None: each batch keeps its own."""
+    number = CODECS.index(produce.compression_type)
+    return Codec(number, produce.compression_level) if number else None
+
+
 class PartitionCopies:
     """Copies of a flow's partitions, in the order of their routes."""
 
     def __init__(self, order: FlowOrder) -> None:
         self._order = order
+        self._codec = wanted_codec(order.flow.produce)
         self._incarnation = random.getrandbits(62)
         self._by_source: dict[TopicPartition, PartitionCopy] = {}
         self.unfinished: set[PartitionCopy] = set()
@@ -53,7 +61,7 @@ class PartitionCopies:
             fresh_after_ms=wall_ms() - order.state_lifetime_ms // 2,
             intake=Intake(
                 read_committed=flow.fetch.isolation_level == "read_committed",
-                codec=CODECS.index(flow.produce.compression_type) or None,
+                codec=self._codec,
                 merge_tiny=flow.merge_tiny_batches,
             ),
             max_in_flight=most_in_flight(flow),

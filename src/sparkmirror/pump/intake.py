@@ -26,6 +26,7 @@ from sparkmirror.wire.batches import (
     slow_path_reason,
 )
 from sparkmirror.wire.buffers import Frame
+from sparkmirror.wire.codecs import Codec
 from sparkmirror.wire.joining import joined_lone_records
 from sparkmirror.wire.pieces import LargeRecord, pieces
 from sparkmirror.wire.records import PIECE_RECORDS, NotAtOnce
@@ -122,10 +123,10 @@ class _Waiting:
 class Intake:
     """Preparation of one partition's batches.
 
-    `codec` is the number of the codec to compress with; None keeps the codec of each batch.
+    `codec` is the codec to compress with; None keeps the codec of each batch.
     """
 
-    def __init__(self, *, read_committed: bool, codec: int | None, merge_tiny: bool) -> None:
+    def __init__(self, *, read_committed: bool, codec: Codec | None, merge_tiny: bool) -> None:
         self._read_committed = read_committed
         self._codec = codec
         self._merge_tiny = merge_tiny
@@ -279,7 +280,7 @@ class Intake:
             and header.records > 0
             and not (self._read_committed and header.attributes & TRANSACTIONAL_BIT)
             and header.base_offset >= upstream
-            and (self._codec is None or header.attributes & CODEC_MASK == self._codec)
+            and (self._codec is None or header.attributes & CODEC_MASK == self._codec.number)
             and (self._max_bytes is None or header.size <= self._max_bytes)
         )
 
@@ -362,7 +363,7 @@ class Intake:
             yield Skipped(header.next_offset)
 
     def _large(
-        self, header: BatchHeader, view: memoryview, record: LargeRecord, codec: int
+        self, header: BatchHeader, view: memoryview, record: LargeRecord, codec: Codec
     ) -> Iterator[Spliced | None]:
         most = max(MADE_BYTES, 2 * len(view))
         if self._refused is not None:
@@ -373,7 +374,7 @@ class Intake:
             remedy = _RAISE if self._refused is not None and most < self._refused else _ANOTHER_CODEC
             raise Obstacle(
                 f"the record at source offset {record.offset}, which has {record.size} bytes, makes a batch of more "
-                f"than {most} bytes with {CODECS[codec]}: {remedy}",
+                f"than {most} bytes with {CODECS[codec.number]}: {remedy}",
                 Cause.TOO_LARGE if remedy is _RAISE else Cause.UNREADABLE,
             ) from error
 

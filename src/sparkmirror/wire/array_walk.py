@@ -14,7 +14,7 @@ import numpy as np
 
 from sparkmirror.wire import kernels
 from sparkmirror.wire.batches import HEADER_SIZE, TIMESTAMP_TYPE_BIT, BatchHeader
-from sparkmirror.wire.codecs import Buffer, compress
+from sparkmirror.wire.codecs import Buffer, Codec, compress
 from sparkmirror.wire.joining import FAR, Joined, LoneRecords
 from sparkmirror.wire.records import PIECE_RECORDS, SMALLEST_RECORD
 
@@ -57,7 +57,7 @@ def columns(header: BatchHeader, section: bytes) -> RecordColumns | None:
 
 
 def joined_sections(
-    batches: Sequence[tuple[BatchHeader, bytes]], from_offset: int, codec: int
+    batches: Sequence[tuple[BatchHeader, bytes]], from_offset: int, codec: Codec
 ) -> JoinedSections | None:
     """Join the records from `from_offset` on, compressed with `codec`.
 

@@ -9,9 +9,13 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sparkmirror.wire.batches import CODECS
+
+if TYPE_CHECKING:
+    from zstandard import ZstdCompressor
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)  # version, oldest version that can read the stream
@@ -22,10 +26,16 @@ LZ4_FRAME = b"\x04\x22\x4d\x18\x60\x40\x82"
 """Magic, version 1 with independent blocks of 64 KiB, and the header's checksum."""
 LZ4_BLOCK = 64 * 1024
 LZ4_END = bytes(4)
-_GZIP_LEVEL = 6
-"""Java's default level.
+_LZ4_FAST = 9
+"""Kafka's level of lz4's fast compressor."""
+_LZ4_HIGH = 3
+"""Lowest level of the library's high compression."""
+_USUAL_LEVELS = (0, -1, 0, _LZ4_FAST, 3)
+"""Kafka's default level of each codec; -1 is zlib's default, which is 6."""
+ZSTD_WINDOW = 8 << 20
+"""Window that each zstd decoder should support (RFC 8878, section 3.1.1.1.2).
 
-The other codecs use their library's default, as Kafka does.
+Compression level 22 asks for 128 MB, whatever the data.
 """
 GZIP_FRAMING = 31
 """`wbits` of `zlib` for gzip: gzip's header and trailer, and the longest window."""
@@ -34,17 +44,37 @@ _AT_ONCE = 2 << 20
 
 Buffer = bytes | bytearray | memoryview
 
-_of_thread = threading.local()
-"""Contexts of codecs: none may be used by two threads at a time."""
+
+class Codec(NamedTuple):
+    """A codec to compress with."""
+
+    number: int
+    """Index into `CODECS`."""
+    level: int | None = None
+    """Level in Kafka's count (KIP-390); None: Kafka's default."""
 
 
-def _gzip(data: Buffer) -> bytes:
+class _Contexts(threading.local):
+    """Contexts of codecs: none may be used by two threads at a time."""
+
+    def __init__(self) -> None:
+        self.zstd: dict[int, ZstdCompressor] = {}
+
+
+_of_thread = _Contexts()
+
+
+def _plain(data: Buffer, _level: int) -> bytes:
+    return bytes(data)
+
+
+def _gzip(data: Buffer, level: int) -> bytes:
     import gzip
 
-    return gzip.compress(data, _GZIP_LEVEL, mtime=0)
+    return gzip.compress(data, level, mtime=0)
 
 
-def _snappy(data: Buffer) -> bytes:
+def _snappy(data: Buffer, _level: int) -> bytes:
     """Compress in xerial's framing: a header, then blocks behind int32 lengths."""
     return XERIAL_HEADER + _snappy_blocks(data)
 
@@ -60,47 +90,56 @@ def _snappy_blocks(data: Buffer) -> bytes:
     return b"".join(parts)
 
 
-def _lz4(data: Buffer) -> bytes:
-    return b"".join((LZ4_FRAME, _lz4_blocks(data), LZ4_END))
+def _lz4(data: Buffer, level: int) -> bytes:
+    return b"".join((LZ4_FRAME, _lz4_blocks(data, level), LZ4_END))
 
 
-def _lz4_blocks(data: Buffer) -> memoryview:
+def _lz4_blocks(data: Buffer, level: int) -> memoryview:
     """Compress into independent blocks, as Java's writer makes them.
 
     Kafka's reader can't read blocks that depend on each other. `lz4.block` takes a seventh less time, but its output is
-    4 % larger.
+    4 % larger. As in Kafka, level 9 is the fast compressor (the library's 0), and each other level is high compression:
+    the library has it from level 3 on, and takes each above 12 as 12.
     """
     import lz4.frame
 
     packed: bytes = lz4.frame.compress(
-        data, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False
+        data,
+        compression_level=0 if level == _LZ4_FAST else max(level, _LZ4_HIGH),
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
     )
     return memoryview(packed)[len(LZ4_FRAME) : -len(LZ4_END)]
 
 
-def _zstd(data: Buffer) -> bytes:
+def _zstd(data: Buffer, level: int) -> bytes:
     """Compress into one frame, with a context that the thread keeps.
 
     A new one for each batch takes a tenth more time, for its memory.
     """
-    compressor = getattr(_of_thread, "zstd", None)
+    compressor = _of_thread.zstd.get(level)
     if compressor is None:
         import zstandard
 
-        compressor = _of_thread.zstd = zstandard.ZstdCompressor()
+        compressor = _of_thread.zstd[level] = zstandard.ZstdCompressor(level)
     packed: bytes = compressor.compress(data)
     return packed
 
 
-_COMPRESS: tuple[Callable[[Buffer], bytes], ...] = (bytes, _gzip, _snappy, _lz4, _zstd)
+_COMPRESS: tuple[Callable[[Buffer, int], bytes], ...] = (_plain, _gzip, _snappy, _lz4, _zstd)
 
 
-def compress(codec: int, data: Buffer) -> bytes:
-    """Return `data` as one block of this codec (an index into `CODECS`).
+def compress(codec: Codec, data: Buffer) -> bytes:
+    """Return `data` as one block of this codec.
 
     The same data gives the same bytes each time.
     """
-    return _COMPRESS[known(codec)](data)
+    return _COMPRESS[known(codec.number)](data, _level(codec))
+
+
+def _level(codec: Codec) -> int:
+    return _USUAL_LEVELS[codec.number] if codec.level is None else codec.level
 
 
 class _Stream(Protocol):
@@ -126,18 +165,21 @@ class _Blocks:
         return self._end
 
 
-def _stream(codec: int) -> _Stream:
+def _stream(codec: Codec) -> _Stream:
     stream: _Stream
-    if codec == GZIP:
+    level = _level(codec)
+    if codec.number == GZIP:
         import zlib
 
-        stream = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, GZIP_FRAMING)
-    elif codec == ZSTD:
+        stream = zlib.compressobj(level, zlib.DEFLATED, GZIP_FRAMING)
+    elif codec.number == ZSTD:
         import zstandard
 
-        stream = zstandard.ZstdCompressor().compressobj()
-    elif codec == LZ4:
-        stream = _Blocks(_lz4_blocks, LZ4_FRAME, LZ4_END)
+        # A source size keeps the window of levels 20 to 22 within what each reader has memory for.
+        fitted = zstandard.ZstdCompressionParameters.from_level(level, source_size=ZSTD_WINDOW)
+        stream = zstandard.ZstdCompressor(compression_params=fitted).compressobj()
+    elif codec.number == LZ4:
+        stream = _Blocks(partial(_lz4_blocks, level=level), LZ4_FRAME, LZ4_END)
     else:
         stream = _Blocks(_snappy_blocks, XERIAL_HEADER, b"")
     return stream
@@ -149,9 +191,10 @@ class Compressor:
     With lz4 a part becomes a block as soon as it is large enough, while it is in the processor's cache.
     """
 
-    def __init__(self, codec: int) -> None:
-        self._codec = known(codec)
-        self._at_once = LZ4_BLOCK // 2 if codec == LZ4 else _AT_ONCE
+    def __init__(self, codec: Codec) -> None:
+        known(codec.number)
+        self._codec = codec
+        self._at_once = LZ4_BLOCK // 2 if codec.number == LZ4 else _AT_ONCE
         self._stream: _Stream | None = None
         self._waiting: list[Buffer] = []
         self._size = 0
@@ -167,7 +210,7 @@ class Compressor:
             self._work_off()
 
     def _work_off(self) -> None:
-        if self._codec:
+        if self._codec.number:
             if self._stream is None:
                 self._stream = _stream(self._codec)
             self._keep(self._stream.compress(b"".join(self._waiting)))
@@ -182,7 +225,7 @@ class Compressor:
 
     def ended(self) -> list[Buffer]:
         """Finish, and return the whole compressed section in parts."""
-        if self._codec and self._stream is None:
+        if self._codec.number and self._stream is None:
             return [compress(self._codec, b"".join(self._waiting))]
         if self._waiting:
             self._work_off()

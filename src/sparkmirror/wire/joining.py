@@ -14,7 +14,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from sparkmirror.wire.batches import ATTRIBUTES_AT, HEADER_SIZE, LENGTH_OVERHEAD, MAGIC, BatchHeader
-from sparkmirror.wire.codecs import Buffer, Compressor
+from sparkmirror.wire.codecs import Buffer, Codec, Compressor
 from sparkmirror.wire.records import PIECE_RECORDS, SMALLEST_RECORD, NotAtOnce, lone_head, section
 from sparkmirror.wire.unpacking import PIECE_BYTES
 from sparkmirror.wire.varints import CONTINUED, SHORT, read, written, zigzag
@@ -41,7 +41,7 @@ class Joined(NamedTuple):
     max_timestamp: int
 
 
-def joined_records(batches: Iterable[tuple[BatchHeader, memoryview]], codec: int) -> Joined | None:
+def joined_records(batches: Iterable[tuple[BatchHeader, memoryview]], codec: Codec) -> Joined | None:
     """Join all records of these batches, compressed with `codec`.
 
     The batches must be of magic 2, without the bit of LogAppendTime. Returns None if there are no records, or if
@@ -76,7 +76,7 @@ def sections(batches: Iterable[tuple[BatchHeader, memoryview]]) -> Iterator[tupl
 class _Joining:
     """The records joined so far."""
 
-    def __init__(self, codec: int) -> None:
+    def __init__(self, codec: Codec) -> None:
         self.section = Compressor(codec)
         self.runs: list[tuple[int, int]] = []
         self.count = 0

@@ -24,7 +24,7 @@ from sparkmirror.wire.batches import (
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
 )
-from sparkmirror.wire.codecs import Buffer, Compressor, compress
+from sparkmirror.wire.codecs import Buffer, Codec, Compressor, compress
 from sparkmirror.wire.joining import Joined, joined_records, sections
 from sparkmirror.wire.old_formats import codec_of
 from sparkmirror.wire.pieces import LargeRecord
@@ -104,16 +104,16 @@ def splice(
     batches: Sequence[tuple[BatchHeader, memoryview]],
     *,
     from_offset: int,
-    codec: int | None = None,
+    codec: Codec | None = None,
     max_bytes: int | None = None,
     max_records: int | None = None,
 ) -> list[Spliced]:
     """Put the records from `from_offset` on into as few batches as the limits allow.
 
     Each source batch is its header and all of its bytes; the caller has checked the CRC of a magic-2 batch. The new
-    batches have offset deltas from 0 without gaps, the records' own timestamps (CreateTime), and one `codec` (an index
-    into `CODECS`; None: the codec of the first source batch). `max_bytes` counts whole batches, as max.message.bytes
-    does. Returns [] if no record is left.
+    batches have offset deltas from 0 without gaps, the records' own timestamps (CreateTime), and one `codec` (None: the
+    codec of the first source batch, with its usual level). `max_bytes` counts whole batches, as max.message.bytes does.
+    Returns [] if no record is left.
 
     Raises `RecordTooLarge`, ValueError for unreadable batches, and `NotAtOnce` for batches that need splicing piece by
     piece (`splice_piece`, `splice_large`).
@@ -138,7 +138,7 @@ def splice(
 
 
 def splice_piece(
-    header: BatchHeader, piece: Records, *, from_offset: int, codec: int, max_bytes: int | None
+    header: BatchHeader, piece: Records, *, from_offset: int, codec: Codec, max_bytes: int | None
 ) -> list[Spliced]:
     """Splice some of a batch's records, as `splice` does.
 
@@ -149,7 +149,7 @@ def splice_piece(
     return _cut(source, codec, max_bytes, None)
 
 
-def splice_large(header: BatchHeader, record: LargeRecord, codec: int, most: int) -> Iterator[Spliced | None]:
+def splice_large(header: BatchHeader, record: LargeRecord, codec: Codec, most: int) -> Iterator[Spliced | None]:
     """Make a batch of one record without holding the whole record.
 
     Yields None after each part of the record, and the batch at the end. Raises `RecordTooLarge` as soon as the batch
@@ -165,7 +165,7 @@ def splice_large(header: BatchHeader, record: LargeRecord, codec: int, most: int
         if section.made > most:
             raise RecordTooLarge(record.offset, section.made, record.size)
         yield None
-    data = _batch(section.ended(), codec, 1, record.timestamp, record.timestamp)
+    data = _batch(section.ended(), codec.number, 1, record.timestamp, record.timestamp)
     if len(data) > most:
         raise RecordTooLarge(record.offset, len(data), record.size)
     runs = (Run(record.offset, 1),)
@@ -178,13 +178,13 @@ def splice_large(header: BatchHeader, record: LargeRecord, codec: int, most: int
         max_timestamp=record.timestamp,
         next_upstream=next_upstream,
         leader_epoch=header.leader_epoch,
-        codec=codec,
+        codec=codec.number,
     )
 
 
-def kept_codec(header: BatchHeader, batch: memoryview) -> int:
-    """Return the codec of a batch of any format."""
-    return header.attributes & CODEC_MASK if header.magic >= MAGIC else codec_of(batch)
+def kept_codec(header: BatchHeader, batch: memoryview) -> Codec:
+    """Return the codec of a batch of any format, with its usual level."""
+    return Codec(header.attributes & CODEC_MASK if header.magic >= MAGIC else codec_of(batch))
 
 
 def made_of(joined: Joined, codec: int, next_upstream: int, leader_epoch: int) -> Spliced:
@@ -202,7 +202,7 @@ def made_of(joined: Joined, codec: int, next_upstream: int, leader_epoch: int) -
     )
 
 
-def _joined(batches: Sequence[tuple[BatchHeader, memoryview]], from_offset: int, codec: int) -> Spliced | None:
+def _joined(batches: Sequence[tuple[BatchHeader, memoryview]], from_offset: int, codec: Codec) -> Spliced | None:
     """Make one batch of all wanted records in one walk; return None if joining can't."""
     if WALK.serves(sum(header.records for header, _ in batches)):
         return _joined_compiled(batches, from_offset, codec)
@@ -210,10 +210,12 @@ def _joined(batches: Sequence[tuple[BatchHeader, memoryview]], from_offset: int,
         return None
     joined = joined_records(batches, codec)
     WALK.walked(joined.records if joined else 0)
-    return joined and made_of(joined, codec, batches[-1][0].next_offset, _first_leader_epoch(batches))
+    return joined and made_of(joined, codec.number, batches[-1][0].next_offset, _first_leader_epoch(batches))
 
 
-def _joined_compiled(batches: Sequence[tuple[BatchHeader, memoryview]], from_offset: int, codec: int) -> Spliced | None:
+def _joined_compiled(
+    batches: Sequence[tuple[BatchHeader, memoryview]], from_offset: int, codec: Codec
+) -> Spliced | None:
     from sparkmirror.wire.array_walk import joined_sections
 
     if any(header.magic != MAGIC or header.records < 0 for header, _ in batches):
@@ -226,7 +228,7 @@ def _joined_compiled(batches: Sequence[tuple[BatchHeader, memoryview]], from_off
     if joined is None:
         return None
     leader_epoch = wanted[joined.first][0].leader_epoch
-    return made_of(joined.joined, codec, batches[-1][0].next_offset, leader_epoch)
+    return made_of(joined.joined, codec.number, batches[-1][0].next_offset, leader_epoch)
 
 
 def _first_leader_epoch(batches: Sequence[tuple[BatchHeader, memoryview]]) -> int:
@@ -249,22 +251,22 @@ def _is_fine(header: BatchHeader, batch: memoryview, from_offset: int) -> bool:
     )
 
 
-def _whole(header: BatchHeader, batch: memoryview, codec: int) -> Spliced:
+def _whole(header: BatchHeader, batch: memoryview, codec: Codec) -> Spliced:
     """Copy the records section unchanged, or compress it anew for another codec."""
     old_codec = header.attributes & CODEC_MASK
     try:
-        data = batch[HEADER_SIZE:] if codec == old_codec else compress(codec, section(header, batch))
+        data = batch[HEADER_SIZE:] if codec.number == old_codec else compress(codec, section(header, batch))
     except ValueError as error:
         raise unreadable(header, error) from error
     return Spliced(
-        data=_batch((data,), codec, header.records, header.base_timestamp, header.max_timestamp),
+        data=_batch((data,), codec.number, header.records, header.base_timestamp, header.max_timestamp),
         runs=(Run(header.base_offset, header.records),),
         count=header.records,
         base_timestamp=header.base_timestamp,
         max_timestamp=header.max_timestamp,
         next_upstream=header.next_offset,
         leader_epoch=header.leader_epoch,
-        codec=codec,
+        codec=codec.number,
     )
 
 
@@ -307,7 +309,7 @@ class _Source:
         """Approximate uncompressed bytes before each record."""
         return list(accumulate((len(body) + _USUAL_OVERHEAD for body in self.records.bodies), initial=0))
 
-    def made(self, start: int, stop: int, codec: int) -> Spliced:
+    def made(self, start: int, stop: int, codec: Codec) -> Spliced:
         """Make one batch of the records from index `start` to before `stop`."""
         timestamps = self.records.timestamps[start:stop]
         offsets = self.records.offsets[start:stop]
@@ -316,17 +318,17 @@ class _Source:
         if latest >= _INT64_END or earliest < -_INT64_END or latest - earliest >= _INT64_END:
             raise ValueError(f"timestamps from {earliest} to {latest} from offset {offsets[0]} on")
         parts = _rewritten(timestamps, self.records.attributes[start:stop], self.records.bodies[start:stop])
-        if codec:
+        if codec.number:
             parts = [compress(codec, b"".join(parts))]
         return Spliced(
-            data=_batch(parts, codec, stop - start, base, latest),
+            data=_batch(parts, codec.number, stop - start, base, latest),
             runs=_runs(offsets),
             count=stop - start,
             base_timestamp=base,
             max_timestamp=latest,
             next_upstream=self.ends.get(stop, offsets[-1] + 1),
             leader_epoch=self.leader_epochs[bisect_right(self.starts, start) - 1],
-            codec=codec,
+            codec=codec.number,
         )
 
 
@@ -383,7 +385,7 @@ def _runs(offsets: list[int]) -> tuple[Run, ...]:
     return tuple(Run(offsets[start], stop - start) for start, stop in pairwise((0, *seams, len(offsets))))
 
 
-def _cut(source: _Source, codec: int, max_bytes: int | None, max_records: int | None) -> list[Spliced]:
+def _cut(source: _Source, codec: Codec, max_bytes: int | None, max_records: int | None) -> list[Spliced]:
     """Cut batches within the limits, each with as many records as possible."""
     made: list[Spliced] = []
     start, total = 0, len(source.records)
@@ -405,13 +407,13 @@ def _cut(source: _Source, codec: int, max_bytes: int | None, max_records: int | 
     return made
 
 
-def _largest(source: _Source, start: int, end: int, guess: int, codec: int, max_bytes: int) -> Spliced:
+def _largest(source: _Source, start: int, end: int, guess: int, codec: Codec, max_bytes: int) -> Spliced:
     """Return the batch of most records from `start` on within `max_bytes`.
 
     The search tries the records before index `guess`, then guesses in proportion to the resulting size, then halves the
     range. A compressed batch may end somewhat smaller than possible.
     """
-    enough = max_bytes * _FULL_ENOUGH if codec else max_bytes
+    enough = max_bytes * _FULL_ENOUGH if codec.number else max_bytes
     best: Spliced | None = None
     fits, too_many = start, end + 1
     tries = 0

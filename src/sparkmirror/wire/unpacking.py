@@ -23,6 +23,7 @@ from sparkmirror.wire.codecs import (
     XERIAL_HEADER,
     XERIAL_MAGIC,
     ZSTD,
+    ZSTD_WINDOW,
     Buffer,
     known,
 )
@@ -38,12 +39,6 @@ WHOLE_BYTES = 32 << 20
 """Most bytes unpacked from data that doesn't come in pieces.
 
 Such data are a message of an old format, a block of snappy, and a zstd frame with a window above `ZSTD_WINDOW`.
-"""
-
-ZSTD_WINDOW = 8 << 20
-"""Window that each zstd decoder should support (RFC 8878, section 3.1.1.1.2).
-
-Compression level 22 asks for 128 MB, whatever the data.
 """
 
 _LONGEST_WINDOW = 128 << 20
