@@ -1,12 +1,14 @@
 """Many tests in two rows at once, as they mostly wait: for `make test`, and with `--full` for `make test-full`.
 
-The engine's come to the terminal: mirrors at work, some under time limits. Beside them go the other directories', with
-what these leave of the machine; what they print comes at the end. `--full` has the long tests too, but for those of
-versions and of the deployment, and the flow tests once more on a Spark standalone cluster. Other arguments go to all.
+The engine's come to the terminal, with those of directories near it: mirrors at work, some under time limits. Beside
+them go the other directories', with what these leave of the machine; what they print comes at the end. `--full` has the
+long tests too, but for those of versions and of the deployment, and the flow tests once more on a Spark standalone
+cluster. Other arguments go to all.
 """
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import threading
@@ -60,7 +62,8 @@ def main(arguments: list[str]) -> int:
     """The exit code: 0 if all passed."""
     began = time.monotonic()
     full = "--full" in arguments
-    first = [ENGINE] if full else [ENGINE, TESTS / "sync"]  # so the rows are of about one length
+    # So the rows are of about one length, and tests with Spark share one.
+    first = [ENGINE] if full else [ENGINE, TESTS / "sync", TESTS / "connect"]
     apart = {*first, TESTS / "versions", TESTS / "deploy"} if full else {*first}
     directories = sorted(str(one) for one in {test.parent for test in TESTS.glob("*/test_*.py")} - apart)
     rows = [directories, CALM, list(STANDALONE)] if full else [directories]
@@ -74,7 +77,9 @@ def main(arguments: list[str]) -> int:
         others.end()
     codes = [engine, *others.codes]
     print(LOG.read_text())
-    print(f"{'failed' if any(codes) else 'all passed'}: {(time.monotonic() - began) / 60:.1f} min")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = f"{(time.monotonic() - began) / 60:.1f} min, {(used.ru_utime + used.ru_stime) / 60:.1f} CPU min"
+    print(f"{'failed' if any(codes) else 'all passed'}: {took}")
     return int(any(codes))
 
 

@@ -13,12 +13,14 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.session import open_session
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
     """A session with slots for the flows of one worker."""
-    session = open_session({}, tasks=4)
+    theirs = SparkSession.getActiveSession()  # the engine's tests may have one
+    session = theirs or open_session({}, tasks=4)
     yield session
-    session.stop()
+    if theirs is None:
+        session.stop()
 
 
 @pytest.fixture
