@@ -64,7 +64,8 @@ class Dialer:
                 isolation_level=ISOLATION[settings.isolation_level],
                 rack=settings.client_rack,
             )
-            return open_channel(dialed.socket, self._pool, dialed), session, _round_trip_s(dialed)
+            round_trip_s = _round_trip_s(dialed)
+            return open_channel(dialed.socket, self._pool, dialed), session, round_trip_s
 
         self._background.do(dial, lambda made: connection.connected(*made), lambda error: connection.failed(str(error)))
 
@@ -75,7 +76,8 @@ class Dialer:
         def dial() -> tuple[Channel, int, float]:
             dialed = self._target.dial(connection.broker, send_buffer=settings.send_buffer_bytes)
             version = dialed.version(produce.API_KEY, produce.VERSIONS, "Produce")
-            return open_channel(dialed.socket, self._pool, dialed), version, _round_trip_s(dialed)
+            round_trip_s = _round_trip_s(dialed)
+            return open_channel(dialed.socket, self._pool, dialed), version, round_trip_s
 
         self._background.do(dial, lambda made: connection.connected(*made), lambda error: connection.failed(str(error)))
 
@@ -95,7 +97,8 @@ class Dialer:
 def _round_trip_s(dialed: RpcConnection) -> float:
     """Return the round trip of a new connection.
 
-    A line that seems long is measured once more: the broker or this process may have been busy.
+    A line that seems long is measured once more: the broker or this process may have been busy. Not for the socket of a
+    channel: the measurement makes it wait for data, and the pump's loop would wait with it.
     """
     if dialed.round_trip_s >= SHORT_S:
         dialed.ask_versions()
