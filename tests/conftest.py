@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 
 _topic_numbers = itertools.count(1)
 
-_LEAN = {"broker.heartbeat.interval.ms": "5000", "num.network.threads": "1", "num.io.threads": "4"}
-"""Settings of brokers that run as long as the tests do, mostly idle: each thread looks for work all the time.
-
-Each listener has network threads of its own.
-"""
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--full` and `--standalone`."""
@@ -103,7 +97,7 @@ def cluster_pair(
 ) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Source and target, one broker each, for the whole run; their logs stay in pytest's directory."""
     # Nobody kills these: a machine that stands still for a moment is not to have them fenced.
-    patient = {"broker.session.timeout.ms": "60000", **_LEAN}
+    patient = {"broker.session.timeout.ms": "60000"}
     source, target = (
         KafkaCluster(
             tmp_path_factory.mktemp(name, numbered=False), tls=authority, listeners=_listeners(), properties=patient
@@ -122,7 +116,7 @@ def guarded_pair(
 
     Shared by all tests, so the ACLs of a test name topics of its own.
     """
-    patient = {"broker.session.timeout.ms": "60000", **_LEAN}
+    patient = {"broker.session.timeout.ms": "60000"}
     pair = tuple(
         KafkaCluster(
             tmp_path_factory.mktemp(f"guarded-{name}", numbered=False), acls=True, tls=authority, properties=patient
