@@ -121,7 +121,7 @@ class Trust:
 
     def note(self, batch: Batch, now: float) -> bool:
         """Take note of an appended batch; return True if a reading must look the batch up."""
-        claim, silent = batch.claim, self.stamping is Stamping.LOG_APPEND_TIME or batch.max_timestamp < 0
+        claim, silent = batch.claim, self.tells_nothing(batch)
         heals = claim is not None and claim.segment.heals
         look_up = heals or (silent and (self.pace is Pace.FIRST or claim is not None))
         self.pace = Pace.FULL if self.fresh.covers(batch.max_timestamp, now) else Pace.ALONE
