@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import struct
@@ -277,6 +278,34 @@ def test_loading_begins_after_so_many_records_and_only_once() -> None:
             thread.join(10)
     assert walk.serves(1000)
     assert loads == [None]
+
+
+def test_processes_load_one_after_another(tmp_path: Path) -> None:
+    """The lock is the kernel's and belongs to an open file, so two opens of one process stand for two processes."""
+    file, loads = tmp_path / "kernels.py", threading.Event()
+    file.touch()
+    walk = WalkLoading(loads.set, 1, file)
+    with file.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        walk.walked(1)
+        assert not loads.wait(0.3), "another process compiles"
+    assert loads.wait(10)
+
+
+def test_loading_does_not_wait_for_a_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk_loading, "TURN_S", 0.2)
+    file, loads = tmp_path / "kernels.py", threading.Event()
+    file.touch()
+    with file.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        WalkLoading(loads.set, 1, file).walked(1)
+        assert loads.wait(10)
+
+
+def test_loading_goes_on_where_the_file_is_packed(tmp_path: Path) -> None:
+    loads = threading.Event()
+    WalkLoading(loads.set, 1, tmp_path / "packed.zip" / "kernels.py").walked(1)
+    assert loads.wait(10)
 
 
 def test_what_can_not_be_loaded_is_said_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,17 +2,21 @@
 
 The walk is compiled by numba, which is optional (`sparkmirror[fast]`). Loading takes half a second and 70 MB, and the
 first time on a machine some seconds for compiling. So a process loads it only after it has walked over many records, in
-a thread beside its work, and goes on in Python until the walk is ready.
+a thread beside its work, and goes on in Python until the walk is ready. The processes of a machine load one after
+another: the first compiles, the next ones read what it left.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 from sparkmirror.events import Event
 
@@ -25,13 +29,18 @@ FEW_RECORDS = 8
 
 For fewer, the call alone takes longer than the walk in Python.
 """
+TURN_S = 60.0
+"""Longest wait for the other processes of the machine that load."""
+KERNELS = Path(__file__).with_name("kernels.py")
+"""File of the loops, whose lock gives the turn."""
 
 
 class WalkLoading:
     """State of the compiled walk in this process."""
 
-    def __init__(self, load: Callable[[], object], after: int = LOADED_AFTER) -> None:
+    def __init__(self, load: Callable[[], object], after: int = LOADED_AFTER, lock: Path = KERNELS) -> None:
         self._load = load
+        self._lock = lock
         self._left: int | None = after
         """Records until loading begins; None: it has begun."""
         self.ready = False
@@ -63,7 +72,8 @@ class WalkLoading:
             return
         began = time.monotonic()
         try:
-            self.load()
+            with _turn(self._lock):
+                self.load()
         except Exception as error:  # numba's errors are of many kinds, and the walk in Python is there
             log.warning(
                 "the compiled walk over records can't be used, so it is walked in Python: %s",
@@ -73,6 +83,31 @@ class WalkLoading:
         else:
             seconds = time.monotonic() - began
             log.info("the compiled walk over records is in use, after %.1f s", seconds, extra=Event.WALK_LOADED.extra)
+
+
+@contextmanager
+def _turn(file: Path) -> Iterator[None]:
+    """Hold the file's lock.
+
+    Without it the block begins after `TURN_S`, or where there are no locks.
+    """
+    try:
+        handle = file.open("rb")
+    except OSError:
+        yield
+        return
+    with handle:
+        end = time.monotonic() + TURN_S
+        while time.monotonic() < end:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.1)
+            except OSError:
+                break
+            else:
+                break
+        yield
 
 
 WALK = WalkLoading(lambda: import_module("sparkmirror.wire.array_walk"))
