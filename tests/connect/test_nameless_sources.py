@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
@@ -18,6 +18,7 @@ from tests.connect.served_worker import ServedWorker
 
 from sparkmirror.config import IDENTITY_POLICY, FlowConfig
 from sparkmirror.connect.connector_model import Offset, TargetState
+from sparkmirror.connect.errors import RestError
 from sparkmirror.connect.flows import read_flows
 from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
@@ -113,12 +114,16 @@ def flow_of(**more: str) -> FlowConfig:
     return flow
 
 
+def registry_of(is_changing: Callable[[str], bool], failure: str = "") -> SimpleNamespace:
+    return SimpleNamespace(is_changing=is_changing, last_failure=lambda *_: failure)
+
+
 @pytest.mark.parametrize("alias", ["", "us"])
 def test_offsets_of_a_copy_that_runs_stand_under_the_alias(stored: list[Offset], alias: str) -> None:
     flow = flow_of(source_cluster_alias=alias)
     stored.append(({"cluster": alias, "partition": 0, "topic": "orders"}, {"offset": 5}))
     driver = SimpleNamespace(name=flow.name, flow=flow, view=SimpleNamespace(copied={("orders", 0): 8, ("more", 1): 3}))
-    registry = SimpleNamespace(is_changing=lambda _: False)
+    registry = registry_of(lambda _: False, failure="of the driver before")
     mirror = cast("Mirror", SimpleNamespace(drivers=[driver], registry=registry))
     assert ConnectorOffsets(mirror, flow, MSC, ConnectorRole.SOURCE).read() == [
         ({"cluster": alias, "partition": 0, "topic": "orders"}, {"offset": 8}),
@@ -143,8 +148,23 @@ def test_offsets_of_a_copy_that_ends_are_read_when_it_has_stored_them(stored: li
             stored[0] = before[0], after
         return changing
 
-    mirror = cast("Mirror", SimpleNamespace(drivers=drivers, registry=SimpleNamespace(is_changing=is_changing)))
+    mirror = cast("Mirror", SimpleNamespace(drivers=drivers, registry=registry_of(is_changing)))
     assert ConnectorOffsets(mirror, flow, MSC, ConnectorRole.SOURCE).read() == [(before[0], after)]
+
+
+@pytest.mark.parametrize(
+    ("changing", "failure", "why"),
+    [(True, "", "has not ended yet"), (False, "no leader", "its last offsets: no leader")],
+)
+def test_offsets_that_are_not_stored_are_no_answer(
+    stored: list[Offset], monkeypatch: pytest.MonkeyPatch, *, changing: bool, failure: str, why: str
+) -> None:
+    monkeypatch.setattr("sparkmirror.connect.offsets.SETTLED_S", 0.1)
+    flow = flow_of(source_cluster_alias="us")
+    stored.append(({"cluster": "us", "partition": 0, "topic": "orders"}, {"offset": 246}))
+    mirror = cast("Mirror", SimpleNamespace(drivers=[], registry=registry_of(lambda _: changing, failure)))
+    with pytest.raises(RestError, match=why):
+        ConnectorOffsets(mirror, flow, MSC, ConnectorRole.SOURCE).read()
 
 
 @pytest.mark.parametrize(

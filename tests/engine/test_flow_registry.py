@@ -11,6 +11,7 @@ import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.engine import flow_registry as module
+from sparkmirror.engine.duties import Duties, Schedule
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_registry import FlowRegistry
 from sparkmirror.errors import ClusterUnreachable, ConfigError
@@ -27,6 +28,7 @@ class StubDriver:
         self.name = flow.name
         self.cluster_ids = {flow.source.alias: flow.source.alias, flow.target.alias: flow.target.alias}
         self.done: list[str] = []
+        self.duties: Duties | None = None
 
     def open(self) -> None:
         if self.name in self.fails:
@@ -37,6 +39,8 @@ class StubDriver:
         self.done.append("started with its lease" if before else "started")
 
     def close(self, duties_s: float = 0.0, *, keep_lease: bool = False) -> None:
+        if self.duties is not None:
+            self.duties.close(duties_s)
         if self.hold is not None:
             self.hold.wait(10)
         self.done.append("closed, its lease kept" if keep_lease else "closed")
@@ -143,6 +147,34 @@ def test_a_flow_changes_from_the_request_on_until_its_driver_is_closed(monkeypat
     hold.set()
     end.join(5)
     assert not flows.is_changing("a->b")
+
+
+def test_a_flow_changes_until_a_late_last_turn_has_ended_and_its_failure_is_known() -> None:
+    go_on = threading.Event()
+
+    class Late:
+        def run(self) -> None:
+            go_on.wait(10)
+            raise ConnectionError("the target is away")
+
+        def close(self) -> None:
+            pass
+
+    flows = registry(flow("a->b"), flow("b->a"))
+    schedule = Schedule(name="stores", interval_s=3600, make=Late, delayed=True, at_end=True)
+    duties = drivers(flows)["a->b"].duties = Duties("a->b", [schedule], lambda: True)
+    duties.start()
+    flows.change(config(flow("b->a")))
+    flows.exchange()
+    assert drivers(flows).keys() == {"b->a"}
+    assert flows.is_changing("a->b"), "its driver is closed, but the last turn goes on"
+    assert not flows.is_changing("b->a")
+    go_on.set()
+    mp.wait_for(lambda: not flows.is_changing("a->b"), 5, "the last turn's end")
+    assert flows.last_failure("a->b", "stores") == "the target is away"
+    assert flows.last_failure("a->b", "tells") == flows.last_failure("b->a", "stores") == ""
+    flows.forget_ended("a->b")
+    assert flows.last_failure("a->b", "stores") == ""
 
 
 def test_a_flow_that_may_not_run_is_named() -> None:

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.connect.connector_model import Offset
+from sparkmirror.connect.errors import conflict
 from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.flow_duties import CONNECT_OFFSETS
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.formats.connect_files import ConnectorRole
 from sparkmirror.sync.topic_rules import topic_rules
@@ -42,9 +44,20 @@ class ConnectorOffsets:
         """Return the offsets stored in Connect's topic.
 
         A running copy's own progress replaces the stored offset of a partition. The progress of a copy that ends is
-        stored before the offsets are read.
+        stored before the offsets are read. Raises `RestError` if it is not stored.
         """
-        _wait_for(lambda: not self._mirror.registry.is_changing(self._flow.name))
+        registry, flow = self._mirror.registry, self._flow.name
+        if not _wait_for(lambda: not registry.is_changing(flow)):
+            raise conflict(f"flow {flow} has not ended yet, so that its last offsets are not stored; try again")
+        copies = (driver := self._driver()) is not None and driver.flow.copies
+        failure = registry.last_failure(flow, CONNECT_OFFSETS)
+        if failure and self._role is ConnectorRole.SOURCE and not copies:
+            raise conflict(
+                f"flow {flow} could not store its last offsets: {failure}; resume the connector, and stop it again"
+            )
+        return self._stored()
+
+    def _stored(self) -> list[Offset]:
         driver = self._driver()
         with OffsetStore(self._flow, self._connector, self._role) as store:
             offsets = {frozen(partition): (partition, offset) for partition, offset in store.read()}
@@ -65,10 +78,10 @@ class ConnectorOffsets:
 
     def reset(self) -> None:
         """Remove all offsets; a source connector's copy then begins anew."""
-        stored = self.read()
+        stored = self._stored()
         if self._role is ConnectorRole.SOURCE:
             self._go_on_at(None)
-            stored += self.read()  # the last turn of the flow that has ended may have stored more
+            stored += self._stored()  # the last turn of the flow that has ended may have stored more
         gone = {frozen(partition): partition for partition, _ in stored}
         self._store([(partition, None) for partition in gone.values()])
 
@@ -92,7 +105,8 @@ class ConnectorOffsets:
 
     def _go_on_at(self, wanted: Mapping[TopicPartition, int | None] | None) -> None:
         """Have the copy go on at these upstream offsets; None begins all partitions anew."""
-        if not _wait_for(lambda: self._mirror.registry.is_up_to_date):
+        registry = self._mirror.registry
+        if not _wait_for(lambda: registry.is_up_to_date and not registry.is_changing(self._flow.name)):
             raise ValueError(f"flow {self._flow.name} has not ended yet; try again in a moment")
         policy = topic_rules(self._flow, self._flow.originals).policy
         try:
@@ -134,6 +148,7 @@ class ConnectorOffsets:
     def _store(self, offsets: Sequence[Offset]) -> None:
         with OffsetStore(self._flow, self._connector, self._role) as store:
             store.write(offsets)
+        self._mirror.registry.forget_ended(self._flow.name)
 
 
 class ZeroOffsets:

@@ -95,6 +95,11 @@ class Duties:
         """Duties whose last turn failed, with the reason in a single line."""
         return dict(self._failing)
 
+    @property
+    def at_work(self) -> bool:
+        """True until all duties have ended; a last turn may outlast the time that `close` gives it."""
+        return any(duty_thread.thread.is_alive() for duty_thread in self._threads)
+
     def record(self, name: str) -> DutyRecord:
         """Return a duty's record; empty for a duty that the flow does not have."""
         return self._records.get(name, DutyRecord())

@@ -42,6 +42,8 @@ TIDY_S = 600.0
 GROUP_WATCH_S = 10.0
 """Seconds between readings of the groups' offsets."""
 
+CONNECT_OFFSETS = "Connect's offsets"
+"""Name of the duty that stores them, in status and metrics."""
 PROGRESS_NOTES_S = 60.0
 """Seconds between records of the flow's progress."""
 
@@ -141,7 +143,7 @@ class FlowDuties:
             (
                 copies and self.flow.legacy is None,
                 Schedule(
-                    name="Connect's offsets", interval_s=flush_s, make=self._connect_offsets, delayed=True, at_end=True
+                    name=CONNECT_OFFSETS, interval_s=flush_s, make=self._connect_offsets, delayed=True, at_end=True
                 ),
             ),
             (

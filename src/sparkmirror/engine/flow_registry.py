@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.engine.beats import Beats
-from sparkmirror.engine.duties import LAST_TURNS_S
+from sparkmirror.engine.duties import LAST_TURNS_S, Duties
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.start_checks import in_config, see_that_flows_fit
 from sparkmirror.errors import ConfigError, SparkMirrorError
@@ -68,6 +68,8 @@ class FlowRegistry:
         self._exchanging = False
         self._ending: frozenset[str] = frozenset()
         """Flows whose drivers are being closed."""
+        self._ended: dict[str, Duties] = {}
+        """Duties of the last driver of each flow that was closed."""
 
     @property
     def tasks_max(self) -> int:
@@ -212,13 +214,25 @@ class FlowRegistry:
         return not waiting and not moving and not self.is_due
 
     def is_changing(self, flow: str) -> bool:
-        """True if a driver of a flow is to be closed, or is being closed.
+        """True if a driver of a flow is to be closed, or is being closed, or its duties have not ended.
 
         What its pumps have copied may not have been told, and its duties may not have had their last turns.
         """
         with self._lock:
             at_work = [driver.flow for driver in self.drivers if driver.name == flow]
-            return flow in self._ending or any(self._wanted.get(flow) != present for present in at_work)
+            if flow in self._ending or any(self._wanted.get(flow) != present for present in at_work):
+                return True
+            ended = self._ended.get(flow)
+        return ended is not None and ended.at_work
+
+    def last_failure(self, flow: str, duty: str) -> str:
+        """Return why the last turn of a duty of the flow's last driver failed; empty if it did not."""
+        ended = self._ended.get(flow)
+        return "" if ended is None else ended.failing.get(duty, "")
+
+    def forget_ended(self, flow: str) -> None:
+        """Forget the flow's last driver: what it may not have stored is stored otherwise."""
+        self._ended.pop(flow, None)
 
     def is_restarting(self, flow: str) -> bool:
         """True if a flow is going to be restarted."""
@@ -253,6 +267,7 @@ class FlowRegistry:
             self.drivers = [driver for driver in self.drivers if driver not in leaving] + list(opened.values())
             self._exchanging = True
             self._ending = frozenset(driver.name for driver in leaving)
+            self._ended |= {driver.name: duties for driver in leaving if (duties := driver.duties) is not None}
         heirs = {driver.name: driver for driver in leaving if _inherits(opened.get(driver.name), driver)}
         at_once(leaving, lambda driver: driver.close(keep_lease=driver.name in heirs), CLOSE_S + LAST_TURNS_S)
         self._ending = frozenset()

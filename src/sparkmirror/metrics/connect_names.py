@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
+from sparkmirror.engine.flow_duties import CONNECT_OFFSETS
 from sparkmirror.engine.snapshot import Flow, Process, Role, Snapshot
 from sparkmirror.metrics.connector_states import PACKAGE, SOURCE, ConnectorMetrics, connectors
 from sparkmirror.metrics.profile import JMX, Profile, clients, connector_name
@@ -18,7 +19,6 @@ BUFFER_BYTES = 33_554_432
 Dashboards compare a producer's free buffer with this value.
 """
 
-_COMMITS = "Connect's offsets"
 _STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
 
 
@@ -47,7 +47,7 @@ def _connector(
             f"{of},{labels(status=connector.status)}", 1
         )
     pumps = {pump.task: pump for pump in flow.pumps} if connector.kind == SOURCE else {}
-    commit = next((duty.took_s for duty in flow.duties if duty.duty == _COMMITS), None)
+    commit = next((duty.took_s for duty in flow.duties if duty.duty == CONNECT_OFFSETS), None)
     for task, status in connector.tasks.items():
         task_of = f"{of},{labels(task=task)}"
         told = f"{task_of},{labels(status=status)}"
