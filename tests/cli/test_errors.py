@@ -91,7 +91,9 @@ def test_a_cluster_that_can_not_be_reached(tmp_path: Path) -> None:
 
 def test_a_ledger_that_can_not_be_read(tmp_path: Path) -> None:
     path = write(tmp_path / "mm2.properties")
-    assert "no broker of 127.0.0.1:1 answers" in only_line(sparkmirror("losses", path), 3)
+    line = only_line(sparkmirror("losses", path), 3)
+    assert "no broker of 127.0.0.1:1 answers" in line
+    assert line.endswith("; check bootstrap.servers and security.protocol, and that the brokers run")
     assert "no such flow; it has A->B" in only_line(sparkmirror("losses", path, "--flow", "B->A"), 2)
 
 

@@ -96,9 +96,9 @@ def test_old_or_missing_status_is_exit_code_three(monkeypatch: pytest.MonkeyPatc
     code, words = run(monkeypatch, tmp_path, Status(flow(at_ms=int(time.time() * 1000) - 90_000), 0))
     assert (code, "last status is 90 s old" in words) == (3, True)
     code, words = run(monkeypatch, tmp_path, Status(None, 0))
-    assert (code, "no mirror has published it" in words) == (3, True)
+    assert (code, "no mirror has published it; is the mirror running?" in words) == (3, True)
     code, words = run(monkeypatch, tmp_path, Status(None, 3))
-    assert (code, "another version" in words) == (3, True)
+    assert (code, "another version of sparkmirror published it; ask with the version that runs" in words) == (3, True)
 
 
 def test_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -77,6 +77,14 @@ def documented() -> dict[str, set[int]]:
     }
 
 
+def keys_told(verb: str) -> set[str]:
+    """The names that the table of JSON has in a verb's row; a row may refer to the row of `status`."""
+    rows = [line.split("|") for line in DOCS.read_text().partition("## For programs")[2].splitlines()]
+    row = next(row[2] for row in rows if len(row) == 4 and verb in map(str.strip, row[1].split(",")))
+    names = set(re.findall(r"`(\w+)`", row))
+    return names | keys_told("status") if "the fields of `status`" in row else names
+
+
 # --- what each has -------------------------------------------------------------------------------------
 
 
@@ -261,6 +269,8 @@ def test_what_it_prints_is_json(verb: str, tmp_path: Path, monkeypatch: Patch) -
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert found
+    rows = found if isinstance(found, list) else [found]
+    assert {key for row in rows for key in row} <= keys_told(verb)
     plain = CliRunner().invoke(app, [*verb.split(), *given])
     assert plain.exit_code == 0
     assert plain.stdout != result.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,14 @@ def test_each_cause_that_parks_has_a_rule() -> None:
     """Unreachable brokers are the cluster's finding; `tests/pump/test_any_order.py` shows that `WAITS` park nothing."""
     parking = set(Cause) - WAITS.keys() - {Cause.UNREACHABLE}
     assert {rule.name for rule in RULES if rule.name.startswith("parked-")} == {f"parked-{cause}" for cause in parking}
+
+
+def test_the_runbook_has_each_cause_that_parks() -> None:
+    text = (DOCS.parent / "runbook.md").read_text().split("| cause | do |")[1].split("\n\n")[0]
+    told = {
+        cause for line in text.splitlines() for cause in re.findall(r"`([\w-]+)`", line.split("|")[1] if line else "")
+    }
+    assert told == {*Cause} - {*WAITS}
 
 
 def test_rules_explain_only_what_comes_later() -> None:

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
+
+from sparkmirror.engine.session import DEFAULTS
+
+SPARK_PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
+
+
+def test_the_page_has_the_settings_that_sparkmirror_chooses() -> None:
+    told = dict(re.findall(r"^\| `(spark[\w.]+)` \| `([^`]+)` \|", SPARK_PAGE.read_text(), re.MULTILINE))
+    assert told == DEFAULTS
 
 
 @pytest.mark.spark

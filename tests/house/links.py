@@ -33,3 +33,15 @@ def broken_links(page: Path) -> Iterator[str]:
         file = (page.parent / target).resolve() if target else page
         if not file.exists() or (fragment and file.suffix == ".md" and fragment[1:] not in anchors(file)):
             yield f"{target}{fragment}"
+
+
+def steps_from(start: Path) -> dict[Path, int]:
+    """How many links lead from a page to each page that can be reached from it."""
+    steps, waiting = {start.resolve(): 0}, [start.resolve()]
+    for page in waiting:
+        for target, _ in LINK.findall(text_of(page)):
+            file = (page.parent / target).resolve()
+            if target.endswith(".md") and ":" not in target and file.exists() and file not in steps:
+                steps[file] = steps[page] + 1
+                waiting.append(file)
+    return steps

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.house.links import broken_links
+from tests.house.links import broken_links, steps_from
 
 ROOT = Path(__file__).parents[2]
 CODE = [file for part in ("src", "tests", "bench", "chaos") for file in sorted((ROOT / part).rglob("*.py"))]
@@ -18,6 +18,18 @@ SECTION = re.compile(r"`(mm2|exactness)\.md`,? (?:sections? )?(\d+(?:\.\d+)?)")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     assert list(broken_links(page)) == []
+
+
+def test_a_reader_finds_each_page() -> None:
+    """From the README by two links at most."""
+    steps = steps_from(ROOT / "README.md")
+    assert [str(page.relative_to(ROOT)) for page in PAGES if steps.get(page.resolve(), 9) > 2] == []
+
+
+def test_a_page_without_a_link_would_be_seen(tmp_path: Path) -> None:
+    for name, text in (("a", "[b](b.md)"), ("b", "[a](a.md) [c](c.md#x) [d](https://x/d.md)"), ("c", "# x"), ("d", "")):
+        (tmp_path / f"{name}.md").write_text(text)
+    assert {page.stem: steps for page, steps in steps_from(tmp_path / "a.md").items()} == {"a": 0, "b": 1, "c": 2}
 
 
 def test_rules_are_on_their_page() -> None:

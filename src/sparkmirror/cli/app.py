@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
@@ -23,7 +24,7 @@ from sparkmirror.cli.logs import tell_error
 from sparkmirror.cli.losses import losses
 from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.operator import operator
-from sparkmirror.cli.output import Format, Output, print_json
+from sparkmirror.cli.output import Format, Output, print_json, print_version
 from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
 from sparkmirror.cli.schemas import schemas
@@ -41,9 +42,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Copy and move Kafka clusters exactly once, with MirrorMaker 2's own configuration, on Spark.",
-    epilog="Exit codes: 0 success, 1 records were not copied or differ, 2 a file or the command line is wrong,"
-    " 3 a cluster can't be reached or this machine lacks something.",
+    epilog="Exit codes: 0 success, 1 records were not copied or differ, or a check found a fault, 2 a file or the"
+    " command line is wrong, 3 a cluster can't be reached or this machine lacks something.",
 )
+
+
+@app.callback()
+def _options(
+    _: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=print_version, help="Print the version, and exit.")
+    ] = False,
+) -> None:
+    """Declare the options before a verb; `app` has their help."""
 
 
 def version(output: Output = Format.TEXT) -> None:

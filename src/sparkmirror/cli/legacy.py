@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sparkmirror import __version__
-from sparkmirror.cli.logs import LogFormat, set_up_logging, warn
+from sparkmirror.cli.logs import LogFormatAlone, set_up_logging, warn
 from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
-from sparkmirror.cli.output import Format, Output
+from sparkmirror.cli.output import Format, Output, print_version
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.cli.run import Spark, spark_overrides
 from sparkmirror.cluster.admin import ClusterAdmin
@@ -35,12 +34,6 @@ _HANDLER = (
     " changes or drops records has no counterpart: records are copied as bytes"
 )
 _LISTENER = f"{_JAVA}, and nothing is rebalanced here: take it out"
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(__version__)
-        raise typer.Exit
 
 
 def legacy(
@@ -96,10 +89,10 @@ def legacy(
     metrics_port: MetricsPort = None,
     metrics_profile: MetricsProfiles = None,
     output: Output = Format.TEXT,
-    log_format: LogFormat = None,
+    log_format: LogFormatAlone = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
+        bool, typer.Option("--version", is_eager=True, callback=print_version, help="Print the version.")
     ] = False,
 ) -> None:
     """Mirror as MirrorMaker 1 did, with its files and flags, until stopped.

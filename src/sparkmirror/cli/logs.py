@@ -22,6 +22,8 @@ LogFormat = Annotated[
     Format | None,
     typer.Option("--log-format", help="Format of the log; wins over sparkmirror.log.format in the file."),
 ]
+LogFormatAlone = Annotated[Format | None, typer.Option("--log-format", help="Format of the log; text by default.")]
+"""Option of the verbs that read no `sparkmirror.log.format`."""
 
 
 def set_up_logging(verbose: bool, log_format: Format | None = None) -> None:

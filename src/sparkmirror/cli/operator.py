@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from sparkmirror.cli.logs import LogFormat, set_up_logging
+from sparkmirror.cli.logs import LogFormatAlone, set_up_logging
 from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.errors import SetupError
 
@@ -40,7 +40,7 @@ def operator(
         typer.Option("--health-port", min=1, max=65_535, metavar="PORT", help="Answer /healthz by HTTP on this port."),
     ] = None,
     output: Output = Format.TEXT,
-    log_format: LogFormat = None,
+    log_format: LogFormatAlone = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Run the KafkaMirrorMaker2 resources of a Kubernetes cluster, until stopped.

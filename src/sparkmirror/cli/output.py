@@ -1,4 +1,4 @@
-"""`-o json`: a verb's output for programs."""
+"""`-o json`, a verb's output for programs, and the version."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+from sparkmirror import __version__
 
 
 class Format(StrEnum):
@@ -22,6 +24,13 @@ Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the ou
 def print_json(value: object) -> None:
     """Print a single value on standard output."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version, and end the program, if the option `--version` is given."""
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
 
 
 def print_line(value: object) -> None:

@@ -21,8 +21,12 @@ def fresh(flow: FlowConfig, status: Status, stale_s: float) -> tuple[Flow, float
     """
     age_s = status.age_s()
     if status.flow is None or age_s is None:
-        why = "another version of sparkmirror published it" if status.left_out else "no mirror has published it"
-        raise ClusterUnreachable(f"flow {flow.name}: its status is not known: {why}; is the mirror running?")
+        why = (
+            "another version of sparkmirror published it; ask with the version that runs the mirror"
+            if status.left_out
+            else "no mirror has published it; is the mirror running?"
+        )
+        raise ClusterUnreachable(f"flow {flow.name}: its status is not known: {why}")
     if age_s > stale_s:
         raise ClusterUnreachable(
             f"flow {flow.name}: its last status is {age_s:,.0f} s old ({status.flow.state}); is the mirror running?"

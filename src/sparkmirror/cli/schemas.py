@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from sparkmirror.cli.control import Flow, chosen_flows
-from sparkmirror.cli.logs import LogFormat, set_up_logging, tell_progress, warn
+from sparkmirror.cli.logs import LogFormatAlone, set_up_logging, tell_progress, warn
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.cli.topics import chosen_topics
@@ -71,7 +71,7 @@ def check(
     clusters: Clusters = None,
     secrets: Secrets = None,
     output: Output = Format.TEXT,
-    log_format: LogFormat = None,
+    log_format: LogFormatAlone = None,
 ) -> None:
     """Find schema ids in records without an equal schema at the target's registry.
 

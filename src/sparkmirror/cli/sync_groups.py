@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sparkmirror.cli.logs import LogFormat, set_up_logging, warn
+from sparkmirror.cli.logs import LogFormatAlone, set_up_logging, warn
 from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.client.group_sync import GroupSync, GroupTurn
 from sparkmirror.client.group_sync_file import DEFAULT_FILE, read_group_sync_file
@@ -46,7 +46,7 @@ def sync_groups(
     ] = 0,
     topic: Annotated[str | None, typer.Option("--topic", "-t", hidden=True)] = None,
     output: Output = Format.TEXT,
-    log_format: LogFormat = None,
+    log_format: LogFormatAlone = None,
 ) -> None:
     """Set groups' offsets at the target by their checkpoints, again and again.
 

@@ -159,7 +159,8 @@ class ClusterClient:
                 connection.close()
         raise ClusterUnreachable(
             f"cluster {self.config.alias}: no broker of {','.join(self.config.bootstrap_servers)} answers"
-            f" ({reasons[-1] if reasons else 'none is known'})"
+            f" ({reasons[-1] if reasons else 'none is known'}); check bootstrap.servers and"
+            " security.protocol, and that the brokers run"
         )
 
 

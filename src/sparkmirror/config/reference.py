@@ -87,6 +87,12 @@ A key that begins with `security.`, `ssl.` or `sasl.` may have another value for
 ([security.md](security.md)).
 """
 
+_SPARK = """
+A key that begins with `spark.` is a setting of the Spark session, for all flows of the file: `spark.master`,
+`spark.executor.memory` and so on. `--spark KEY=VALUE` wins over the file; MirrorMaker 2 ignores these keys. One of them
+is sparkmirror's own: `spark.sparkmirror.standby.warm` ([spark.md](spark.md)).
+"""
+
 _REGISTRIES = """
 Only `sparkmirror schemas check` ([schemas.md](schemas.md)) asks schema registries. Each key exists once more for the
 target's registry, with `target.` instead of `source.`. Secrets are resolved when the registry is asked.
@@ -142,6 +148,8 @@ def _page() -> Iterator[str]:
     for title, settings in sections.items():
         yield f"## {title}\n"
         yield from _settings(settings)
+    yield "## Spark"
+    yield _SPARK
     yield "## Schema registries"
     yield _REGISTRIES
     yield from _settings((*REGISTRY_SETTINGS["source"], *REGISTRY_TLS["source"]))

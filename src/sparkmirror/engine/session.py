@@ -30,7 +30,7 @@ _SECRET = re.compile(r"secret|password|token|access\.?key", re.IGNORECASE)
 """Keys with secret values; the pattern of Spark's own `spark.redaction.regex`."""
 
 _LOG4J = Path(__file__).with_name("log4j2.properties").as_uri()
-_DEFAULTS = {
+DEFAULTS = {
     "spark.app.name": "sparkmirror",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -42,6 +42,7 @@ _DEFAULTS = {
     "spark.driver.memory": "512m",
     "spark.task.maxFailures": str(ATTEMPTS),
 }
+"""Settings that sparkmirror chooses; `docs/spark.md` has them, with the reasons."""
 _LOCAL_JAVA = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -118,7 +119,7 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
     there may be more of them than cores. `local[N]` would mean one attempt for each task. Raises `SetupError` if Spark
     does not start.
     """
-    chosen = dict(_DEFAULTS)
+    chosen = dict(DEFAULTS)
     if is_local(settings):
         chosen |= _LOCAL_DEFAULTS
         chosen[MASTER] = f"local[{local_slots(settings) or tasks},{ATTEMPTS}]"

@@ -236,7 +236,7 @@ FILE_RULES: tuple[LintRule[Subject], ...] = (
         severity=_ERROR,
         what="is still a template's placeholder",
         effect="the cluster can't be reached, or sign-in fails",
-        fix="write the real value",
+        fix="write the real value; for ${NAME} sparkmirror convert --fill does it (docs/convert.md)",
         look=placeholder,
     ),
     LintRule(

@@ -222,8 +222,8 @@ FLOW_RULES: tuple[LintRule[Subject], ...] = (
         name="one-task",
         severity=_INFO,
         what="a flow has one task",
-        effect="one core copies everything",
-        fix="raise tasks.max towards one for each 5 to 10 partitions",
+        effect="one core copies everything, which is enough for most flows",
+        fix="leave it, or raise tasks.max if one core is not enough (docs/runbooks/sizing.md)",
         look=one_task,
     ),
     LintRule(
