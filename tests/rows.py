@@ -1,9 +1,9 @@
-"""Many tests in two rows at once, as they mostly wait: for `make test`, and with `--full` for `make test-full`.
+"""Many tests in rows at once, as they mostly wait: three for `make test`, and two, with `--full`, for `make test-full`.
 
 The engine's come to the terminal, with those of directories near it: mirrors at work, some under time limits. Beside
-them go the other directories', with what these leave of the machine; what they print comes at the end. `--full` has the
-long tests too, but for those of versions and of the deployment, and the flow tests once more on a Spark standalone
-cluster. Other arguments go to all.
+them go the other rows, with what the first leaves of the machine; what they print comes at the end. Of the three the
+third has all tests without brokers and Spark, of all directories. `--full` has the long tests too, but for those of
+versions and of the deployment, and the flow tests once more on a Spark standalone cluster. Other arguments go to all.
 """
 
 from __future__ import annotations
@@ -24,16 +24,21 @@ CALM = sorted(
 """Of the engine's, those that measure no time and are long if all their tests run."""
 
 STANDALONE = ("tests/engine/test_mirror.py", "--standalone")
-LOG = Path(".cache/test-others.log")
+REAL = "broker or spark"
+"""Tests that wait for brokers or Spark; the others need a core as long as they run."""
+
+CACHE = Path(".cache")
 PYTEST = (sys.executable, "-m", "pytest")
 QUIETLY = ("nice", "-n", "10", *PYTEST, "-p", "no:cacheprovider")
 
 
-class Beside:
-    """Commands one after the other in the background, into the log."""
+class Row:
+    """Commands one after the other in the background, into a log."""
 
-    def __init__(self, commands: list[list[str]]) -> None:
+    def __init__(self, log: Path, *commands: list[str]) -> None:
+        self.log = log
         self.codes: list[int] = []
+        self.took_s = 0.0
         self._commands = commands
         self._running: subprocess.Popen[bytes] | None = None
         self._ending = False
@@ -41,11 +46,13 @@ class Beside:
         self._thread.start()
 
     def _run(self) -> None:
-        with LOG.open("w") as log:
+        began = time.monotonic()
+        with self.log.open("w") as log:
             for command in self._commands:
                 if not self._ending:
                     self._running = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
                     self.codes.append(self._running.wait())
+        self.took_s = time.monotonic() - began
 
     def wait(self) -> None:
         self._thread.join()
@@ -58,28 +65,45 @@ class Beside:
         self.wait()
 
 
+def rows(*, full: bool) -> list[list[list[str]]]:
+    """The arguments of pytest for each command of each row, of about one length; the first row is the terminal's.
+
+    Tests with Spark share a row, so that they share a session.
+    """
+    near = [ENGINE] if full else [ENGINE, TESTS / "sync", TESTS / "connect"]
+    apart = {*near, TESTS / "versions", TESTS / "deploy"} if full else {*near}
+    directories = {test.parent for test in TESTS.glob("*/test_*.py")}
+    first, others = [str(one) for one in near], sorted(str(one) for one in directories - apart)
+    if full:
+        left_out = [f"--ignore={one}" for one in CALM]
+        return [[[*first, *left_out]], [others, CALM, list(STANDALONE)]]
+    return [[[*first, "-m", REAL]], [[*others, "-m", REAL]], [[str(TESTS), "-m", f"not ({REAL})"]]]
+
+
 def main(arguments: list[str]) -> int:
     """The exit code: 0 if all passed."""
     began = time.monotonic()
-    full = "--full" in arguments
-    # So the rows are of about one length, and tests with Spark share one.
-    first = [ENGINE] if full else [ENGINE, TESTS / "sync", TESTS / "connect"]
-    apart = {*first, TESTS / "versions", TESTS / "deploy"} if full else {*first}
-    directories = sorted(str(one) for one in {test.parent for test in TESTS.glob("*/test_*.py")} - apart)
-    rows = [directories, CALM, list(STANDALONE)] if full else [directories]
-    left_out = [f"--ignore={one}" for one in CALM] if full else []
-    LOG.parent.mkdir(exist_ok=True)
-    others = Beside([[*QUIETLY, *row, *arguments] for row in rows])
+    (first,), *beside = rows(full="--full" in arguments)
+    CACHE.mkdir(exist_ok=True)
+    others = [
+        Row(CACHE / f"test-row-{number}.log", *([*QUIETLY, *command, *arguments] for command in commands))
+        for number, commands in enumerate(beside, 2)
+    ]
     try:
-        engine = subprocess.call([*PYTEST, *map(str, first), *left_out, *arguments])
-        others.wait()
+        code = subprocess.call([*PYTEST, *first, *arguments])
+        took_s = [time.monotonic() - began]
+        for row in others:
+            row.wait()
+            took_s.append(row.took_s)
     finally:
-        others.end()
-    codes = [engine, *others.codes]
-    print(LOG.read_text())
+        for row in others:
+            row.end()
+    for row in others:
+        print(row.log.read_text())
+    codes = [code, *(code for row in others for code in row.codes)]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = f"{(time.monotonic() - began) / 60:.1f} min, {(used.ru_utime + used.ru_stime) / 60:.1f} CPU min"
-    print(f"{'failed' if any(codes) else 'all passed'}: {took}")
+    print(f"{'failed' if any(codes) else 'all passed'}: {took}; rows: {', '.join(f'{s / 60:.1f}' for s in took_s)} min")
     return int(any(codes))
 
 

@@ -28,7 +28,9 @@ def back(flow: FlowConfig, topic: str) -> FlowConfig:
 
 
 def unreachable(flow: FlowConfig) -> FlowConfig:
-    return flow.model_copy(update={"source": flow.source.model_copy(update={"bootstrap_servers": ("127.0.0.1:1",)})})
+    """The flow from a source that is away, which is given up after a few seconds instead of 15."""
+    away = flow.source.model_copy(update={"bootstrap_servers": ("127.0.0.1:1",)})
+    return flow.model_copy(update={"source": away, "admin_timeout_ms": 3_000})
 
 
 def test_flows_come_change_and_go_under_load(
@@ -79,7 +81,7 @@ def test_flows_come_change_and_go_under_load(
         assert not mirror.registry.is_restarting(both.name)
 
     with run_mirror(path, spark) as mirror:
-        with mp.load(source, stays, 2), mp.load(source, added, 2):
+        with mp.load(source, stays, 2, per_s=500), mp.load(source, added, 2, per_s=500):
             changed_under_load(mirror)
         ends = [sum(mp.end_offsets(source, topic, 2)) for topic in (stays, added)]
         mp.wait_for(lambda: [copied(f"A.{topic}") for topic in (stays, added)] == ends, 120, "all records")
