@@ -10,12 +10,10 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from unittest import mock
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from sparkmirror.engine import round_job
@@ -42,7 +40,7 @@ class Outcome:
 def cancel_one(spark: SparkSession, directory: Path) -> Outcome:
     """Start both, cancel the first; `directory` is where their tasks say their process ids."""
 
-    def hang(orders: dict[int, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def hang(orders: dict[int, str], _: int) -> list[str]:
         for order in orders.values():
             incarnation = json.loads(order)["incarnation"]
             draft = directory / f"{incarnation}.draft"
@@ -50,7 +48,7 @@ def cancel_one(spark: SparkSession, directory: Path) -> Outcome:
             draft.rename(directory / incarnation)
         while not (directory / "end").exists():
             time.sleep(0.1)
-        yield from ()
+        return []
 
     with mock.patch.object(round_job, "run_task", hang):
         jobs = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
@@ -32,6 +31,5 @@ def test_an_early_end_of_a_second_attempt_is_in_doubt(
     monkeypatch.setattr(task, "pump", pump)
     monkeypatch.setattr(task, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(TaskContext, "get", lambda: SimpleNamespace(attemptNumber=lambda: attempt))
-    rows = pa.RecordBatch.from_pydict({"task": [0]})
-    (table,) = task.run_task({0: ORDER.model_dump_json()}, iter([rows]))
-    assert [row["in_doubt"] for row in table.to_pylist()] == [in_doubt]
+    receipts = task.run_task({0: ORDER.model_dump_json()}, 0)
+    assert [Receipt.model_validate_json(text).in_doubt for text in receipts] == [in_doubt]

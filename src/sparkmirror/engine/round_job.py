@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
 
 from sparkmirror.engine.session import in_one_line
 from sparkmirror.engine.task import RECEIPTS, run_task
@@ -29,12 +30,13 @@ class RoundJob:
         self._thread.start()
 
     def _run(self) -> None:
-        work = functools.partial(run_task, {order.task: order.to_json() for order in self.orders})
+        orders = {order.task: order.to_json() for order in self.orders}
         count = len(self.orders)
         try:
+            pump = udf(functools.partial(run_task, orders), RECEIPTS, useArrow=False).asNondeterministic()
             self._spark.sparkContext.addJobTag(self._tag)  # tags of the session exist only since Spark 4
-            rows = self._spark.range(0, count, 1, count).mapInArrow(work, RECEIPTS).collect()
-            self.receipts = [Receipt(**row.asDict()) for row in rows]
+            rows = self._spark.range(0, count, 1, count).select(pump("id").alias("receipts")).collect()
+            self.receipts = [Receipt.model_validate_json(text) for row in rows for text in row["receipts"]]
         except Exception as error:  # after any error the next round reads all positions again
             self.failure = in_one_line(error)
 
