@@ -5,6 +5,7 @@ The session runs in local mode unless `spark.*` settings say otherwise.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
@@ -28,6 +29,8 @@ ATTEMPTS = 4
 
 _SECRET = re.compile(r"secret|password|token|access\.?key", re.IGNORECASE)
 """Keys with secret values; the pattern of Spark's own `spark.redaction.regex`."""
+
+log = logging.getLogger(__name__)
 
 _LOG4J = Path(__file__).with_name("log4j2.properties").as_uri()
 DEFAULTS = {
@@ -135,12 +138,25 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
         builder = SparkSession.builder
         for key, value in chosen.items():
             builder = builder.config(key, value)
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
     except Exception as error:
         raise SetupError(
             f"Spark {pyspark.__version__} can't be started: {in_one_line(error)}; does JAVA_HOME, or else PATH, lead to"
             " a Java that it runs on? Each Spark from 3.5 to 4.3 runs on Java 17"
         ) from error
+    _expect_the_jvms_end(session.sparkContext)
+    return session
+
+
+def _expect_the_jvms_end(context: SparkContext) -> None:
+    """Have PySpark print no traceback when the JVM ends before this process.
+
+    A signal to the process group ends both. The JVM keeps a connection to the server of PySpark's accumulators, of
+    which a mirror has none.
+    """
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda *_: log.debug("Spark's JVM has closed a connection")
 
 
 def in_one_line(error: Exception) -> str:
