@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import mirror_process as mp
@@ -52,3 +54,27 @@ def test_a_signal_to_the_process_group_ends_it_in_order(
     said = mirror.log.read_text()
     assert "Traceback" not in said
     assert "Py4J" not in said
+
+
+_JVM_ENDS_FIRST = """
+import os, signal, time, psutil
+from pyspark.sql.functions import udf
+from sparkmirror.engine.session import open_session
+spark = open_session({}, 1)
+assert spark.range(0, 1, 1, 1).select(udf(str, "string", useArrow=False)("id")).collect()
+(jvm,) = (child for child in psutil.Process().children(recursive=True) if "java" in child.name())
+jvm.kill()
+time.sleep(3)
+print("still here")
+os._exit(0)
+"""
+
+
+@pytest.mark.full
+def test_a_jvm_that_ends_after_a_round_leaves_no_traceback() -> None:
+    """PySpark's accumulator server reads on from a connection that the JVM opened at the first round's end."""
+    done = subprocess.run(
+        [sys.executable, "-c", _JVM_ENDS_FIRST], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert "still here" in done.stdout
+    assert "Traceback" not in done.stderr
