@@ -97,7 +97,10 @@ class Duties:
 
     @property
     def at_work(self) -> bool:
-        """True until all duties have ended; a last turn may outlast the time that `close` gives it."""
+        """True until all duties have ended.
+
+        A last turn may outlast the time that `close` gives it.
+        """
         return any(duty_thread.thread.is_alive() for duty_thread in self._threads)
 
     def record(self, name: str) -> DutyRecord:

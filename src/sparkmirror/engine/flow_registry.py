@@ -226,12 +226,12 @@ class FlowRegistry:
         return ended is not None and ended.at_work
 
     def last_failure(self, flow: str, duty: str) -> str:
-        """Return why the last turn of a duty of the flow's last driver failed; empty if it did not."""
+        """Return why a duty's last turn failed in the flow's last driver; empty if it did not."""
         ended = self._ended.get(flow)
         return "" if ended is None else ended.failing.get(duty, "")
 
     def forget_ended(self, flow: str) -> None:
-        """Forget the flow's last driver: what it may not have stored is stored otherwise."""
+        """Forget the flow's last driver, as another writer has stored its offsets."""
         self._ended.pop(flow, None)
 
     def is_restarting(self, flow: str) -> bool:
