@@ -214,7 +214,7 @@ class FlowRegistry:
         return not waiting and not moving and not self.is_due
 
     def is_changing(self, flow: str) -> bool:
-        """True if a driver of a flow is to be closed, or is being closed, or its duties have not ended.
+        """True until a driver that is to be closed is closed, and its duties have ended.
 
         What its pumps have copied may not have been told, and its duties may not have had their last turns.
         """
@@ -226,7 +226,10 @@ class FlowRegistry:
         return ended is not None and ended.at_work
 
     def last_failure(self, flow: str, duty: str) -> str:
-        """Return why a duty's last turn failed in the flow's last driver; empty if it did not."""
+        """Return why the last turn of a duty failed; empty if it did not.
+
+        The duty is that of the flow's last driver.
+        """
         ended = self._ended.get(flow)
         return "" if ended is None else ended.failing.get(duty, "")
 
