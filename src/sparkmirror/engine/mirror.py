@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 
 from pyspark.sql import SparkSession
 
-from sparkmirror.config import MirrorConfig
+from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.completion import Completion
 from sparkmirror.engine.duties import LAST_TURNS_S
@@ -25,7 +25,7 @@ from sparkmirror.engine.progress_display import OnProgress, ProgressDisplay
 from sparkmirror.engine.publishing import Publishing
 from sparkmirror.engine.round_job import RoundJob
 from sparkmirror.engine.round_runner import TURN_S, RoundRunner
-from sparkmirror.engine.session import guard_secrets
+from sparkmirror.engine.session import guard_secrets, refuse_speculation
 from sparkmirror.engine.spark_start import SparkStart
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.engine.topic_refresh import TopicRefresh
@@ -74,10 +74,15 @@ class Mirror:
         self._failures = 0
         """Number of failures in a row."""
         incarnation = uuid.uuid4().hex
+
+        def check(flow: FlowConfig) -> None:
+            guard_secrets(flow, config.spark, config.path)
+            refuse_speculation(config.spark, config.path)
+
         self.registry = FlowRegistry(
             config.model_copy(update={"beats": ()}) if once else config,
             lambda flow: FlowDriver(flow, incarnation, use_lease=use_lease, once=once),
-            lambda flow: guard_secrets(flow, config.spark, config.path),
+            check,
         )
         self.troubles: dict[str, str] = {}
         """Flows that can't be worked on now, with the reason in a single line."""

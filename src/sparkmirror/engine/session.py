@@ -25,6 +25,7 @@ MASTER = "spark.master"
 WARM = "spark.sparkmirror.standby.warm"
 """Setting of sparkmirror: Spark hands settings of any name on."""
 WORKER_PYTHON = "spark.pyspark.python"
+SPECULATION = "spark.speculation"
 ATTEMPTS = 4
 
 _SECRET = re.compile(r"secret|password|token|access\.?key", re.IGNORECASE)
@@ -37,7 +38,7 @@ DEFAULTS = {
     "spark.app.name": "sparkmirror",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.speculation": "false",
+    SPECULATION: "false",
     # A worker that is to end is drained: its executors end with their tasks, and get no more.
     "spark.decommission.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
@@ -101,6 +102,18 @@ def guard_secrets(flow: FlowConfig, settings: Mapping[str, str], origin: str) ->
         raise ConfigError(
             f"flow {flow.name} has passwords, which its tasks on a Spark cluster would get in clear: set"
             " spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true",
+            origin=origin,
+        )
+
+
+def refuse_speculation(settings: Mapping[str, str], origin: str) -> None:
+    """Refuse a file that lets Spark run a task twice at a time (R7).
+
+    Raises `ConfigError` with that `origin`.
+    """
+    if settings.get(SPECULATION, "").strip().lower() == "true":
+        raise ConfigError(
+            f"{SPECULATION} = true would give partitions two pumps at a time: take it out, or set it to false",
             origin=origin,
         )
 
