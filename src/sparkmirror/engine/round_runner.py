@@ -17,7 +17,7 @@ from sparkmirror.engine.end_reason import EndReason
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_registry import FlowRegistry, at_once
 from sparkmirror.engine.observer import Observer
-from sparkmirror.engine.planner import Growth, Planner
+from sparkmirror.engine.planner import ROUND_S, Growth, Planner
 from sparkmirror.engine.round_job import RoundJob
 from sparkmirror.engine.topic_refresh import TopicRefresh
 from sparkmirror.errors import SparkMirrorError
@@ -122,10 +122,13 @@ class RoundRunner:
         """Look after a running job until it is done or has to end; return the reason."""
         again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
         replan_at = time.monotonic() + REPLAN_S
+        ends_at = time.monotonic() + ROUND_S
         while not job.wait(TURN_S):
             self._show()
             if self._stopping.is_set():
                 return EndReason.STOPPED
+            if time.monotonic() > ends_at:  # a task that was tried again would go on alone
+                return EndReason.PLANNED
             if time.monotonic() > again_at or self._held() != list(held):
                 return EndReason.FLOWS
             self._registry.exchange_beats()
