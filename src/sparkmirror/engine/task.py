@@ -1,7 +1,7 @@
 """Work of a Spark task: an order in, receipts out.
 
-Records never pass here. Neither pandas nor Arrow is loaded for a few lines of JSON: both would stay in the memory of
-each task and of the driver.
+Records never pass here. Neither pandas nor Arrow is loaded for a few lines of JSON: they would stay in each task's
+memory.
 """
 
 from __future__ import annotations
