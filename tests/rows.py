@@ -1,10 +1,9 @@
-"""Many tests in rows at once, as they mostly wait: four for `make test`, and two, with `--full`, for `make test-full`.
+"""Many tests in rows at once, as they mostly wait: three for `make test`, and two, with `--full`, for `make test-full`.
 
 The engine's come to the terminal, with those of directories near it: mirrors at work, some under time limits. Beside
-them go the other rows, with what the first leaves of the machine; what they print comes at the end. Of the four the
-last two have all tests without brokers and Spark, of all directories. `--full` has the long tests too, but for those
-of versions and of the deployment, and the flow tests once more on a Spark standalone cluster. Other arguments go to
-all.
+them go the other rows, with what the first leaves of the machine; what they print comes at the end. Of the three the
+third has all tests without brokers and Spark, of all directories. `--full` has the long tests too, but for those of
+versions and of the deployment, and the flow tests once more on a Spark standalone cluster. Other arguments go to all.
 """
 
 from __future__ import annotations
@@ -78,8 +77,7 @@ def rows(*, full: bool) -> list[list[list[str]]]:
     if full:
         left_out = [f"--ignore={one}" for one in CALM]
         return [[[*first, *left_out]], [others, CALM, list(STANDALONE)]]
-    halves = [sorted(str(one) for one in directories)[half::2] for half in (0, 1)]
-    return [[[*first, "-m", REAL]], [[*others, "-m", REAL]], *([[*half, "-m", f"not ({REAL})"]] for half in halves)]
+    return [[[*first, "-m", REAL]], [[*others, "-m", REAL]], [[str(TESTS), "-m", f"not ({REAL})"]]]
 
 
 def main(arguments: list[str]) -> int:
