@@ -1,9 +1,10 @@
-"""Many tests in rows at once, as they mostly wait: three for `make test`, and two, with `--full`, for `make test-full`.
+"""Many tests in two rows at once, as they mostly wait: for `make test`, and with `--full` for `make test-full`.
 
 The engine's come to the terminal, with those of directories near it: mirrors at work, some under time limits. Beside
-them go the other rows, with what the first leaves of the machine; what they print comes at the end. Of the three the
-third has all tests without brokers and Spark, of all directories. `--full` has the long tests too, but for those of
-versions and of the deployment, and the flow tests once more on a Spark standalone cluster. Other arguments go to all.
+them go the other directories', with what these leave of the machine; what they print comes at the end. Each row of
+`make test` ends with half of the tests without brokers and Spark, of all directories. `--full` has the long tests too,
+but for those of versions and of the deployment, and the flow tests once more on a Spark standalone cluster. Other
+arguments go to all.
 """
 
 from __future__ import annotations
@@ -77,20 +78,24 @@ def rows(*, full: bool) -> list[list[list[str]]]:
     if full:
         left_out = [f"--ignore={one}" for one in CALM]
         return [[[*first, *left_out]], [others, CALM, list(STANDALONE)]]
-    return [[[*first, "-m", REAL]], [[*others, "-m", REAL]], [[str(TESTS), "-m", f"not ({REAL})"]]]
+    halves = [sorted(str(one) for one in directories)[half::2] for half in (0, 1)]
+    return [
+        [[*real, "-m", REAL], [*half, "-m", f"not ({REAL})"]]
+        for real, half in zip((first, others), halves, strict=True)
+    ]
 
 
 def main(arguments: list[str]) -> int:
     """The exit code: 0 if all passed."""
     began = time.monotonic()
-    (first,), *beside = rows(full="--full" in arguments)
+    terminals, *beside = rows(full="--full" in arguments)
     CACHE.mkdir(exist_ok=True)
     others = [
         Row(CACHE / f"test-row-{number}.log", *([*QUIETLY, *command, *arguments] for command in commands))
         for number, commands in enumerate(beside, 2)
     ]
     try:
-        code = subprocess.call([*PYTEST, *first, *arguments])
+        codes = [subprocess.call([*PYTEST, *command, *arguments]) for command in terminals]
         took_s = [time.monotonic() - began]
         for row in others:
             row.wait()
@@ -100,7 +105,7 @@ def main(arguments: list[str]) -> int:
             row.end()
     for row in others:
         print(row.log.read_text())
-    codes = [code, *(code for row in others for code in row.codes)]
+    codes += [code for row in others for code in row.codes]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = f"{(time.monotonic() - began) / 60:.1f} min, {(used.ru_utime + used.ru_stime) / 60:.1f} CPU min"
     print(f"{'failed' if any(codes) else 'all passed'}: {took}; rows: {', '.join(f'{s / 60:.1f}' for s in took_s)} min")
