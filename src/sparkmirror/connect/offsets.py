@@ -46,11 +46,11 @@ class ConnectorOffsets:
         A running copy's own progress replaces the stored offset of a partition. The progress of a copy that ends is
         stored before the offsets are read. Raises `RestError` if it is not stored.
         """
-        registry, flow = self._mirror.registry, self._flow.name
-        if not _wait_for(lambda: not registry.is_changing(flow)):
+        flow = self._flow.name
+        if not _wait_for(self._has_settled):
             raise conflict(f"flow {flow} has not ended yet, so that its last offsets are not stored; try again")
         copies = (driver := self._driver()) is not None and driver.flow.copies
-        failure = registry.last_failure(flow, CONNECT_OFFSETS)
+        failure = self._mirror.registry.last_failure(flow, CONNECT_OFFSETS)
         if failure and self._role is ConnectorRole.SOURCE and not copies:
             raise conflict(
                 f"flow {flow} could not store its last offsets: {failure}; resume the connector, and stop it again"
@@ -78,6 +78,7 @@ class ConnectorOffsets:
 
     def reset(self) -> None:
         """Remove all offsets; a source connector's copy then begins anew."""
+        _wait_for(self._has_settled)
         stored = self._stored()
         if self._role is ConnectorRole.SOURCE:
             self._go_on_at(None)
@@ -105,8 +106,7 @@ class ConnectorOffsets:
 
     def _go_on_at(self, wanted: Mapping[TopicPartition, int | None] | None) -> None:
         """Have the copy go on at these upstream offsets; None begins all partitions anew."""
-        registry = self._mirror.registry
-        if not _wait_for(lambda: registry.is_up_to_date and not registry.is_changing(self._flow.name)):
+        if not _wait_for(lambda: self._mirror.registry.is_up_to_date and self._has_settled()):
             raise ValueError(f"flow {self._flow.name} has not ended yet; try again in a moment")
         policy = topic_rules(self._flow, self._flow.originals).policy
         try:
@@ -141,6 +141,9 @@ class ConnectorOffsets:
         finally:
             if own is not None:
                 own.close()
+
+    def _has_settled(self) -> bool:
+        return not self._mirror.registry.is_changing(self._flow.name)
 
     def _driver(self) -> FlowDriver | None:
         return next((driver for driver in self._mirror.drivers if driver.name == self._flow.name), None)
