@@ -11,7 +11,7 @@ import yaml
 from resources import RESOURCE, values
 
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats import explain, read
+from sparkmirror.formats import explain, files, read
 from sparkmirror.formats.convert import convert
 from sparkmirror.lint import check
 
@@ -452,3 +452,16 @@ def test_another_format_says_what_is_not_known(tmp_path: Path) -> None:
     rules = {one.rule for one in check(read([str(tmp_path / "made.properties")]))}
     assert "placeholder" in rules
     assert "literal-secret" not in rules
+
+
+def test_a_directory_with_too_many_files_is_a_wrong_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_FILES", 2)
+    properties(tmp_path, "source", connector())
+    properties(tmp_path, "worker", DISTRIBUTED)
+    (tmp_path / ".hidden").mkdir()
+    properties(tmp_path / ".hidden", "more", DISTRIBUTED)
+    assert read([str(tmp_path)])
+    (tmp_path / "deeper").mkdir()
+    properties(tmp_path / "deeper", "more", DISTRIBUTED)
+    (line,) = mistakes(str(tmp_path))
+    assert line.startswith(f"{tmp_path}: is a directory with more than 2 files of .json, .properties")

@@ -25,12 +25,16 @@ def anchors(page: Path) -> frozenset[str]:
     return frozenset(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain)
 
 
+def _links(page: Path) -> Iterator[tuple[str, str, Path]]:
+    """Target, fragment and file of each link that stays inside the repository."""
+    for target, fragment in LINK.findall(text_of(page)):
+        if not re.match(r"[a-z]+:", target):
+            yield target, fragment, (page.parent / target).resolve() if target else page
+
+
 def broken_links(page: Path) -> Iterator[str]:
     """Links inside the repository that lead nowhere, as they stand."""
-    for target, fragment in LINK.findall(text_of(page)):
-        if re.match(r"[a-z]+:", target):
-            continue
-        file = (page.parent / target).resolve() if target else page
+    for target, fragment, file in _links(page):
         if not file.exists() or (fragment and file.suffix == ".md" and fragment[1:] not in anchors(file)):
             yield f"{target}{fragment}"
 
@@ -39,9 +43,8 @@ def steps_from(start: Path) -> dict[Path, int]:
     """How many links lead from a page to each page that can be reached from it."""
     steps, waiting = {start.resolve(): 0}, [start.resolve()]
     for page in waiting:
-        for target, _ in LINK.findall(text_of(page)):
-            file = (page.parent / target).resolve()
-            if target.endswith(".md") and ":" not in target and file.exists() and file not in steps:
+        for target, _, file in _links(page):
+            if target.endswith(".md") and file.exists() and file not in steps:
                 steps[file] = steps[page] + 1
                 waiting.append(file)
     return steps

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ KIND = "KafkaMirrorMaker2"
 """Kind of Strimzi's resources that are read."""
 SUFFIXES = (".json", ".properties", ".yaml", ".yml")
 """Suffixes of the files to read in a directory."""
+MOST_FILES = 1000
+"""Most files of these suffixes in a directory: more are a sign of a wrong directory."""
 _YAML = (".yaml", ".yml")
 _STORAGE = re.compile(r"(offset|config|status)\.storage\.(topic|file\.filename)")
 _WORKERS = ("group.id", "key.converter", "value.converter", "plugin.path", "listeners", "rest.port")
@@ -66,15 +69,20 @@ class File:
 def files_below(path: str) -> list[str]:
     """Return the path itself, or the paths of all candidates in a directory.
 
-    Raise `ConfigError` if a directory has no candidate.
+    Raise `ConfigError` if a directory has no candidate, or more than `MOST_FILES`.
     """
     if not os.path.isdir(path):  # pathlib raises for a name that is too long
         return [path]
     below = (file for file in Path(path).rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
     # Hidden names hold Kubernetes' originals of mounted files, and files of tools.
-    names = sorted(
-        str(file) for file in below if not any(part.startswith(".") for part in file.relative_to(path).parts)
-    )
+    shown = (str(file) for file in below if not any(part.startswith(".") for part in file.relative_to(path).parts))
+    names = sorted(islice(shown, MOST_FILES + 1))
+    if len(names) > MOST_FILES:
+        raise ConfigError(
+            f"is a directory with more than {MOST_FILES:,} files of {', '.join(SUFFIXES)}: name a directory that has "
+            "only the files of the mirror",
+            origin=path,
+        )
     if not names:
         raise ConfigError(f"is a directory without any file of {', '.join(SUFFIXES)}", origin=path)
     return names
