@@ -24,7 +24,7 @@ KIND = "KafkaMirrorMaker2"
 SUFFIXES = (".json", ".properties", ".yaml", ".yml")
 """Suffixes of the files to read in a directory."""
 MOST_FILES = 1000
-"""Most files of these suffixes in a directory: more are a sign of a wrong directory."""
+"""Most files of these suffixes in a directory: more point to a wrong directory."""
 _YAML = (".yaml", ".yml")
 _STORAGE = re.compile(r"(offset|config|status)\.storage\.(topic|file\.filename)")
 _WORKERS = ("group.id", "key.converter", "value.converter", "plugin.path", "listeners", "rest.port")
