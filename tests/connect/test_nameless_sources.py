@@ -149,7 +149,7 @@ def test_offsets_of_a_copy_that_ends_are_read_when_it_has_stored_them(stored: li
         return changing
 
     mirror = cast("Mirror", SimpleNamespace(drivers=drivers, registry=registry_of(is_changing)))
-    assert ConnectorOffsets(mirror, flow, MSC, ConnectorRole.SOURCE).read() == [(before[0], after)]
+    assert ConnectorOffsets(mirror, flow, MSC, ConnectorRole.SOURCE, use_lease=False).read() == [(before[0], after)]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_offsets_that_are_not_stored_are_no_answer(
     stored.append(({"cluster": "us", "partition": 0, "topic": "orders"}, {"offset": 246}))
     mirror = cast("Mirror", SimpleNamespace(drivers=[], registry=registry_of(lambda _: changing, failure)))
     with pytest.raises(RestError, match=why):
-        ConnectorOffsets(mirror, flow, MSC, ConnectorRole.SOURCE).read()
+        ConnectorOffsets(mirror, flow, MSC, ConnectorRole.SOURCE, use_lease=False).read()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
+from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.engine.duties import Duties, DutyTurns, Schedule
+from sparkmirror.engine.flow_driver import FlowDriver
 
 
 class Counted:
@@ -41,6 +43,10 @@ def until(condition: Callable[[], bool]) -> None:
 
 def duties(duty: DutyTurns, interval_s: float, held: Callable[[], bool] = lambda: True, **options: bool) -> Duties:
     return Duties("a->b", [Schedule(name="count", interval_s=interval_s, make=lambda: duty, **options)], held)
+
+
+def cluster(alias: str) -> ClusterConfig:
+    return ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",))
 
 
 def test_a_duty_is_done_again_and_again_in_one_thread() -> None:
@@ -162,3 +168,26 @@ def test_last_turns_come_in_order_and_may_be_special() -> None:
     running.start()
     running.close()
     assert said == ["finished", "run"]
+
+
+def test_a_last_turn_that_takes_long_keeps_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who gets the lease next finds all that the turn stores."""
+    go_on, kept = threading.Event(), [True]
+
+    class Slow(Counted):
+        def run(self) -> None:
+            go_on.wait(20)
+            super().run()
+
+    slow = Slow()
+    driver = FlowDriver(FlowConfig(source=cluster("a"), target=cluster("b")), "me", use_lease=False, once=False)
+    monkeypatch.setattr(driver.leadership, "release", kept.clear)
+    running = duties(slow, 60.0, lambda: bool(kept), delayed=True, at_end=True)
+    running.start()
+    running.close(0.1)
+    driver._release_after(running)  # noqa: SLF001 - the end of `close`, without clusters
+    time.sleep(0.1)
+    assert kept
+    go_on.set()
+    until(lambda: not kept)
+    assert slow.runs == 1

@@ -5,18 +5,22 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
+from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.connect.connector_model import Offset
 from sparkmirror.connect.errors import conflict
 from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_duties import CONNECT_OFFSETS
+from sparkmirror.engine.leadership import lease_of
 from sparkmirror.engine.mirror import Mirror
+from sparkmirror.engine.snapshot import ELSEWHERE
 from sparkmirror.formats.connect_files import ConnectorRole
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.takeover.altered_offsets import AlteredOffsets, NotAltered
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
 SETTLED_S = 30.0
@@ -32,30 +36,75 @@ class ConnectorOffsets:
     """
 
     def __init__(
-        self, mirror: Mirror, flow: FlowConfig, connector: str, role: ConnectorRole, *, use_lease: bool = True
+        self,
+        mirror: Mirror,
+        flow: FlowConfig,
+        connector: str,
+        role: ConnectorRole,
+        *,
+        use_lease: bool = True,
+        ended: set[str] | None = None,
     ) -> None:
         self._mirror = mirror
         self._flow = flow
         self._connector = connector
         self._role = role
         self._use_lease = use_lease
+        self._ended = set() if ended is None else ended
+        """Flows on which no other process works any more."""
 
     def read(self) -> list[Offset]:
         """Return the offsets stored in Connect's topic.
 
-        A running copy's own progress replaces the stored offset of a partition. The progress of a copy that ends is
-        stored before the offsets are read. Raises `RestError` if it is not stored.
+        A running copy's own progress replaces the stored offset of a partition. The progress of a copy that ends, here
+        or in another process, is stored before the offsets are read. Raises `RestError` if it is not stored.
         """
         flow = self._flow.name
         if not _wait_for(self._has_settled):
             raise conflict(f"flow {flow} has not ended yet, so that its last offsets are not stored; try again")
         copies = (driver := self._driver()) is not None and driver.flow.copies
-        failure = self._mirror.registry.last_failure(flow, CONNECT_OFFSETS)
-        if failure and self._role is ConnectorRole.SOURCE and not copies:
-            raise conflict(
-                f"flow {flow} could not store its last offsets: {failure}; resume the connector, and stop it again"
-            )
+        if self._role is ConnectorRole.SOURCE and not copies:
+            self._wait_for_other_processes()
+            failure = self._mirror.registry.last_failure(flow, CONNECT_OFFSETS)
+            if failure:
+                raise conflict(
+                    f"flow {flow} could not store its last offsets: {failure}; resume the connector, and stop it again"
+                )
         return self._stored()
+
+    def _wait_for_other_processes(self) -> None:
+        """Wait for the flow's lease: its holder may be storing a copy's last offsets.
+
+        Raises `RestError` if another process keeps it.
+        """
+        flow = self._flow.name
+        if flow in self._ended:
+            return
+        with self._asked_lease() as held:
+            if not _wait_for(held):
+                raise conflict(f"flow {flow}: {ELSEWHERE}, so that its last offsets may not be stored; try again")
+        self._ended.add(flow)
+
+    @contextmanager
+    def _asked_lease(self) -> Iterator[Callable[[], bool]]:
+        """Yield a test for the flow's lease; ask for the lease without a driver here."""
+        driver = self._driver()
+        if driver is not None:
+            yield driver.held
+            return
+        lease = lease_of(self._flow)
+        if not self._use_lease or not self._is_there(lease.topic):  # no process ever had the lease
+            yield lambda: True
+            return
+        lease.start()
+        try:
+            yield lease.held
+        finally:
+            lease.release()
+
+    def _is_there(self, topic: str) -> bool:
+        with closing(ClusterClient(self._flow.target, f"{self._flow.name}|sparkmirror-lease")) as client:
+            return client.metadata([topic])[topic].error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def _stored(self) -> list[Offset]:
         driver = self._driver()

@@ -84,6 +84,11 @@ class ConnectWorker:
         self._said: set[str] = set()
         self._topics = ActiveTopics()
         self._others = ZeroOffsets()
+        self._ended_flows: set[str] = set()
+        """Flows on which no other process works any more.
+
+        A change of the connectors empties the set.
+        """
         self._ended = ""
         """Reason if the mirror has ended by itself."""
         self._closing = threading.Event()
@@ -133,6 +138,7 @@ class ConnectWorker:
         with self._lock:
             flows = read_flows(connectors, self._file)
             self._state = _WorkerState(dict(connectors), flows)
+            self._ended_flows = set()
             self._mirror.change(flows.config)
         for line in flows.config.warnings:
             if line not in self._said:
@@ -228,7 +234,7 @@ class ConnectWorker:
         _, part, flow = self._known(name)
         if flow is None or part.role is None or part.failure:
             return []
-        return ConnectorOffsets(self._mirror, flow, name, part.role).read()
+        return self._offsets_of(name, flow, part.role).read()
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
         """Set offsets of a stopped connector.
@@ -261,9 +267,12 @@ class ConnectWorker:
             if flow is None or part.role is None or part.failure:
                 raise ValueError(part.failure or f"connector {name} can't be run")
             self._others.forget(name)
-            yield ConnectorOffsets(self._mirror, flow, name, part.role, use_lease=self._use_lease)
+            yield self._offsets_of(name, flow, part.role)
         except ValueError as error:
             raise ValueError(without_paths(str(error), spec.config.values())) from error
+
+    def _offsets_of(self, name: str, flow: FlowConfig, role: ConnectorRole) -> ConnectorOffsets:
+        return ConnectorOffsets(self._mirror, flow, name, role, use_lease=self._use_lease, ended=self._ended_flows)
 
     # --- in the background ----------------------------------------------------------------------
 

@@ -89,6 +89,7 @@ class Duties:
         self._records = {schedule.name: DutyRecord() for schedule in schedules}
         self.schedules = tuple(schedules)
         self._threads = [_DutyThread(self, schedule) for schedule in schedules]
+        self._at_end = [duty_thread for duty_thread in self._threads if duty_thread.schedule.at_end]
 
     @property
     def failing(self) -> Mapping[str, str]:
@@ -97,11 +98,16 @@ class Duties:
 
     @property
     def at_work(self) -> bool:
-        """True until all duties have ended.
+        """True until the last turns have ended.
 
         A last turn may outlast the time that `close` gives it.
         """
-        return any(duty_thread.thread.is_alive() for duty_thread in self._threads)
+        return any(duty_thread.thread.is_alive() for duty_thread in self._at_end)
+
+    def wait(self) -> None:
+        """Wait until the last turns have ended, however long they take."""
+        for duty_thread in self._at_end:
+            duty_thread.join()
 
     def record(self, name: str) -> DutyRecord:
         """Return a duty's record; empty for a duty that the flow does not have."""
@@ -112,16 +118,15 @@ class Duties:
             duty_thread.thread.start()
 
     def close(self, within_s: float = LAST_TURNS_S) -> None:
-        """End all duties; then the lease may be given up.
+        """End all duties; the lease may be given up when none is `at_work`.
 
         Duties with `at_end` take a last turn, in the order of the schedules.
         """
         deadline = time.monotonic() + within_s
-        at_end = [duty_thread for duty_thread in self._threads if duty_thread.schedule.at_end]
         for duty_thread in self._threads:
-            if duty_thread not in at_end:
+            if duty_thread not in self._at_end:
                 duty_thread.closing.set()
-        for duty_thread in at_end:
+        for duty_thread in self._at_end:
             duty_thread.closing.set()
             duty_thread.join(deadline)
         for duty_thread in self._threads:
@@ -156,9 +161,9 @@ class _DutyThread:
         self._duties = duties
         self._duty: DutyTurns | None = None
 
-    def join(self, deadline: float) -> None:
+    def join(self, deadline: float = float("inf")) -> None:
         if self.thread.is_alive():
-            self.thread.join(max(deadline - time.monotonic(), 0))
+            self.thread.join(None if deadline == float("inf") else max(deadline - time.monotonic(), 0))
 
     def _run(self) -> None:
         schedule = self.schedule

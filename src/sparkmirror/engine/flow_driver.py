@@ -139,14 +139,15 @@ class FlowDriver:
     def close(self, duties_s: float = LAST_TURNS_S, *, keep_lease: bool = False) -> None:
         """End the duties within `duties_s`, and give up the lease.
 
-        With `keep_lease` the next driver has the lease. Pumps must have ended before.
+        With `keep_lease` the next driver has the lease. Pumps must have ended before. A duty's last turn that takes
+        longer keeps the lease, also after this call: the next process finds what it stores.
         """
         self._closing.set()
         self.control.finish()
         if self._opened is not None:
             self._opened.duties.close(duties_s)
         if not keep_lease:
-            self.leadership.release()
+            self._release_after(self.duties)
         for thread in filter(threading.Thread.is_alive, self._threads):
             thread.join(1.0)
         for admin in self._admins:
@@ -155,6 +156,17 @@ class FlowDriver:
         self._client.close()
         self.reports.close()
         self.topics.close()
+
+    def _release_after(self, duties: Duties | None) -> None:
+        if duties is None or not duties.at_work:
+            self.leadership.release()
+            return
+
+        def release() -> None:
+            duties.wait()
+            self.leadership.release()
+
+        threading.Thread(target=release, name=f"release {self.name}", daemon=True).start()
 
     # --- work -----------------------------------------------------------------------------------
 

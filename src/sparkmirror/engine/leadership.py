@@ -44,12 +44,7 @@ class Leadership:
         """Ask for the lease; the lease of `before`, an ended driver's, goes on."""
         self.lease = before.lease if before is not None else None
         if self._use_lease and self.lease is None:
-            self.lease = Lease(
-                self._flow.target,
-                f"{self._flow.source.alias}-mm2",
-                control_topic(self._flow.source.alias),
-                self._flow.group_session_timeout_ms,
-            )
+            self.lease = lease_of(self._flow)
             self.lease.start()
         self._started = True
 
@@ -104,3 +99,9 @@ class Leadership:
         """Give up the lease."""
         if self.lease is not None:
             self.lease.release()
+
+
+def lease_of(flow: FlowConfig) -> Lease:
+    """Return another part in a flow's lease, not started yet."""
+    alias = flow.source.alias
+    return Lease(flow.target, f"{alias}-mm2", control_topic(alias), flow.group_session_timeout_ms)

@@ -158,6 +158,11 @@ class Lease:
         """Join the group in the background, trying for as long as needed; call once."""
         self._thread.start()
 
+    @property
+    def topic(self) -> str:
+        """Topic of the partition that stands for the lease."""
+        return str(self._partition.topic)
+
     def held(self) -> bool:
         """True if this process holds the lease at this moment, by its own clock."""
         return now_s() < self._held_until
