@@ -16,11 +16,11 @@ TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "TESTING.md"
 
 _ENGINE_AREAS = {
-    "plan": "assignment duties flow_duties flow_registry flow_view forecast growth identity lag lease round_job"
-    " round_runner slots standby still_look task waits",
+    "plan": "assignment change change_watch duties flow_duties flow_registry flow_view forecast growth identity lag"
+    " lease moves_of_a_round round_job round_runner slots standby still_look task waits",
     "flows": "active_active another_configuration bomb catching_up every_batch fairness long_lines many_partitions"
     " mirror moved_writers real_checkpoint_connector topic_list true_syncs",
-    "faults": "broker_faults expired_state kills losses lost_segments old_records replicas rival_views takeover"
+    "faults": "broker_faults expired_state kills losses lost_segments old_records replicas rival_views seam takeover"
     " unclean_elections",
     "taking over": "beside_mirror_maker connect_takeover empty_alias_takeover exactly_once_takeover legacy"
     " legacy_process looked_over mirror_maker_and_back woken_mirror_maker",
@@ -46,7 +46,17 @@ _ENGINE_TESTS = {
     "mm2": ("true_syncs", "mirror_maker_and_back", "beside_mirror_maker", "real_checkpoint_connector"),
     "page": ("prometheus",),
     "position": ("kills", "rival_views", "old_records", "unclean_elections", "lost_segments", "losses"),
-    "pump": ("kills", "rival_views", "old_records", "broker_faults", "fairness", "every_batch", "bomb", "long_lines"),
+    "pump": (
+        "seam",
+        "kills",
+        "rival_views",
+        "old_records",
+        "broker_faults",
+        "fairness",
+        "every_batch",
+        "bomb",
+        "long_lines",
+    ),
     "sync": ("true_syncs", "rights_of_a_flow", "real_checkpoint_connector"),
     "takeover": (
         "mirror_maker_and_back",

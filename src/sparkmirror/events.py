@@ -35,6 +35,7 @@ class Event(StrEnum):
     EPOCH_ENDED = "epoch-ended"
     EPOCH_FAILED = "epoch-failed"
     EPOCH_GROWN = "epoch-grown"
+    EPOCH_CHANGED = "epoch-changed"
     EPOCH_STARTED = "epoch-started"
     FATAL = "fatal"
     FLOW_CHANGED = "flow-changed"

@@ -55,6 +55,24 @@ def loss(**changed: object) -> Loss:
     return Loss.model_validate(values)
 
 
+def test_what_another_process_has_written_since_is_read_when_it_matters(open_log: OpenLog) -> None:
+    """A partition goes from task to task: the next one would write its losses down again."""
+    former, following = LossLedger(open_log()), LossLedger(open_log())
+    first, second, third = loss(), loss(downstream=60), loss(downstream=90, partition=4)
+    former.record(first)
+    at = first.target_topic_id, first.partition
+    assert following.known(*at) == [first]
+    following.record(third)
+    former.record(second)
+    assert following.known(*at) == [first]
+    following.outdate()
+    assert following.known(*at) == [first, second]
+    following.record(second.model_copy(update={"at_ms": 5_000}))
+    assert following.read() == [first, third, second], "as it was"
+    former.outdate()
+    assert former.known(third.target_topic_id, 4) == [third]
+
+
 def test_a_loss_that_is_met_again_keeps_its_date(open_log: OpenLog) -> None:
     for at_ms in (1_000, 2_000):  # a new process each time
         ledger = LossLedger(open_log())

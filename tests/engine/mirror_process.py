@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -69,6 +69,12 @@ def write_properties(
     return path
 
 
+def workers_of(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """The Python workers that pump (not Spark's daemon, their parent)."""
+    daemons = [one for one in processes if "pyspark.daemon" in command_line(one)]
+    return [one for one in daemons if one.ppid() in {parent.pid for parent in daemons}]
+
+
 class MirrorProcess:
     """One `sparkmirror run`, or another `command` with a file; what it prints goes to a file."""
 
@@ -109,8 +115,7 @@ class MirrorProcess:
 
     def workers(self) -> list[psutil.Process]:
         """The Python workers that pump (not Spark's daemon, their parent)."""
-        daemons = [one for one in self.family() if "pyspark.daemon" in command_line(one)]
-        return [one for one in daemons if one.ppid() in {parent.pid for parent in daemons}]
+        return workers_of(self.family())
 
     def kill_all(self) -> None:
         """SIGKILL to the driver, its JVM and every worker."""

@@ -17,7 +17,11 @@ def test_a_round_ends_a_day_after_it_began(monkeypatch: pytest.MonkeyPatch) -> N
     """Its pumps end by themselves then, but for those that Spark began again later: they would go on alone."""
     turns = iter(range(3))
     nothing: Any = SimpleNamespace(
-        wait=lambda _: next(turns) < 0, exchange_beats=lambda: None, is_due=False, show=lambda: None
+        wait=lambda _: next(turns) < 0,
+        has_failed=False,
+        exchange_beats=lambda: None,
+        is_due=False,
+        show=lambda: None,
     )
     runner = RoundRunner(nothing, nothing, nothing, nothing, nothing, list, nothing.show, threading.Event())
     monkeypatch.setattr(round_runner, "ROUND_S", -1.0)

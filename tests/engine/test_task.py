@@ -25,6 +25,7 @@ def test_an_early_end_of_a_second_attempt_is_in_doubt(
     now = [100.0]
 
     def pump(order: PumpOrder) -> list[Receipt]:
+        assert order.attempt == attempt
         now[0] += seconds
         return [Receipt(flow="A->B", source_topic="t", target_topic="A.t", partition=0, state="done")]
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sparkmirror.cluster.topic_log import LogEntry
+from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.messages.control import ControlState, Leader, Round
+from sparkmirror.messages.moves import MOST_MOVES, Place, Release, RouteMove, RouteMoves, TaskWords
 from sparkmirror.messages.orders import RouteOrder
+from sparkmirror.position.decision import Position
+from sparkmirror.position.route import PartitionReading
 
 
 def said(key: str, value: Any, offset: int = 0) -> LogEntry:
@@ -70,6 +75,136 @@ def test_what_is_added_is_for_one_round_of_one_driver() -> None:
     assert state.added_to("b", 3) is None
     assert not state.apply([said("routes", {**added, "shares": None})]), "nonsense is left out"
     assert state.added_to("a", 3) == found
+
+
+def moved(number: int, *, epoch: int = 3, incarnation: str = "a") -> RouteMoves:
+    route = RouteOrder(source_topic="orders", target_topic="a.orders", partition=2, appended=3)
+    move = RouteMove(number=number, route=route, before=0, task=1)
+    return RouteMoves(incarnation=incarnation, epoch=epoch, moves=(move,), shares={0: 0.25, 1: 0.75})
+
+
+def released(number: int, *, attempt: int = 0, epoch: int = 3, partition: int = 2, ready: int = 0) -> TaskWords:
+    word = Release(number=number, source_topic="orders", partition=partition)
+    return TaskWords(incarnation="a", epoch=epoch, task=0, attempt=attempt, ready=ready, releases=(word,))
+
+
+def test_moves_and_words_are_for_one_round_of_one_driver() -> None:
+    moves = moved(1)
+    (move,) = moves.moves
+    progress = ReportedProgress(90, 80, bytes(range(16)).hex(), 80)
+    word = Release.of(move, progress, unclean=False)
+    words = TaskWords(incarnation="a", epoch=3, task=0, ready=1, releases=(word,))
+    state = told()
+    assert state.moves_in("a", 3) is None
+    assert state.share_of(1, "a", 3) is None
+    assert state.apply([said("moves", moves.model_dump()), said("task:0", words.model_dump())])
+    assert state.moves_in("a", 3) == moves
+    assert state.words_of(0, "a", 3) == words
+    for task, incarnation, epoch in ((1, "a", 3), (0, "a", 4), (0, "b", 3)):
+        nothing = state.words_of(task, incarnation, epoch)
+        assert (nothing.releases, nothing.ready, nothing.attempt) == ((), 0, 0)
+    assert state.moves_in("a", 4) is state.moves_in("b", 3) is None
+    assert not state.apply([said("moves", {"moves": 1}), said("task:0", {"task": 0})]), "nonsense is left out"
+    assert state.moves_in("a", 3) == moves
+    carried = word.carried(move.route)
+    assert (carried.appended, carried.passed, carried.target_topic_id) == (80, (90, 80), bytes(range(16)).hex())
+    unknown = Release.of(move, ReportedProgress(), unclean=True)
+    assert unknown.carried(move.route) == move.route, "nothing known is no progress"
+
+
+def settled() -> PartitionReading:
+    """Where a copy is at rest."""
+    position = Position(
+        sequence=2**40,
+        upstream=2**41,
+        downstream=2**42,
+        claim_due=False,
+        leader_epoch=7,
+        source_topic_id=bytes(range(1, 17)),
+        newest_timestamp_ms=1_700_000_000_000,
+        end=2**42,
+    )
+    return PartitionReading(
+        position=position,
+        resume_at=position.upstream,
+        source_topic_id=bytes(range(1, 17)),
+        source_leader=3,
+        source_leader_epoch=8,
+        source_start=1,
+        source_end=2**41 + 5,
+        target_topic_id=bytes(range(16)),
+        target_leader=4,
+        read_at=100.0,
+        compacted=True,
+    )
+
+
+def test_a_place_is_read_as_it_was_at_the_former_task() -> None:
+    """Only its age differs, since clocks do."""
+    (move,) = moved(1).moves
+    for heard_at, age_s in ((101.5, 1.5), (99.0, 0.0)):
+        word = Release.of(move, ReportedProgress(), unclean=False, place=Place.of(settled(), heard_at))
+        words = TaskWords(incarnation="a", epoch=3, task=0, releases=(word,))
+        state = told()
+        state.apply([said("task:0", words.model_dump())])
+        (heard,) = state.words_of(0, "a", 3).releases
+        assert heard.place is not None
+        assert heard.place.reading(50.0) == replace(settled(), read_at=50.0 - age_s)
+    assert Release.of(move, ReportedProgress(), unclean=True, place=Place.of(settled(), 0.0)).place is None
+
+
+def test_all_that_a_task_says_fits_in_a_record() -> None:
+    """A topic takes 1,048,588 bytes at once by default."""
+    route = RouteOrder(source_topic="o" * 100, target_topic="a." + "o" * 100, partition=9_999)
+    move = RouteMove(number=100, route=route, before=0, task=1)
+    progress = ReportedProgress(2**41, 2**42, bytes(range(16)).hex(), 2**42)
+    last = Release.of(move, progress, unclean=False, place=Place.of(settled(), 101.23456789))
+    before = last.model_copy(update={"place": None})
+    words = TaskWords(incarnation="a" * 32, epoch=999, task=0, releases=(last, before) * MOST_MOVES)
+    assert len(json.dumps(words.model_dump())) < 1_048_588
+
+
+def test_a_driver_that_wakes_up_takes_no_move_away() -> None:
+    """Nor does a move that comes late: a task that is tried again would copy what it had released."""
+    state = told()
+    state.apply([said("moves", moved(2).model_dump())])
+    assert not state.apply([said("moves", moved(1).model_dump()), said("moves", moved(9, epoch=2).model_dump())])
+    state.apply([said("moves", moved(7, incarnation="woken").model_dump())])
+    assert state.moves_in("a", 3) == moved(2)
+    assert state.apply([said("moves", moved(1, epoch=4).model_dump())])
+    assert state.moves_in("a", 4) == moved(1, epoch=4)
+
+
+def test_a_tasks_words_count_in_whatever_order_they_come() -> None:
+    state = told()
+    state.apply([said("task:0", released(2).model_dump()), said("task:0", released(1, ready=5).model_dump())])
+    assert state.words_of(0, "a", 3) == released(2, ready=5)
+    state.apply([said("task:0", released(1, partition=7).model_dump())])
+    assert {word.source: word.number for word in state.words_of(0, "a", 3).releases} == {
+        ("orders", 2): 2,
+        ("orders", 7): 1,
+    }
+    begun = TaskWords(incarnation="a", epoch=3, task=0, attempt=1)
+    state.apply([said("task:0", begun.model_dump()), said("task:0", released(8).model_dump())])
+    words = state.words_of(0, "a", 3)
+    assert (words.attempt, words.ready) == (1, 5)
+    assert 8 not in {word.number for word in words.releases}, "an attempt that was killed says no more"
+    assert len(words.releases) == 2, "what it had said counts"
+    state.apply([said("task:0", released(1, epoch=4).model_dump())])
+    assert state.words_of(0, "a", 4) == released(1, epoch=4)
+
+
+def test_the_newest_record_has_a_tasks_share() -> None:
+    state = told()
+    added = {"incarnation": "a", "epoch": 3, "routes": {}, "shares": {"0": 0.5, "1": 0.5}}
+    moves = RouteMoves(incarnation="a", epoch=3, moves=(), shares={0: 0.25, 1: 0.75})
+    state.apply([said("routes", added)])
+    assert state.share_of(0, "a", 3) == 0.5
+    state.apply([said("moves", moves.model_dump())])
+    assert state.share_of(0, "a", 3) == 0.25
+    assert state.share_of(7, "a", 3) is state.share_of(0, "a", 4) is None
+    state.apply([said("routes", added)])
+    assert state.share_of(0, "a", 3) == 0.5
 
 
 def test_pumps_may_be_alive_until_the_leader_says_that_they_have_ended() -> None:

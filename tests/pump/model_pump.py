@@ -47,6 +47,8 @@ class Pump:
     ) -> None:
         self.world = world
         self.identity = world.target.identity
+        self.alone_at = world.now + GRACE_S if unclean else world.now
+        """When no pump from before can be alive any more."""
         self.pool = FramePool(1 << 20, keep=2)
         self.copy = PartitionCopy(
             ROUTE,
@@ -68,6 +70,8 @@ class Pump:
         self.requests: deque[bytes] = deque()
         self.answers: deque[Ack] = deque()
         self.reading: PartitionReading | Refusal | None = None
+        self.has_asked = False
+        """Whether it has read a position, or tried to."""
         self.claiming: Claim | None = None
         self.sent = 0
 
@@ -85,6 +89,7 @@ class Pump:
         if not self.ready().read:
             return False
         self.copy.ask(self.world.now)
+        self.has_asked = True
         self.reading = self.world.target.partition_reading(
             self.world.source, self.world.now, self.identity, self.copy.progress.reported
         )
@@ -186,6 +191,20 @@ class Pump:
         self.ready()
         self.confirming.clear()
         self.copy.lost_in_flight(self.world.now, "the connection broke")
+
+    def leave(self) -> ReportedProgress:
+        """It releases the partition: what is not sent is dropped, and what is on its way arrives."""
+        self.copy.drop_unsent()
+        while self.hear() or self.claimed() or self.serve() or self.receive():
+            self.copy.drop_unsent()
+        self.confirm()
+        assert self.copy.is_idle
+        return self.copy.progress.reported
+
+    def take_over(self, settled: PartitionReading) -> None:
+        """It goes on where another pump says that it was."""
+        self.copy.ask(self.world.now)
+        self.copy.take(settled, self.world.now)
 
     def settle(self) -> None:
         """All that can happen at this moment happens."""

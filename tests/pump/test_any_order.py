@@ -13,6 +13,7 @@ from model_pump import Pump, World
 
 from sparkmirror.doctor.parked import WAITS
 from sparkmirror.durable.losses import LossKind
+from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
 from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump.stage import Stage
 
@@ -35,6 +36,8 @@ class Copies(RuleBasedStateMachine):
         self.world = World(Source([]))
         self.pumps: list[Pump] = []
         self.numbers = itertools.count(1)
+        self.settled: dict[Pump, PartitionReading] = {}
+        """Where a pump may begin without a reading: its connection has not broken since."""
         self.zombies: list[bytes] = []
         """What pumps that died had sent."""
 
@@ -53,7 +56,7 @@ class Copies(RuleBasedStateMachine):
             self.world.target.max_bytes = most
         self.pumps = [self.another() for _ in range(1 + self.rivals)]
 
-    def another(self, *, unclean: bool = False) -> Pump:
+    def another(self, *, unclean: bool = False, reported: ReportedProgress = NOTHING_REPORTED) -> Pump:
         number = next(self.numbers)
         return Pump(
             self.world,
@@ -61,6 +64,7 @@ class Copies(RuleBasedStateMachine):
             in_flight=self.in_flight,
             unclean=unclean,
             merge_tiny=self.merges and number % 2 > 0,
+            reported=reported,
         )
 
     def pump(self, which: int) -> Pump:
@@ -138,6 +142,44 @@ class Copies(RuleBasedStateMachine):
         dead.copy.give_up()
         self.pumps[which % len(self.pumps)] = self.another(unclean=True)
 
+    @rule(which=st.integers(0, 3), busy=st.booleans(), is_compared=st.booleans())
+    def hands_over(self, which: int, busy: bool, is_compared: bool) -> None:
+        """To the pump of another task, which waits only if one from before may be alive."""
+        if busy:
+            self.has_all_in_flight(which)
+        former = self.pump(which)
+        reported = former.leave()
+        assert former.pool.in_use == 0
+        self.what_is_told_is_there(reported)
+        unclean = self.world.now < former.alone_at
+        settled = None if unclean else former.copy.settled(self.world.now)
+        pump = self.pumps[which % len(self.pumps)] = self.another(unclean=unclean, reported=reported)
+        if settled is not None:
+            self.settled[pump] = settled
+            if is_compared:
+                self.tells_what_a_reader_sees(settled, reported)
+
+    def what_is_told_is_there(self, reported: ReportedProgress) -> None:
+        passed = {offset for offset in self.world.source.offsets if offset < reported.upstream}
+        assert passed <= set(self.world.target.copied)
+
+    def tells_what_a_reader_sees(self, settled: PartitionReading, reported: ReportedProgress) -> None:
+        """Unless another pump, or somebody else, has gone on since."""
+        target = self.world.target
+        read = target.partition_reading(self.world.source, self.world.now, target.identity, reported)
+        if isinstance(read, PartitionReading) and read.position.downstream == settled.position.downstream:
+            seen, told = read.position, settled.position
+            assert (told.sequence, told.upstream, told.claim_due) == (seen.sequence, seen.upstream, seen.claim_due)
+            assert (told.leader_epoch, told.end, settled.resume_at) == (seen.leader_epoch, seen.end, read.resume_at)
+
+    @rule(which=st.integers(0, 3))
+    def takes_over(self, which: int) -> None:
+        """Where its former task said that it was: by now a rival may have gone on."""
+        pump = self.pump(which)
+        settled = self.settled.pop(pump, None)
+        if settled is not None and not pump.has_asked:
+            pump.take_over(settled)
+
     @rule(which=st.integers(0, 3), written=st.integers(0, 4))
     def dies_while_it_settles_claims(self, which: int, written: int) -> None:
         self.world.target.killed_after = written
@@ -158,6 +200,7 @@ class Copies(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 3), served=st.integers(0, 5))
     def loses_its_connection(self, which: int, served: int) -> None:
+        self.settled.pop(self.pump(which), None)
         self.pump(which).lose(served)
 
     @rule(which=st.integers(0, 3))
@@ -274,6 +317,7 @@ class LosingTargets(CleanedLogs):
     def is_lost(self, records: int, more: int = 0) -> None:
         self.world.target.lose(records, more)
         self.zombies.clear()
+        self.settled.clear()
         for which, pump in enumerate(self.pumps):
             pump.reading = None
             pump.copy.asked_at = None
@@ -282,6 +326,9 @@ class LosingTargets(CleanedLogs):
                 pump.copy.doubt("the connection broke", self.world.now)
             elif pump.copy.stage is Stage.DONE:
                 self.pumps[which] = self.heir(pump)
+
+    def what_is_told_is_there(self, reported: ReportedProgress) -> None:
+        """What was lost since is found when the position is read."""
 
     def heir(self, pump: Pump) -> Pump:
         """Who comes after a pump that had come to its end."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import pytest
 from model_broker import LEADER
@@ -14,6 +15,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import Segment
+from sparkmirror.pump import claim_writer
 from sparkmirror.pump.claim_writer import ClaimWriter
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
@@ -31,6 +33,7 @@ class Writing:
         self.error: Exception | None = None
         self.claimed: list[PartitionCopy] = []
         self.unclaimed: list[tuple[PartitionCopy, str]] = []
+        self.confirmed: list[PartitionCopy] = []
         self.loop = Loop()
         monkeypatch.setattr(SegmentLog, "claim", lambda _, segments: self._claim(segments))
         source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
@@ -40,6 +43,7 @@ class Writing:
             ClusterClient(target, "test"),
             on_claimed=self.claimed.append,
             on_unclaimed=lambda copy, reason: self.unclaimed.append((copy, reason)),
+            on_confirmed=self.confirmed.append,
         )
 
     def _claim(self, segments: Sequence[Segment]) -> None:
@@ -143,8 +147,40 @@ def test_claims_are_written_again_when_they_are_acknowledged(writing: Writing) -
     copy, claims = confirmed()
     assert claims
     writing.writer.confirm(copy, claims)
+    writing.may_end.clear()
     writing.flush_until(lambda: writing.written)
     assert writing.written == claims
+    assert not writing.writer.settle(copy), "another task may not copy the partition yet"
+    writing.may_end.set()
+    writing.flush_until(lambda: writing.confirmed)
+    assert writing.confirmed == [copy]
+    assert writing.writer.settle(copy)
+    assert writing.writer.is_confirmed(copy)
+
+
+def test_a_partition_that_leaves_has_its_claims_confirmed_at_once(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claim_writer, "CONFIRM_S", 60.0)
+    for _ in range(2):
+        copy, claims = confirmed()
+        writing.writer.confirm(copy, claims)
+        assert not writing.writer.settle(copy)
+        writing.flush_until(partial(writing.confirmed.__contains__, copy))
+        assert writing.writer.settle(copy)
+
+
+def test_a_claim_that_is_not_known_to_be_confirmed_must_be_looked_up(writing: Writing) -> None:
+    """By whoever copies the partition next, as long as the log shows its batches."""
+    copy, claims = confirmed()
+    writing.error = ConnectionError("nobody is there")
+    writing.writer.confirm(copy, claims)
+    writing.writer.settle(copy)
+    writing.flush_until(lambda: writing.confirmed)
+    assert writing.writer.settle(copy)
+    assert not writing.writer.is_confirmed(copy)
+    writing.writer.confirm_only(copy, claims[-1].sequence + claims[-1].announced)
+    assert writing.writer.is_confirmed(copy), "the position was read"
 
 
 @pytest.mark.parametrize(("behind", "kept"), [(0, 1), (1, 0)])

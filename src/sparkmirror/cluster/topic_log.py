@@ -80,6 +80,10 @@ class TopicLog:
             self._at_leader(0, lambda _: None)  # with retries: brokers may not know a new topic at once
         return len(self._leaders)
 
+    def reach(self) -> None:
+        """Connect to all leaders, since there will be something to write soon."""
+        self._tried(lambda: [self._client.broker(leader) for leader in set(self._leaders.values())])
+
     def append(
         self, partition: int, entries: Sequence[tuple[bytes, bytes | None]], *, timestamp_ms: int | None = None
     ) -> int:

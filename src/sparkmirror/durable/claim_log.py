@@ -55,6 +55,10 @@ class SegmentLog:
         """
         self._proposals: list[tuple[int, Identity]] = []
 
+    def reach(self) -> None:
+        """Connect, since there will be claims to write soon."""
+        self._log.reach()
+
     def refresh(self, partitions: Iterable[TargetPartition]) -> None:
         """Read new records in the home partitions of these target partitions."""
         count = self._log.partitions

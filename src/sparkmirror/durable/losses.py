@@ -131,8 +131,10 @@ class LossLedger:
 
     def __init__(self, log: TopicLog) -> None:
         self._log = log
-        self._newest: dict[TargetPartition, dict[str, Loss]] | None = None
+        self._newest: dict[TargetPartition, dict[str, Loss]] = {}
         """Losses by key; the entry written last is last."""
+        self._is_read = False
+        self._offset = 0
 
     def record(self, loss: Loss) -> None:
         """Make a loss durable, unless the ledger has the same loss.
@@ -161,16 +163,31 @@ class LossLedger:
     def known(self, target_topic_id: str, partition: int) -> list[Loss]:
         """Return the losses in a target partition, the newest last.
 
-        Only losses that this process has read or written are returned.
+        Only losses that this process has read or written are returned: what others have written since the first call
+        is read after `outdate`.
         """
         return list(self._of(target_topic_id, partition).values())
 
     def _of(self, target_topic_id: str, partition: int) -> dict[str, Loss]:
-        if self._newest is None:
-            self._newest = {}
-            for loss in self.read():
-                self._newest.setdefault((loss.target_topic_id, loss.partition), {})[loss.key] = loss
+        if not self._is_read:
+            self._read_on()
         return self._newest.setdefault((target_topic_id, partition), {})
+
+    def outdate(self) -> None:
+        """Have the next look read what others have written since; for any thread."""
+        self._is_read = False
+
+    def _read_on(self) -> None:
+        self._is_read = True  # first, since it may be outdated again meanwhile
+        try:
+            entries, self._offset = self._log.read(0, self._offset)
+        except BaseException:
+            self._is_read = False
+            raise
+        for loss in read_losses(entries):
+            partition = self._newest.setdefault((loss.target_topic_id, loss.partition), {})
+            partition.pop(loss.key, None)
+            partition[loss.key] = loss
 
 
 def halted_at_target(losses: Iterable[Loss]) -> list[Loss]:

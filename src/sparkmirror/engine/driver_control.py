@@ -16,6 +16,7 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.messages.control import TICK_S, Control, ControlState, Leader, Phase, Round, control_topic
+from sparkmirror.messages.moves import RouteMoves
 from sparkmirror.messages.orders import AddedRoutes, Receipt
 
 log = logging.getLogger(__name__)
@@ -75,6 +76,11 @@ class DriverControl:
         """Have running tasks copy more partitions."""
         with self._lock:
             self._control.add(added)
+
+    def move(self, moves: RouteMoves) -> None:
+        """Have running tasks release and copy partitions."""
+        with self._lock:
+            self._control.move(moves)
 
     def follow_done_topics(self, reader: TopicLog, receipts: Iterable[Receipt]) -> None:
         """Have the done topics follow the control topic and the newest receipts."""

@@ -38,16 +38,34 @@ class PartitionView:
     past_records: int = 0
     past_bytes: int = 0
     """Bytes of earlier pumps; `past_records` has their records."""
+    before: tuple[str, int, int] = ("", 0, 0)
+    """Pump before the newest, with its records and bytes as they were counted."""
 
     def take(self, receipt: Receipt, pump: str, at_s: float) -> None:
         """Take a pump's newest receipt of the partition."""
         if self.receipt is not None and self.pump not in ("", pump):
             self.past_records += self.receipt.records
             self.past_bytes += self.receipt.bytes
+            self.before = self.pump, self.receipt.records, self.receipt.bytes
         self.receipt, self.pump, self.seen_at = receipt, pump, at_s
 
+    def correct_past(self, last: Receipt, pump: str) -> None:
+        """Take the last receipt of a pump that has released the partition.
+
+        The next pump has reported already.
+        """
+        if self.before[0] == pump:
+            self.past_records += last.records - self.before[1]
+            self.past_bytes += last.bytes - self.before[2]
+            self.before = pump, last.records, last.bytes
+
     def end_with(self, receipt: Receipt) -> None:
-        """Take the final receipt of the partition's pump, which may never have reported."""
+        """Take the final receipt of the partition's pump, which may never have reported.
+
+        A task that has released the partition may know less than later tasks have reported.
+        """
+        if receipt.released and self.receipt is not None and receipt.upstream < self.receipt.upstream:
+            return
         self.receipt, self.pump = receipt, self.pump or "one that has ended"
 
     def forget(self) -> None:
@@ -154,6 +172,9 @@ class FlowView:
         for receipt in report.receipts:
             key = PartitionKey(flow, receipt.source_topic, receipt.partition)
             view = self.partitions.setdefault(key, PartitionView())
+            if receipt.released and view.pump not in ("", report.pump):
+                view.correct_past(receipt, report.pump)
+                continue
             if view.receipt is not None and view.pump == report.pump and now - view.seen_at >= SHORTEST_S:
                 view.bytes_per_s = (receipt.bytes - view.receipt.bytes) / (now - view.seen_at)
                 view.records_per_s = (receipt.records - view.receipt.records) / (now - view.seen_at)
@@ -161,6 +182,12 @@ class FlowView:
         for figures in report.figures:
             self.partitions[PartitionKey(flow, figures.source_topic, figures.partition)].figures = figures
         self.changes += bool(report.receipts or report.figures)
+
+    def task_of(self, key: PartitionKey, round_number: int) -> int | None:
+        """Return the task of a round that reported a partition last; None: none did."""
+        view = self.partitions.get(key)
+        report = self.pumps.get(view.pump) if view is not None else None
+        return report.task if report is not None and report.epoch == round_number else None
 
     def end_round(self, round_number: int, receipts: Iterable[Receipt]) -> None:
         """Take note of an ended round and its receipts."""

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
+from sparkmirror.engine.change import TaskChange
 from sparkmirror.engine.driver_control import DriverControl
 from sparkmirror.engine.flow_topics import FlowTopics
 from sparkmirror.engine.flow_view import FlowView, PartitionView
 from sparkmirror.engine.leadership import Leadership
 from sparkmirror.engine.predecessors import Predecessors
+from sparkmirror.messages.moves import MOST_MOVES, NO_TASK, RouteMove, RouteMoves
 from sparkmirror.messages.orders import AddedRoutes, FlowOrder, RouteOrder
 from sparkmirror.position.route import PartitionPair
 
@@ -48,6 +50,8 @@ class OrderBook:
         """Orders to the pumps in this round."""
         self._added: dict[int, list[RouteOrder]] = {}
         """Orders that came later in this round, by task."""
+        self._moves: dict[PartitionKey, RouteMove] = {}
+        """Newest move of each partition that was moved in this round."""
 
     def loads(self) -> list[PartitionLoad]:
         """Return each partition's rate and backlog, for the planner."""
@@ -75,6 +79,7 @@ class OrderBook:
         """Forget the orders, since a new round is planned."""
         self._ordered.clear()
         self._added.clear()
+        self._moves.clear()
 
     def order(self, keys: Iterable[PartitionKey], share: float = 1.0) -> FlowOrder:
         """Return the flow's part of a task's order.
@@ -96,10 +101,13 @@ class OrderBook:
         )
 
     def _route_orders(self, keys: Iterable[PartitionKey]) -> tuple[RouteOrder, ...]:
+        return tuple(self._routes_of(keys).values())
+
+    def _routes_of(self, keys: Iterable[PartitionKey]) -> dict[PartitionKey, RouteOrder]:
         targets = {topic.source.name: topic.remote.name for topic in self._topics.newest.mirrored}
         routes = {key: self._route_order(key, targets[key.topic]) for key in keys}
         self._ordered |= routes
-        return tuple(routes.values())
+        return routes
 
     def _route_order(self, key: PartitionKey, target: str) -> RouteOrder:
         topics = self._topics
@@ -124,12 +132,71 @@ class OrderBook:
         A partition may neither have another remote topic nor another reason of refusal. Partitions that reached their
         end don't count.
         """
+        return self._ordered.keys() <= self._unchanged() | self._reached()
+
+    @property
+    def can_move(self) -> bool:
+        """True if moves between running tasks can bring about what is to be copied now.
+
+        As `only_grown`, but partitions may be gone. With `once` the tasks end by themselves, so they take nothing in.
+        """
+        if self._topics.ends is not None or len(self._moves) > MOST_MOVES:
+            return False
+        gone = self._ordered.keys() - self._topics.targets().keys()
+        return self._ordered.keys() <= self._unchanged() | self._reached() | gone
+
+    def can_take(self, moved: Mapping[PartitionKey, TaskChange]) -> bool:
+        """True if the flow's part of a change planned some time ago is still right."""
+        mine = {key for key, move in moved.items() if key.flow == self._flow.name and move.task != NO_TASK}
+        return self.can_move and mine <= self._topics.targets().keys()
+
+    def _unchanged(self) -> set[PartitionKey]:
         targets, refused = self._topics.targets(), self._topics.takeover.refused
-        return all(
-            targets.get(key) == route.target_topic and refused.get(route.route, "") == route.refused
+        return {
+            key
             for key, route in self._ordered.items()
-            if not self._topics.done_topics.is_reached(key.topic, key.partition)
+            if targets.get(key) == route.target_topic and refused.get(route.route, "") == route.refused
+        }
+
+    def _reached(self) -> set[PartitionKey]:
+        return {key for key in self._ordered if self._topics.done_topics.is_reached(key.topic, key.partition)}
+
+    def move(self, round_number: int, moved: Mapping[PartitionKey, TaskChange], shares: Mapping[int, float]) -> None:
+        """Order running tasks to release partitions and to copy others.
+
+        `shares` are as in `RouteMoves`.
+        """
+        number = max((move.number for move in self._moves.values()), default=0) + 1
+        last = {key: self._ordered.pop(key) for key, move in moved.items() if move.task == NO_TASK}
+        routes = last | self._routes_of(key for key in moved if key not in last)
+        for key, (before, task) in moved.items():
+            before = self._last_holder(key, before, task)
+            self._moves[key] = RouteMove(number=number, route=routes[key], before=before, task=task)
+        self._control.move(
+            RouteMoves(
+                incarnation=self._incarnation,
+                epoch=round_number,
+                moves=tuple(self._moves.values()),
+                shares=dict(shares),
+            )
         )
+
+    def _last_holder(self, key: PartitionKey, before: int, task: int) -> int:
+        """Return the task that has to release a partition first.
+
+        Nobody has waited for the release of a partition that was left alone meanwhile.
+        """
+        last = self._moves.get(key)
+        if before != NO_TASK or last is None:
+            return before
+        return last.before if last.before != task else NO_TASK
+
+    def have_moved(self, keys: Iterable[PartitionKey]) -> bool:
+        """True if any of these partitions was moved in this round.
+
+        Only another move can give such a partition to a task.
+        """
+        return not self._moves.keys().isdisjoint(keys)
 
     def add(self, round_number: int, taken: Mapping[int, Iterable[PartitionKey]], shares: Mapping[int, float]) -> None:
         """Order running tasks to copy more partitions; `shares` as in `AddedRoutes`."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 from sparkmirror.engine.assignment import Assignment, PartitionKey, plan
+from sparkmirror.engine.change import TaskChange, aligned, flows_of, moved
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.growth import grow, grown, shares
 from sparkmirror.engine.slots import Slots
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.messages.orders import PumpOrder
+from sparkmirror.messages.moves import MOST_MOVES, NO_TASK
+from sparkmirror.messages.orders import FlowOrder, PumpOrder
 
 ROUND_S = 86_400.0
 """Longest duration of a round in seconds.
@@ -34,13 +37,27 @@ class Growth(Enum):
     """Only a new plan, so another round, has a place for the partitions."""
 
 
+class PlannedChange(NamedTuple):
+    """Change of a running round: tasks to start first, then partitions to move."""
+
+    assignment: Assignment
+    orders: list[PumpOrder]
+    moved: Mapping[PartitionKey, TaskChange]
+
+
 class Planner:
-    """Planner of one mirror; `assignment` is the plan of the round that runs."""
+    """Planner of one mirror.
+
+    `assignment` is the plan of the round that runs. A running task that has given all its partitions away is empty
+    there.
+    """
 
     def __init__(self, spark_settings: Mapping[str, str], tasks: int, incarnation: str) -> None:
         """Begin with Spark's settings; `tasks` is the sum of the flows' `tasks.max`."""
         self.slots = Slots(spark_settings, tasks)
         self.assignment: Assignment = ()
+        self._served: list[set[str]] = []
+        """Flows that each running task serves; its order names them."""
         self._incarnation = incarnation
 
     def plan(self, drivers: Sequence[FlowDriver]) -> Assignment:
@@ -51,7 +68,7 @@ class Planner:
 
     def is_same_plan(self, drivers: Sequence[FlowDriver]) -> bool:
         """True if no other plan is better by now."""
-        return self.plan(drivers) == self.assignment
+        return self.plan(drivers) == tuple(keys for keys in self.assignment if keys)
 
     def tasks(self, flow: str) -> list[tuple[PartitionKey, ...]]:
         """Return the flow's partitions of each task that serves the flow."""
@@ -71,16 +88,66 @@ class Planner:
             by_flow: dict[str, list[PartitionKey]] = defaultdict(list)
             for key in keys:
                 by_flow[key.flow].append(key)
-            orders.append(
-                PumpOrder(
-                    epoch=round_number,
-                    task=task,
-                    incarnation=self._incarnation,
-                    seconds=ROUND_S,
-                    flows=tuple(by_name[flow].orders.order(keys, parts[flow][task]) for flow, keys in by_flow.items()),
-                )
-            )
+            flows = (by_name[flow].orders.order(keys, parts[flow][task]) for flow, keys in by_flow.items())
+            orders.append(self._order(round_number, task, flows))
+        self._served = [flows_of(keys) for keys in self.assignment]
         return orders
+
+    def _order(self, round_number: int, task: int, flows: Iterable[FlowOrder]) -> PumpOrder:
+        return PumpOrder(
+            epoch=round_number, task=task, incarnation=self._incarnation, seconds=ROUND_S, flows=tuple(flows)
+        )
+
+    def change(self, round_number: int, drivers: Sequence[FlowDriver]) -> PlannedChange | None:
+        """Return what makes the running round's plan the best one.
+
+        None if only another round can.
+        """
+        if not all(driver.orders.can_move for driver in drivers):
+            return None
+        assignment = aligned(self.plan(drivers), self.assignment, self._served)
+        if assignment is None or len(assignment) > self.slots.count:
+            return None
+        moves = moved(self.assignment, assignment)
+        if len(moves) > MOST_MOVES:
+            return None
+        by_name = {driver.name: driver for driver in drivers}
+        if any(
+            move.before not in by_name[key.flow].reports.started_tasks(round_number)
+            for key, move in moves.items()
+            if move.before != NO_TASK
+        ):
+            return None  # a task that has not begun releases nothing
+        orders = [
+            self._order(round_number, task, [by_name[flow].orders.order(()) for flow in sorted(flows_of(keys))])
+            for task, keys in enumerate(assignment)
+            if task >= len(self.assignment)
+        ]
+        return PlannedChange(assignment, orders, moves)
+
+    def begin(self, change: PlannedChange) -> None:
+        """Take note that the tasks of a change's orders are started."""
+        self._served += [{flow.flow.name for flow in order.flows} for order in change.orders]
+
+    def move(self, round_number: int, change: PlannedChange, drivers: Sequence[FlowDriver]) -> bool:
+        """Have the tasks exchange partitions.
+
+        False if topics have changed since the change was planned, or if it could not be said to all tasks.
+        """
+        if not all(driver.orders.can_take(change.moved) for driver in drivers):
+            return False
+        self.assignment = change.assignment
+        for driver in drivers:
+            mine = {key: move for key, move in change.moved.items() if key.flow == driver.name}
+            if not mine:
+                continue
+            try:
+                driver.orders.move(round_number, mine, shares(self.assignment, driver.name))
+            except (ConnectionError, SparkMirrorError) as error:  # the tasks may have read the record or not
+                log.warning("flow %s: %s", driver.name, error, extra=Event.CONTROL_NOT_WRITTEN.extra)
+                return False
+            driver.orders.tasks = self._task_of_each(driver.name)
+        return True
 
     def take_in(self, round_number: int, driver: FlowDriver, drivers: Sequence[FlowDriver]) -> Growth:
         """Hand a flow's new partitions to running tasks, if possible.
@@ -90,7 +157,7 @@ class Planner:
         if not driver.orders.only_grown:
             return Growth.IMPOSSIBLE
         taken = grow(self.assignment, driver.name, (load for each in drivers for load in each.orders.loads()))
-        if taken is None:
+        if taken is None or driver.orders.have_moved(key for keys in taken.values() for key in keys):
             return Growth.IMPOSSIBLE
         if not taken.keys() <= driver.reports.started_tasks(round_number):
             return Growth.LATER

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
@@ -108,13 +108,18 @@ class ReportWatch:
         for receipt in report.receipts:
             self._control.done_topics.reach(receipt)
 
-    def take_receipts(self, round_number: int, receipts: Mapping[PartitionKey, Receipt]) -> None:
-        """Take the final receipts of a round."""
+    def take_receipts(
+        self, round_number: int, receipts: Mapping[PartitionKey, Receipt], earlier: Iterable[Receipt] = ()
+    ) -> None:
+        """Take the final receipts of a round.
+
+        `earlier` are of tasks that had released the partitions.
+        """
         self._ended_round = round_number
         for key, receipt in receipts.items():
             self._view.partitions.setdefault(key, PartitionView()).end_with(receipt)
             self._control.done_topics.reach(receipt)
-        self._view.end_round(round_number, receipts.values())
+        self._view.end_round(round_number, [*receipts.values(), *earlier])
 
     def started_tasks(self, round_number: int) -> set[int]:
         """Return the tasks of a round that have reported."""

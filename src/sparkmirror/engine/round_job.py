@@ -1,9 +1,10 @@
-"""A round: one Spark job that runs the pumps, watched from the driver."""
+"""A round: Spark jobs that run the pumps, watched from the driver."""
 
 from __future__ import annotations
 
 import functools
 import threading
+import time
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,37 +17,79 @@ from sparkmirror.engine.task import RECEIPTS, run_task
 from sparkmirror.messages.orders import PumpOrder, Receipt
 
 
-class RoundJob:
-    """Job of a DataFrame with a task per order, started in its own thread."""
+class _JobPart:
+    """One Spark job of a DataFrame with a task per order, started in its own thread."""
 
-    def __init__(self, spark: SparkSession, number: int, orders: Sequence[PumpOrder]) -> None:
-        self.orders = orders
+    def __init__(self, spark: SparkSession, tag: str, orders: Sequence[PumpOrder]) -> None:
         self.receipts: list[Receipt] | None = None
-        """All receipts, once every task has ended; None if a task failed for good."""
         self.failure = ""
         self._spark = spark
-        self._tag = f"sparkmirror-epoch-{number}-{uuid.uuid4().hex}"  # an application may run several mirrors
-        self._thread = threading.Thread(target=self._run, name=self._tag, daemon=True)
-        self._thread.start()
+        self._tag = tag
+        self._orders = orders
+        self.thread = threading.Thread(target=self._run, name=tag, daemon=True)
+        self.thread.start()
 
     def _run(self) -> None:
-        orders = {order.task: order.to_json() for order in self.orders}
-        count = len(self.orders)
+        orders = {order.task: order.to_json() for order in self._orders}
+        first, count = self._orders[0].task, len(self._orders)
         try:
             pump = udf(functools.partial(run_task, orders), RECEIPTS, useArrow=False).asNondeterministic()
             self._spark.sparkContext.addJobTag(self._tag)  # tags of the session exist only since Spark 4
-            rows = self._spark.range(0, count, 1, count).select(pump("id").alias("receipts")).collect()
+            rows = self._spark.range(first, first + count, 1, count).select(pump("id").alias("receipts")).collect()
             self.receipts = [Receipt.model_validate_json(text) for row in rows for text in row["receipts"]]
         except Exception as error:  # after any error the next round reads all positions again
             self.failure = in_one_line(error)
 
+    @property
+    def has_failed(self) -> bool:
+        return self.receipts is None and not self.thread.is_alive()
+
+
+class RoundJob:
+    """Job of a round; tasks that are added later run in jobs beside it.
+
+    The tasks of `orders` are numbered from 0 on, and those of `extend` go on from there.
+    """
+
+    def __init__(self, spark: SparkSession, number: int, orders: Sequence[PumpOrder]) -> None:
+        self._spark = spark
+        self._tag = f"sparkmirror-epoch-{number}-{uuid.uuid4().hex}"  # an application may run several mirrors
+        self._parts: list[_JobPart] = []
+        self.extend(orders)
+
+    def extend(self, orders: Sequence[PumpOrder]) -> None:
+        """Start more tasks of the round."""
+        self._parts.append(_JobPart(self._spark, self._tag, orders))
+
+    @property
+    def receipts(self) -> list[Receipt] | None:
+        """All receipts, once every task has ended; None if a task failed for good."""
+        receipts: list[Receipt] = []
+        for part in self._parts:
+            if part.receipts is None:
+                return None
+            receipts += part.receipts
+        return receipts
+
+    @property
+    def failure(self) -> str:
+        """Reason of the first job that failed, in one line."""
+        return next((part.failure for part in self._parts if part.failure), "")
+
+    @property
+    def has_failed(self) -> bool:
+        """True if a job has failed; jobs beside it may still run."""
+        return any(part.has_failed for part in self._parts)
+
     def wait(self, timeout_s: float) -> bool:
-        """Wait; True if the job has ended by then."""
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        """Wait; True if all tasks have ended by then."""
+        until = time.monotonic() + timeout_s
+        for part in self._parts:
+            part.thread.join(max(until - time.monotonic(), 0.0))
+        return not any(part.thread.is_alive() for part in self._parts)
 
     def cancel(self) -> None:
-        """Cancel the job, as the last resort.
+        """Cancel the jobs, as the last resort.
 
         Spark kills the pumps hard, and their successors may meet them (R5).
         """

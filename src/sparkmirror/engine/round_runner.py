@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.change_watch import ChangeWatch
 from sparkmirror.engine.completion import Completion, send_failure
 from sparkmirror.engine.end_reason import EndReason
 from sparkmirror.engine.flow_driver import FlowDriver
@@ -123,11 +124,14 @@ class RoundRunner:
         again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
         replan_at = time.monotonic() + REPLAN_S
         ends_at = time.monotonic() + ROUND_S
+        changes = ChangeWatch(self._planner, job, self.number, ready)
         while not job.wait(TURN_S):
+            if job.has_failed:
+                return EndReason.FAILED
             self._show()
             if self._stopping.is_set():
                 return EndReason.STOPPED
-            if time.monotonic() > ends_at:  # a task that was tried again would go on alone
+            if time.monotonic() > ends_at:  # tasks that began later would go on alone for as much longer
                 return EndReason.PLANNED
             if time.monotonic() > again_at or self._held() != list(held):
                 return EndReason.FLOWS
@@ -137,15 +141,18 @@ class RoundRunner:
             if any(driver.reports.ended_early(self.number) for driver in ready):
                 return EndReason.PUMP
             self._stop_at_send_failure(ready)
-            if self._slots_changed(spark, ready):
-                return EndReason.SLOTS
-            if not all([self._refreshed(driver, ready) for driver in ready]):
-                return EndReason.TOPICS
-            if time.monotonic() > replan_at:
+            reason = changes.go_on()
+            if reason is None and self._slots_changed(spark, ready):
+                reason = changes.begin(EndReason.SLOTS)
+            if reason is None and not all([self._refreshed(driver, ready, changes) for driver in ready]):
+                reason = changes.begin(EndReason.TOPICS)
+            if reason is None and time.monotonic() > replan_at and not changes.is_under_way:
                 replan_at = time.monotonic() + REPLAN_S
                 self._planner.slots.ask(self._registry.tasks_max)
-                if not self._planner.is_same_plan(ready):
-                    return EndReason.LOAD
+                reason = changes.begin(EndReason.LOAD)
+            if reason is not None:
+                return reason
+            self._observer.tasks = len(self._planner.assignment)
         return EndReason.PLANNED
 
     def _stop_at_send_failure(self, ready: Sequence[FlowDriver]) -> None:
@@ -162,17 +169,17 @@ class RoundRunner:
             lambda: self._planner.is_same_plan(ready),
         )
 
-    def _refreshed(self, driver: FlowDriver, ready: Sequence[FlowDriver]) -> bool:
+    def _refreshed(self, driver: FlowDriver, ready: Sequence[FlowDriver], changes: ChangeWatch) -> bool:
         """Run the topic duty if due; True if the round can go on."""
         try:
             if self._refresh.refresh(driver):
                 self._changed.add(driver.name)
         except (ConnectionError, SparkMirrorError) as error:
             log.warning("flow %s: %s", driver.name, error, extra=Event.TOPIC_REFRESH_FAILED.extra)
-        if driver.name not in self._changed:
+        if driver.name not in self._changed or changes.is_under_way:
             return True
         growth = self._planner.take_in(self.number, driver, ready)
-        if growth is Growth.DONE:
+        if growth is not Growth.LATER:
             self._changed.discard(driver.name)
         return growth is not Growth.IMPOSSIBLE
 
@@ -198,14 +205,20 @@ class RoundRunner:
         Work is complete if pumps ended in order, and each partition is done or parked.
         """
         receipts: dict[str, dict[PartitionKey, Receipt]] = defaultdict(dict)
-        for receipt in job.receipts or ():
-            receipts[receipt.flow][PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)] = receipt
+        earlier: dict[str, list[Receipt]] = defaultdict(list)
+        for receipt in sorted(job.receipts or (), key=lambda receipt: (receipt.released, -receipt.upstream)):
+            key = PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)
+            if key in receipts[receipt.flow]:  # the task that has the partition now knows more
+                earlier[receipt.flow].append(receipt)
+            else:
+                receipts[receipt.flow][key] = receipt
         complete = []
         for driver in ready:
             mine = receipts[driver.name]
             if job.receipts is not None:
-                driver.reports.take_receipts(self.number, mine)
-            in_order = job.receipts is not None and not any(receipt.in_doubt for receipt in mine.values())
+                driver.reports.take_receipts(self.number, mine, earlier[driver.name])
+            all_of_it = [*mine.values(), *earlier[driver.name]]
+            in_order = job.receipts is not None and not any(receipt.in_doubt for receipt in all_of_it)
             driver.predecessors.note_end(unclean=not in_order)
             if not driver.predecessors.unclean:
                 self._say(driver, "ended")

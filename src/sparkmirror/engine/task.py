@@ -25,19 +25,19 @@ def run_task(orders: Mapping[int, str], task: int) -> list[str]:
     A second attempt may meet the first, still alive (R5).
     """
     context = TaskContext.get()
-    is_second = context is not None and context.attemptNumber() > 0
+    attempt = 0 if context is None else context.attemptNumber()
     order = PumpOrder.model_validate_json(orders[task])
-    receipts = _pump_second_attempt(order) if is_second else pump(order)
+    receipts = _pump_again(order, attempt) if attempt else pump(order)
     return [receipt.model_dump_json() for receipt in receipts]
 
 
-def _pump_second_attempt(order: PumpOrder) -> list[Receipt]:
-    """Pump in a second attempt of a task.
+def _pump_again(order: PumpOrder, attempt: int) -> list[Receipt]:
+    """Pump in a further attempt of a task.
 
-    While the first attempt may be alive, an end counts as in doubt, whatever the receipts say.
+    While an earlier attempt may be alive, an end counts as in doubt, whatever the receipts say.
     """
     began = time.monotonic()
-    receipts = pump(order.model_copy(update={"flows": tuple(flow.again() for flow in order.flows)}))
+    receipts = pump(order.again(attempt))
     if time.monotonic() - began > GRACE_S:
         return receipts
     return [receipt.model_copy(update={"in_doubt": True}) for receipt in receipts]

@@ -7,6 +7,10 @@ Each flow has a small compacted topic with one partition at the target. The key 
               repeated every `TICK_S` while the driver lives
     routes    {"incarnation": …, "epoch": n, "routes": {task: […]}, "shares": {task: …}}
               more partitions for running tasks (`orders.AddedRoutes`)
+    moves     {"incarnation": …, "epoch": n, "moves": […], "shares": {task: …}}
+              partitions that go from one running task to another (`moves.RouteMoves`)
+    task:TASK  {"incarnation": …, "epoch": n, "task": n, "attempt": n, "ready": n, "releases": […]}
+              a task's words on moves: which ones it is ready for, what it has released (`moves.TaskWords`)
     pause     {"topics": [regex, …]}                       source topics to leave alone; [] for none
     done:TOPIC  {"source_topic_id": …, "ends": {partition: offset}, "reached": {partition: offset}}
               source topic with writers moved to the copy (`DoneTopic`)
@@ -28,10 +32,12 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.events import Event
 from sparkmirror.log_levels import LEVELS, is_settable
+from sparkmirror.messages.moves import RouteMoves, TaskWords
 from sparkmirror.messages.orders import AddedRoutes
 
 _DONE = "done:"
 _LOG = "log:"
+_TASK = "task:"
 
 log = logging.getLogger(__name__)
 
@@ -137,6 +143,12 @@ class ControlState:
         self.last_round: Round | None = None
         self.added: AddedRoutes | None = None
         """Newest added routes, perhaps for a round of another driver."""
+        self.moves: dict[str, RouteMoves] = {}
+        """Newest moves by the driver's incarnation."""
+        self.words: dict[tuple[str, int], TaskWords] = {}
+        """Words of tasks, by the driver's incarnation and the task."""
+        self.shares: AddedRoutes | RouteMoves | None = None
+        """Newest record with shares of the bandwidth cap."""
         self.paused: tuple[re.Pattern[str], ...] = ()
         self.bytes_per_second: float | None = None
         self.backfill_bytes_per_second: float | None = None
@@ -174,7 +186,16 @@ class ControlState:
             self.rounds[newest.incarnation] = self.last_round = newest
             return changed
         elif key == "routes" and said:
-            self.added = AddedRoutes(**said)
+            self.added = self.shares = AddedRoutes(**said)
+        elif key == "moves" and said:
+            moves = RouteMoves(**said)
+            if moves.is_older_than(self.moves.get(moves.incarnation)):
+                return False
+            self.moves[moves.incarnation] = self.shares = moves
+        elif key.startswith(_TASK) and said:
+            words = TaskWords(**said)
+            speaker = words.incarnation, words.task
+            self.words[speaker] = words.after(self.words.get(speaker))
         elif key.startswith(_DONE):
             topic = key.removeprefix(_DONE)
             if said:
@@ -212,6 +233,25 @@ class ControlState:
         mine = self.added is not None and (self.added.incarnation, self.added.epoch) == (incarnation, round_number)
         return self.added if mine else None
 
+    def moves_in(self, incarnation: str, round_number: int) -> RouteMoves | None:
+        """Return the moves since the given driver's round began, if any."""
+        moves = self.moves.get(incarnation)
+        return moves if moves is not None and moves.epoch == round_number else None
+
+    def words_of(self, task: int, incarnation: str, round_number: int) -> TaskWords:
+        """Return a task's words in the given driver's round, perhaps none."""
+        words = self.words.get((incarnation, task))
+        if words is None or words.epoch != round_number:
+            return TaskWords(incarnation=incarnation, epoch=round_number, task=task)
+        return words
+
+    def share_of(self, task: int, incarnation: str, round_number: int) -> float | None:
+        """Return a task's newest share of the bandwidth cap; None: as in its order."""
+        newest = self.shares
+        if newest is None or (newest.incarnation, newest.epoch) != (incarnation, round_number):
+            return None
+        return newest.shares.get(task)
+
     def end_of(self, topic: str, partition: int) -> int | None:
         """Return the end to be copied of a source partition with moved writers, or None."""
         done = self.done.get(topic)
@@ -239,6 +279,18 @@ class Control:
     def add(self, added: AddedRoutes) -> None:
         """Have running tasks copy more partitions."""
         self._say("routes", added.model_dump())
+
+    def move(self, moves: RouteMoves) -> None:
+        """Have running tasks release and copy partitions."""
+        self._say("moves", moves.model_dump())
+
+    def tell(self, words: TaskWords) -> None:
+        """Say what a task says on moves."""
+        self._say(f"{_TASK}{words.task}", words.model_dump())
+
+    def reach(self) -> None:
+        """Connect to the topic's leader, since there will be something to say soon."""
+        self._log.reach()
 
     def pause(self, topics: Iterable[str]) -> None:
         """Pause the given source topics, and no more than the given topics.

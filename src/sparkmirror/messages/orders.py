@@ -118,7 +118,13 @@ class PumpOrder(_OrderValue):
     """Random id of the driver; a pump has another random id for claims."""
     seconds: float
     """Longest duration of the round; then the round ends by itself."""
+    attempt: int = 0
+    """Spark's number of the task's attempt."""
     flows: tuple[FlowOrder, ...]
+
+    def again(self, attempt: int) -> PumpOrder:
+        """Return the order for a further attempt; earlier ones may still be alive."""
+        return self.model_copy(update={"attempt": attempt, "flows": tuple(flow.again() for flow in self.flows)})
 
     def to_json(self) -> str:
         """Return the order as JSON with secrets in clear, to be kept secret by the caller.
@@ -170,6 +176,8 @@ class Receipt(_OrderValue):
     """Downstream offset of the same record."""
     cause: Cause = Cause.NONE
     """Cause behind `reason`, out of the closed list."""
+    released: bool = False
+    """True if another task has the partition since; its receipts are newer."""
 
 
 class FlowReport(_OrderValue):

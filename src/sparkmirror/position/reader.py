@@ -10,6 +10,7 @@ import dataclasses
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.leader_epochs import EpochEnd, epoch_ends
@@ -109,6 +110,50 @@ class PositionReader:
                     ready(_refused(part, answer))
                 else:
                     ready(answer)
+
+    def look_ahead(self, routes: Sequence[PartitionPair]) -> dict[PartitionPair, tuple[int, int]]:
+        """Connect to the leaders of pairs that are read soon, and read their claims.
+
+        Returns the leaders of each pair, at the source and at the target. Decides and writes nothing: another pump is
+        at work on these pairs.
+        """
+        source = self._source.metadata(route.source_topic for route in routes)
+        target = self._target.metadata(route.target_topic for route in routes)
+        self._learn_policies({route.source_topic for route in routes})
+        leaders: dict[PartitionPair, tuple[int, int]] = {}
+        for route in routes:
+            with suppress(Unserved):
+                leaders[route] = (
+                    _leader(source, route.source, self._source.config.alias),
+                    _leader(target, route.target, self._target.config.alias),
+                )
+        for leader in {source_leader for source_leader, _ in leaders.values()}:
+            led = by_topic(route.source for route, (own, _) in leaders.items() if own == leader)
+            list_offsets(self._source, leader, led, LATEST)
+        for leader in {target_leader for _, target_leader in leaders.values()}:
+            led = by_topic(route.target for route, (_, own) in leaders.items() if own == leader)
+            list_offsets(self._target, leader, led, LATEST)
+        for route in leaders:
+            self._ledger.known(target[route.target_topic].topic_id.hex(), route.partition)
+        self._segments.refresh((target[route.target_topic].topic_id, route.partition) for route in leaders)
+        return leaders
+
+    def came(self) -> None:
+        """Take note that a pair comes from another pump; for any thread.
+
+        That pump's losses are in the ledger.
+        """
+        self._ledger.outdate()
+
+    def with_policy(self, told: PartitionReading, source_topic: str) -> PartitionReading:
+        """Return a position that another pump has told, with the cleanup policy.
+
+        The policy counts as it was read here; for any thread.
+        """
+        return dataclasses.replace(told, compacted=told.compacted or self._is_compacted(source_topic))
+
+    def _is_compacted(self, source_topic: str) -> bool:
+        return "compact" in self._policies.get(source_topic, "compact")
 
     def changed_policies(self) -> set[str]:
         """Read the source topics' cleanup policies again. Return the changed topics."""
@@ -335,7 +380,7 @@ class PositionReader:
             target_leader=target_leader,
             read_at=read_at,
             replicated=position.downstream <= target.high_watermark,
-            compacted="compact" in self._policies.get(route.source_topic, "compact"),
+            compacted=self._is_compacted(route.source_topic),
         )
 
     def _cut_at(

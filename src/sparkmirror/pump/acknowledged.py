@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.position.decision import Position
 from sparkmirror.pump.batch import Batch
+
+
+class Appended(NamedTuple):
+    """Last batch that a copy has appended since the position was read."""
+
+    next_sequence: int
+    """Sequence of the record after the batch; not wrapped."""
+    leader_epoch: int
+    """Leader epoch of the batch at the source; -1: unknown."""
 
 
 class AcknowledgedProgress:
@@ -25,6 +36,8 @@ class AcknowledgedProgress:
 
         The next offsets need not follow directly: a gap, a marker or a foreign record may lie between.
         """
+        self.newest: Appended | None = None
+        """Last batch; None: none was appended since the position was read."""
         self.timestamp_ms: int | None = None
         """Own timestamp of the last record known to be copied."""
         self.appended = bytes.fromhex(before.target_topic_id), before.appended
@@ -47,6 +60,7 @@ class AcknowledgedProgress:
 
     def start(self, upstream: int, position: Position) -> None:
         """Go on from a position that was read."""
+        self.newest = None
         self.upstream = upstream
         self.downstream = position.downstream
         if position.newest_timestamp_ms is not None:
@@ -61,6 +75,7 @@ class AcknowledgedProgress:
         self.upstream = batch.next_upstream
         self.downstream = downstream
         self.last = last.upstream + last.length - 1, downstream - 1
+        self.newest = Appended(batch.sequence + count, batch.leader_epoch)
         self.appended = target_topic_id, downstream
         self.timestamp_ms = batch.max_timestamp if batch.max_timestamp >= 0 else None
 

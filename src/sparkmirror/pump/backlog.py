@@ -167,6 +167,13 @@ class Backlog:
         self.bytes -= len(batch.view)
         return batch
 
+    def rewind(self, upstream: int) -> None:
+        """Go back to a source offset, after a `drop`.
+
+        Nothing can be made ready from there.
+        """
+        self.upstream = upstream
+
     def drop(self) -> None:
         """Forget the whole backlog, to be fetched again later."""
         self._drop_answer()

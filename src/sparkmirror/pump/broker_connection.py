@@ -98,6 +98,16 @@ class BrokerConnection(ABC):
             except ChannelClosed as error:
                 self._lose(str(error))
 
+    @property
+    def is_connected(self) -> bool:
+        """True if the connection has a channel."""
+        return self._channel is not None
+
+    def dial_ahead(self) -> None:
+        """Connect now, although there is nothing to send yet."""
+        if self._channel is None and not self._lost:
+            self._ask_for_channel()
+
     def _ask_for_channel(self) -> None:
         if self._dialing_since is None:
             self._dialing_since = self._loop.now

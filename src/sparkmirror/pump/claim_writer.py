@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
@@ -9,7 +10,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import Segment, segments_topic
+from sparkmirror.durable.claims import ClaimKey, Segment, segments_topic
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.loop import Loop
@@ -24,7 +25,8 @@ class ClaimWriter:
 
     The thread is for claims only, since a live tail with gaps waits for claims. Claims that come while others are being
     written are written next, all at once.
-    `on_claimed` is called for each partition with a claim that has become durable, `on_unclaimed` with the reason.
+    `on_claimed` is called for each partition with a claim that has become durable, `on_unclaimed` with the reason, and
+    `on_confirmed` after its confirmed claims were written, or could not be.
     """
 
     def __init__(
@@ -35,18 +37,28 @@ class ClaimWriter:
         *,
         on_claimed: Callable[[PartitionCopy], None],
         on_unclaimed: Callable[[PartitionCopy, str], None],
+        on_confirmed: Callable[[PartitionCopy], None],
     ) -> None:
         self._loop = loop
         self._log = SegmentLog(TopicLog(client, segments_topic(flow.source.alias)))
         self._background = Background(loop, f"sparkmirror claims {flow.name}", (client,))
         self._on_claimed = on_claimed
         self._on_unclaimed = on_unclaimed
+        self._on_confirmed = on_confirmed
         self.wanted: dict[PartitionCopy, tuple[Claim, ...]] = {}
         """Claims to write at the next `flush`."""
-        self._writing = False
-        """True while claims are being written."""
+        self.writing: frozenset[PartitionCopy] = frozenset()
+        """Partitions with claims that are being written."""
+        self._confirming: list[dict[PartitionCopy, list[Segment]]] = []
+        """Confirmed claims that are being written, by request."""
         self._to_confirm: dict[PartitionCopy, list[Segment]] = {}
+        self._unconfirmed: dict[PartitionCopy, set[ClaimKey]] = defaultdict(set)
+        """Acknowledged claims that are not known to be durable as confirmed."""
         self._confirm_at = 0.0
+
+    def reach(self) -> None:
+        """Connect, since a partition that comes may need a claim at once."""
+        self._background.do(self._log.reach, lambda _: None, lambda _: None)
 
     def want(self, copy: PartitionCopy, claims: tuple[Claim, ...]) -> None:
         """Have these claims of a partition written next, and no others."""
@@ -57,13 +69,35 @@ class ClaimWriter:
 
     def confirm(self, copy: PartitionCopy, claims: Iterable[Segment]) -> None:
         """Have acknowledged claims written again, soon."""
+        claims = tuple(claims)
         self._to_confirm.setdefault(copy, []).extend(claims)
+        self._unconfirmed[copy].update(claim.key for claim in claims)
 
     def confirm_only(self, copy: PartitionCopy, end: int) -> None:
-        """Keep for confirmation only claims up to `end`; records beyond may be lost since."""
+        """Keep for confirmation only claims up to `end`; records beyond may be lost since.
+
+        The reader of the position has confirmed all that the log shows.
+        """
         claims = self._to_confirm.pop(copy, ())
+        self._unconfirmed.pop(copy, None)
         if kept := [claim for claim in claims if claim.sequence + claim.announced <= end]:
             self._to_confirm[copy] = kept
+
+    def settle(self, copy: PartitionCopy) -> bool:
+        """Confirm the claims of a partition now; True if nothing of it is being written."""
+        if copy in self._to_confirm:
+            self._confirm_at = self._loop.now
+            return False
+        is_confirming = any(copy in copies for copies in self._confirming)
+        return not is_confirming and copy not in self.wanted and copy not in self.writing
+
+    def is_confirmed(self, copy: PartitionCopy) -> bool:
+        """True if all acknowledged claims of a partition are durable as confirmed."""
+        return not self._unconfirmed.get(copy)
+
+    def forget(self, copy: PartitionCopy) -> None:
+        """Forget a settled partition, which another task copies from now on."""
+        self._unconfirmed.pop(copy, None)
 
     def confirm_none_at(self, broker: int) -> None:
         """Keep no claims on partitions of a target broker: their leader may change."""
@@ -72,9 +106,9 @@ class ClaimWriter:
 
     def flush(self) -> None:
         """Begin to write what is wanted."""
-        if self.wanted and not self._writing:
-            self._writing = True
+        if self.wanted and not self.writing:
             begun, self.wanted = self.wanted, {}
+            self.writing = frozenset(begun)
             for copy, claims in begun.items():
                 copy.claiming(len(claims))
             segments = [claim.segment for claim in chain.from_iterable(begun.values())]
@@ -88,20 +122,34 @@ class ClaimWriter:
 
     def _write_confirmed(self) -> None:
         """Write acknowledged claims again, confirmed; failures cost a look at the log."""
-        segments = list(chain.from_iterable(self._to_confirm.values()))
-        self._to_confirm.clear()
+        begun, self._to_confirm = self._to_confirm, {}
+        segments = list(chain.from_iterable(begun.values()))
+        self._confirming.append(begun)
         self._confirm_at = self._loop.now + CONFIRM_S
-        self._background.do(lambda: self._log.claim(segments), lambda _: None, lambda _: None)
+        self._background.do(
+            lambda: self._log.claim(segments), lambda _: self._confirmed(begun), lambda _: self._written(begun)
+        )
+
+    def _confirmed(self, claims: dict[PartitionCopy, list[Segment]]) -> None:
+        for copy, written in claims.items():
+            if copy in self._unconfirmed:
+                self._unconfirmed[copy] -= {claim.key for claim in written}
+        self._written(claims)
+
+    def _written(self, claims: dict[PartitionCopy, list[Segment]]) -> None:
+        self._confirming.remove(claims)
+        for copy in claims:
+            self._on_confirmed(copy)
 
     def _claimed(self, claims: dict[PartitionCopy, tuple[Claim, ...]]) -> None:
-        self._writing = False
+        self.writing = frozenset()
         for copy, written in claims.items():
             for claim in written:
                 claim.durable = True
             self._on_claimed(copy)
 
     def _unclaimed(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
-        self._writing = False
+        self.writing = frozenset()
         for copy in copies:
             self._on_unclaimed(copy, f"its claim could not be written: {error}")
 

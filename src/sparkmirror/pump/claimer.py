@@ -36,6 +36,8 @@ class Claimer:
 
         The last announced batch is the last batch that needs a claim; later batches of the draft only continue.
         """
+        self.announced_to = -1
+        """Sequence after the last batch that a claim has announced so far."""
         self.follows = -1
         """Upstream offset after the last noted record."""
 
@@ -89,6 +91,7 @@ class Claimer:
             )
         )
         self._heals = False
+        self.announced_to = max(self.announced_to, claim.segment.sequence + claim.segment.announced)
         first.claim = claim
         batches[-1].completes = claim
         return claim

@@ -42,14 +42,23 @@ class PartitionCopies:
         """Copies without an end (`until`), or neither done nor parked."""
         self.all: list[PartitionCopy] = []
 
-    def add(self, routes: Iterable[RouteOrder], now: float) -> list[PartitionCopy]:
-        """Begin to copy partitions that are not copied yet; return their copies."""
-        new = [self._copy(route, now) for route in routes]
+    def add(self, routes: Iterable[RouteOrder], now: float, *, unclean: bool = False) -> list[PartitionCopy]:
+        """Begin to copy partitions that are not copied yet; return their copies.
+
+        `unclean` is True if their predecessors may still be alive, whatever the flow's order says.
+        """
+        new = [self._copy(route, now, unclean=unclean) for route in routes]
         self.all += new
         self._by_source |= {copy.route.source: copy for copy in new}
         return new
 
-    def _copy(self, route: RouteOrder, now: float) -> PartitionCopy:
+    def remove(self, copy: PartitionCopy) -> None:
+        """Copy a partition no more."""
+        self.all.remove(copy)
+        del self._by_source[copy.route.source]
+        self.unfinished.discard(copy)
+
+    def _copy(self, route: RouteOrder, now: float, *, unclean: bool) -> PartitionCopy:
         order, flow = self._order, self._order.flow
         return PartitionCopy(
             route.route,
@@ -57,7 +66,7 @@ class PartitionCopies:
             self._incarnation,
             until=route.until,
             from_latest=flow.fetch.auto_offset_reset == "latest",
-            unclean=order.unclean,
+            unclean=order.unclean or unclean,
             fresh_after_ms=wall_ms() - order.state_lifetime_ms // 2,
             intake=Intake(
                 read_committed=flow.fetch.isolation_level == "read_committed",
@@ -76,5 +85,5 @@ class PartitionCopies:
 
     @property
     def finished(self) -> bool:
-        """True if all routes have an end (`until`), and all are done or parked."""
-        return not self.unfinished
+        """True if there are routes, all have an end (`until`), and all are done or parked."""
+        return bool(self.all) and not self.unfinished

@@ -20,7 +20,9 @@ from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.flow_clients import FlowClients
 from sparkmirror.pump.flow_reports import FlowNews, FlowReports
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Limits
+from sparkmirror.pump.look_ahead import LookAhead
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.moved_routes import MovedRoutes
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.preparation import Preparation
 from sparkmirror.pump.readings import PositionReadings
@@ -28,6 +30,7 @@ from sparkmirror.pump.source_connections import SourceConnections
 from sparkmirror.pump.stage import Stage
 from sparkmirror.pump.tally import Tally
 from sparkmirror.pump.target_connections import TargetConnections
+from sparkmirror.pump.task_teller import TaskTeller
 from sparkmirror.pump.verdicts import ErrorAction, explanation, verdict
 from sparkmirror.wire.buffers import Frame, FramePool
 from sparkmirror.wire.fetch_session import FetchedPartition
@@ -40,7 +43,7 @@ ANSWER_OVERHEAD_BYTES = 256 << 10
 class FlowPump:
     """Pump of one flow in one task, from the order to the receipts."""
 
-    def __init__(self, order: FlowOrder, loop: Loop, *, memory_bytes: int) -> None:
+    def __init__(self, order: FlowOrder, loop: Loop, *, memory_bytes: int, task: int = 0, attempt: int = 0) -> None:
         flow = order.flow
         self.name = flow.name
         self.tally = Tally()
@@ -53,7 +56,12 @@ class FlowPump:
         self.clients = FlowClients(flow)
         self._partitions = PartitionCopies(order)
         self._claims = ClaimWriter(
-            flow, loop, self.clients.claims, on_claimed=self._begin_work, on_unclaimed=self._on_doubt
+            flow,
+            loop,
+            self.clients.claims,
+            on_claimed=self._begin_work,
+            on_unclaimed=self._on_unclaimed,
+            on_confirmed=self._on_confirmed,
         )
         self.readings = PositionReadings(
             order,
@@ -89,9 +97,25 @@ class FlowPump:
         )
         self._preparation = Preparation(loop, self._limits, self._partitions.all, self._begin_work)
         self._reports = FlowReports(self.name, loop, self._partitions, self.tally, self.sources, self._targets)
-        self._control: ControlState | None = None
+        self._ahead = LookAhead(loop, self.readings, self._claims, self.sources, self._targets)
+        self._moves = MovedRoutes(
+            loop,
+            TaskTeller(flow, loop),
+            task,
+            attempt,
+            self._partitions.of,
+            unclean=order.unclean,
+            on_leaving=self._begin_work,
+            on_coming=self._ahead.begin,
+            on_released=self._on_released,
+            on_passed=self._reports.pass_on,
+        )
+        self._is_unclean = order.unclean
+        self._withheld: tuple[RouteOrder, ...] = ()
+        """Routes of the order until it is known which of them have moved since."""
         self._held: dict[str, bool] = {}
         """Topics that are paused or not, by the present state of the control topic."""
+        self._control: ControlState | None = None
         """State of the control topic; None: not read, so nothing is fetched yet."""
         self._alarms: dict[PartitionCopy, float] = {}
         """Time of the next look at each waiting partition."""
@@ -99,24 +123,59 @@ class FlowPump:
         """Latest end of the flow; None: the flow is not ending."""
         loop.on_suspended.append(self._targets.suspended)
         self.readings.moved({route.source_topic for route in order.routes if route.done_at is not None})
-        self._take_on(order.routes)
+        if self._moves.has_begun:
+            self._take_on(order.routes)
+        else:
+            self._withheld = order.routes
 
     @property
     def copies(self) -> list[PartitionCopy]:
         """Copies of all partitions, in the order of their routes."""
-        return self._partitions.all
+        return [*self._partitions.all]
 
-    def add(self, routes: Iterable[RouteOrder], share: float) -> None:
-        """Copy more partitions, if not copied yet; `share` is the new share of the caps."""
-        self._limits.share = share
-        if self._end_deadline is None:
-            self._take_on(routes)
+    def add(self, routes: Iterable[RouteOrder]) -> None:
+        """Copy more partitions, if not copied yet and not moved since."""
+        if self._end_deadline is None and self._moves.has_begun:
+            self._take_on(route for route in routes if not self._moves.is_moved(route.route.source))
 
-    def _take_on(self, routes: Iterable[RouteOrder]) -> None:
+    def _take_on(
+        self, routes: Iterable[RouteOrder], *, unclean: bool = False, known: PartitionReading | None = None
+    ) -> None:
         new = [route for route in routes if self._partitions.of(route.route.source) is None]
         self.readings.know(new)
-        for copy in self._partitions.add(new, self._loop.now):
+        for copy in self._partitions.add(new, self._loop.now, unclean=unclean):
+            done_at = None if self._control is None else self._control.end_of(*copy.route.source)
+            if done_at is not None:  # the driver may not have heard of it when it made the route
+                copy.end_at(done_at, self._loop.now)
+            if known is not None:
+                copy.ask(self._loop.now)
+                copy.take(known, self._loop.now)
             self._begin_work(copy)
+
+    def _on_released(self, route: RouteOrder, unclean: bool, told: PartitionReading | None) -> None:
+        self.readings.reader.came()
+        unclean = unclean or self._is_unclean
+        known = None if unclean or told is None else self.readings.reader.with_policy(told, route.source_topic)
+        self._take_on([route], unclean=unclean, known=known)
+
+    def follow_moves(self, state: ControlState, incarnation: str, round_number: int, task: int) -> None:
+        """Release partitions and copy others, as the driver's moves say.
+
+        The task's newest share of the caps counts, too.
+        """
+        share = state.share_of(task, incarnation, round_number)
+        if share is not None:
+            self._limits.share = share
+        if self._end_deadline is None:
+            self._moves.follow(state, incarnation, round_number)
+            if self._moves.has_begun:
+                withheld, self._withheld = self._withheld, ()
+                self.add(withheld)
+
+    @property
+    def took_in_doubt(self) -> bool:
+        """True if former tasks of partitions taken here may still be alive (R5)."""
+        return self._moves.took_in_doubt
 
     # --- one turn of the loop -------------------------------------------------------------------
 
@@ -127,6 +186,7 @@ class FlowPump:
         self._targets.flush()
         self.sources.flush()
         self._preparation.flush()
+        self._ahead.flush()
 
     def check(self) -> None:
         """Look now and then for overdue answers, and for newly compacted topics."""
@@ -136,6 +196,9 @@ class FlowPump:
 
     def _begin_work(self, copy: PartitionCopy) -> None:
         """Begin the work that a partition has after an event."""
+        leaving = self._moves.is_leaving(copy)
+        if copy.released or (leaving and self._leave_if_idle(copy)):
+            return
         self._reports.touched.add(copy)
         ready = copy.ready(self._loop.now)
         unfinished = self._partitions.unfinished
@@ -158,7 +221,10 @@ class FlowPump:
             self.readings.ask(copy, ready.question)
         if ready.send_to is not None:
             self._targets.offer(copy, ready.send_to)
-        self.sources.follow(copy, None if self._is_held(copy.route.source_topic) else ready.fetch)
+        held = leaving or self._is_held(copy.route.source_topic)
+        self.sources.follow(copy, None if held else ready.fetch)
+        if leaving:
+            self._leave_if_idle(copy)
 
     def _is_held(self, topic: str) -> bool:
         """True if a topic is paused, or the control topic is not read yet.
@@ -170,6 +236,22 @@ class FlowPump:
             held = self._held[topic] = self._control is None or self._control.is_paused(topic)
         return held
 
+    def _leave_if_idle(self, copy: PartitionCopy) -> bool:
+        """Release a partition if nothing of it is on its way; True if released."""
+        self.sources.stop(copy)
+        is_settled = self._claims.settle(copy)
+        if not (is_settled and copy.is_idle and self._may_send()):
+            return False
+        settled = copy.settled(self._loop.now) if self._claims.is_confirmed(copy) else None
+        self._claims.forget(copy)
+        self._reports.leave(copy)
+        self._alarms.pop(copy, None)
+        self._targets.forget(copy)
+        self._partitions.remove(copy)
+        copy.released = True
+        self._moves.left(copy, settled)
+        return True
+
     def _may_send(self) -> bool:
         return self._end_deadline is None and not self.fenced
 
@@ -178,6 +260,14 @@ class FlowPump:
     def _on_doubt(self, copy: PartitionCopy, reason: str, cause: Cause = Cause.POSITION) -> None:
         copy.doubt(reason, self._loop.now, cause)
         self._begin_work(copy)
+
+    def _on_unclaimed(self, copy: PartitionCopy, reason: str) -> None:
+        self._moves.doubted(copy)
+        self._on_doubt(copy, reason)
+
+    def _on_confirmed(self, copy: PartitionCopy) -> None:
+        if self._moves.is_leaving(copy):
+            self._begin_work(copy)
 
     def _on_read(self, copy: PartitionCopy, result: PartitionReading | Refusal) -> None:
         if isinstance(result, Refusal):
@@ -215,7 +305,7 @@ class FlowPump:
         else:
             self._limits.passed(len(part.records), backfill=copy.backfilling)
             copy.backlog.join(self._targets.batch_bytes(copy))
-            copy.queue_bytes = self.sources.queue_bytes(copy, len(self.copies))
+            copy.queue_bytes = self.sources.queue_bytes(copy, len(self._partitions.all))
             copy.feed(frame, part.records, part.high_watermark, part.aborted)
             self._preparation.fed(copy)
         self._begin_work(copy)
@@ -238,8 +328,10 @@ class FlowPump:
         self._begin_work(copy)
 
     def _on_target_lost(self, broker: int, reason: str, copies: Iterable[PartitionCopy]) -> None:
+        self._moves.lost(broker)
         self._claims.confirm_none_at(broker)  # another pump may look at the next leader's log before this pump
         for copy in copies:
+            self._moves.doubted(copy)
             copy.lost_in_flight(self._loop.now, reason)
             self._begin_work(copy)
         # A partition with nothing to send may have lost acknowledged records: the next leader may lack these.
@@ -300,5 +392,6 @@ class FlowPump:
             copy.give_up()
         self._pool.clear()
         self._claims.close()
+        self._moves.close()
         self._dialer.close()
         self.readings.close()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.figures import PartitionFigures
-from sparkmirror.messages.orders import Receipt
+from sparkmirror.messages.orders import Receipt, RouteOrder
 from sparkmirror.position.cause import Cause
 from sparkmirror.pump.broker_connection import BrokerConnection
 from sparkmirror.pump.copies import PartitionCopies
@@ -25,6 +25,8 @@ from sparkmirror.pump.target_connections import TargetConnections
 
 SLOW_S = 5.0
 """Time after which a reading, connection or throttle is worth telling as a reason."""
+
+_LEFT = "another task copies it from now on"
 
 
 class FlowNews(NamedTuple):
@@ -61,6 +63,9 @@ class FlowReports:
         self._began = loop.now
         self.touched: set[PartitionCopy] = set()
         """Partitions with an event since the last `news`, or not at rest then."""
+        self._left: list[Receipt] = []
+        """Last receipts of partitions that other tasks copy from now on."""
+        self._left_untold: list[Receipt] = []
         self._told: dict[PartitionCopy, Receipt] = {}
         """Newest reported receipt of each partition."""
         self._reasons: dict[PartitionCopy, str] = {}
@@ -77,7 +82,7 @@ class FlowReports:
         copies = self._copies.all if all_anew or slow or self._were_slow else list(self.touched)
         self._were_slow = slow  # the reasons that a slow connection gave end with no event of the partitions
         self.touched = {copy for copy in copies if not copy.is_at_rest}
-        changed = []
+        changed, self._left_untold = self._left_untold, []
         for copy in copies:
             receipt, before = self._receipt(copy, control), self._told.get(copy)
             if receipt == before:
@@ -94,7 +99,38 @@ class FlowReports:
 
     def receipts(self, control: ControlState | None) -> list[Receipt]:
         """Return the present receipt of each partition; `control` is None if not read yet."""
-        return [self._receipt(copy, control) for copy in self._copies.all]
+        return [*self._left, *(self._receipt(copy, control) for copy in self._copies.all)]
+
+    def leave(self, copy: PartitionCopy) -> None:
+        """Keep the last receipt of a partition that another task copies from now on."""
+        last = receipt_of(self._flow, copy, "waiting", _LEFT, Cause.POSITION).model_copy(update={"released": True})
+        self._left.append(last)
+        self._left_untold.append(last)
+        self.touched.discard(copy)
+        self._reasons.pop(copy, None)
+        if (before := self._told.pop(copy, None)) is not None:
+            self._lag -= _lag(before)
+
+    def pass_on(self, route: RouteOrder) -> None:
+        """Keep a receipt of a partition that was released, but never copied here.
+
+        An earlier attempt may have copied it, so the round's end may be in doubt.
+        """
+        receipt = Receipt(
+            flow=self._flow,
+            source_topic=route.source_topic,
+            target_topic=route.target_topic,
+            partition=route.partition,
+            state="waiting",
+            reason=_LEFT,
+            cause=Cause.POSITION,
+            upstream=route.passed[0],
+            downstream=route.passed[1],
+            target_topic_id=route.target_topic_id,
+            appended=route.appended,
+            released=True,
+        )
+        self._left.append(receipt)
 
     def _receipt(self, copy: PartitionCopy, control: ControlState | None) -> Receipt:
         if copy.stage is Stage.RUNNING and control and control.is_paused(copy.route.source_topic):

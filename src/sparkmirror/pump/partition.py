@@ -15,6 +15,7 @@ from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import LossKind
 from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
 from sparkmirror.position.cause import Cause, cause_of_error
+from sparkmirror.position.decision import Position
 from sparkmirror.position.loss_detection import TELL_US
 from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.pump.acknowledged import AcknowledgedProgress
@@ -93,6 +94,8 @@ class PartitionCopy:
     ) -> None:
         self.route = route
         self.source_partition = route.source
+        self.released = False
+        """True once another task may copy the partition."""
         self.end = CopyEnd(until, done_at)
         self.stage = Stage.SEEKING
         self.trouble = NO_TROUBLE
@@ -200,6 +203,12 @@ class PartitionCopy:
         """True if only an event can change what is told of the partition."""
         settled = self.stage is Stage.RUNNING or self.stage is Stage.DONE
         return settled and self.asked_at is None and not (self.queue or self.in_flight or self.backlog.unprepared)
+
+    @property
+    def is_idle(self) -> bool:
+        """True if nothing that was fetched, claimed or asked for is on its way."""
+        on_its_way = self.queue or self.in_flight or self.backlog.unprepared or self.backlog.claims or self._confirm
+        return not on_its_way and self.asked_at is None
 
     @property
     def waiting_records(self) -> int:
@@ -325,6 +334,39 @@ class PartitionCopy:
         self.trouble = Trouble(WAITS, Cause.PREDECESSOR)
         self.retry.at = self._quiet.look_at
         self._leave_running(StageEvent.WITHHELD)
+
+    def settled(self, now: float) -> PartitionReading | None:
+        """Return the position of a copy at rest, as this pump's acknowledgements show it.
+
+        Another pump may go on there as this pump might, without a reading. None: the position must be read, also
+        because a claim announces what was not sent: the reader shortens it.
+        """
+        progress, reading = self.progress, self.reading
+        newest, last = progress.newest, progress.last
+        if self.stage is not Stage.RUNNING or not self.is_idle or self.trust.is_stale(now):
+            return None
+        if reading is None or newest is None or last is None or self._claimer.announced_to > newest.next_sequence:
+            return None
+        upstream, downstream = last[0] + 1, last[1] + 1
+        position = Position(
+            sequence=newest.next_sequence,
+            upstream=upstream,
+            downstream=downstream,
+            claim_due=False,
+            leader_epoch=newest.leader_epoch,
+            source_topic_id=reading.source_topic_id,
+            newest_timestamp_ms=progress.timestamp_ms,
+            end=downstream,
+        )
+        source_end = reading.source_end if self.source.end is None else self.source.end
+        return dataclasses.replace(
+            reading,
+            position=position,
+            resume_at=upstream,
+            source_end=source_end,
+            read_at=self.trust.confirmed_at,
+            replicated=True,
+        )
 
     # --- doubt ----------------------------------------------------------------------------------
 
@@ -510,6 +552,17 @@ class PartitionCopy:
         """Release all batches at the round's end; batches still in flight are in doubt."""
         self.drop_queue()
         self._release_in_flight()
+
+    def drop_unsent(self) -> None:
+        """Send nothing more, and take the acknowledgements that are due.
+
+        For a partition that another task copies from now on: nothing is fetched any more.
+        """
+        if self.stage is Stage.RUNNING:
+            self.drop_queue()
+            acknowledged = self.in_flight[-1].next_upstream if self.in_flight else self.progress.upstream
+            assert acknowledged is not None  # noqa: S101 - a running copy has a position
+            self.backlog.rewind(acknowledged)
 
     def drop_queue(self) -> None:
         """Forget fetched and unsent batches, to be fetched again later."""

@@ -31,10 +31,10 @@ With Python the process stays below 256 MB.
 DRAIN_S = 5.0
 """Longest wait of an ending round for acknowledgements."""
 
-RECEIPTS_AT_ONCE = 500
+RECEIPTS_AT_ONCE = 450
 """Most receipts in one report, which is one record.
 
-A receipt takes some 450 bytes, and a record may have a million bytes.
+A receipt takes some 470 bytes, and a record may have a million bytes.
 """
 
 _TURN_S = 0.5
@@ -57,7 +57,7 @@ class _PumpRun:
         self._taken_over = False
         self._end_told = False
         self._cpu_began_s = time.process_time()
-        self.flow_pump = FlowPump(flow, loop, memory_bytes=memory_bytes)
+        self.flow_pump = FlowPump(flow, loop, memory_bytes=memory_bytes, task=order.task, attempt=order.attempt)
         self._channel = ControlChannel(flow.flow, loop, self._hear)
         self.report()
 
@@ -72,9 +72,13 @@ class _PumpRun:
         self._heard_at = self._loop.now
         if not changed:
             return
-        added, task = state.added_to(self._order.incarnation, self._order.epoch), self._order.task
-        if added is not None:
-            self.flow_pump.add(added.routes.get(task, ()), added.shares[task])
+        incarnation, epoch, task = self._order.incarnation, self._order.epoch, self._order.task
+        if state.words_of(task, incarnation, epoch).attempt > self._order.attempt:
+            self._taken_over = True
+            self.end("")
+        self.flow_pump.follow_moves(state, incarnation, epoch, task)
+        if (added := state.added_to(incarnation, epoch)) is not None:
+            self.flow_pump.add(added.routes.get(task, ()))
         asked_levels.follow(self.flow_pump.name, state.log_levels)
         self.flow_pump.control(state)
 
@@ -133,7 +137,7 @@ class _PumpRun:
 
     def close(self) -> list[Receipt]:
         receipts = self.flow_pump.receipts()
-        if self._taken_over:
+        if self._taken_over or self.flow_pump.took_in_doubt:
             receipts = [receipt.model_copy(update={"in_doubt": True}) for receipt in receipts]
         self.report(ended=True)
         self._channel.close(2.0)

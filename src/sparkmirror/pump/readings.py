@@ -21,6 +21,12 @@ from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.ready import Question
 
+AHEAD_AT_ONCE = 100
+"""Most partitions to read ahead for in one piece.
+
+A position that is wanted at once waits for the piece.
+"""
+
 POLICIES_S = 300.0
 """Interval of reading cleanup policies again: a newly compacted topic needs R19."""
 
@@ -57,6 +63,7 @@ class PositionReadings:
         self._refused: dict[PartitionPair, Refusal] = {}
         """Partitions that the driver refuses to have copied."""
         self._to_read: list[PartitionCopy] = []
+        self._is_reading = False
         self._policies_at = loop.now + POLICIES_S
 
     def know(self, routes: Iterable[RouteOrder]) -> None:
@@ -64,18 +71,47 @@ class PositionReadings:
         for route in routes:
             if route.refused:
                 self._refused[route.route] = Refusal(route.refused, cause=Cause.TAKEOVER)
+            else:
+                self._refused.pop(route.route, None)
 
     def moved(self, source_topics: Set[str]) -> None:
         """Take note of the topics with moved writers."""
         self.reader.moved = source_topics
+
+    def look_ahead(
+        self, routes: Sequence[RouteOrder], then: Callable[[Mapping[PartitionPair, tuple[int, int]]], None]
+    ) -> None:
+        """Read what is sure to be needed for positions of these routes soon.
+
+        `then` is called with the leaders of each pair, at the source and at the target.
+        """
+        pairs = [route.route for route in routes]
+        parts = [pairs[first : first + AHEAD_AT_ONCE] for first in range(0, len(pairs), AHEAD_AT_ONCE)]
+        leaders: dict[PartitionPair, tuple[int, int]] = {}
+
+        def go_on() -> None:
+            if parts:
+                part = parts.pop()
+                self._background.do(lambda: self.reader.look_ahead(part), take, lambda _: take({}))
+            else:
+                then(leaders)
+
+        def take(more: Mapping[PartitionPair, tuple[int, int]]) -> None:
+            leaders.update(more)
+            go_on()
+
+        go_on()
 
     def want(self, copy: PartitionCopy) -> None:
         """Have a position read at the next `flush`."""
         self._to_read.append(copy)
 
     def flush(self) -> None:
-        """Begin to read the positions that are wanted."""
-        if not self._to_read:
+        """Begin to read the positions that are wanted.
+
+        Those that are wanted during a reading are read afterwards, all at once.
+        """
+        if not self._to_read or self._is_reading:
             return
         copies, self._to_read = self._to_read, []
         for copy in copies:
@@ -87,17 +123,22 @@ class PositionReadings:
         def hand_out(results: Mapping[PartitionPair, PartitionReading | Refusal]) -> None:
             self._loop.post(lambda: self._answer({by_route.pop(route): result for route, result in results.items()}))
 
+        self._is_reading = True
         self._background.do(
             lambda: self.reader.read(reported, hand_out),
-            lambda _: None,
+            lambda _: self._end_reading(),
             lambda error: self._fail(list(by_route.values()), error),
         )
+
+    def _end_reading(self) -> None:
+        self._is_reading = False
 
     def _answer(self, results: Mapping[PartitionCopy, PartitionReading | Refusal]) -> None:
         for copy, result in results.items():
             self._on_read(copy, result)
 
     def _fail(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
+        self._is_reading = False
         if isinstance(error, Superseded):
             self._on_superseded(str(error))
         refusal = Refusal(str(error) or type(error).__name__, transient=True, cause=Cause.UNREACHABLE)

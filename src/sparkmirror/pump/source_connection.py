@@ -49,9 +49,9 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 """First and longest pause after a refused request; pauses double."""
 
 HELD_BACK_WAIT_MS = 10
-"""Broker's longest wait while a partition is held back.
+"""Broker's longest wait while a partition is held back, or expected.
 
-The wait is short because the held-back partition must be asked for again soon.
+The wait is short because the partition must be asked for soon.
 """
 
 
@@ -67,6 +67,8 @@ class FetchSize(NamedTuple):
 
     answer: int
     partition: int
+    prompt: bool = False
+    """True if the broker should not wait long for records."""
 
 
 class Fetched(Protocol):
@@ -109,6 +111,8 @@ class SourceConnection(BrokerConnection):
         self._max_wait_ms = max_wait_ms
         self._session: FetchSession | None = None
         self._asked_at: float | None = None
+        self._asked_wait_ms = 0
+        """Broker's longest wait for the request in flight."""
         self._first_at: float | None = None
         """Time at which the answer began to come."""
         self.asked_bytes = 0
@@ -151,6 +155,11 @@ class SourceConnection(BrokerConnection):
         """True if an answer under way may have records of the partition."""
         return self._asked_at is not None and self._session is not None and self._session.asks_for(key)
 
+    @property
+    def is_prompt(self) -> bool:
+        """True if the next request can be sent at once, or nearly."""
+        return self.is_connected and (self._asked_at is None or self._asked_wait_ms <= HELD_BACK_WAIT_MS)
+
     def connected(self, channel: Channel, session: FetchSession, round_trip_s: float) -> None:
         """Begin to fetch over the channel that the connection has asked for."""
         self._line.dialed(round_trip_s)
@@ -182,8 +191,10 @@ class SourceConnection(BrokerConnection):
         self._correlation_id += 1
         self._asked_at, self._first_at, self.asked_bytes = self._loop.now, None, size.answer
         self.meter.requests += 1
-        self._session.max_bytes, self._session.partition_max_bytes = size
-        self._session.max_wait_ms = HELD_BACK_WAIT_MS if self.held_back else self._max_wait_ms
+        self._session.max_bytes, self._session.partition_max_bytes = size.answer, size.partition
+        short = size.prompt or self.held_back
+        self._asked_wait_ms = min(self._max_wait_ms, HELD_BACK_WAIT_MS) if short else self._max_wait_ms
+        self._session.max_wait_ms = self._asked_wait_ms
         try:
             self._channel.send([self._session.request(self._correlation_id)])
             self._loop.want_write(self._channel, self, self._channel.unsent)

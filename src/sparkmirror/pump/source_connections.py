@@ -23,6 +23,9 @@ USUAL_PARTITION_BYTES = FetchConfig().max_partition_fetch_bytes
 The default leaves the size on a long line to the pump.
 """
 
+PROMPT_S = 3.0
+"""Seconds for which a partition that comes from another task may be expected."""
+
 LEAST_QUEUE_BYTES = 256 << 10
 """Bytes of a partition that may always wait for the target."""
 
@@ -61,6 +64,8 @@ class SourceConnections:
         """Connection of each partition that is fetched, or held back for a moment."""
         self._waking: set[Lane] = set()
         """Lanes with a running timer until the caps allow a fetch."""
+        self._prompt_until: dict[int, float] = {}
+        """Time until which a broker's answers are not waited for long."""
         self._ending = False
 
     def follow(self, copy: PartitionCopy, fetch: Fetch | None) -> None:
@@ -83,6 +88,16 @@ class SourceConnections:
             connection.hold_back(key)
         else:
             connection.want(key, fetch.topic_id, fetch.position)
+
+    def expect(self, broker: int) -> None:
+        """Connect to a broker of which another partition will be fetched soon."""
+        self._prompt_until[broker] = self._loop.now + PROMPT_S
+        if not self._ending:
+            self._lane(Lane(broker, backfill=False)).dial_ahead()
+
+    def is_prompt(self, broker: int) -> bool:
+        """True if another partition of a broker can be fetched at once."""
+        return self._lane(Lane(broker, backfill=False)).is_prompt
 
     def stop(self, copy: PartitionCopy) -> None:
         """Stop fetching a partition."""
@@ -165,7 +180,8 @@ class SourceConnections:
         asked = sum(other.asked_bytes for other in all_connections)
         if asked and asked + answer > half and answer > SMALLEST_FETCH_BYTES:
             return None  # the next answer makes room
-        return FetchSize(answer, self._partition_bytes(lane, connection, answer))
+        prompt = self._loop.now < self._prompt_until.get(connection.lane.broker, 0.0)
+        return FetchSize(answer, self._partition_bytes(lane, connection, answer), prompt)
 
     def _partition_bytes(self, lane: SourceLane, connection: SourceConnection, answer: int) -> int:
         """Return the bytes of one partition in an answer.

@@ -58,6 +58,15 @@ class SourceLane:
         connection.dealt.add(key)
         return connection
 
+    @property
+    def is_prompt(self) -> bool:
+        """True if all connections can ask for another partition at once."""
+        return bool(self.connections) and all(connection.is_prompt for connection in self.connections)
+
+    def dial_ahead(self) -> None:
+        """Connect now, since a partition will be fetched soon."""
+        self._dealt.lightest().dial_ahead()
+
     def deal_again(self, key: TopicPartition, connection: SourceConnection) -> SourceConnection:
         """Return the connection for a partition, another one if that is much lighter."""
         if connection.asks_for(key):

@@ -86,8 +86,17 @@ class TargetBroker:
             self._carriers[copy] = connection
         connection.offer(copy)
 
+    def dial_ahead(self) -> None:
+        """Connect now, since there will be something to send soon."""
+        self._connections.lightest().dial_ahead()
+
+    @property
+    def is_connected(self) -> bool:
+        """True if a connection is made."""
+        return any(connection.is_connected for connection in self.connections)
+
     def leave(self, copy: PartitionCopy) -> None:
-        """Forget a partition whose leader is another broker now."""
+        """Forget a partition whose leader, or task, is another one now."""
         connection = self._dealt.pop(copy, None)
         if connection is not None:
             connection.dealt -= 1

@@ -66,6 +66,20 @@ class TargetConnections:
             leader = self._led_by[copy] = self._broker(broker)
         leader.offer(copy)
 
+    def dial_ahead(self, broker: int) -> None:
+        """Connect to a broker that gets batches soon."""
+        self._broker(broker).dial_ahead()
+
+    def is_connected(self, broker: int) -> bool:
+        """True if a broker is connected to."""
+        return self._broker(broker).is_connected
+
+    def forget(self, copy: PartitionCopy) -> None:
+        """Send nothing more of a partition, which has nothing in flight."""
+        broker = self._led_by.pop(copy, None)
+        if broker is not None:
+            broker.leave(copy)
+
     def of(self, copy: PartitionCopy) -> TargetConnection | None:
         """Return the connection of a partition, if any."""
         broker = self._led_by.get(copy)

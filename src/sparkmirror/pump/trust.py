@@ -67,16 +67,17 @@ class Trust:
         self.claim_proof = ClaimProof.PROVEN
         self.next_reading = NextReading.START
         self.stamping = Stamping.CREATE_TIME
+        self.confirmed_at = 0.0
+        """Time at which the target was last known to be at the position."""
         self._max_in_flight = max_in_flight
-        self._confirmed_at = 0.0
 
     def is_stale(self, now: float) -> bool:
         """True if the position must be read before anything is sent (R6)."""
-        return now - self._confirmed_at > MAX_CONFIRMATION_AGE_S
+        return now - self.confirmed_at > MAX_CONFIRMATION_AGE_S
 
     def allows(self, head: Batch, in_flight: int, now: float, *, compacted: bool) -> bool:
         """True if the next batch may be sent beside so many in flight."""
-        if now - self._confirmed_at > MAX_CONFIRMATION_AGE_S:
+        if now - self.confirmed_at > MAX_CONFIRMATION_AGE_S:
             return False
         if not in_flight:
             return True
@@ -112,12 +113,12 @@ class Trust:
         """Go on from a position, or from a look-up."""
         self.pace = Pace.FULL if self.next_reading is NextReading.LOOK_UP else Pace.FIRST
         self.next_reading = NextReading.START
-        self._confirmed_at = read_at
+        self.confirmed_at = read_at
 
     def confirm(self, read_at: float) -> None:
         """Take a reading that agrees with the copy under way."""
         self.pace = Pace.FIRST
-        self._confirmed_at = read_at
+        self.confirmed_at = read_at
 
     def note(self, batch: Batch, now: float) -> bool:
         """Take note of an appended batch; return True if a reading must look the batch up."""
@@ -125,7 +126,7 @@ class Trust:
         heals = claim is not None and claim.segment.heals
         look_up = heals or (silent and (self.pace is Pace.FIRST or claim is not None))
         self.pace = Pace.FULL if self.fresh.covers(batch.max_timestamp, now) else Pace.ALONE
-        self._confirmed_at = batch.sent_at
+        self.confirmed_at = batch.sent_at
         if silent or heals:
             self.claim_proof = ClaimProof.LACKING
         elif claim is not None:

@@ -1,0 +1,313 @@
+"""Partitions that a task of a running round releases, or takes from others.
+
+A partition that comes is copied once its former task has released it. Before that this task connects to its brokers,
+reads its claims, and says that it is ready. The release tells where the copy goes on. This task believes that as long
+as the former task would have believed it (R6): from the time when this task said that it was ready, and only if it has
+been connected to the target's leader since. Otherwise it reads the position.
+
+A partition that leaves is copied on until its next task is ready, or the driver ends the round. Then it is fetched no
+more; what was fetched is sent and acknowledged, or dropped after `LEAVE_S`. Then this task says that it has released
+the partition.
+
+A later attempt of a task first says that it is at work, and waits until it reads that: what an earlier attempt said
+before counts, and whatever the earlier attempt says afterwards does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sparkmirror.durable.noted_progress import ReportedProgress
+from sparkmirror.messages.control import ControlState
+from sparkmirror.messages.moves import NO_TASK, Place, Release, RouteMove, TaskWords
+from sparkmirror.messages.orders import RouteOrder
+from sparkmirror.position.route import PartitionPair, PartitionReading
+from sparkmirror.pump.look_ahead import Prepared
+from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.partition import PartitionCopy
+from sparkmirror.pump.quiet import GRACE_S
+from sparkmirror.pump.task_teller import TaskTeller
+from sparkmirror.wire.topic_partition import TopicPartition
+
+LEAVE_S = 0.03
+"""Seconds for the fetched records of a leaving partition.
+
+Then those that were not sent are dropped: the next task has them sooner than this task would have sent them.
+"""
+
+_AGAIN_S = 0.5
+"""Pause after words that could not be written."""
+
+
+@dataclass(slots=True)
+class _Leaving:
+    move: RouteMove
+    unclean: bool
+    heard_at: float
+    """Time at which this task had heard of the next task's readiness.
+
+    It is not the time of the loop's turn, which began earlier.
+    """
+
+
+class _Reached(NamedTuple):
+    """Connection to the target's leader of a partition that comes."""
+
+    leader: int
+    ready_at: float
+    """Time at which this task began to say that it was ready.
+
+    It has been connected since.
+    """
+
+
+class MovedRoutes:
+    """Moves of one flow's partitions from and to one attempt of one task of a round.
+
+    `of` returns the copy of a source partition, and `on_leaving` is called with each copy that has to leave.
+    `on_coming` is called with the routes that other tasks have yet to release, and with a call to make when all is
+    ready for them, with the target's leaders that are connected to; `on_released` with an order to copy from now on,
+    True if its former task may be alive, and the position if it is known; `on_passed` with the order of a partition
+    that this attempt never copied, but releases. `unclean` is True if a pump from before this one may be alive.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        teller: TaskTeller,
+        task: int,
+        attempt: int,
+        of: Callable[[TopicPartition], PartitionCopy | None],
+        *,
+        unclean: bool,
+        on_leaving: Callable[[PartitionCopy], None],
+        on_coming: Callable[[list[RouteOrder], Prepared], None],
+        on_released: Callable[[RouteOrder, bool, PartitionReading | None], None],
+        on_passed: Callable[[RouteOrder], None],
+    ) -> None:
+        self.has_begun = not attempt
+        """False while words of an earlier attempt may still come."""
+        self._loop = loop
+        self._teller = teller
+        self._task = task
+        self._attempt = attempt
+        self._of = of
+        self._on_leaving = on_leaving
+        self._on_coming = on_coming
+        self._on_released = on_released
+        self._on_passed = on_passed
+        self._alone_at = loop.now + GRACE_S if unclean else loop.now
+        """Time from which no pump from before this one can be alive."""
+        self._taken_alone_at = loop.now
+        """The same for former tasks of partitions taken here."""
+        self._numbers: dict[TopicPartition, int] = {}
+        """Number of the newest move of each moved partition."""
+        self._staying: dict[TopicPartition, RouteMove] = {}
+        """Moves from this task to tasks that are not ready yet."""
+        self._leaving: dict[PartitionCopy, _Leaving] = {}
+        self._coming: dict[TopicPartition, RouteMove] = {}
+        """Moves to this task whose former task has not released the partition yet."""
+        self._reached: dict[TopicPartition, _Reached] = {}
+        """Partitions that come, as long as the connections have lasted."""
+        self._said: dict[TopicPartition, Release] = {}
+        """All words of this task in the round, also those of an attempt before."""
+        self._doubted: set[TopicPartition] = set()
+        """Partitions that this attempt has left while batches might still arrive."""
+        self._ready = 0
+        self._unsaid = False
+        self._round = ("", 0)
+
+    def is_moved(self, source: TopicPartition) -> bool:
+        """True if a move, and no order from before, tells who copies a partition."""
+        return source in self._numbers
+
+    def is_leaving(self, copy: PartitionCopy) -> bool:
+        """True if a partition is to be released."""
+        return copy in self._leaving
+
+    @property
+    def took_in_doubt(self) -> bool:
+        """True if a former task of a partition taken here may still be alive (R5)."""
+        return self._loop.now < self._taken_alone_at
+
+    def follow(self, state: ControlState, incarnation: str, round_number: int) -> None:
+        """Act on the moves and words of the control topic."""
+        mine = state.words_of(self._task, incarnation, round_number)
+        is_first, self._round = not self._round[0], (incarnation, round_number)
+        if not self.has_begun:
+            if mine.attempt < self._attempt:
+                if is_first:
+                    self._say_soon()
+                return
+            self.has_begun = True
+            self._said, self._ready = {word.source: word for word in mine.releases}, mine.ready
+        moves = state.moves_in(incarnation, round_number)
+        if moves is None:
+            return
+        new = [move for move in moves.moves if self._numbers.get(move.route.route.source, -1) < move.number]
+        for move in new:
+            self._take_note(move)
+        coming = [move for move in new if move.task == self._task and move.before != NO_TASK]
+        if coming:
+            number = max(move.number for move in coming)
+            self._on_coming([move.route for move in coming], lambda leaders: self._is_ready_for(number, leaders))
+        if self._staying:
+            self._teller.reach()
+        for source, move in list(self._staying.items()):
+            if self._may_leave(source, move, state):
+                del self._staying[source]
+                self._leave(source, move)
+        released = {
+            task: {word.source: word for word in state.words_of(task, incarnation, round_number).releases}
+            for task in {move.before for move in self._coming.values()}
+        }
+        for source, move in list(self._coming.items()):
+            self._take_if_released(source, move, released[move.before].get(source))
+
+    def _take_note(self, move: RouteMove) -> None:
+        source = move.route.route.source
+        self._numbers[source] = move.number
+        self._coming.pop(source, None)
+        self._staying.pop(source, None)
+        self._reached.pop(source, None)
+        if move.task == self._task:
+            self._coming[source] = move
+        elif move.before == self._task and not self._has_said(move):
+            self._staying[source] = move
+        elif (copy := self._of(source)) is not None:
+            self._begin_leaving(copy, move)
+
+    # --- out ------------------------------------------------------------------------------------
+
+    def _may_leave(self, source: TopicPartition, move: RouteMove, state: ControlState) -> bool:
+        if move.task == NO_TASK or self._of(source) is None:
+            return True
+        return state.words_of(move.task, *self._round).ready >= move.number
+
+    def _leave(self, source: TopicPartition, move: RouteMove) -> None:
+        copy = self._of(source)
+        if copy is None:
+            self._on_passed(move.route)
+            self._release(Release.of(move, _reported(move.route), unclean=self._may_be_written_to(source)))
+        else:
+            self._begin_leaving(copy, move)
+
+    def _begin_leaving(self, copy: PartitionCopy, move: RouteMove) -> None:
+        if copy in self._leaving:
+            leaving = self._leaving[copy]
+            leaving.move, leaving.heard_at = move, self._loop.clock()
+        else:
+            self._leaving[copy] = _Leaving(move, unclean=self._may_have_rivals, heard_at=self._loop.clock())
+            self._loop.at(self._loop.now + LEAVE_S, lambda: self._hurry(copy))
+        self._on_leaving(copy)
+
+    def _hurry(self, copy: PartitionCopy) -> None:
+        if copy in self._leaving:
+            copy.drop_unsent()
+            self._on_leaving(copy)
+
+    def doubted(self, copy: PartitionCopy) -> None:
+        """Take note that batches or a claim of a partition may arrive late."""
+        if copy in self._leaving:
+            self._leaving[copy].unclean = True
+
+    def left(self, copy: PartitionCopy, settled: PartitionReading | None) -> None:
+        """Say that this task sends nothing more of a leaving partition.
+
+        `settled` is the position at which the copy goes on; None if it must be read.
+        """
+        leaving, source = self._leaving.pop(copy), copy.route.source
+        if leaving.unclean:
+            self._doubted.add(source)
+        if not self._has_said(leaving.move) and leaving.move.before == self._task:
+            place = None if settled is None else Place.of(settled, leaving.heard_at)
+            self._release(Release.of(leaving.move, copy.progress.reported, unclean=leaving.unclean, place=place))
+        elif (move := self._coming.get(source)) is not None and move.before == NO_TASK:
+            self._take_if_released(source, move, None)
+
+    def _has_said(self, move: RouteMove) -> bool:
+        word = self._said.get(move.route.route.source)
+        return word is not None and word.number == move.number
+
+    @property
+    def _may_have_rivals(self) -> bool:
+        """True if a pump from before may still write to partitions of this task (R5)."""
+        return self._loop.now < max(self._alone_at, self._taken_alone_at)
+
+    def _may_be_written_to(self, source: TopicPartition) -> bool:
+        """True if batches of a partition that this task does not copy may still arrive."""
+        return self._may_have_rivals or source in self._doubted
+
+    # --- in -------------------------------------------------------------------------------------
+
+    def _is_ready_for(self, number: int, leaders: Mapping[PartitionPair, int]) -> None:
+        if number > self._ready:
+            self._ready = number
+            self._reached |= {pair.source: _Reached(leader, self._loop.now) for pair, leader in leaders.items()}
+            self._say_soon()
+
+    def lost(self, broker: int) -> None:
+        """Take note that a connection to a target broker broke.
+
+        The positions of partitions that come must be read.
+        """
+        self._reached = {source: reached for source, reached in self._reached.items() if reached.leader != broker}
+
+    def _take_if_released(self, source: TopicPartition, move: RouteMove, word: Release | None) -> None:
+        if (copy := self._of(source)) is not None:
+            self._begin_leaving(copy, move)
+            if self._of(source) is not None:
+                return
+        if move.before == NO_TASK:
+            del self._coming[source]
+            self._on_released(move.route, self._may_be_written_to(source), None)
+        elif word is not None and word.number == move.number:
+            del self._coming[source]
+            if word.unclean:
+                self._taken_alone_at = self._loop.now + GRACE_S
+            self._on_released(word.carried(move.route), self._may_have_rivals, self._told(source, word))
+
+    def _told(self, source: TopicPartition, word: Release) -> PartitionReading | None:
+        """Return the position that a release tells, if this task may believe it."""
+        reached, place = self._reached.pop(source, None), word.place
+        if reached is None or place is None or place.target_leader != reached.leader:
+            return None
+        return place.reading(reached.ready_at)
+
+    # --- words ----------------------------------------------------------------------------------
+
+    def _release(self, word: Release) -> None:
+        self._said[word.source] = word
+        self._say_soon()
+
+    def _say_soon(self) -> None:
+        """Have all words written at the end of the loop's turn, in one record."""
+        if not self._unsaid:
+            self._unsaid = True
+            self._loop.at(self._loop.now, self._say)
+
+    def _say(self) -> None:
+        self._unsaid = False
+        incarnation, round_number = self._round
+        newest = max(self._numbers.values(), default=0)  # the places of earlier moves are of no use any more
+        words = TaskWords(
+            incarnation=incarnation,
+            epoch=round_number,
+            task=self._task,
+            attempt=self._attempt,
+            ready=self._ready,
+            releases=tuple(
+                word if word.number >= newest else word.model_copy(update={"place": None})
+                for word in self._said.values()
+            ),
+        )
+        self._teller.tell(words, lambda: self._loop.at(self._loop.now + _AGAIN_S, self._say_soon))
+
+    def close(self) -> None:
+        self._teller.close()
+
+
+def _reported(route: RouteOrder) -> ReportedProgress:
+    return ReportedProgress(*route.passed, route.target_topic_id, route.appended)

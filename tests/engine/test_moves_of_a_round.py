@@ -1,0 +1,220 @@
+"""What a driver says on moves in one round, and what it makes of the receipts of tasks that had released partitions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.durable.identity import Identity
+from sparkmirror.engine import round_runner
+from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
+from sparkmirror.engine.change import TaskChange
+from sparkmirror.engine.end_reason import EndReason
+from sparkmirror.engine.flow_view import FlowView
+from sparkmirror.engine.order_book import OrderBook
+from sparkmirror.engine.planner import Growth, Planner
+from sparkmirror.engine.predecessors import Predecessors
+from sparkmirror.engine.report_watch import ReportWatch
+from sparkmirror.engine.round_runner import RoundRunner
+from sparkmirror.messages.control import Phase
+from sparkmirror.messages.moves import NO_TASK, RouteMove, RouteMoves
+from sparkmirror.messages.orders import Receipt
+
+KEYS = [PartitionKey("A->B", "t", number) for number in range(3)]
+
+
+class DriverOf:
+    """The parts of a flow's driver, with stand-ins for clusters, topics and lease."""
+
+    name = "A->B"
+
+    def __init__(self) -> None:
+        clusters = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
+        source, target = clusters
+        self.flow = FlowConfig(source=source, target=target, tasks_max=2)
+        self.there = set(KEYS)
+        self.said: list[RouteMoves] = []
+        self.phases: list[Phase] = []
+        self.started = {0, 1}
+        self.view = FlowView()
+        self.predecessors = Predecessors()
+        self.control: Any = SimpleNamespace(
+            move=self.said.append, add=lambda _: None, say=lambda _, phase: self.phases.append(phase)
+        )
+        self.done_topics: Any = SimpleNamespace(
+            is_reached=lambda *_: False, end_of=lambda *_: None, reach=lambda _: None
+        )
+        self.control.done_topics = self.done_topics
+        self.newest: Any = SimpleNamespace(
+            mirrored=[SimpleNamespace(source=SimpleNamespace(name="t"), remote=SimpleNamespace(name="A.t"))]
+        )
+        self.takeover: Any = SimpleNamespace(refused={})
+        self.ends = None
+        self.identity, self.rank, self.state_lifetime_ms = Identity("c", 1, 0), None, 1000
+        self.orders = OrderBook(
+            self.flow,
+            "i",
+            self.view,
+            cast("Any", self.control),
+            cast("Any", self),
+            self.predecessors,
+            cast("Any", self),
+        )
+        watch = ReportWatch(self.flow, "i", self.view, cast("Any", self.control), lambda: True)
+        self.reports: Any = SimpleNamespace(started_tasks=lambda _: self.started, take_receipts=watch.take_receipts)
+
+    def partitions(self) -> Mapping[PartitionKey, tuple[str, int]]:
+        return {key: ("A.t", 1) for key in self.there}
+
+    def targets(self) -> Mapping[PartitionKey, str]:
+        return dict.fromkeys(self.there, "A.t")
+
+
+@pytest.fixture
+def driver() -> DriverOf:
+    return DriverOf()
+
+
+def planner_of(driver: DriverOf) -> Planner:
+    planner = Planner({}, 2, "i")
+    planner.orders(1, [cast("Any", driver)])
+    return planner
+
+
+def newest(driver: DriverOf) -> RouteMove:
+    return next(move for move in driver.said[-1].moves if move.route.partition == 0)
+
+
+@pytest.mark.parametrize(("task", "before"), [(1, 0), (0, NO_TASK)])
+def test_the_last_task_of_a_partition_that_was_left_alone_releases_it(driver: DriverOf, task: int, before: int) -> None:
+    """It may not have heard yet that it should leave the partition alone."""
+    key = KEYS[0]
+    driver.orders.order([key])
+    driver.orders.move(1, {key: TaskChange(0, NO_TASK)}, {})
+    assert (newest(driver).before, newest(driver).task) == (0, NO_TASK)
+    driver.orders.move(1, {key: TaskChange(NO_TASK, task)}, {})
+    assert newest(driver) == RouteMove(number=2, route=newest(driver).route, before=before, task=task)
+
+
+def test_a_partition_that_was_moved_comes_back_by_a_move_only(driver: DriverOf) -> None:
+    """A task does not do as an order says that is older than a move."""
+    planner = planner_of(driver)
+    there = cast("Any", driver)
+    driver.there.remove(KEYS[2])
+    change = planner.change(1, [there])
+    assert change is not None
+    assert planner.move(1, change, [there])
+    assert KEYS[2] not in {key for keys in planner.assignment for key in keys}
+    driver.there.add(KEYS[2])
+    assert planner.take_in(1, there, [there]) is Growth.IMPOSSIBLE
+    back = planner.change(1, [there])
+    assert back is not None
+    assert KEYS[2] in back.moved
+
+
+def test_a_partition_that_is_new_is_taken_in(driver: DriverOf) -> None:
+    planner = planner_of(driver)
+    there = cast("Any", driver)
+    driver.there.add(PartitionKey("A->B", "t", 9))
+    assert planner.take_in(1, there, [there]) is Growth.DONE
+
+
+def weigh(driver: DriverOf, planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the task of two partitions far too much, so that one of them should move."""
+    busy, calm = planner.assignment
+    loads = [
+        PartitionLoad(flow=key.flow, topic=key.topic, partition=key.partition, leader=1, bytes_per_s=rate)
+        for key, rate in zip((*busy, *calm), (9e9, 9e9, 1.0), strict=True)
+    ]
+    monkeypatch.setattr(driver.orders, "loads", lambda: loads)
+
+
+def test_a_task_that_has_not_begun_can_release_nothing(driver: DriverOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its slot may be missing: the round ends at once then."""
+    planner = planner_of(driver)
+    there = cast("Any", driver)
+    weigh(driver, planner, monkeypatch)
+    assert planner.change(1, [there]) is not None
+    driver.started = {1}
+    assert planner.change(1, [there]) is None
+
+
+def test_topics_that_go_while_new_tasks_start_are_not_moved(driver: DriverOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change is planned up to a minute before it is said."""
+    planner = planner_of(driver)
+    there = cast("Any", driver)
+    weigh(driver, planner, monkeypatch)
+    change = planner.change(1, [there])
+    assert change is not None
+    driver.there.clear()
+    driver.newest.mirrored.clear()
+    assert not planner.move(1, change, [there])
+    assert not driver.said
+
+
+def test_a_task_without_partitions_is_no_reason_for_another_plan(driver: DriverOf) -> None:
+    """Else a cluster with a free slot would have partitions planned anew each second."""
+    planner = planner_of(driver)
+    there = cast("Any", driver)
+    (last,) = planner.assignment[1]
+    driver.there &= {last}
+    change = planner.change(1, [there])
+    assert change is not None
+    assert planner.move(1, change, [there])
+    assert planner.assignment == ((), (last,))
+    assert planner.is_same_plan([there])
+
+
+def test_a_round_ends_a_day_after_its_first_tasks_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that began later would go on alone, and the first ones' partitions would stand still."""
+    turns = iter(range(3))
+    nothing: Any = SimpleNamespace(
+        wait=lambda _: next(turns) < 0, has_failed=False, exchange_beats=lambda: None, is_due=False, show=lambda: None
+    )
+    runner = RoundRunner(nothing, nothing, nothing, nothing, nothing, list, nothing.show, threading.Event())
+    monkeypatch.setattr(round_runner, "ROUND_S", -1.0)
+    assert runner._wait_for_end(nothing, nothing, [], []) is EndReason.PLANNED  # noqa: SLF001 - its loop alone
+
+
+def receipt(*, released: bool, in_doubt: bool = False, upstream: int = 5) -> Receipt:
+    return Receipt(
+        flow="A->B",
+        source_topic="t",
+        target_topic="A.t",
+        partition=0,
+        state="waiting" if released else "running",
+        upstream=upstream,
+        released=released,
+        in_doubt=in_doubt,
+    )
+
+
+def taken(driver: DriverOf, *receipts: Receipt) -> None:
+    """The end of a round with these receipts."""
+    nothing = cast("Any", None)
+    runner = RoundRunner(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
+    runner.take_results(cast("Any", SimpleNamespace(receipts=list(receipts))), [cast("Any", driver)])
+
+
+@pytest.mark.parametrize("in_doubt", [False, True])
+def test_a_doubt_of_a_task_that_had_released_all_counts(driver: DriverOf, in_doubt: bool) -> None:
+    """An attempt before may still be alive, and the next round has to wait for it (R5)."""
+    taken(driver, receipt(released=True, in_doubt=in_doubt), receipt(released=False))
+    assert driver.predecessors.unclean is in_doubt
+    assert driver.phases == ([] if in_doubt else ["ended"])
+
+
+def test_of_tasks_that_had_released_a_partition_the_last_one_knows_most(driver: DriverOf) -> None:
+    taken(driver, receipt(released=True, upstream=3), receipt(released=True, upstream=8))
+    view = driver.view.partitions[KEYS[0]]
+    assert view.receipt is not None
+    assert view.receipt.upstream == 8
+    view.end_with(receipt(released=True, upstream=-1))
+    assert view.receipt.upstream == 8, "an attempt that never copied it"
+    view.end_with(receipt(released=False, upstream=-1))
+    assert view.receipt.upstream == -1

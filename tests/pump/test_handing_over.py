@@ -1,0 +1,423 @@
+"""A pump that releases a partition with records, claims and answers on their way, and a pump that takes it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from model_broker import TARGET_ID
+from played_run import LEADERS, PlayedRun
+
+from sparkmirror.durable.claims import Segment
+from sparkmirror.messages.control import ControlState, DoneTopic
+from sparkmirror.messages.moves import NO_TASK, Place, Release, RouteMove, RouteMoves, TaskWords
+from sparkmirror.messages.orders import RouteOrder
+from sparkmirror.position.route import PartitionReading
+from sparkmirror.pump import look_ahead, moved_routes
+from sparkmirror.pump.source_connection import HELD_BACK_WAIT_MS
+from sparkmirror.pump.source_connections import SourceConnections
+
+Make = Callable[..., PlayedRun]
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Make:
+    def made(*, attempt: int = 0, partitions: Sequence[int] = (0, 1, 2)) -> PlayedRun:
+        run = PlayedRun(monkeypatch, attempt=attempt, partitions=partitions)
+        request.addfinalizer(run.close)
+        return run
+
+    return made
+
+
+def heard(*, before: int = 0, task: int = 1, words: Sequence[TaskWords] = (), partition: int = 0) -> ControlState:
+    """The control topic, with the only move of a round and tasks' words on it."""
+    state = ControlState()
+    route = RouteOrder(source_topic="t", target_topic="A.t", partition=partition)
+    move = RouteMove(number=1, route=route, before=before, task=task)
+    state.moves["i"] = RouteMoves(incarnation="i", epoch=1, moves=(move,), shares={0: 0.5, 1: 0.5})
+    for word in words:
+        state.words["i", word.task] = word
+    return state
+
+
+def ready(task: int = 1) -> TaskWords:
+    return TaskWords(incarnation="i", epoch=1, task=task, ready=1)
+
+
+def released(run: PlayedRun) -> list[Release]:
+    return [word for words in run.words[-1:] for word in words.releases]
+
+
+def test_what_is_in_flight_is_acknowledged_before_the_partition_is_released(make: Make) -> None:
+    run = make()
+    run.turn_until(lambda: run.sent == set(LEADERS))
+    leaving = run.copy_of(0)
+    run.hear(heard(words=[ready()]))
+    assert leaving.queue, "more was fetched"
+    for _ in range(5):
+        run.turn()
+    assert (run.words, run.copy_of(0)) == ([], leaving)
+    run.acknowledge(1, {})
+    run.turn_until(lambda: released(run) != [])
+    (word,) = released(run)
+    assert (word.number, word.unclean, word.target_topic_id) == (1, False, TARGET_ID.hex())
+    assert word.passed == (word.appended, word.appended) == (leaving.progress.upstream, leaving.progress.downstream)
+    assert {copy.route.partition for copy in run.pump.copies} == {1, 2}
+    run.acknowledge(2, {})
+    run.turn_until(lambda: run.sent == {1, 2})
+    run.run.report()
+    last = {receipt.partition: receipt for receipt in run.reports[-1].receipts}
+    assert (last[0].released, last[0].records, last[1].released) == (True, word.appended, False)
+    assert [receipt.released for receipt in run.close() if receipt.partition == 0] == [True]
+
+
+def test_what_was_not_sent_in_time_is_left_to_the_next_task(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make()
+    run.turn_until(lambda: run.sent == set(LEADERS))
+    run.hear(heard(words=[ready()]))
+    leaving = run.copy_of(0)
+    run.turn_until(lambda: not leaving.queue)
+    assert leaving.in_flight
+    run.acknowledge(1, {})
+    run.turn_until(lambda: released(run) != [])
+    (word,) = released(run)
+    assert word.appended == 10, "one of four batches"
+    place = word.place
+    assert place is not None
+    assert (place.sequence, place.upstream, place.downstream, place.target_leader) == (10, 10, 10, LEADERS[0])
+    assert place.leader_epoch == leaving.backlog.leader_epoch
+    assert place.age_s > 0, "its batch was sent before the next task was ready"
+
+
+def test_what_can_be_sent_in_time_is_sent(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moved_routes, "LEAVE_S", 60.0)
+    run = make()
+    run.turn_until(lambda: run.sent == set(LEADERS))
+    run.hear(heard(words=[ready()]))
+    while not released(run):
+        run.turn()
+        for leader in (1, 2):
+            run.acknowledge(leader, {})
+    assert released(run)[0].appended == 40
+
+
+def test_a_claim_that_is_being_written_is_waited_for(make: Make) -> None:
+    run = make()
+    began, may_end = threading.Event(), threading.Event()
+
+    def claim(_: Sequence[Segment]) -> None:
+        began.set()
+        assert may_end.wait(20)
+
+    run.claim = claim
+    run.turn_until(began.is_set)
+    run.hear(heard(words=[ready()]))
+    leaving = run.copy_of(0)
+    run.turn_until(lambda: not leaving.queue)
+    for _ in range(5):
+        run.turn()
+    assert (run.words, run.copy_of(0)) == ([], leaving)
+    may_end.set()
+    run.turn_until(lambda: released(run) != [])
+    assert not released(run)[0].unclean
+    assert not leaving.progress.records
+    assert released(run)[0].place is None, "the claim announces what was not sent"
+
+
+def test_a_claim_that_may_have_been_written_is_told(make: Make) -> None:
+    run = make()
+    began, may_end = threading.Event(), threading.Event()
+
+    def claim(_: Sequence[Segment]) -> None:
+        began.set()
+        assert may_end.wait(20)
+        raise ConnectionError("nobody is there")
+
+    run.claim = claim
+    run.turn_until(began.is_set)
+    run.hear(heard(words=[ready()]))
+    may_end.set()
+    run.turn_until(lambda: released(run) != [])
+    assert released(run)[0].unclean
+
+
+def test_a_confirmed_claim_that_is_being_written_is_waited_for(make: Make) -> None:
+    """It could come after an election that the next task has seen already."""
+    run = make()
+    began, may_end = threading.Event(), threading.Event()
+
+    def claim(segments: Sequence[Segment]) -> None:
+        if any(segment.confirmed for segment in segments):
+            began.set()
+            assert may_end.wait(20)
+
+    run.claim = claim
+    while not began.is_set():
+        run.turn()
+        for leader in (1, 2):
+            run.acknowledge(leader, {})
+    while run.records() != [40, 40, 40]:
+        run.turn()
+        for leader in (1, 2):
+            run.acknowledge(leader, {})
+    run.hear(heard(words=[ready()]))
+    for _ in range(5):
+        run.turn()
+    assert run.words == []
+    may_end.set()
+    run.turn_until(lambda: released(run) != [])
+    assert released(run)[0].place is not None
+
+
+def test_where_a_claim_announces_what_was_not_sent_the_position_is_read(make: Make) -> None:
+    """The next task's reading shortens it."""
+    run = make()
+    run.source.compact(3, 2)
+    run.turn_until(lambda: run.sent == set(LEADERS))
+    run.hear(heard(words=[ready()]))
+    leaving = run.copy_of(0)
+    run.turn_until(lambda: not leaving.queue)
+    run.acknowledge(1, {})
+    run.turn_until(lambda: released(run) != [])
+    assert leaving.progress.records
+    assert released(run)[0].place is None
+
+
+def test_where_a_claim_could_not_be_confirmed_the_position_is_read(make: Make) -> None:
+    """By the next task: later the log may show less of the claim's batches."""
+    run = make()
+
+    def claim(segments: Sequence[Segment]) -> None:
+        if any(segment.confirmed for segment in segments):
+            raise ConnectionError("nobody is there")
+
+    run.claim = claim
+    while run.records() != [40, 40, 40]:
+        run.turn()
+        for leader in (1, 2):
+            run.acknowledge(leader, {})
+    run.hear(heard(words=[ready()]))
+    run.turn_until(lambda: released(run) != [])
+    assert released(run)[0].place is None
+
+
+def test_batches_of_a_broken_connection_may_still_arrive(make: Make) -> None:
+    run = make()
+    run.turn_until(lambda: run.sent == set(LEADERS))
+    run.hear(heard(words=[ready()]))
+    run.brokers[1].hang_up()
+    run.turn_until(lambda: released(run) != [])
+    (word,) = released(run)
+    assert (word.unclean, word.place) == (True, None)
+
+
+@pytest.mark.parametrize("fenced", [False, True])
+def test_at_the_end_of_the_round_nothing_is_released(make: Make, fenced: bool) -> None:
+    """The receipts tell the next round. Who is fenced says nothing more at all."""
+    run = make()
+    run.turn_until(lambda: run.sent == set(LEADERS))
+    run.hear(heard(words=[ready()]))
+    if not fenced:
+        run.run.end("")
+    run.acknowledge(1, {1: 47} if fenced else {})
+    for _ in range(10):
+        run.turn()
+    assert run.words == []
+    assert not any(receipt.released for receipt in run.close())
+
+
+def test_a_partition_is_copied_on_until_the_next_task_is_ready(make: Make) -> None:
+    run = make()
+    run.turn_until(lambda: run.sent == set(LEADERS))
+    run.hear(heard())
+    run.acknowledge(1, {})
+    run.turn_until(lambda: run.sent == set(LEADERS))
+    assert not run.words
+    run.hear(heard(words=[ready(task=2)]))
+    assert not run.is_leaving(0), "another task's word"
+    run.hear(heard(words=[ready()]))
+    assert run.is_leaving(0)
+
+
+def test_a_partition_that_comes_is_prepared_and_then_copied_from_where_it_is(make: Make) -> None:
+    run = make(partitions=(1, 2))
+    run.turn_until(lambda: run.sent == {1, 2})
+    run.hear(heard(before=1, task=0))
+    run.turn_until(lambda: run.ahead != [])
+    for _ in range(5):
+        run.turn()
+    assert not run.words, "its first fetch would have to wait"
+    run.end_waits()
+    run.turn_until(lambda: bool(run.words))
+    assert {*run.waits_ms} == {500, HELD_BACK_WAIT_MS}
+    assert ([route.partition for route in run.ahead], run.words[-1].ready) == ([0], 1)
+    assert 0 not in run.readings, "another task copies it"
+    word = Release(number=1, source_topic="t", partition=0, target_topic_id=TARGET_ID.hex(), appended=7, passed=(9, 7))
+    words = TaskWords(incarnation="i", epoch=1, task=1, releases=(word,))
+    run.hear(heard(before=1, task=0, words=[words]))
+    assert run.outdated == 1, "its losses may be in the ledger since"
+    assert run.copy_of(0).progress.reported == (9, 7, TARGET_ID.hex(), 7)
+    run.turn_until(lambda: 0 in run.sent)
+
+
+def comes(run: PlayedRun, *, age_s: float = 0.0, **told: object) -> None:
+    """Say that another task has released partition 0, and where its copy goes on."""
+    place = Place.of(settled(run), heard_at=settled(run).read_at + age_s).model_copy(update=told)
+    word = Release(
+        number=1, source_topic="t", partition=0, target_topic_id=TARGET_ID.hex(), appended=7, passed=(9, 7), place=place
+    )
+    words = TaskWords(incarnation="i", epoch=1, task=1, releases=(word,))
+    run.hear(heard(before=1, task=0, words=[words]))
+
+
+def settled(run: PlayedRun) -> PartitionReading:
+    """A place in partition 0 that only another task knows."""
+    copy = run.copy_of(1)
+    reading = copy.reading
+    assert reading is not None
+    epoch = copy.backlog.leader_epoch
+    position = replace(reading.position, sequence=10, upstream=10, downstream=10, claim_due=False, leader_epoch=epoch)
+    return replace(reading, position=position, resume_at=10, target_leader=LEADERS[0])
+
+
+def is_ready(run: PlayedRun) -> None:
+    run.turn_until(lambda: run.sent == {1, 2})
+    run.hear(heard(before=1, task=0))
+    run.turn_until(lambda: bool(run.pump.sources._prompt_until and run.source_broker.correlation_ids))  # noqa: SLF001
+    run.end_waits()
+    run.turn_until(lambda: bool(run.words))
+
+
+def test_a_partition_that_comes_goes_on_where_its_former_task_said(make: Make) -> None:
+    """Nothing is read first, and nothing is claimed."""
+    run = make(partitions=(1, 2))
+    is_ready(run)
+    claimed: list[Segment] = []
+    run.claim = claimed.extend
+    comes(run)
+    run.turn_until(lambda: 0 in run.sent)
+    first = run.copy_of(0).in_flight[0]
+    assert (first.sequence, first.runs[0].upstream, first.downstream) == (10, 10, 10)
+    assert 0 not in run.readings
+    assert claimed == []
+    assert len(run.copy_of(0).in_flight) == 1, "the first batch goes alone (R3)"
+
+
+def lose_the_leader(run: PlayedRun) -> None:
+    run.brokers[1].hang_up()
+    run.turn_until(lambda: not run.pump._targets.is_connected(1))  # noqa: SLF001 - nobody else asks
+
+
+@pytest.mark.parametrize("why", ["connection", "leader", "unready", "rivals"])
+def test_what_a_former_task_said_is_believed_only_under_its_conditions(make: Make, why: str) -> None:
+    """As the former task itself would have believed it; else the position is read."""
+    run = make(partitions=(1, 2))
+    if why == "unready":
+        run.turn_until(lambda: run.sent == {1, 2})
+    else:
+        is_ready(run)
+    if why == "connection":
+        lose_the_leader(run)
+    run.pump._is_unclean = why == "rivals"  # noqa: SLF001 - as its order would say
+    comes(run, **({"target_leader": 2} if why == "leader" else {}))
+    assert run.copy_of(0).reading is None
+    run.turn_until(lambda: 0 in run.readings)
+
+
+def test_a_place_ages_from_when_its_next_task_was_ready(make: Make) -> None:
+    """What the former task had not had confirmed for a while before, is as much older here (R6)."""
+    run = make(partitions=(1, 2))
+    before = run.loop.clock()
+    is_ready(run)
+    told_at = run.loop.clock()
+    comes(run, age_s=2.0)
+    assert before - 2.0 <= run.copy_of(0).trust.confirmed_at <= told_at - 2.0
+
+
+@pytest.mark.parametrize(
+    ("told", "policy", "is_compacted"), [(True, "", True), (False, "compact", True), (False, "", False)]
+)
+def test_a_cleaned_log_is_copied_as_such_whoever_knows_of_it(
+    make: Make, told: bool, policy: str, is_compacted: bool
+) -> None:
+    run = make(partitions=(1, 2))
+    is_ready(run)
+    run.pump.readings.reader._policies["t"] = policy  # noqa: SLF001 - as looking ahead has read it
+    comes(run, compacted=told)
+    reading = run.copy_of(0).reading
+    assert reading is not None
+    assert reading.compacted is is_compacted
+
+
+def test_a_partition_comes_also_if_it_can_not_be_prepared(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its source is not connected to, say: its former task would copy it until the round ends."""
+    monkeypatch.setattr(look_ahead, "AHEAD_S", 0.2)
+    run = make(partitions=(1, 2))
+    monkeypatch.setattr(SourceConnections, "is_prompt", lambda *_: False)
+    run.hear(heard(before=1, task=0))
+    run.turn_until(lambda: bool(run.words))
+    assert run.words[-1].ready == 1
+
+
+@pytest.mark.parametrize("unclean", [False, True])
+def test_an_end_soon_after_taking_what_may_still_be_written_to_is_in_doubt(make: Make, unclean: bool) -> None:
+    run = make(partitions=())
+    word = Release(number=1, source_topic="t", partition=0, unclean=unclean)
+    words = TaskWords(incarnation="i", epoch=1, task=1, releases=(word,))
+    run.hear(heard(before=1, task=0, words=[words]))
+    assert [receipt.in_doubt for receipt in run.close()] == [unclean]
+
+
+def test_a_further_attempt_begins_when_no_earlier_one_can_be_heard(make: Make) -> None:
+    run = make(attempt=1)
+    run.hear(heard())
+    run.turn()
+    assert (run.pump.copies, [words.attempt for words in run.words]) == ([], [1])
+    run.hear(heard(words=[TaskWords(incarnation="i", epoch=1, task=0)]))
+    assert run.pump.copies == []
+    mine = TaskWords(incarnation="i", epoch=1, task=0, attempt=1)
+    run.hear(heard(words=[mine]))
+    assert {copy.route.partition for copy in run.pump.copies} == {1, 2}
+    run.turn()
+    assert [(word.number, word.unclean) for word in released(run)] == [(1, True)]
+    assert {receipt.partition: receipt.released for receipt in run.close()} == {0: True, 1: False, 2: False}
+
+
+def test_an_attempt_ends_when_a_later_one_is_at_work(make: Make) -> None:
+    run = make()
+    run.turn_until(lambda: run.sent == set(LEADERS))
+    run.hear(heard(words=[TaskWords(incarnation="i", epoch=1, task=0, attempt=1)]))
+    run.turn_until(lambda: run.pump.ended or bool(run.sent))
+    assert all(receipt.in_doubt for receipt in run.close())
+
+
+def test_a_partition_that_is_left_alone_is_released_at_once(make: Make) -> None:
+    run = make()
+    run.turn_until(lambda: run.sent == set(LEADERS))
+    run.hear(heard(task=NO_TASK))
+    assert run.is_leaving(0)
+
+
+def test_a_partition_that_comes_back_ends_where_its_writers_have_moved(make: Make) -> None:
+    """Its task may have heard of that earlier than the driver that orders the move."""
+    run = make()
+    run.turn_until(lambda: run.sent == set(LEADERS))
+    run.hear(heard(task=NO_TASK))
+    leaving = run.copy_of(0)
+    state = heard(before=NO_TASK, task=0)
+    state.moves["i"] = RouteMoves(
+        incarnation="i",
+        epoch=1,
+        moves=tuple(move.model_copy(update={"number": 2}) for move in state.moves["i"].moves),
+        shares={},
+    )
+    state.done["t"] = DoneTopic(source_topic_id="", ends={0: 20})
+    run.hear(state)
+    assert run.copy_of(0) is leaving
+    run.turn_until(lambda: not leaving.queue)
+    run.acknowledge(1, {})
+    run.turn_until(lambda: run.copy_of(0) is not leaving)
+    assert run.copy_of(0).end.done_at == 20
