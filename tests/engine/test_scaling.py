@@ -122,8 +122,8 @@ def cluster(directory: Path) -> Iterator[Cluster]:
 
 
 def tasks(log: Path) -> int:
-    """Of the newest round."""
-    told = re.findall(r"epoch \d+: \d+ partitions, (\d+) tasks", log.read_text())
+    """Of the newest round, or its newest change."""
+    told = re.findall(r"epoch \d+: \d+ partitions(?: moved to other tasks in [\d.]+ s)?, (\d+) tasks", log.read_text())
     return int(told[-1]) if told else 0
 
 
