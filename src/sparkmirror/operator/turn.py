@@ -382,7 +382,7 @@ class _One:
 
     def _offsets(self, command: Offsets) -> None:
         if command.reason is WarningReason.LIST:
-            text = listed_text(self._rest.get(command.path))
+            text = listed_text(self._rest.do(Call("GET", command.path)))  # waits for the last offsets of a copy
             self._write_map(command, text)
             said = f"listed in ConfigMap {command.config_map}"
         elif command.reason is WarningReason.ALTER:
