@@ -161,9 +161,9 @@ class _DutyThread:
         self._duties = duties
         self._duty: DutyTurns | None = None
 
-    def join(self, deadline: float = float("inf")) -> None:
+    def join(self, deadline: float | None = None) -> None:
         if self.thread.is_alive():
-            self.thread.join(None if deadline == float("inf") else max(deadline - time.monotonic(), 0))
+            self.thread.join(None if deadline is None else max(deadline - time.monotonic(), 0))
 
     def _run(self) -> None:
         schedule = self.schedule
