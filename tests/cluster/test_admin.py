@@ -71,6 +71,26 @@ def test_cluster_id(admin: ClusterAdmin, source_cluster: KafkaCluster) -> None:
 
 
 @pytest.mark.broker
+def test_connections_that_a_question_uses_are_counted(admin: ClusterAdmin, topic_name: str) -> None:
+    admin.create_topics([NewTopicSpec(topic_name, 1, 1)])
+    mp.wait_for(lambda: admin.end_offsets([(topic_name, 0)]) == {(topic_name, 0): 0}, 60, "its leader is known")
+    asked = threading.Event()
+
+    def ask() -> None:
+        for _ in range(200):
+            admin.end_offsets([(topic_name, 0)])
+        asked.set()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    counted = set[int]()
+    while not asked.is_set():
+        counted.add(admin.connections)
+    thread.join()
+    assert counted == {1}
+
+
+@pytest.mark.broker
 def test_creates_and_describes_topics(admin: ClusterAdmin, topic_name: str) -> None:
     assert admin.create_topics([NewTopicSpec(topic_name, 3, 1, {"retention.ms": "1000"})]) == {topic_name: None}
     assert admin.create_topics([NewTopicSpec(topic_name, 3, 1)]) == {topic_name: None}

@@ -193,8 +193,8 @@ def test_a_long_body_is_refused(served: ServedApi) -> None:
         status, said = served.ask(method, path, fitting + b" ")
         assert status == 413
         assert "1,048,576 bytes" in said
-    status, said = served.ask("POST", "/connectors", b"x" * (LIMIT_BYTES * 20))
-    assert status == 413
+    with contextlib.suppress(ConnectionError):  # what was not read resets the connection, and may outrun the answer
+        assert served.ask("POST", "/connectors", b"x" * (LIMIT_BYTES * 20))[0] == 413
     assert served.ask("GET", "/connectors") == (200, '["shop"]')
 
 

@@ -43,6 +43,11 @@ def flow_of(mirror: Mirror) -> Flow:
     return flow
 
 
+def admin_connections(mirror: Mirror) -> int:
+    flow = flow_of(mirror)
+    return min(flow.source.admin_connections, flow.target.admin_connections)
+
+
 def topic_of(mirror: Mirror, name: str) -> Topic:
     return next(topic for topic in flow_of(mirror).topics if topic.topic == name)
 
@@ -65,7 +70,7 @@ def test_it_tells_what_is_so(
         assert (flow.role, flow.lag, flow.lag_s, flow.unknown, flow.records) == (Role.LEADER, 0, 0.0, 0, COUNT)
         assert sum(flow.latency.counts) + sum(flow.heartbeat_latency.counts) == COUNT
         assert flow.source.bytes >= flow.target.bytes == flow.bytes > 0
-        assert min(flow.source.admin_connections, flow.target.admin_connections) >= 1
+        mp.wait_for(lambda: admin_connections(mirror) >= 1, 30, "the connections that ask are counted")
         first, second = topic_of(mirror, topic_name).partitions
         assert (first.position, first.end, first.downstream, first.records) == (COUNT, COUNT, COUNT, COUNT)
         assert first.latency_ms is not None

@@ -59,6 +59,7 @@ class ClusterAdmin:
         self._timeout_s = timeout_s
         self._lock = Lock()
         self._idle: list[ClusterClient] = []
+        self._asking: set[ClusterClient] = set()
         self._failed_last = False
         self._closed = False
 
@@ -84,9 +85,9 @@ class ClusterAdmin:
 
     @property
     def connections(self) -> int:
-        """Number of connections kept open between questions."""
+        """Number of open connections, those that a question is using among them."""
         with self._lock:
-            return sum(client.connections for client in self._idle)
+            return sum(client.connections for client in (*self._idle, *self._asking))
 
     def close(self) -> None:
         """Close the connections; a second call does nothing."""
@@ -238,10 +239,12 @@ class ClusterAdmin:
         """Ask over an idle client, or over a new one."""
         with self._lock:
             client = self._idle.pop() if self._idle else ClusterClient(self.config, self._role)
+            self._asking.add(client)
         try:
             return question(client)
         finally:
             with self._lock:
+                self._asking.discard(client)
                 keep = not self._closed
                 if keep:
                     self._idle.append(client)
