@@ -8,11 +8,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 
-from bench import far, groups, idling, observing, report, walking
+from bench import far, groups, growth, growth_plot, idling, observing, report, walking
 from bench.accounting import find_accounting
 from bench.arena import Arena
 from bench.contenders import CONTENDERS, Contender, ContenderFailed
@@ -20,6 +21,7 @@ from bench.contest import Contest, Plan
 from bench.planner import PARTITIONS, TASKS, measure_planner
 from bench.producing import TOOLS, ProducingFailed
 from bench.report import Chapter
+from bench.sizes import REAL_SIZES, Size
 from bench.translation import RECORDS, markdown, measure_translation
 from bench.workloads import WORKLOADS
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
@@ -40,6 +42,8 @@ def main() -> int:
         return _observe(options)
     if options.idle:
         return _idle(options)
+    if options.growth is not None:
+        return _grow(options)
     if options.walk:
         return _tabulate(options, lambda _, say: (walking.table(*walking.measure_walking(say)), True))
     return _translate(options) if options.offsets else _compete(options)
@@ -79,6 +83,22 @@ def _idle(options: argparse.Namespace) -> int:
         class_path(MIRROR_MAKER)
         with Arena(place, accounting, options.gb, options.patience) as arena:
             return idling.markdown(idling.measure_idleness(arena, _contenders(options), options.idle, say)), True
+
+    return _tabulate(options, measure)
+
+
+def _grow(options: argparse.Namespace) -> int:
+    def measure(place: Path, say: Callable[[str], None]) -> tuple[str, bool]:
+        accounting = find_accounting()
+        say(f"CPU seconds by {accounting.kind}")
+        with Arena(place, accounting, growth.GIGABYTES, options.patience) as arena:
+            grown = growth.measure_growth(arena, options.growth or REAL_SIZES, say)
+        file = options.json or report.default_file(PLACE)
+        report.write_growth(file, grown, accounting.kind, sys.argv[1:])
+        picture = file.with_suffix(".svg")
+        picture.write_text(growth_plot.plot([asdict(one) for one in grown.real]))
+        say(f"the figures are in {file}, the picture in {picture}")
+        return growth.markdown(grown), not grown.failures
 
     return _tabulate(options, measure)
 
@@ -212,6 +232,13 @@ def _options() -> argparse.Namespace:
         action="append",
         metavar="PARTITIONS",
         help="measure nothing but idle mirrors with so many partitions, can be repeated",
+    )
+    parser.add_argument(
+        "--growth",
+        type=Size.parse,
+        nargs="*",
+        metavar="SIZE",
+        help="measure nothing but how cost grows, at these sizes: partitions[/tasks.max[/flows[/Spark workers]]]",
     )
     parser.add_argument(
         "--walk", action="store_true", help="measure nothing but the compiled walk over records beside Python's"

@@ -129,6 +129,20 @@ class Contender(Protocol):
         """How it is started on that file."""
 
 
+def no_duties(target: str) -> dict[str, str]:
+    """What any mirror must be told to have no duties beside offset syncs, and one replica of each topic."""
+    return {
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        f"{target}.offset.storage.replication.factor": "1",
+        "emit.heartbeats.enabled": "false",
+        "emit.checkpoints.enabled": "false",
+        "refresh.groups.enabled": "false",
+        "sync.topic.configs.enabled": "false",
+        "sync.topic.acls.enabled": "false",
+    }
+
+
 def _flow(route: Route, tuning: Tuning) -> dict[str, str]:
     """What any mirror must be told: the clusters, the topic, how many tasks, and no duties beside offset syncs."""
     source, target = route.source_alias, route.target_alias
@@ -138,14 +152,7 @@ def _flow(route: Route, tuning: Tuning) -> dict[str, str]:
         f"{target}.bootstrap.servers": route.target_servers,
         f"{source}->{target}.enabled": "true",
         f"{source}->{target}.topics": route.topics,
-        "replication.factor": "1",
-        "offset-syncs.topic.replication.factor": "1",
-        f"{target}.offset.storage.replication.factor": "1",
-        "emit.heartbeats.enabled": "false",
-        "emit.checkpoints.enabled": "false",
-        "refresh.groups.enabled": "false",
-        "sync.topic.configs.enabled": "false",
-        "sync.topic.acls.enabled": "false",
+        **no_duties(target),
         "tasks.max": str(tuning.tasks),
     }
 

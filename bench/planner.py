@@ -58,15 +58,23 @@ def measure_planner(rounds: int) -> list[PlannerResult]:
     return [fresh, steady, changed]
 
 
+def planned_s(partitions: int, tasks: int, flows: int, rounds: int) -> list[float]:
+    """CPU seconds of a fresh plan for as many partitions, so many times; `tasks` of each flow."""
+    source = random.Random(0)
+    loads = [_load(source, number, flows) for number in range(partitions)]
+    caps = {f"flow-{number}": tasks for number in range(flows)}
+    return [_timed(lambda: plan(loads, tasks * flows, caps, ()))[1] for _ in range(rounds)]
+
+
 def _loads(source: random.Random) -> list[PartitionLoad]:
     return [_load(source, number) for number in range(PARTITIONS)]
 
 
-def _load(source: random.Random, number: int) -> PartitionLoad:
+def _load(source: random.Random, number: int, flows: int = FLOWS) -> PartitionLoad:
     topic, partition = number % TOPICS, number // TOPICS
     rate = min(1e3 * source.paretovariate(_SHAPE), _BUSIEST_BYTES_PER_S)
     return PartitionLoad(
-        flow=f"flow-{topic % FLOWS}",
+        flow=f"flow-{topic % flows}",
         topic=f"topic-{topic}",
         partition=partition,
         leader=source.randrange(LEADERS),

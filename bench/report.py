@@ -18,6 +18,7 @@ from bench.arena import BROKER_HEAP_MB, BROKER_SETTINGS, KAFKA_JVM_OPTIONS, SOUR
 from bench.contenders import CONTENDERS, MIRROR_MAKER_HEAP, Tuning
 from bench.copying import CopyResult
 from bench.datasets import Dataset
+from bench.growth import Growth
 from bench.latency import LatencyResult
 from bench.planner import FLOWS, LEADERS, PARTITIONS, TASKS, PlannerResult
 from bench.tuning import LatencyTry, Try, describe
@@ -174,6 +175,11 @@ def write_planner(file: Path, results: Sequence[PlannerResult], command: Sequenc
         "plans": list(map(asdict, results)),
     }
     _write(file, command, {"environment": _machine(), "planner": planner})
+
+
+def write_growth(file: Path, growth: Growth, accounting: str, command: Sequence[str]) -> None:
+    """Write every size's figures."""
+    _write(file, command, {"environment": environment(accounting), "growth": asdict(growth)})
 
 
 def _write(file: Path, command: Sequence[str], what: Mapping[str, object]) -> None:

@@ -29,7 +29,12 @@ STOP_S = 20.0
 
 @contextlib.contextmanager
 def standalone_cluster(
-    directory: Path, secret: str = "", *, home: Path | None = None, archive: Path | None = None
+    directory: Path,
+    secret: str = "",
+    *,
+    home: Path | None = None,
+    archive: Path | None = None,
+    workers: int = WORKERS,
 ) -> Iterator[Mapping[str, str]]:
     """Start a cluster; yield the `spark.*` settings that a mirror needs there.
 
@@ -61,7 +66,7 @@ def standalone_cluster(
     try:
         running.append(_spark(home, directory, "master", ["Master", *common, "--port", str(master_port)]))
         _wait_for_port(master_port)
-        for number in range(WORKERS):
+        for number in range(workers):
             work = directory / f"worker{number}"
             work.mkdir()
             command = ["Worker", *common, "--cores", str(CORES), "--memory", "1g", "--work-dir", str(work), master]
