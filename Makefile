@@ -15,17 +15,17 @@ demo: setup ## See it work: two real Kafka clusters, a mirror between them (ARGS
 	$(BIN)/sparkmirror demo $(ARGS)
 
 test: lint ## Run all checks and the tests, but for the long ones (ARGS="tests/wire -k lz4" for some)
-	$(BIN)/python $(if $(ARGS),-m pytest $(ARGS),tests/rows.py)
+	$(BIN)/python -m $(if $(ARGS),pytest $(ARGS),tests.rows)
 
 coverage: lint ## Run the tests of `make test`, print branch coverage: the total, and the ten least covered modules
 	$(BIN)/coverage erase
-	$(BIN)/coverage run tests/rows.py
+	$(BIN)/coverage run -m tests.rows
 	$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report --sort=cover | awk 'NR <= 12 || $$1 == "TOTAL"'
 
 test-full: lint ## Run all but the tests of versions and deployments: kills, standalone Spark, MirrorMaker 2 (AREA=position for some)
 	@$(PYTHON) bootstrap.py --mirror-maker
-	$(BIN)/python $(if $(AREA),tests/areas.py $(AREA),tests/rows.py --full) $(ARGS)
+	$(BIN)/python $(if $(AREA),tests/areas.py $(AREA),-m tests.rows --full) $(ARGS)
 
 test-versions: lint ## Run it between all versions of Kafka and on all of Spark, write docs/versions.md (an hour and a half)
 	@$(PYTHON) bootstrap.py --mirror-maker

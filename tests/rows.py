@@ -5,16 +5,24 @@ them go the other directories', with what these leave of the machine; what they 
 `make test` ends with half of the tests without brokers and Spark, of all directories. `--full` has the long tests too,
 but for those of versions and of the deployment, and the flow tests once more on a Spark standalone cluster. Other
 arguments go to all.
+
+What fails in `make test` runs once more, alone, as Kafka's own build does: on a machine that others starve, a test with
+a time limit may fail. A line near the end names such a test.
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
+from tests import failed_tests
 
 TESTS = Path(__file__).parent
 ENGINE = TESTS / "engine"
@@ -29,8 +37,12 @@ REAL = "broker or spark"
 """Tests that wait for brokers or Spark; the others need a core as long as they run."""
 
 CACHE = Path(".cache")
-PYTEST = (sys.executable, "-m", "pytest")
+FAILED = CACHE / "failed-tests.txt"
+PYTEST = (sys.executable, "-m", "pytest", "-p", failed_tests.__name__)
 QUIETLY = ("nice", "-n", "10", *PYTEST, "-p", "no:cacheprovider")
+MOST_AGAIN = 3
+"""Failed tests that run once more; if there are others, the code is at fault and not the machine."""
+PASSED, SOME_FAILED = pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED
 
 
 class Row:
@@ -85,11 +97,18 @@ def rows(*, full: bool) -> list[list[list[str]]]:
     ]
 
 
+def may_run_again(failed: Sequence[str], codes: Sequence[int]) -> bool:
+    """True if a few tests failed and nothing else went wrong, such as a module that can't be imported."""
+    return {*codes} <= {PASSED, SOME_FAILED} and 0 < len(failed) <= MOST_AGAIN
+
+
 def main(arguments: list[str]) -> int:
-    """The exit code: 0 if all passed."""
+    """The exit code: 0 if all passed, if need be alone."""
     began = time.monotonic()
     terminals, *beside = rows(full="--full" in arguments)
     CACHE.mkdir(exist_ok=True)
+    FAILED.write_text("")
+    os.environ[failed_tests.FILE] = str(FAILED.resolve())
     others = [
         Row(CACHE / f"test-row-{number}.log", *([*QUIETLY, *command, *arguments] for command in commands))
         for number, commands in enumerate(beside, 2)
@@ -106,8 +125,15 @@ def main(arguments: list[str]) -> int:
     for row in others:
         print(row.log.read_text())
     codes += [code for row in others for code in row.codes]
+    failed, flaky = failed_tests.failed_tests(FAILED), list[str]()
+    if "--full" not in arguments and may_run_again(failed, codes):
+        print(f"once more, alone: {' '.join(failed)}", flush=True)
+        codes = [subprocess.call([*PYTEST, *failed, *arguments])]
+        flaky = [] if any(codes) else failed
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = f"{(time.monotonic() - began) / 60:.1f} min, {(used.ru_utime + used.ru_stime) / 60:.1f} CPU min"
+    for test in flaky:
+        print(f"failed beside other tests, passed alone: {test}")
     print(f"{'failed' if any(codes) else 'all passed'}: {took}; rows: {', '.join(f'{s / 60:.1f}' for s in took_s)} min")
     return int(any(codes))
 
