@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import pytest
 from checkpoint_topic import checkpointed, record
 
 from sparkmirror.client import MirrorClient, OffsetAndMetadata, TopicPartition, translate_offsets
-from sparkmirror.client.settings import ADMIN, cluster_config
+from sparkmirror.client.settings import ADMIN, cluster_config, replication_policy
 from sparkmirror.config import IDENTITY_POLICY
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.policy import DefaultReplicationPolicy
 
 IDENTITY = {"replication.policy.class": IDENTITY_POLICY, "source.cluster.alias": "primary"}
 
@@ -102,6 +103,25 @@ def test_remote_topics_whose_names_stay() -> None:
     assert client.replication_policy.topic_source("topic1") == "primary"
     nameless = Listed(topics, replication_policy_class=IDENTITY_POLICY)
     assert nameless.remote_topics() == {"backup.heartbeats"}, "without source.cluster.alias nothing is known"
+
+
+class Prefixed(DefaultReplicationPolicy):
+    """A policy with a key of its own."""
+
+    settings: Mapping[str, str]
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        super().configure(settings)
+        self.settings = settings
+
+
+def test_a_policy_in_python_gets_its_own_keys_and_no_secrets() -> None:
+    given = {"my.key": "7", "my.password": "hidden", "replication.policy.separator": "-"}
+    policy = replication_policy({**given, "replication.policy.class": f"{__name__}:Prefixed"})
+    assert policy.topic_source("us-orders") == "us"
+    seen = policy.settings  # type: ignore[attr-defined]  # of the class above
+    assert (seen["my.key"], seen["replication.policy.separator"]) == ("7", "-")
+    assert "my.password" not in seen
 
 
 ENVIRONMENT = {"config.providers": "env", "config.providers.env.class": "EnvVarConfigProvider"}

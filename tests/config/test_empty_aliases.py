@@ -16,7 +16,7 @@ KEEPS = "is MirrorMaker 2's old way to keep topics' names"
 
 def names(flow: FlowConfig) -> tuple[str, str, str]:
     """The copy of `orders`, and MirrorMaker 2's two topics."""
-    rules = topic_rules(flow, flow.originals)
+    rules = topic_rules(flow)
     syncs, checkpoints = (
         rules.policy.offset_syncs_topic(flow.mm2_target),
         rules.policy.checkpoints_topic(flow.mm2_source),
@@ -77,7 +77,7 @@ def test_no_topic_is_a_cycle(load: Load) -> None:
     """With a target of one letter the real one takes every topic with that letter for its own."""
     start = "clusters = A, r\nA.bootstrap.servers = a:1\nr.bootstrap.servers = b:1\nA->r.enabled = true\n"
     lines = "source.cluster.alias =\ntarget.cluster.alias =\nreplication.policy.separator ="
-    rules = topic_rules(load(lines, start=start).flows[0], {})
+    rules = topic_rules(load(lines, start=start).flows[0])
     assert rules.wanted("orders")
     assert rules.remote_name("r") == "r"
 

@@ -33,8 +33,8 @@ def connector(role: str = "Source", **more: str) -> dict[str, str]:
 
 
 def names(flow: FlowConfig) -> tuple[str, str, str]:
-    policy = topic_rules(flow, flow.originals).policy
-    remote = topic_rules(flow, flow.originals).remote_name("orders")
+    policy = topic_rules(flow).policy
+    remote = topic_rules(flow).remote_name("orders")
     return remote, policy.offset_syncs_topic(flow.mm2_target), policy.checkpoints_topic(flow.mm2_source)
 
 

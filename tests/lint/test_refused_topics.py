@@ -86,7 +86,7 @@ def run_topics(path: Path) -> TopicSync:
         ClusterAdmin.connect(flow.source, "test", 20) as source,
         ClusterAdmin.connect(flow.target, "test", 20) as target,
     ):
-        return TopicDuty(source, target, topic_rules(flow, flow.originals)).sync_once()
+        return TopicDuty(source, target, topic_rules(flow)).sync_once()
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ class Mine(DefaultConfigPropertyFilter):
         f"config.property.filter.class = {module}:Mine\nconfig.properties.exclude = +my.property\n"
     )
     (read,) = load_mm2_properties(str(file)).flows
-    own = topic_rules(read, read.originals)
+    own = topic_rules(read)
     assert getattr(own.properties, "given", "") == ",".join([*DEFAULT_CONFIG_EXCLUDE, "my.property"])
     assert [name for name in ("min.insync.replicas", "my.property", "retention.ms") if own.keeps(name)] == [
         "retention.ms"
@@ -123,8 +123,9 @@ class Groups(DefaultGroupFilter):
         replication_policy_class=f"{module}:Policy",
         replication_policy_separator="__",
         group=group,
+        originals={"my.key": "7", "source.cluster.alias": "wrong"},
     )
-    own = topic_rules(own_flow, {"my.key": "7", "source.cluster.alias": "wrong"})
+    own = topic_rules(own_flow)
     seen: Mapping[str, str] = sys.modules[module].Seen.settings
     assert (seen["my.key"], seen["source.cluster.alias"], seen["target.cluster.alias"]) == ("7", "us", "eu")
     assert own.remote_name("t") == "us__t"

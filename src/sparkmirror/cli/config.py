@@ -48,8 +48,8 @@ def config(
     model, values = explain(reading, clusters=wanted, overrides=spark_overrides(spark))
     for flow in model.flows:
         # Unusable patterns and classes stop a run at its start, so this verb must report them, too.
-        topic_rules(flow, flow.originals)
-        group_filter(flow, flow.originals)
+        topic_rules(flow)
+        group_filter(flow)
     for line in model.warnings:
         warn(line)
     check_flows(reading, model, values, wanted)

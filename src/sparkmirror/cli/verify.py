@@ -87,7 +87,7 @@ def verify(
     for line in config.warnings:
         warn(line)
     for flow in config.flows:
-        topic_rules(flow, flow.originals)  # reports an unusable class before Spark starts
+        topic_rules(flow)  # reports an unusable class before Spark starts
     require_spark()
     from sparkmirror.engine.session import open_session  # Spark is slow to import; errors in the file come first
     from sparkmirror.frames import Options, run_verification

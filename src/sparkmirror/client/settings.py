@@ -11,6 +11,7 @@ from sparkmirror.config import DEFAULT_POLICY, ClusterConfig, Entry
 from sparkmirror.config.credentials import LoginError
 from sparkmirror.config.login import read_login
 from sparkmirror.config.model import ProviderConfig, SaslConfig, SslConfig
+from sparkmirror.config.originals import is_secret
 from sparkmirror.config.providers import declared_providers, resolve, with_secrets
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import SASL_SETTINGS, SECURITY_PROTOCOL, SOURCE_SERVERS, SSL_SETTINGS
@@ -66,6 +67,7 @@ def replication_policy(settings: Mapping[str, str]) -> ReplicationPolicy:
             source_alias=settings.get("source.cluster.alias", ""),
             separator=settings.get(_SEPARATOR, "."),
             internal_separator_enabled=Boolean().parse(settings.get(_INTERNAL, "true")),
+            originals={key: str(value) for key, value in settings.items() if not is_secret(key)},
         )
     except ValueError as error:
         raise ConfigError(str(error), origin=WHERE, key="replication.policy") from None

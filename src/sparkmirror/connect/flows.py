@@ -256,8 +256,8 @@ class _Reading:
             )
         # A flow whose classes or filters can't be built must not occupy the pair.
         self._loadable.check(flow)
-        topic_rules(flow, flow.originals)
-        group_filter(flow, flow.originals)
+        topic_rules(flow)
+        group_filter(flow)
         if ConnectorRole.SOURCE in roles:
             connect = flow.connect.model_copy(update={"connector": roles[ConnectorRole.SOURCE].name})
             flow = flow.model_copy(update={"connect": connect})

@@ -318,11 +318,11 @@ class ConnectWorker:
 
 
 def _checkpoints_topic(flow: FlowConfig) -> str:
-    return topic_rules(flow, flow.originals).policy.checkpoints_topic(flow.mm2_source)
+    return topic_rules(flow).policy.checkpoints_topic(flow.mm2_source)
 
 
 def _heartbeats_topic(flow: FlowConfig) -> str:
-    return topic_rules(flow, flow.originals).policy.heartbeats_topic()
+    return topic_rules(flow).policy.heartbeats_topic()
 
 
 def _spark_settings(file: WorkerSettings) -> dict[str, str]:

@@ -86,7 +86,7 @@ def explanations(flow: FlowConfig, flows: Sequence[FlowConfig], name: str, stale
     with contextlib.ExitStack() as stack:
         with ThreadPoolExecutor(2) as pool:
             source, target = pool.map(lambda cluster: _open(stack, flow, cluster), (flow.source, flow.target))
-        seen = _Flow(config=flow, rules=topic_rules(flow, flow.originals), source=source, target=target)
+        seen = _Flow(config=flow, rules=topic_rules(flow), source=source, target=target)
         seen.remotes = target.ask(lambda admin, _: admin.topics()) or {}
         seen.groups = source.ask(lambda _, client: Groups(client).listed()) or {}
         seen.control = _control(seen)
@@ -220,7 +220,7 @@ def _fan_in(seen: _Flow, flows: Sequence[FlowConfig], topic: str, remote: str) -
     others = [each for each in flows if each.name != flow.name and each.target.alias == flow.target.alias]
     same = []
     for other in others:
-        rules = topic_rules(other, other.originals)
+        rules = topic_rules(other)
         if other.copies and rules.wanted(topic) and rules.remote_name(topic) == remote:
             same += [other.name] if _source_has(other, topic) else []
     if copy := seen.remotes.get(remote):
@@ -285,7 +285,7 @@ def _group_facts(seen: _Flow, name: str) -> GroupFacts:
 
 
 def _group_filtered(flow: FlowConfig, name: str) -> Filtered:
-    chosen, group = group_filter(flow, flow.originals), flow.group
+    chosen, group = group_filter(flow), flow.group
     if type(chosen) is not DefaultGroupFilter:
         return Filtered(key="groups", accepted=chosen.should_replicate_group(name), own_class=group.group_filter_class)
     included, excluded = matching(group.groups, name), matching(group.groups_exclude, name)

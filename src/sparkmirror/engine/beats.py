@@ -30,7 +30,7 @@ class Beats:
 
     def __init__(self, flow: FlowConfig) -> None:
         self.flow = flow
-        self._policy = topic_rules(flow, flow.originals).policy
+        self._policy = topic_rules(flow).policy
         self._closing = threading.Event()
         self._why = ""
         self._lease = Lease(

@@ -104,7 +104,7 @@ class FlowDriver:
         duties = FlowDuties(
             flow=self.flow,
             rules=self.topics.rules,
-            wanted_groups=group_filter(self.flow, self.flow.originals),
+            wanted_groups=group_filter(self.flow),
             source=source,
             target=target,
             topics=lambda: self.topics.newest,

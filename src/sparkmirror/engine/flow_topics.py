@@ -55,7 +55,7 @@ class FlowTopics:
         self.ends: Mapping[TopicPartition, int] | None = None
         """Ends at the start, up to which `once` copies; None: copy without end."""
         self.done_topics = done_topics
-        self.rules = dataclasses.replace(topic_rules(flow, flow.originals), left_alone=done_topics.is_released)
+        self.rules = dataclasses.replace(topic_rules(flow), left_alone=done_topics.is_released)
         self.takeover = Takeover(flow) if flow.legacy is None else GroupTakeover(flow, flow.legacy)
         self.weaknesses = Weaknesses(flow)
         self._flow = flow

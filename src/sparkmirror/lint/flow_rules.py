@@ -26,8 +26,8 @@ AMAZONS = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
 def wrong_pattern(subject: Subject) -> Iterator[Spot]:
     for flow in subject.flows:
         try:
-            topic_rules(flow, flow.originals)
-            group_filter(flow, flow.originals)
+            topic_rules(flow)
+            group_filter(flow)
         except SparkMirrorError as error:
             yield at(subject.flow_spot(flow), str(error))
 
@@ -74,7 +74,7 @@ def _troubles(kind: TroubleKind) -> Callable[[Subject], Iterator[Spot]]:
 
 def _keeps_names(flow: FlowConfig) -> bool:
     try:
-        return topic_rules(flow, flow.originals).remote_name("orders") == "orders"
+        return topic_rules(flow).remote_name("orders") == "orders"
     except SparkMirrorError:
         return False
 
@@ -138,7 +138,7 @@ def names_with_aliases(subject: Subject) -> Iterator[Spot]:
 
 def _is_default(flow: FlowConfig) -> bool:
     try:
-        return type(topic_rules(flow, flow.originals).policy) is DefaultReplicationPolicy
+        return type(topic_rules(flow).policy) is DefaultReplicationPolicy
     except SparkMirrorError:
         return False
 

@@ -144,7 +144,7 @@ class FlowProbe:
 def probe(flow: FlowConfig, timeout_s: float) -> FlowProbe:
     """Ask both clusters; an unreachable cluster has the reason in its `error`."""
     probed = FlowProbe(flow=flow, source=ProbedCluster(cluster=flow.source), target=ProbedCluster(cluster=flow.target))
-    rules = topic_rules(flow, flow.originals)
+    rules = topic_rules(flow)
     with contextlib.ExitStack() as stack:
         source = _tried(probed.source, lambda: _open(stack, probed.source, flow, timeout_s))
         target = _tried(probed.target, lambda: _open(stack, probed.target, flow, timeout_s))

@@ -77,7 +77,7 @@ def _names_it(flow: FlowConfig) -> bool:
 def _flows(subject: Subject) -> Iterator[tuple[FlowConfig, TopicRules]]:
     for flow in subject.flows:
         try:
-            rules = topic_rules(flow, flow.originals)
+            rules = topic_rules(flow)
             rules.wanted(SCHEMAS_TOPIC)
             rules.remote_name(SCHEMAS_TOPIC)
         except SparkMirrorError:

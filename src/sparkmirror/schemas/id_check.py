@@ -114,7 +114,7 @@ def check_flow(
     read: the source's topics, or the copies. `places` is the number of places in each partition's log; 0: whole logs.
     Raises `ClusterUnreachable`, `RegistryUnreachable` and `ConfigError`.
     """
-    rules = topic_rules(flow, flow.originals)
+    rules = topic_rules(flow)
     names = _names(flow, rules, chosen)
     cluster = flow.source if at == "source" else flow.target
     logs = {name: name if at == "source" else remote for name, remote in names.items()}

@@ -85,7 +85,7 @@ def _rules(flows: Sequence[FlowConfig]) -> Iterator[tuple[str, TopicRules]]:
         if not flow.copies:
             continue
         try:
-            yield flow.name, topic_rules(flow, flow.originals)
+            yield flow.name, topic_rules(flow)
         except SparkMirrorError:
             continue  # another check reports this error
 

@@ -46,7 +46,7 @@ def fan_ins(flows: Sequence[FlowConfig]) -> list[FanIn]:
 
 def _rules(flow: FlowConfig) -> TopicRules | None:
     try:
-        return topic_rules(flow, flow.originals)
+        return topic_rules(flow)
     except SparkMirrorError:
         return None  # another check reports this error
 

@@ -109,7 +109,7 @@ def _other_separator(flows: Sequence[FlowConfig]) -> str:
 
 def _keeps_names(flow: FlowConfig) -> bool:
     try:
-        return topic_rules(flow, flow.originals).remote_name("orders") == "orders"
+        return topic_rules(flow).remote_name("orders") == "orders"
     except SparkMirrorError:
         return False
 

@@ -42,7 +42,7 @@ def listed_topics(flow: FlowConfig) -> Listed:
     Empty for a custom topic filter, which may read `topics` in any way.
     """
     try:
-        rules = topic_rules(flow, flow.originals)
+        rules = topic_rules(flow)
     except SparkMirrorError:
         return Listed()  # another check reports this error
     if not flow.copies or type(rules.topics) is not DefaultTopicFilter:

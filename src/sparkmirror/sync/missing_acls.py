@@ -61,7 +61,7 @@ def access(flow: FlowConfig) -> TargetAccess:
 
     Raises `ClusterUnreachable`, also if a cluster keeps no ACLs or denies reading ACLs, and `ConfigError`.
     """
-    rules = topic_rules(flow, flow.originals)
+    rules = topic_rules(flow)
     with contextlib.ExitStack() as stack:
         source, target = (
             stack.enter_context(contextlib.closing(ClusterClient(cluster, f"{flow.name}|sparkmirror-acls")))
@@ -78,7 +78,7 @@ def access(flow: FlowConfig) -> TargetAccess:
 def _wanted(
     acls: set[Acl], flow: FlowConfig, rules: TopicRules, copies: dict[str, str], groups: list[str]
 ) -> Iterator[Acl]:
-    filtered = group_filter(flow, flow.originals)
+    filtered = group_filter(flow)
     for acl in acls:
         if acl.resource is AclResource.TOPIC:
             yield from of_copies(acl, rules, copies)

@@ -41,7 +41,7 @@ def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
 
     Records that foreign producers wrote to the copies become expected in the loss ledger. Raises `ClusterUnreachable`.
     """
-    rules = topic_rules(flow, flow.originals)
+    rules = topic_rules(flow)
     timeout_s = min(flow.admin_timeout_ms / 1000, _CONNECT_S)
     with ClusterAdmin.connect(flow.source, _ROLE, timeout_s) as source:
         topics = {name: topic for name, topic in source.topics().items() if chosen(name) and rules.wanted(name)}

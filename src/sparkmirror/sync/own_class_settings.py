@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from sparkmirror.config import FlowConfig
 
 
-def originals_of(flow: FlowConfig, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the connector's own keys with this flow's aliases, filters and defaults.
+def own_class_settings(flow: FlowConfig) -> dict[str, str]:
+    """Return the file's keys with this flow's aliases, filters and defaults.
 
-    `given` are the connector's own keys. Values are written as in a file.
+    Values are written as in a file.
     """
     return {
-        **given,
+        **flow.originals,
         "source.cluster.alias": flow.source.alias,
         "target.cluster.alias": flow.target.alias,
         "replication.policy.separator": flow.replication_policy_separator,

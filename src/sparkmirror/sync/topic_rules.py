@@ -5,7 +5,7 @@ Custom ones (`module:Class`) are code of users: an exception from them becomes o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from sparkmirror.policy import (
     should_replicate,
     topic_filter_for,
 )
-from sparkmirror.sync.own_class_settings import originals_of
+from sparkmirror.sync.own_class_settings import own_class_settings
 
 _Built = TypeVar("_Built")
 _Answer = TypeVar("_Answer")
@@ -112,12 +112,9 @@ class TopicRules:
         return SparkMirrorError(f"flow {self._flow}: {' and '.join(custom)} can't tell {what}: {why}")
 
 
-def topic_rules(flow: FlowConfig, originals: Mapping[str, str] | None = None) -> TopicRules:
-    """Build a flow's policy and filters; raises `ConfigError` for unusable settings.
-
-    `originals` are the connector's settings as in the file, for custom classes.
-    """
-    settings = originals_of(flow, originals or {})
+def topic_rules(flow: FlowConfig) -> TopicRules:
+    """Build a flow's policy and filters; raises `ConfigError` for unusable settings."""
+    settings = own_class_settings(flow)
     sync = flow.topic_sync
     return TopicRules(
         source_alias=flow.source.alias,
@@ -150,10 +147,10 @@ def topic_rules(flow: FlowConfig, originals: Mapping[str, str] | None = None) ->
     )
 
 
-def group_filter(flow: FlowConfig, originals: Mapping[str, str] | None = None) -> GroupFilter:
+def group_filter(flow: FlowConfig) -> GroupFilter:
     """Build a flow's group filter; raises `ConfigError` for unusable settings."""
     group = flow.group
-    settings = originals_of(flow, originals or {})
+    settings = own_class_settings(flow)
     return _built(
         flow,
         "groups, groups.exclude, group.filter.class",

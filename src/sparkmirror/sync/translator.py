@@ -62,7 +62,7 @@ class Translator:
     @classmethod
     def of(cls, flow: FlowConfig) -> Self:
         """Build the translator of an mm2.properties flow; only the target is asked."""
-        return cls(flow.target, flow.source.alias, topic_rules(flow, flow.originals).policy)
+        return cls(flow.target, flow.source.alias, topic_rules(flow).policy)
 
     def translate(self, topic: str, partition: int, offset: int, *, reverse: bool = False) -> Translation:
         """Translate the next offset of a source consumer to the target, or in reverse."""

@@ -258,7 +258,7 @@ class Takeover:
 
         Empty if the topic is missing or the principal may not read the topic.
         """
-        topic = syncs_topic(self._flow, topic_rules(self._flow, self._flow.originals).policy)
+        topic = syncs_topic(self._flow, topic_rules(self._flow).policy)
         syncs = read_syncs(self._source if topic.at_source else self._target, topic.name)
         return {(sync.topic, sync.partition): sync for sync in syncs}
 
