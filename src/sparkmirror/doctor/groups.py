@@ -94,7 +94,8 @@ GROUPS = (
         title="A group would read much again if it moved now",
         when="Over 10,000 records lie between its offset at the target and where it is at the source.",
         cause="The group has read on since its offsets were set at the target.",
-        action="Before it moves: stop it at the source, and wait one sync.group.offsets.interval.seconds.",
+        action="Before it moves: stop it at the source, and wait until REREAD of `sparkmirror groups FILE` is 0, which "
+        "takes emit.checkpoints.interval.seconds and sync.group.offsets.interval.seconds together.",
         look=_reread,
     ),
 )

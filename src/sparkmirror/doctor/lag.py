@@ -69,7 +69,7 @@ LAG = (
         "sample at "
         "least 60 s old. Gaps of aborted or compacted records move positions, so they are progress.",
         cause="Not known.",
-        action="Look at the findings above, then at the process's log and Spark's page of tasks.",
+        action="Look at the findings above, then at the process's log, and at `sparkmirror top FILE`.",
         look=_no_progress,
         explains=("retention-race", "lag-growing", "lag-over-objective", "group-sync-late", "group-would-reread"),
     ),

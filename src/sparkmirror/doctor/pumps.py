@@ -83,7 +83,7 @@ PUMPS = (
         title="Pumps don't report",
         when="A pump's last report is older than 30 s (they report each second). All of them: critical.",
         cause="The executor's host is gone, stopped, or can't reach the target, where reports are written.",
-        action="Look at that host, and at Spark's page of executors.",
+        action="Look at that host, and at the log of its executor.",
         look=_silent,
         explains=LATE,
     ),

@@ -36,7 +36,8 @@ STATES = (
     _long(
         FlowState.STARTING,
         "No pump has reported: Spark gives no executors, or they can't reach the target.",
-        "Look at Spark's page: are there executors, and do tasks run? Then at an executor's stderr.",
+        "Are there executors, and do tasks run? Spark's page tells, with spark.ui.enabled = true. Then look at an "
+        "executor's stderr.",
     ),
     _long(
         FlowState.FINDING_OUT,
