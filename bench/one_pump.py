@@ -26,9 +26,9 @@ def copy_once(flow: FlowConfig, incarnation: str, seconds: float) -> list[Receip
     driver = FlowDriver(flow, incarnation, use_lease=False, once=True)
     driver.open()
     try:
-        receipts = pump(begun(driver, incarnation, seconds))
-        if not any(receipt.in_doubt for receipt in receipts):
+        (end,) = pump(begun(driver, incarnation, seconds))
+        if end.in_order:
             driver.control.say(1, "ended")
-        return receipts
+        return [*end.receipts]
     finally:
         driver.close(60.0)

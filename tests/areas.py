@@ -41,7 +41,7 @@ _ENGINE_TESTS = {
     "durable": ("kills", "lost_segments", "losses", "takeover"),
     "formats": ("strimzi_examples", "strimzi_own", "watched_resource"),
     "frames": ("verify", "offset_runs", "receipts_as_rows"),
-    "messages": ("kills", "takeover", "standby"),
+    "messages": ("kills", "takeover", "standby", "seam", "moves_of_a_round", "change_watch"),
     "metrics": ("prometheus", "alerts_of_a_run"),
     "mm2": ("true_syncs", "mirror_maker_and_back", "beside_mirror_maker", "real_checkpoint_connector"),
     "page": ("prometheus",),
@@ -74,13 +74,13 @@ _BESIDE = {
     "durable": ("position", "pump", "upgrade"),
     "messages": ("pump", "upgrade"),
     "mm2": ("client",),
-    "position": ("durable", "pump"),
+    "position": ("durable", "pump", "takeover", "translation"),
     "pump": ("position",),
     "takeover": ("position",),
     "translation": ("sync",),
     "wire": ("pump",),
 }
-"""Directories of tests of what stands on a package."""
+"""Directories of tests of what stands on a package, or close below it."""
 
 
 def paths(area: str) -> list[Path]:

@@ -36,6 +36,7 @@ class Event(StrEnum):
     EPOCH_FAILED = "epoch-failed"
     EPOCH_GROWN = "epoch-grown"
     EPOCH_CHANGED = "epoch-changed"
+    EPOCH_CHANGE_LATE = "epoch-change-late"
     EPOCH_STARTED = "epoch-started"
     FATAL = "fatal"
     FLOW_CHANGED = "flow-changed"

@@ -51,8 +51,8 @@ FENCED_01 = [
         + b"cluster".hex() + b"mm2-sparkmirror.A.8897a6b5c4d3e2f1".hex(),
     ),
 ]  # fmt: skip
-"""Keys and values that release 0.1 (commit dd728ac) wrote: producer 1000, followed by 1001 and, too late, 1003; then
-1002 at epoch 3."""
+"""Keys and values that commit dd728ac wrote, in the format of release 0.1: producer 1000, followed by 1001 and, too
+late, 1003; then 1002 at epoch 3."""
 Opened = Callable[[], SegmentLog]
 
 

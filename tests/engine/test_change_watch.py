@@ -33,7 +33,7 @@ class Round:
         self.owner = 0
         self.did: list[str] = []
         self.can_be_said = can_be_said
-        self.slots = self.reports = self.view = self
+        self.slots = self.reports = self.view = self.orders = self
         self.watch = ChangeWatch(cast("Any", self), cast("Any", self), 1, [cast("Any", self)])
 
     def change(self, _: int, __: object) -> PlannedChange | None:
@@ -52,8 +52,12 @@ class Round:
     def started_tasks(self, _: int) -> set[int]:
         return self.started
 
-    def task_of(self, _: PartitionKey, __: int) -> int:
-        return self.owner
+    def newest_move(self, _: PartitionKey) -> int:
+        return 7
+
+    def has_arrived(self, _: PartitionKey, __: int, move: int) -> bool:
+        assert move == 7
+        return self.owner == 1
 
 
 def test_running_tasks_exchange_partitions_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,13 +81,16 @@ def test_partitions_move_when_new_tasks_have_reported(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("new_task", [False, True])
-def test_what_takes_too_long_ends_the_round(monkeypatch: pytest.MonkeyPatch, new_task: bool) -> None:
+def test_what_takes_too_long_ends_the_round(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, new_task: bool
+) -> None:
     run = Round(monkeypatch, new_task=new_task)
     assert run.watch.begin(EndReason.LOAD) is None
     run.now = LONGEST_START_S if new_task else MOVE_S
     assert run.watch.go_on() is None
     run.now += 0.1
     assert run.watch.go_on() is EndReason.LOAD
+    assert f"no report of {'task 1' if new_task else 't-0'}" in caplog.text
 
 
 def test_what_can_only_be_planned_anew_ends_the_round(monkeypatch: pytest.MonkeyPatch) -> None:

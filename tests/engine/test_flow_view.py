@@ -6,6 +6,7 @@ import time
 
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.flow_view import ENDS_S, FlowView
+from sparkmirror.messages.figures import PartitionFigures
 from sparkmirror.messages.orders import FlowReport, Receipt
 
 AT = ("t", 0)
@@ -30,7 +31,7 @@ def test_ends_that_were_never_read() -> None:
     assert view.silence("A", time.monotonic()) == "no answer"
 
 
-def report(task: int, records: int, *, released: bool = False) -> FlowReport:
+def report(task: int, records: int, *, released: bool = False, move: int = 0) -> FlowReport:
     receipt = Receipt(
         flow="A->B",
         source_topic="t",
@@ -40,6 +41,7 @@ def report(task: int, records: int, *, released: bool = False) -> FlowReport:
         records=records,
         bytes=records * 10,
         released=released,
+        move=move,
     )
     return FlowReport(epoch=1, task=task, pump=f"1/{task}", incarnation="i", at_ms=0, receipts=(receipt,))
 
@@ -48,14 +50,45 @@ def test_a_released_partition_is_the_next_tasks_whoever_reports_first() -> None:
     key = PartitionKey("A->B", "t", 0)
     for late in (False, True):
         view = FlowView()
-        words = [report(0, 100), report(0, 130, released=True), report(1, 7)]
+        words = [report(0, 100), report(0, 110), report(0, 130, released=True), report(1, 7, move=1)]
         if late:
-            words[1:] = words[:0:-1]
+            words[1:] = [words[3], *words[1:3]]
         for word in words:
             view.note(word)
             view.take_report("A->B", word)
         seen = view.partitions[key]
         assert seen.receipt is not None
-        assert (seen.receipt.state, seen.pump, view.task_of(key, 1)) == ("running", "1/1", 1)
+        assert (seen.receipt.state, seen.pump, view.has_arrived(key, 1, 1)) == ("running", "1/1", True)
         assert (seen.past_records + seen.receipt.records, seen.past_bytes + seen.receipt.bytes) == (137, 1370)
-        assert view.task_of(key, 2) is None
+        assert not view.has_arrived(key, 1, 2)
+        assert not view.has_arrived(key, 2, 1)
+
+
+def test_a_partition_has_not_come_back_when_an_old_report_is_late() -> None:
+    """Else the next move of it could begin while the task between still has batches on their way (R7)."""
+    key, view = PartitionKey("A->B", "t", 0), FlowView()
+    for word in (report(0, 100), report(1, 7, move=1), report(0, 110)):
+        view.note(word)
+        view.take_report("A->B", word)
+    assert not view.has_arrived(key, 1, 2)
+    assert view.partitions[key].pump == "1/1"
+
+
+def test_a_task_that_was_tried_again_takes_nothing_from_the_counts() -> None:
+    view = FlowView()
+    first, again = report(0, 0), report(0, 0).model_copy(update={"pump": "1/0 again"})
+    for word in (first.model_copy(update={"records": 100, "bytes": 1000}), again):
+        view.note(word)
+    view.end_round(1, [report(0, 10).receipts[0]])
+    assert (view.records, view.bytes) == (100, 1000)
+    view.note(again.model_copy(update={"records": 10, "bytes": 100}))
+    assert (view.records, view.bytes) == (110, 1100), "the last report came late"
+    view.note(report(0, 5).model_copy(update={"epoch": 2, "records": 5, "bytes": 50}))
+    assert (view.records, view.bytes) == (115, 1150)
+    view.end_round(2, [report(0, 6).receipts[0]])
+    assert (view.records, view.bytes) == (116, 1160)
+
+
+def test_figures_of_an_unknown_partition_are_left_out() -> None:
+    figures = PartitionFigures(source_topic="t", partition=9)
+    FlowView().take_report("A->B", report(0, 1).model_copy(update={"figures": (figures,)}))

@@ -62,7 +62,8 @@ def copied(flow: FlowConfig) -> list[Receipt]:
         driver.sync_topics()
         driver.control.say(1, "running")
         order = driver.orders.order(driver.partitions())
-        return pump(PumpOrder(epoch=1, task=0, incarnation="test", seconds=200, flows=(order,)))
+        (end,) = pump(PumpOrder(epoch=1, task=0, incarnation="test", seconds=200, flows=(order,)))
+        return [*end.receipts]
     finally:
         driver.close(60.0)
 

@@ -23,7 +23,7 @@ from sparkmirror.engine.report_watch import ReportWatch
 from sparkmirror.engine.round_runner import RoundRunner
 from sparkmirror.messages.control import Phase
 from sparkmirror.messages.moves import NO_TASK, RouteMove, RouteMoves
-from sparkmirror.messages.orders import Receipt
+from sparkmirror.messages.orders import FlowEnd, Receipt
 
 KEYS = [PartitionKey("A->B", "t", number) for number in range(3)]
 
@@ -181,6 +181,30 @@ def test_a_round_ends_a_day_after_its_first_tasks_began(monkeypatch: pytest.Monk
     assert runner._wait_for_end(nothing, nothing, [], []) is EndReason.PLANNED  # noqa: SLF001 - its loop alone
 
 
+@pytest.mark.parametrize("once", [False, True])
+def test_the_same_plan_ends_no_round(driver: DriverOf, monkeypatch: pytest.MonkeyPatch, once: bool) -> None:
+    """Also of `run --once`, whose tasks take nothing in."""
+    planner = planner_of(driver)
+    driver.ends = cast("Any", {(key.topic, key.partition): 5 for key in KEYS} if once else None)
+    turns = iter([False, True])
+    nothing: Any = SimpleNamespace(
+        wait=lambda _: next(turns),
+        has_failed=False,
+        exchange_beats=lambda: None,
+        is_due=False,
+        tasks_max=2,
+        show=lambda: None,
+        refresh=lambda _: False,
+    )
+    driver.reports.ended_early = lambda _: ""
+    monkeypatch.setattr(planner, "slots", SimpleNamespace(changed=lambda *_: False, ask=lambda _: None, count=2))
+    monkeypatch.setattr(round_runner, "REPLAN_S", -1.0)
+    monkeypatch.setattr(round_runner, "send_failure", lambda _: "")
+    there = [cast("Any", driver)]
+    runner = RoundRunner(planner, nothing, nothing, nothing, nothing, lambda: there, nothing.show, threading.Event())
+    assert runner._wait_for_end(nothing, nothing, there, there) is EndReason.PLANNED  # noqa: SLF001 - its loop alone
+
+
 def receipt(*, released: bool, in_doubt: bool = False, upstream: int = 5) -> Receipt:
     return Receipt(
         flow="A->B",
@@ -194,11 +218,12 @@ def receipt(*, released: bool, in_doubt: bool = False, upstream: int = 5) -> Rec
     )
 
 
-def taken(driver: DriverOf, *receipts: Receipt) -> None:
+def taken(driver: DriverOf, *receipts: Receipt, in_doubt: bool = False) -> None:
     """The end of a round with these receipts."""
     nothing = cast("Any", None)
     runner = RoundRunner(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
-    runner.take_results(cast("Any", SimpleNamespace(receipts=list(receipts))), [cast("Any", driver)])
+    ends = [FlowEnd(flow="A->B", receipts=receipts, in_doubt=in_doubt)]
+    runner.take_results(cast("Any", SimpleNamespace(ends=ends)), [cast("Any", driver)])
 
 
 @pytest.mark.parametrize("in_doubt", [False, True])
@@ -207,6 +232,13 @@ def test_a_doubt_of_a_task_that_had_released_all_counts(driver: DriverOf, in_dou
     taken(driver, receipt(released=True, in_doubt=in_doubt), receipt(released=False))
     assert driver.predecessors.unclean is in_doubt
     assert driver.phases == ([] if in_doubt else ["ended"])
+
+
+def test_a_doubt_of_a_task_without_partitions_counts(driver: DriverOf) -> None:
+    """An attempt that ended before it knew which partitions it had."""
+    taken(driver, in_doubt=True)
+    assert driver.predecessors.unclean
+    assert driver.phases == []
 
 
 def test_of_tasks_that_had_released_a_partition_the_last_one_knows_most(driver: DriverOf) -> None:

@@ -246,7 +246,7 @@ def test_a_pump_renews_its_sessions_between_requests(
     order = flow.order().model_copy(update={"seconds": 2.5 * SESSION_MS / 1000})
     flow.say("running")
     with mp.load(source.bootstrap_servers, topic_name, 1, per_s=500):
-        (receipt,) = pump(order)
+        ((receipt,),) = (end.receipts for end in pump(order))
     assert (receipt.state, receipt.reason) == ("running", "")
     assert receipt.records > 0
     assert len(set(renewed)) == 2, "one connection that fetches and one that produces"

@@ -8,7 +8,7 @@ import pytest
 from pyspark import TaskContext
 
 from sparkmirror.engine import task
-from sparkmirror.messages.orders import PumpOrder, Receipt
+from sparkmirror.messages.orders import FlowEnd, PumpOrder
 from sparkmirror.pump.quiet import GRACE_S
 
 ORDER = PumpOrder(epoch=1, task=0, incarnation="i", seconds=60, flows=())
@@ -21,16 +21,16 @@ ORDER = PumpOrder(epoch=1, task=0, incarnation="i", seconds=60, flows=())
 def test_an_early_end_of_a_second_attempt_is_in_doubt(
     monkeypatch: pytest.MonkeyPatch, attempt: int, seconds: float, in_doubt: bool
 ) -> None:
-    """The next round must wait as long as this one should have."""
+    """The next round must wait as long as this one should have, also if the attempt never had a partition."""
     now = [100.0]
 
-    def pump(order: PumpOrder) -> list[Receipt]:
+    def pump(order: PumpOrder) -> list[FlowEnd]:
         assert order.attempt == attempt
         now[0] += seconds
-        return [Receipt(flow="A->B", source_topic="t", target_topic="A.t", partition=0, state="done")]
+        return [FlowEnd(flow="A->B")]
 
     monkeypatch.setattr(task, "pump", pump)
     monkeypatch.setattr(task, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(TaskContext, "get", lambda: SimpleNamespace(attemptNumber=lambda: attempt))
-    receipts = task.run_task({0: ORDER.model_dump_json()}, 0)
-    assert [Receipt.model_validate_json(text).in_doubt for text in receipts] == [in_doubt]
+    ends = task.run_task({0: ORDER.model_dump_json()}, 0)
+    assert [FlowEnd.model_validate_json(text).in_doubt for text in ends] == [in_doubt]

@@ -208,7 +208,7 @@ def test_each_sync_is_true(flow: PumpedFlow, source_cluster: KafkaCluster, targe
             flow.say("ending" if writing.done() and is_through(source_cluster, flow) else "running")
             time.sleep(0.1)
         writing.result()
-        receipts = pumping.result()
+        receipts = [receipt for end in pumping.result() for receipt in end.receipts]
     for receipt in receipts:
         flow.hear(receipt)
     emitter.finish()

@@ -21,7 +21,7 @@ from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import Segment
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.moves import TaskWords
-from sparkmirror.messages.orders import FlowOrder, FlowReport, PumpOrder, Receipt, RouteOrder
+from sparkmirror.messages.orders import FlowEnd, FlowOrder, FlowReport, PumpOrder, RouteOrder
 from sparkmirror.position.reader import PositionReader
 from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.pump import pump as pump_module
@@ -242,11 +242,11 @@ class PlayedRun:
     def records(self) -> list[int]:
         return [one.records for one in self.pump.receipts()]
 
-    def close(self) -> list[Receipt]:
+    def close(self) -> FlowEnd:
         """Once is enough."""
         if self.closed:
-            return []
+            return FlowEnd(flow=self.run.flow_pump.name)
         self.closed = True
-        receipts = self.run.close()
+        end = self.run.close()
         self.loop.close()
-        return receipts
+        return end

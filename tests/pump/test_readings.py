@@ -37,7 +37,7 @@ class Readings:
         flow = FlowConfig(source=source, target=target)
         self.routes = [RouteOrder(source_topic="t", target_topic="A.t", partition=number) for number in range(6)]
         order = FlowOrder(flow=flow, cluster_id="c", producer_id=1, producer_epoch=0, routes=tuple(self.routes))
-        self.copies = PartitionCopies(order).add(self.routes, self.loop.now)
+        self.copies = PartitionCopies(order).add(self.routes, self.loop.now, unclean=False)
         self.readings = PositionReadings(
             order,
             self.loop,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sparkmirror.messages.figures import PartitionFigures
 from sparkmirror.messages.orders import FlowReport, Receipt
 from sparkmirror.pump.pump import RECEIPTS_AT_ONCE, with_receipts
 
@@ -32,3 +33,12 @@ def test_each_receipt_comes_once_in_reports_that_a_broker_takes(count: int) -> N
     assert [one.partition for some in sent for one in some.receipts] == list(range(count))
     assert {some.records for some in sent} == {7}
     assert max(len(some.model_dump_json()) for some in sent) < LARGEST_RECORD / 2
+
+
+def test_figures_come_with_the_receipts_of_their_partitions() -> None:
+    """A partition that was released has a receipt, and no figures."""
+    report = FlowReport(epoch=1, task=0, pump="p", incarnation="i", at_ms=5)
+    receipts = [receipt(number) for number in range(RECEIPTS_AT_ONCE + 50)]
+    figures = [PartitionFigures(source_topic=one.source_topic, partition=one.partition) for one in receipts[1:]]
+    for part in with_receipts(report, receipts, figures):
+        assert {one.partition for one in part.figures} == {one.partition for one in part.receipts} - {0}

@@ -57,7 +57,9 @@ class ConnectorOffsets:
         """Return the offsets stored in Connect's topic.
 
         A running copy's own progress replaces the stored offset of a partition. The progress of a copy that ends, here
-        or in another process, is stored before the offsets are read. Raises `RestError` if it is not stored.
+        or in another process, is stored before the offsets are read. Raises `RestError` if it is not stored yet, or if
+        this process could not store it. What another process could not store before it ended is not known here, as
+        after a kill.
         """
         flow = self._flow.name
         if not _wait_for(self._has_settled):
@@ -80,25 +82,30 @@ class ConnectorOffsets:
         flow = self._flow.name
         if flow in self._ended:
             return
-        with self._asked_lease() as held:
+        with self._asked_lease() as (held, refused):
             if not _wait_for(held):
-                raise conflict(f"flow {flow}: {ELSEWHERE}, so that its last offsets may not be stored; try again")
+                why = refused() or ELSEWHERE
+                raise conflict(f"flow {flow}: {why}, so that its last offsets may not be stored; try again")
         self._ended.add(flow)
 
     @contextmanager
-    def _asked_lease(self) -> Iterator[Callable[[], bool]]:
-        """Yield a test for the flow's lease; ask for the lease without a driver here."""
+    def _asked_lease(self) -> Iterator[tuple[Callable[[], bool], Callable[[], str | None]]]:
+        """Yield a test for the flow's lease, and the reason why it is refused.
+
+        Without a driver here the lease is asked for.
+        """
         driver = self._driver()
         if driver is not None:
-            yield driver.held
+            asked = driver.leadership.lease
+            yield driver.held, lambda: asked.refused if asked is not None else None
             return
         lease = lease_of(self._flow)
         if not self._use_lease or not self._is_there(lease.topic):  # no process ever had the lease
-            yield lambda: True
+            yield lambda: True, lambda: None
             return
         lease.start()
         try:
-            yield lease.held
+            yield lease.held, lambda: lease.refused
         finally:
             lease.release()
 
@@ -157,7 +164,7 @@ class ConnectorOffsets:
         """Have the copy go on at these upstream offsets; None begins all partitions anew."""
         if not _wait_for(lambda: self._mirror.registry.is_up_to_date and self._has_settled()):
             raise ValueError(f"flow {self._flow.name} has not ended yet; try again in a moment")
-        policy = topic_rules(self._flow, self._flow.originals).policy
+        policy = topic_rules(self._flow).policy
         try:
             with (
                 self._active_driver() as driver,

@@ -5,7 +5,8 @@ before the claim's first batch is sent. The claim's key holds an incarnation tha
 of rival pumps stand side by side and the log decides between the claims (`arbitration`). Once all batches that a claim
 announces are known to be in the log, the claim is written again, confirmed.
 
-Records are binary, big-endian, versioned. Key: int16 version, int8 kind, then
+Records are binary, big-endian, versioned; a record of another version is ignored, and so are unknown flags. Key: int16
+version, int8 kind, then
 - kind 0, an identity proposal: 16 bytes, unique;
 - kind 2, a proposal of release 0.1 that names the identity before (`identity`);
 - kind 1, a claim: 16 bytes target topic id, int32 partition, int64 sequence, int64 incarnation.

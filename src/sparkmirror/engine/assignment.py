@@ -71,7 +71,10 @@ class PartitionLoad:
 
 
 Assignment: TypeAlias = tuple[tuple[PartitionKey, ...], ...]
-"""The partitions of each task, sorted; no task is empty."""
+"""The partitions of each task, sorted.
+
+`plan` leaves no task empty; a running round may have empty ones.
+"""
 
 
 def plan(

@@ -21,29 +21,30 @@ class TaskChange(NamedTuple):
 
 
 def aligned(wanted: Assignment, running: Assignment, served: Sequence[Set[str]]) -> Assignment | None:
-    """Return a wanted plan with its tasks in the places of running tasks.
+    """Return a wanted plan with its tasks under the numbers of running tasks.
 
-    Each wanted task takes the place with which it shares most partitions, so that few have to move; a place without a
-    wanted task stays empty, and wanted tasks without a place come last. `served` has the flows of each running task.
-    None if a running task would have to serve another flow: its order was made without it.
+    Each wanted task takes the number of the running task with which it shares most partitions, so that few have to
+    move. A running task without a wanted one stays, empty; wanted tasks without a running one come last. `served` has
+    the flows of each running task. None if a running task would have to serve another flow: its order was made without
+    it.
     """
     home = {key: task for task, keys in enumerate(running) for key in keys}
     shared = [Counter(home[key] for key in keys if key in home) for keys in wanted]
-    pairs = sorted((-count, place, task) for task, counts in enumerate(shared) for place, count in counts.items())
-    places: dict[int, int] = {}
+    pairs = sorted((-count, number, task) for task, counts in enumerate(shared) for number, count in counts.items())
+    taken: dict[int, int] = {}
     homeless = set(range(len(wanted)))
-    for _, place, task in pairs:
-        if place not in places and task in homeless:
-            places[place] = task
+    for _, number, task in pairs:
+        if number not in taken and task in homeless:
+            taken[number] = task
             homeless.discard(task)
-    for place in range(len(running)):
-        fitting = [task for task in sorted(homeless) if flows_of(wanted[task]) <= served[place]]
-        if place not in places and fitting:
-            places[place] = fitting[0]
+    for number in range(len(running)):
+        fitting = [task for task in sorted(homeless) if flows_of(wanted[task]) <= served[number]]
+        if number not in taken and fitting:
+            taken[number] = fitting[0]
             homeless.discard(fitting[0])
-    if any(not flows_of(wanted[task]) <= served[place] for place, task in places.items()):
+    if any(not flows_of(wanted[task]) <= served[number] for number, task in taken.items()):
         return None
-    stay = tuple(wanted[places[place]] if place in places else () for place in range(len(running)))
+    stay = tuple(wanted[taken[number]] if number in taken else () for number in range(len(running)))
     return (*stay, *(wanted[task] for task in sorted(homeless)))
 
 

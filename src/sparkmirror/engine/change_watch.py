@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Sequence
 
+from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.end_reason import EndReason
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.planner import PlannedChange, Planner
@@ -20,6 +21,9 @@ MOVE_S = 20.0
 Then the round ends instead.
 """
 
+_NAMED = 3
+"""Most tasks or partitions in a line about a change that is late."""
+
 log = logging.getLogger(__name__)
 
 
@@ -27,8 +31,8 @@ class ChangeWatch:
     """Changes of the plan of one round: `begin`, then `go_on` in each turn.
 
     Tasks that the plan needs beside the running ones are started first, and report. Then the moves are said, and the
-    change ends when each moved partition is reported by its next task. What takes too long ends the round, whose next
-    one begins with the same plan.
+    change ends when each moved partition is reported by its next task. What takes too long ends the round, and the
+    next round is planned anew.
     """
 
     def __init__(self, planner: Planner, job: RoundJob, round_number: int, ready: Sequence[FlowDriver]) -> None:
@@ -49,7 +53,8 @@ class ChangeWatch:
     def begin(self, reason: EndReason) -> EndReason | None:
         """Begin to change to the best plan.
 
-        Returns `reason` if the round has to end for it.
+        Returns `reason` if the round has to end for it: if running tasks can't change to that plan, or if another
+        change is under way.
         """
         change = None if self.is_under_way else self._planner.change(self._round, self._ready)
         if change is None:
@@ -69,34 +74,53 @@ class ChangeWatch:
         change = self._change
         if change is None:
             return None
-        if self._said_at is None and self._have_started(change):
+        if self._said_at is None and not self._missing_tasks(change):
             self._said_at = time.monotonic()
             self._until = self._said_at + MOVE_S
             if not self._planner.move(self._round, change, self._ready):
                 return self._reason
-        elif self._said_at is not None and self._have_moved(change):
+        elif self._said_at is not None and not self._missing_partitions(change):
             self._change = None
             log.info(
                 "epoch %d: %d partitions moved to other tasks in %.1f s, %d tasks",
                 self._round,
-                len(change.moved),
+                sum(NO_TASK not in move for move in change.moved.values()),
                 time.monotonic() - self._said_at,
                 len(change.assignment),
                 extra=Event.EPOCH_CHANGED.extra,
             )
-        return self._reason if self.is_under_way and time.monotonic() > self._until else None
+        if not self.is_under_way or time.monotonic() <= self._until:
+            return None
+        tasks, partitions = self._missing_tasks(change), self._missing_partitions(change)
+        log.warning(
+            "epoch %d: a change of the plan is not done, so the round ends: no report of %s",
+            self._round,
+            _first_of([f"task {task}" for task in tasks] or [f"{key.topic}-{key.partition}" for key in partitions]),
+            extra=Event.EPOCH_CHANGE_LATE.extra,
+        )
+        return self._reason
 
-    def _have_started(self, change: PlannedChange) -> bool:
+    def _missing_tasks(self, change: PlannedChange) -> list[int]:
+        """Return the tasks of the change's orders that have not reported yet."""
         by_name = {driver.name: driver for driver in self._ready}
-        return all(
-            order.task in by_name[flow.flow.name].reports.started_tasks(self._round)
+        return [
+            order.task
             for order in change.orders
-            for flow in order.flows
-        )
+            if not all(order.task in by_name[flow.flow.name].reports.started_tasks(self._round) for flow in order.flows)
+        ]
 
-    def _have_moved(self, change: PlannedChange) -> bool:
-        views = {driver.name: driver.view for driver in self._ready}
-        return all(
-            move.task == NO_TASK or views[key.flow].task_of(key, self._round) == move.task
+    def _missing_partitions(self, change: PlannedChange) -> list[PartitionKey]:
+        """Return the moved partitions that their next tasks have not reported yet."""
+        by_name = {driver.name: driver for driver in self._ready}
+        return [
+            key
             for key, move in change.moved.items()
-        )
+            if move.task != NO_TASK
+            and not by_name[key.flow].view.has_arrived(key, self._round, by_name[key.flow].orders.newest_move(key))
+        ]
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """Return a few names, and how many there are beside them."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

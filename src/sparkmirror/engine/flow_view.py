@@ -34,6 +34,8 @@ class PartitionView:
     seen_at: float = 0.0
     """Time of the pump's report, in seconds since 1970."""
     pump: str = ""
+    turn: tuple[int, int] = (0, 0)
+    """Round, and number of the move in it, by which the newest pump has the partition."""
     figures: PartitionFigures | None = None
     past_records: int = 0
     past_bytes: int = 0
@@ -41,19 +43,23 @@ class PartitionView:
     before: tuple[str, int, int] = ("", 0, 0)
     """Pump before the newest, with its records and bytes as they were counted."""
 
-    def take(self, receipt: Receipt, pump: str, at_s: float) -> None:
+    def is_late(self, receipt: Receipt, pump: str, turn: tuple[int, int]) -> bool:
+        """True if a later pump has reported already.
+
+        The tasks' reports have no common order.
+        """
+        return self.pump not in ("", pump) and (receipt.released or turn < self.turn)
+
+    def take(self, receipt: Receipt, pump: str, at_s: float, turn: tuple[int, int]) -> None:
         """Take a pump's newest receipt of the partition."""
         if self.receipt is not None and self.pump not in ("", pump):
             self.past_records += self.receipt.records
             self.past_bytes += self.receipt.bytes
             self.before = self.pump, self.receipt.records, self.receipt.bytes
-        self.receipt, self.pump, self.seen_at = receipt, pump, at_s
+        self.receipt, self.pump, self.seen_at, self.turn = receipt, pump, at_s, turn
 
     def correct_past(self, last: Receipt, pump: str) -> None:
-        """Take the last receipt of a pump that has released the partition.
-
-        The next pump has reported already.
-        """
+        """Take a late receipt of the pump before the newest."""
         if self.before[0] == pump:
             self.past_records += last.records - self.before[1]
             self.past_bytes += last.bytes - self.before[2]
@@ -73,7 +79,7 @@ class PartitionView:
         if self.receipt is not None:
             self.past_records += self.receipt.records
             self.past_bytes += self.receipt.bytes
-        self.receipt, self.figures, self.pump = None, None, ""
+        self.receipt, self.figures, self.pump, self.turn = None, None, "", (0, 0)
         self.bytes_per_s = self.records_per_s = 0.0
 
 
@@ -133,13 +139,11 @@ class FlowView:
 
     @property
     def records(self) -> int:
-        reported = sum(report.records for report in self._reports_not_summed)
-        return self.past_records + reported + (self.ended.records if self.ended else 0)
+        return self.past_records + sum(report.records for report in self._reports_not_summed) + self._of_ended.records
 
     @property
     def bytes(self) -> int:
-        reported = sum(report.bytes for report in self._reports_not_summed)
-        return self.past_bytes + reported + (self.ended.bytes if self.ended else 0)
+        return self.past_bytes + sum(report.bytes for report in self._reports_not_summed) + self._of_ended.bytes
 
     @property
     def totals(self) -> Totals:
@@ -150,6 +154,22 @@ class FlowView:
     def _reports_not_summed(self) -> list[FlowReport]:
         ended = self.ended.number if self.ended else None
         return [report for report in list(self.pumps.values()) if report.epoch != ended]
+
+    @property
+    def _of_ended(self) -> EndedRound:
+        """Counts of the newest ended round, by its receipts or by its pumps' reports.
+
+        A task that was tried again has receipts of its last attempt only.
+        """
+        if self.ended is None:
+            return EndedRound(0, 0, 0)
+        number, records, size = self.ended
+        reports = [report for report in list(self.pumps.values()) if report.epoch == number]
+        return EndedRound(
+            number,
+            max(records, sum(report.records for report in reports)),
+            max(size, sum(report.bytes for report in reports)),
+        )
 
     @property
     def copied(self) -> dict[TopicPartition, int]:
@@ -172,22 +192,27 @@ class FlowView:
         for receipt in report.receipts:
             key = PartitionKey(flow, receipt.source_topic, receipt.partition)
             view = self.partitions.setdefault(key, PartitionView())
-            if receipt.released and view.pump not in ("", report.pump):
+            turn = report.epoch, receipt.move
+            if view.is_late(receipt, report.pump, turn):
                 view.correct_past(receipt, report.pump)
                 continue
             if view.receipt is not None and view.pump == report.pump and now - view.seen_at >= SHORTEST_S:
                 view.bytes_per_s = (receipt.bytes - view.receipt.bytes) / (now - view.seen_at)
                 view.records_per_s = (receipt.records - view.receipt.records) / (now - view.seen_at)
-            view.take(receipt, report.pump, now)
+            view.take(receipt, report.pump, now, turn)
         for figures in report.figures:
-            self.partitions[PartitionKey(flow, figures.source_topic, figures.partition)].figures = figures
+            known = self.partitions.get(PartitionKey(flow, figures.source_topic, figures.partition))
+            if known is not None:
+                known.figures = figures
         self.changes += bool(report.receipts or report.figures)
 
-    def task_of(self, key: PartitionKey, round_number: int) -> int | None:
-        """Return the task of a round that reported a partition last; None: none did."""
+    def has_arrived(self, key: PartitionKey, round_number: int, move: int) -> bool:
+        """True if a pump that has a partition by this move of a round has reported.
+
+        A later move counts, too.
+        """
         view = self.partitions.get(key)
-        report = self.pumps.get(view.pump) if view is not None else None
-        return report.task if report is not None and report.epoch == round_number else None
+        return view is not None and view.turn[0] == round_number and view.turn[1] >= move
 
     def end_round(self, round_number: int, receipts: Iterable[Receipt]) -> None:
         """Take note of an ended round and its receipts."""
@@ -224,8 +249,9 @@ class FlowView:
 
     def _close(self) -> None:
         if self.ended is not None:
-            self.past_records += self.ended.records
-            self.past_bytes += self.ended.bytes
+            counted = self._of_ended
+            self.past_records += counted.records
+            self.past_bytes += counted.bytes
             for report in self.pumps.values():
                 if report.epoch == self.ended.number:
                     self.past_totals += report.totals
@@ -236,13 +262,12 @@ class FlowView:
         """Keep a pump's newest report; reports of earlier rounds are summed up."""
         if any(other.epoch > report.epoch for other in list(self.pumps.values())):
             return  # from a pump that was cancelled and lived on
-        for pump, old in list(self.pumps.items()):
-            if old.epoch < report.epoch:
-                if self.ended is None or old.epoch != self.ended.number:
-                    self.past_records += old.records
-                    self.past_bytes += old.bytes
-                self.past_totals += old.totals
-                del self.pumps[pump]
         if self.ended is not None and self.ended.number < report.epoch:
             self._close()
+        for pump, old in list(self.pumps.items()):
+            if old.epoch < report.epoch:
+                self.past_records += old.records
+                self.past_bytes += old.bytes
+                self.past_totals += old.totals
+                del self.pumps[pump]
         self.pumps[report.pump] = report

@@ -277,7 +277,7 @@ class Mirror:
             self._completion.finish(driver)
         self._display.show(now=True)
         early = self._runner.restart_ended_early(ready)
-        if job.receipts is not None:
+        if job.ends is not None:
             self._failures = 0
             if early:
                 self._stop.wait(_AFTER_FAILURE_S)

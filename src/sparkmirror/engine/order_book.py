@@ -25,7 +25,7 @@ NO_RANK = -1
 
 
 class OrderBook:
-    """Orders of one flow: `forget` and `order` for each round, then perhaps `add`."""
+    """Orders of one flow: `forget` and `order` for each round, then `add` and `move`."""
 
     def __init__(
         self,
@@ -171,7 +171,8 @@ class OrderBook:
         routes = last | self._routes_of(key for key in moved if key not in last)
         for key, (before, task) in moved.items():
             before = self._last_holder(key, before, task)
-            self._moves[key] = RouteMove(number=number, route=routes[key], before=before, task=task)
+            route = routes[key].model_copy(update={"move": number})
+            self._moves[key] = RouteMove(number=number, route=route, before=before, task=task)
         self._control.move(
             RouteMoves(
                 incarnation=self._incarnation,
@@ -190,6 +191,10 @@ class OrderBook:
         if before != NO_TASK or last is None:
             return before
         return last.before if last.before != task else NO_TASK
+
+    def newest_move(self, key: PartitionKey) -> int:
+        """Return the number of a partition's newest move in this round; 0 without any."""
+        return self._moves[key].number if key in self._moves else 0
 
     def have_moved(self, keys: Iterable[PartitionKey]) -> bool:
         """True if any of these partitions was moved in this round.

@@ -34,7 +34,10 @@ class Growth(Enum):
     LATER = "later"
     """Tasks that would get partitions have not reported yet."""
     IMPOSSIBLE = "impossible"
-    """Only a new plan, so another round, has a place for the partitions."""
+    """Only another plan has a place for the partitions.
+
+    Running tasks may be able to change to it.
+    """
 
 
 class PlannedChange(NamedTuple):
@@ -67,8 +70,8 @@ class Planner:
         return plan(loads, self.slots.count, caps, self.assignment)
 
     def is_same_plan(self, drivers: Sequence[FlowDriver]) -> bool:
-        """True if no other plan is better by now."""
-        return self.plan(drivers) == tuple(keys for keys in self.assignment if keys)
+        """True if no other plan is better by now; the numbers of the tasks don't matter."""
+        return {frozenset(keys) for keys in self.plan(drivers)} == {frozenset(keys) for keys in self.assignment if keys}
 
     def tasks(self, flow: str) -> list[tuple[PartitionKey, ...]]:
         """Return the flow's partitions of each task that serves the flow."""

@@ -13,15 +13,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
 from sparkmirror.engine.session import in_one_line
-from sparkmirror.engine.task import RECEIPTS, run_task
-from sparkmirror.messages.orders import PumpOrder, Receipt
+from sparkmirror.engine.task import ENDS, run_task
+from sparkmirror.messages.orders import FlowEnd, PumpOrder
 
 
 class _JobPart:
     """One Spark job of a DataFrame with a task per order, started in its own thread."""
 
     def __init__(self, spark: SparkSession, tag: str, orders: Sequence[PumpOrder]) -> None:
-        self.receipts: list[Receipt] | None = None
+        self.ends: list[FlowEnd] | None = None
         self.failure = ""
         self._spark = spark
         self._tag = tag
@@ -33,16 +33,16 @@ class _JobPart:
         orders = {order.task: order.to_json() for order in self._orders}
         first, count = self._orders[0].task, len(self._orders)
         try:
-            pump = udf(functools.partial(run_task, orders), RECEIPTS, useArrow=False).asNondeterministic()
+            pump = udf(functools.partial(run_task, orders), ENDS, useArrow=False).asNondeterministic()
             self._spark.sparkContext.addJobTag(self._tag)  # tags of the session exist only since Spark 4
-            rows = self._spark.range(first, first + count, 1, count).select(pump("id").alias("receipts")).collect()
-            self.receipts = [Receipt.model_validate_json(text) for row in rows for text in row["receipts"]]
+            rows = self._spark.range(first, first + count, 1, count).select(pump("id").alias("ends")).collect()
+            self.ends = [FlowEnd.model_validate_json(text) for row in rows for text in row["ends"]]
         except Exception as error:  # after any error the next round reads all positions again
             self.failure = in_one_line(error)
 
     @property
     def has_failed(self) -> bool:
-        return self.receipts is None and not self.thread.is_alive()
+        return self.ends is None and not self.thread.is_alive()
 
 
 class RoundJob:
@@ -62,14 +62,17 @@ class RoundJob:
         self._parts.append(_JobPart(self._spark, self._tag, orders))
 
     @property
-    def receipts(self) -> list[Receipt] | None:
-        """All receipts, once every task has ended; None if a task failed for good."""
-        receipts: list[Receipt] = []
+    def ends(self) -> list[FlowEnd] | None:
+        """Ends of all flows in all tasks.
+
+        None before every task has ended, or if a task failed for good.
+        """
+        ends: list[FlowEnd] = []
         for part in self._parts:
-            if part.receipts is None:
+            if part.ends is None:
                 return None
-            receipts += part.receipts
-        return receipts
+            ends += part.ends
+        return ends
 
     @property
     def failure(self) -> str:

@@ -32,7 +32,7 @@ TURN_S = 0.2
 REPLAN_S = 300.0
 """Seconds between plans by load.
 
-A round goes on if the new plan is the same.
+A round goes on if the new plan is the same, or if running tasks can change to it.
 """
 
 AGAIN_S = 30.0
@@ -108,7 +108,7 @@ class RoundRunner:
         job = RoundJob(spark, self.number, orders)
         reason = self._wait_for_end(job, spark, held, ready)
         self._end(job, ready)
-        if job.receipts is None:
+        if job.ends is None:
             reason = EndReason.FAILED
         log.info("epoch %d: ended: %s", self.number, reason.words, extra=Event.EPOCH_ENDED.extra)
         self._observer.tasks = 0
@@ -149,7 +149,8 @@ class RoundRunner:
             if reason is None and time.monotonic() > replan_at and not changes.is_under_way:
                 replan_at = time.monotonic() + REPLAN_S
                 self._planner.slots.ask(self._registry.tasks_max)
-                reason = changes.begin(EndReason.LOAD)
+                if not self._planner.is_same_plan(ready):
+                    reason = changes.begin(EndReason.LOAD)
             if reason is not None:
                 return reason
             self._observer.tasks = len(self._planner.assignment)
@@ -170,7 +171,7 @@ class RoundRunner:
         )
 
     def _refreshed(self, driver: FlowDriver, ready: Sequence[FlowDriver], changes: ChangeWatch) -> bool:
-        """Run the topic duty if due; True if the round can go on."""
+        """Run the topic duty if due; True if its outcome needs no other plan."""
         try:
             if self._refresh.refresh(driver):
                 self._changed.add(driver.name)
@@ -206,7 +207,9 @@ class RoundRunner:
         """
         receipts: dict[str, dict[PartitionKey, Receipt]] = defaultdict(dict)
         earlier: dict[str, list[Receipt]] = defaultdict(list)
-        for receipt in sorted(job.receipts or (), key=lambda receipt: (receipt.released, -receipt.upstream)):
+        ends = job.ends or []
+        told = (receipt for end in ends for receipt in end.receipts)
+        for receipt in sorted(told, key=lambda receipt: (receipt.released, -receipt.upstream)):
             key = PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)
             if key in receipts[receipt.flow]:  # the task that has the partition now knows more
                 earlier[receipt.flow].append(receipt)
@@ -215,10 +218,9 @@ class RoundRunner:
         complete = []
         for driver in ready:
             mine = receipts[driver.name]
-            if job.receipts is not None:
+            if job.ends is not None:
                 driver.reports.take_receipts(self.number, mine, earlier[driver.name])
-            all_of_it = [*mine.values(), *earlier[driver.name]]
-            in_order = job.receipts is not None and not any(receipt.in_doubt for receipt in all_of_it)
+            in_order = job.ends is not None and all(end.in_order for end in ends if end.flow == driver.name)
             driver.predecessors.note_end(unclean=not in_order)
             if not driver.predecessors.unclean:
                 self._say(driver, "ended")

@@ -1,4 +1,4 @@
-"""Work of a Spark task: an order in, receipts out.
+"""Work of a Spark task: an order in, the ends of its flows out.
 
 Records never pass here. Neither pandas nor Arrow is loaded for a few lines of JSON: they would stay in each task's
 memory.
@@ -11,12 +11,12 @@ from collections.abc import Mapping
 
 from pyspark import TaskContext
 
-from sparkmirror.messages.orders import PumpOrder, Receipt
+from sparkmirror.messages.orders import FlowEnd, PumpOrder
 from sparkmirror.pump.pump import pump
 from sparkmirror.pump.quiet import GRACE_S
 
-RECEIPTS = "array<string>"
-"""Type of a task's result in Spark: a receipt for each partition, as JSON."""
+ENDS = "array<string>"
+"""Type of a task's result in Spark: a `FlowEnd` for each flow, as JSON."""
 
 
 def run_task(orders: Mapping[int, str], task: int) -> list[str]:
@@ -27,17 +27,17 @@ def run_task(orders: Mapping[int, str], task: int) -> list[str]:
     context = TaskContext.get()
     attempt = 0 if context is None else context.attemptNumber()
     order = PumpOrder.model_validate_json(orders[task])
-    receipts = _pump_again(order, attempt) if attempt else pump(order)
-    return [receipt.model_dump_json() for receipt in receipts]
+    ends = _pump_again(order, attempt) if attempt else pump(order)
+    return [end.model_dump_json() for end in ends]
 
 
-def _pump_again(order: PumpOrder, attempt: int) -> list[Receipt]:
+def _pump_again(order: PumpOrder, attempt: int) -> list[FlowEnd]:
     """Pump in a further attempt of a task.
 
-    While an earlier attempt may be alive, an end counts as in doubt, whatever the receipts say.
+    While an earlier attempt may be alive, an end counts as in doubt.
     """
     began = time.monotonic()
-    receipts = pump(order.again(attempt))
+    ends = pump(order.again(attempt))
     if time.monotonic() - began > GRACE_S:
-        return receipts
-    return [receipt.model_copy(update={"in_doubt": True}) for receipt in receipts]
+        return ends
+    return [end.model_copy(update={"in_doubt": True}) for end in ends]

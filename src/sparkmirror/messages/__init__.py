@@ -1,5 +1,5 @@
-"""Messages between the driver and the pumps.
+"""Messages between the driver and the pumps, and between pumps.
 
-These are orders, the control topic, receipts and figures. `pump`, `sync` and all packages above import this package.
-Start with `orders`.
+These are orders, the control topic, moves, receipts, figures and the status topic. `pump`, `sync` and all packages
+above import this package. Start with `orders`.
 """

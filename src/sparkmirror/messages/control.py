@@ -1,4 +1,4 @@
-"""Control topic: words of the driver and of operators to running pumps.
+"""Control topic: words of the driver, of operators and of tasks to running pumps.
 
 Each flow has a small compacted topic with one partition at the target. The key is plain text, the value is JSON:
 

@@ -1,7 +1,7 @@
 """Orders of the driver to pumps, and the pumps' receipts and reports.
 
 All are plain values that travel as JSON. Orders travel inside the Spark job. Reports travel through the receipts topic
-while a round runs, and one receipt for each partition goes back through Spark at the round's end.
+while a round runs, and one `FlowEnd` for each flow goes back through Spark at the task's end.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ class RouteOrder(_OrderValue):
     """
     refused: str = ""
     """Reason to park the partition instead of pumping; empty: pump."""
+    move: int = 0
+    """Number of the move that gives the task the partition; 0: none did in this round."""
 
     @property
     def route(self) -> PartitionPair:
@@ -155,10 +157,7 @@ class Receipt(_OrderValue):
     downstream: int = -1
     source_end: int = -1
     in_doubt: bool = False
-    """True if records may be appended later (R5).
-
-    Batches are in flight, or another pump may be at work on the flow.
-    """
+    """True if records may be appended later (R5): batches are in flight."""
     halted: LossKind | None = None
     """Loss that halts the parked partition, if any."""
     timestamp_ms: int = -1
@@ -178,6 +177,25 @@ class Receipt(_OrderValue):
     """Cause behind `reason`, out of the closed list."""
     released: bool = False
     """True if another task has the partition since; its receipts are newer."""
+    move: int = 0
+    """Number of the move that gave the task the partition; 0: its order did."""
+
+
+class FlowEnd(_OrderValue):
+    """End of a flow's work in one task."""
+
+    flow: str
+    receipts: tuple[Receipt, ...] = ()
+    in_doubt: bool = False
+    """True if records may be appended later, whatever the receipts say (R5).
+
+    Another pump may be at work on the flow, also if this one never had a partition.
+    """
+
+    @property
+    def in_order(self) -> bool:
+        """True if nothing can be appended later."""
+        return not (self.in_doubt or any(receipt.in_doubt for receipt in self.receipts))
 
 
 class FlowReport(_OrderValue):

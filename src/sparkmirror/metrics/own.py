@@ -185,7 +185,7 @@ def _figures(families: Families, flow: Flow) -> None:
         of,
         flow.heartbeat_latency,
     )
-    epochs = families.declare("sparkmirror_epochs_total", "counter", "Ended Spark jobs of the flow, by reason.")
+    epochs = families.declare("sparkmirror_epochs_total", "counter", "Ended rounds of the flow, by reason.")
     for reason, count in sorted(flow.epochs.items()):
         epochs.add(f"{of},{labels(reason=reason)}", count)
     families.declare("sparkmirror_topics", "gauge", "Topics that are copied.").add(

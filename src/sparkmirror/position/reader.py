@@ -1,7 +1,7 @@
 """Reading of positions from the clusters.
 
-The reader asks the leaders, in few requests, for all that `decide` needs. Blocking; for a pump's control thread.
-Metadata is read anew each time (R11).
+The reader asks the leaders, in few requests, for all that `decide` needs. Blocking; for a pump's thread of readings, or
+the driver. Metadata is read anew each time (R11).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class PositionReader:
         self._policy = policy
         self._identity = identity
         self._reported: Mapping[PartitionPair, ReportedProgress] = {}
-        self.moved: Set[str] = frozenset()
+        self.writers_moved: Set[str] = frozenset()
         """Source topics whose writers have moved to their copies."""
         self._policies: dict[str, str] = {}
         """`cleanup.policy` of source topics; an unreadable policy is `compact`."""
@@ -206,7 +206,7 @@ class PositionReader:
             target_leader,
             routes,
             target,
-            lambda topic: topic in self.moved,
+            lambda topic: topic in self.writers_moved,
         )
         readings = positions.read([route.target for route in routes])
         read = positions.readings
@@ -356,7 +356,7 @@ class PositionReader:
             appended=reported.appended_to(target_topic_id),
             cut_at=cut_at,
             passed=(reported.upstream, reported.downstream),
-            moved=route.source_topic in self.moved,
+            moved=route.source_topic in self.writers_moved,
         )
         for loss in history.losses:
             self._ledger.record(loss)

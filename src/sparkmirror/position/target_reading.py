@@ -1,6 +1,6 @@
 """Reading of log ends, producer states and log tails at the target (R9).
 
-Blocking; for a pump's control thread.
+Blocking; for a pump's thread of readings, or the driver.
 """
 
 from __future__ import annotations

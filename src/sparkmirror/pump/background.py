@@ -1,6 +1,6 @@
 """Threads for blocking work, to keep a pump's loop free.
 
-Connecting, reading positions and making claims durable have a thread each.
+Connecting, reading positions, making claims durable and telling of moves have a thread each.
 """
 
 from __future__ import annotations

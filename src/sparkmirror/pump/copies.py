@@ -38,16 +38,19 @@ class PartitionCopies:
         self._codec = wanted_codec(order.flow.produce)
         self._incarnation = random.getrandbits(62)
         self._by_source: dict[TopicPartition, PartitionCopy] = {}
+        self.moves: dict[PartitionCopy, int] = {}
+        """Number of the move that gave the task each copy; 0: its order did."""
         self.unfinished: set[PartitionCopy] = set()
         """Copies without an end (`until`), or neither done nor parked."""
         self.all: list[PartitionCopy] = []
 
-    def add(self, routes: Iterable[RouteOrder], now: float, *, unclean: bool = False) -> list[PartitionCopy]:
+    def add(self, routes: Iterable[RouteOrder], now: float, *, unclean: bool) -> list[PartitionCopy]:
         """Begin to copy partitions that are not copied yet; return their copies.
 
-        `unclean` is True if their predecessors may still be alive, whatever the flow's order says.
+        `unclean` is True if their predecessors may still be alive.
         """
-        new = [self._copy(route, now, unclean=unclean) for route in routes]
+        self.moves |= (came := {self._copy(route, now, unclean=unclean): route.move for route in routes})
+        new = list(came)
         self.all += new
         self._by_source |= {copy.route.source: copy for copy in new}
         return new
@@ -55,7 +58,7 @@ class PartitionCopies:
     def remove(self, copy: PartitionCopy) -> None:
         """Copy a partition no more."""
         self.all.remove(copy)
-        del self._by_source[copy.route.source]
+        del self._by_source[copy.route.source], self.moves[copy]
         self.unfinished.discard(copy)
 
     def _copy(self, route: RouteOrder, now: float, *, unclean: bool) -> PartitionCopy:
@@ -66,7 +69,7 @@ class PartitionCopies:
             self._incarnation,
             until=route.until,
             from_latest=flow.fetch.auto_offset_reset == "latest",
-            unclean=order.unclean or unclean,
+            unclean=unclean,
             fresh_after_ms=wall_ms() - order.state_lifetime_ms // 2,
             intake=Intake(
                 read_committed=flow.fetch.isolation_level == "read_committed",

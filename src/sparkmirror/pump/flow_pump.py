@@ -110,7 +110,6 @@ class FlowPump:
             on_released=self._on_released,
             on_passed=self._reports.pass_on,
         )
-        self._is_unclean = order.unclean
         self._withheld: tuple[RouteOrder, ...] = ()
         """Routes of the order until it is known which of them have moved since."""
         self._held: dict[str, bool] = {}
@@ -122,7 +121,7 @@ class FlowPump:
         self._end_deadline: float | None = None
         """Latest end of the flow; None: the flow is not ending."""
         loop.on_suspended.append(self._targets.suspended)
-        self.readings.moved({route.source_topic for route in order.routes if route.done_at is not None})
+        self.readings.writers_moved({route.source_topic for route in order.routes if route.done_at is not None})
         if self._moves.has_begun:
             self._take_on(order.routes)
         else:
@@ -142,6 +141,7 @@ class FlowPump:
         self, routes: Iterable[RouteOrder], *, unclean: bool = False, known: PartitionReading | None = None
     ) -> None:
         new = [route for route in routes if self._partitions.of(route.route.source) is None]
+        unclean = unclean or self._moves.may_have_rivals
         self.readings.know(new)
         for copy in self._partitions.add(new, self._loop.now, unclean=unclean):
             done_at = None if self._control is None else self._control.end_of(*copy.route.source)
@@ -154,7 +154,6 @@ class FlowPump:
 
     def _on_released(self, route: RouteOrder, unclean: bool, told: PartitionReading | None) -> None:
         self.readings.reader.came()
-        unclean = unclean or self._is_unclean
         known = None if unclean or told is None else self.readings.reader.with_policy(told, route.source_topic)
         self._take_on([route], unclean=unclean, known=known)
 
@@ -173,9 +172,9 @@ class FlowPump:
                 self.add(withheld)
 
     @property
-    def took_in_doubt(self) -> bool:
-        """True if former tasks of partitions taken here may still be alive (R5)."""
-        return self._moves.took_in_doubt
+    def moved_in_doubt(self) -> bool:
+        """True if batches of a partition that came or went may still arrive (R5)."""
+        return self._moves.moved_in_doubt
 
     # --- one turn of the loop -------------------------------------------------------------------
 
@@ -346,7 +345,7 @@ class FlowPump:
         self._control = state
         self._held.clear()
         self._limits.set_rates(state.bytes_per_second, state.backfill_bytes_per_second)
-        self.readings.moved(state.done.keys())
+        self.readings.writers_moved(state.done.keys())
         for copy in self.copies:
             copy.end_at(state.end_of(copy.route.source_topic, copy.route.partition), self._loop.now)
             self._begin_work(copy)

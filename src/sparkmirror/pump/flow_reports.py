@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.figures import PartitionFigures
-from sparkmirror.messages.orders import Receipt, RouteOrder
+from sparkmirror.messages.orders import PartitionState, Receipt, RouteOrder
 from sparkmirror.position.cause import Cause
 from sparkmirror.pump.broker_connection import BrokerConnection
 from sparkmirror.pump.copies import PartitionCopies
@@ -22,6 +22,7 @@ from sparkmirror.pump.source_connections import SourceConnections
 from sparkmirror.pump.stage import Stage
 from sparkmirror.pump.tally import Tally
 from sparkmirror.pump.target_connections import TargetConnections
+from sparkmirror.wire.topic_partition import TopicPartition
 
 SLOW_S = 5.0
 """Time after which a reading, connection or throttle is worth telling as a reason."""
@@ -63,8 +64,11 @@ class FlowReports:
         self._began = loop.now
         self.touched: set[PartitionCopy] = set()
         """Partitions with an event since the last `news`, or not at rest then."""
-        self._left: list[Receipt] = []
-        """Last receipts of partitions that other tasks copy from now on."""
+        self._left: dict[TopicPartition, Receipt] = {}
+        """Last receipts of partitions that other tasks copy from now on.
+
+        A partition that left more than once has the sum of its counts.
+        """
         self._left_untold: list[Receipt] = []
         self._told: dict[PartitionCopy, Receipt] = {}
         """Newest reported receipt of each partition."""
@@ -99,17 +103,20 @@ class FlowReports:
 
     def receipts(self, control: ControlState | None) -> list[Receipt]:
         """Return the present receipt of each partition; `control` is None if not read yet."""
-        return [*self._left, *(self._receipt(copy, control) for copy in self._copies.all)]
+        return [*self._left.values(), *(self._receipt(copy, control) for copy in self._copies.all)]
 
     def leave(self, copy: PartitionCopy) -> None:
         """Keep the last receipt of a partition that another task copies from now on."""
-        last = receipt_of(self._flow, copy, "waiting", _LEFT, Cause.POSITION).model_copy(update={"released": True})
-        self._left.append(last)
+        last = self._receipt_of(copy, "waiting", _LEFT, Cause.POSITION).model_copy(update={"released": True})
+        before = self._left.get(copy.route.source)
+        records, size = (0, 0) if before is None else (before.records, before.bytes)
+        counts = {"records": last.records + records, "bytes": last.bytes + size}
+        self._left[copy.route.source] = last.model_copy(update=counts)
         self._left_untold.append(last)
         self.touched.discard(copy)
         self._reasons.pop(copy, None)
-        if (before := self._told.pop(copy, None)) is not None:
-            self._lag -= _lag(before)
+        if (told := self._told.pop(copy, None)) is not None:
+            self._lag -= _lag(told)
 
     def pass_on(self, route: RouteOrder) -> None:
         """Keep a receipt of a partition that was released, but never copied here.
@@ -130,14 +137,17 @@ class FlowReports:
             appended=route.appended,
             released=True,
         )
-        self._left.append(receipt)
+        self._left.setdefault(route.route.source, receipt)
 
     def _receipt(self, copy: PartitionCopy, control: ControlState | None) -> Receipt:
         if copy.stage is Stage.RUNNING and control and control.is_paused(copy.route.source_topic):
-            return receipt_of(self._flow, copy, "waiting", "paused", Cause.PAUSED)
+            return self._receipt_of(copy, "waiting", "paused", Cause.PAUSED)
         trouble = copy.trouble
         reason, cause = (trouble.reason, trouble.cause) if trouble.reason else self._wait(copy, control)
-        return receipt_of(self._flow, copy, STATES[copy.stage], reason, cause)
+        return self._receipt_of(copy, STATES[copy.stage], reason, cause)
+
+    def _receipt_of(self, copy: PartitionCopy, state: PartitionState, reason: str, cause: Cause) -> Receipt:
+        return receipt_of(self._flow, copy, state, reason, cause, self._copies.moves[copy])
 
     def figures(self, receipts: Iterable[Receipt]) -> list[PartitionFigures]:
         """Return the figures of the receipts' partitions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from sparkmirror.messages.orders import RouteOrder
 from sparkmirror.position.route import PartitionPair
@@ -17,6 +18,14 @@ AHEAD_S = 5.0
 
 Prepared = Callable[[Mapping[PartitionPair, int]], None]
 """Call when all is ready for pairs, with the target's leader of each."""
+
+
+class _Awaited(NamedTuple):
+    leaders: Mapping[PartitionPair, tuple[int, int]]
+    """Leaders of each pair at both sides."""
+    then: Prepared
+    until: float
+    """Latest time to tell."""
 
 
 class LookAhead:
@@ -39,31 +48,31 @@ class LookAhead:
         self._claims = claims
         self._sources = sources
         self._targets = targets
-        self._waiting: list[tuple[Mapping[PartitionPair, tuple[int, int]], Prepared]] = []
-        """Leaders of each pair at both sides, with the call when all are connected."""
+        self._waiting: list[_Awaited] = []
 
     def begin(self, routes: Sequence[RouteOrder], then: Prepared) -> None:
         """Prepare for these routes; call `then` once all is ready, perhaps twice.
 
-        The call has the target's leader of each pair, or nothing if not all could be made ready.
+        The call has the target's leader of each pair, or nothing if not all could be made ready in time.
         """
-        self._loop.at(self._loop.now + AHEAD_S, lambda: then({}))
+        until = self._loop.now + AHEAD_S
+        self._loop.at(until, lambda: then({}))
         self._claims.reach()
-        self._readings.look_ahead(routes, lambda leaders: self._connect(leaders, then))
+        self._readings.look_ahead(routes, lambda leaders: self._connect(_Awaited(leaders, then, until)))
 
-    def _connect(self, leaders: Mapping[PartitionPair, tuple[int, int]], then: Prepared) -> None:
-        for source, target in set(leaders.values()):
+    def _connect(self, wait: _Awaited) -> None:
+        for source, target in set(wait.leaders.values()):
             self._sources.expect(source)
             self._targets.dial_ahead(target)
-        self._waiting.append((leaders, then))
+        self._waiting.append(wait)
 
     def flush(self) -> None:
         """Tell those for whom all is ready."""
+        self._waiting = [wait for wait in self._waiting if self._loop.now <= wait.until]
         for wait in list(self._waiting):
-            leaders, then = wait
-            pairs = set(leaders.values())
+            pairs = set(wait.leaders.values())
             if all(self._sources.is_prompt(source) and self._targets.is_connected(target) for source, target in pairs):
                 self._waiting.remove(wait)
                 for source, _ in pairs:
                     self._sources.expect(source)
-                then({pair: target for pair, (_, target) in leaders.items()})
+                wait.then({pair: target for pair, (_, target) in wait.leaders.items()})

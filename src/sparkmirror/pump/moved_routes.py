@@ -113,8 +113,8 @@ class MovedRoutes:
         """Partitions that come, as long as the connections have lasted."""
         self._said: dict[TopicPartition, Release] = {}
         """All words of this task in the round, also those of an attempt before."""
-        self._doubted: set[TopicPartition] = set()
-        """Partitions that this attempt has left while batches might still arrive."""
+        self._doubted: dict[TopicPartition, float] = {}
+        """Partitions released in doubt, with the time from which no batch can arrive."""
         self._ready = 0
         self._unsaid = False
         self._round = ("", 0)
@@ -128,9 +128,9 @@ class MovedRoutes:
         return copy in self._leaving
 
     @property
-    def took_in_doubt(self) -> bool:
-        """True if a former task of a partition taken here may still be alive (R5)."""
-        return self._loop.now < self._taken_alone_at
+    def moved_in_doubt(self) -> bool:
+        """True if batches of a partition that came or went may still arrive (R5)."""
+        return self._loop.now < max((self._taken_alone_at, *self._doubted.values()))
 
     def follow(self, state: ControlState, incarnation: str, round_number: int) -> None:
         """Act on the moves and words of the control topic."""
@@ -143,6 +143,8 @@ class MovedRoutes:
                 return
             self.has_begun = True
             self._said, self._ready = {word.source: word for word in mine.releases}, mine.ready
+            if self._said:  # compaction leaves only the newest words
+                self._say_soon()
         moves = state.moves_in(incarnation, round_number)
         if moves is None:
             return
@@ -190,7 +192,9 @@ class MovedRoutes:
         copy = self._of(source)
         if copy is None:
             self._on_passed(move.route)
-            self._release(Release.of(move, _reported(move.route), unclean=self._may_be_written_to(source)))
+            unclean = self._may_be_written_to(source)
+            self._note_doubt(source, unclean=unclean)
+            self._release(Release.of(move, _reported(move.route), unclean=unclean))
         else:
             self._begin_leaving(copy, move)
 
@@ -199,7 +203,7 @@ class MovedRoutes:
             leaving = self._leaving[copy]
             leaving.move, leaving.heard_at = move, self._loop.clock()
         else:
-            self._leaving[copy] = _Leaving(move, unclean=self._may_have_rivals, heard_at=self._loop.clock())
+            self._leaving[copy] = _Leaving(move, unclean=self.may_have_rivals, heard_at=self._loop.clock())
             self._loop.at(self._loop.now + LEAVE_S, lambda: self._hurry(copy))
         self._on_leaving(copy)
 
@@ -219,26 +223,29 @@ class MovedRoutes:
         `settled` is the position at which the copy goes on; None if it must be read.
         """
         leaving, source = self._leaving.pop(copy), copy.route.source
-        if leaving.unclean:
-            self._doubted.add(source)
+        self._note_doubt(source, unclean=leaving.unclean)
         if not self._has_said(leaving.move) and leaving.move.before == self._task:
             place = None if settled is None else Place.of(settled, leaving.heard_at)
             self._release(Release.of(leaving.move, copy.progress.reported, unclean=leaving.unclean, place=place))
         elif (move := self._coming.get(source)) is not None and move.before == NO_TASK:
             self._take_if_released(source, move, None)
 
+    def _note_doubt(self, source: TopicPartition, *, unclean: bool) -> None:
+        if unclean:
+            self._doubted[source] = self._loop.now + GRACE_S
+
     def _has_said(self, move: RouteMove) -> bool:
         word = self._said.get(move.route.route.source)
         return word is not None and word.number == move.number
 
     @property
-    def _may_have_rivals(self) -> bool:
+    def may_have_rivals(self) -> bool:
         """True if a pump from before may still write to partitions of this task (R5)."""
         return self._loop.now < max(self._alone_at, self._taken_alone_at)
 
     def _may_be_written_to(self, source: TopicPartition) -> bool:
         """True if batches of a partition that this task does not copy may still arrive."""
-        return self._may_have_rivals or source in self._doubted
+        return self.may_have_rivals or self._loop.now < self._doubted.get(source, self._loop.now)
 
     # --- in -------------------------------------------------------------------------------------
 
@@ -267,7 +274,7 @@ class MovedRoutes:
             del self._coming[source]
             if word.unclean:
                 self._taken_alone_at = self._loop.now + GRACE_S
-            self._on_released(word.carried(move.route), self._may_have_rivals, self._told(source, word))
+            self._on_released(word.carried(move.route), self.may_have_rivals, self._told(source, word))
 
     def _told(self, source: TopicPartition, word: Release) -> PartitionReading | None:
         """Return the position that a release tells, if this task may believe it."""

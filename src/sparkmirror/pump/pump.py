@@ -16,7 +16,7 @@ from sparkmirror.events import Event
 from sparkmirror.log_levels import asked_levels
 from sparkmirror.messages.control import SILENCE_S, ControlState
 from sparkmirror.messages.figures import PartitionFigures
-from sparkmirror.messages.orders import FlowOrder, FlowReport, PumpOrder, Receipt
+from sparkmirror.messages.orders import FlowEnd, FlowOrder, FlowReport, PumpOrder, Receipt
 from sparkmirror.pump.control_channel import ControlChannel
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
@@ -135,14 +135,14 @@ class _PumpRun:
         for part in with_receipts(report, news.changed, flow.figures(news.changed)):
             self._channel.report(part)
 
-    def close(self) -> list[Receipt]:
-        receipts = self.flow_pump.receipts()
-        if self._taken_over or self.flow_pump.took_in_doubt:
-            receipts = [receipt.model_copy(update={"in_doubt": True}) for receipt in receipts]
+    def close(self) -> FlowEnd:
+        flow = self.flow_pump
+        in_doubt = self._taken_over or flow.moved_in_doubt
+        end = FlowEnd(flow=flow.name, receipts=tuple(flow.receipts()), in_doubt=in_doubt)
         self.report(ended=True)
         self._channel.close(2.0)
-        self.flow_pump.close()
-        return receipts
+        flow.close()
+        return end
 
 
 def with_receipts(
@@ -150,11 +150,14 @@ def with_receipts(
 ) -> Iterator[FlowReport]:
     """Yield a report with its receipts and figures, in several parts if necessary.
 
-    Each part becomes one record, and a record has a largest size.
+    Each part becomes one record, and a record has a largest size. A part has the figures of its receipts' partitions.
     """
+    by_source = {(each.source_topic, each.partition): each for each in figures}
     for first in range(0, max(len(receipts), 1), RECEIPTS_AT_ONCE):
-        part = slice(first, first + RECEIPTS_AT_ONCE)
-        yield report.model_copy(update={"receipts": tuple(receipts[part]), "figures": tuple(figures[part])})
+        part = tuple(receipts[first : first + RECEIPTS_AT_ONCE])
+        sources = dict.fromkeys((receipt.source_topic, receipt.partition) for receipt in part)
+        theirs = tuple(by_source[source] for source in sources if source in by_source)
+        yield report.model_copy(update={"receipts": part, "figures": theirs})
 
 
 def resident_bytes() -> int:
@@ -168,8 +171,8 @@ def resident_bytes() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def pump(order: PumpOrder) -> list[Receipt]:
-    """Pump until the round ends; return a receipt for each partition."""
+def pump(order: PumpOrder) -> list[FlowEnd]:
+    """Pump until the round ends; return the end of each flow."""
     set_up_task_logging()
     loop = Loop()
     name = f"{order.epoch}/{order.task}/{uuid.uuid4().hex[:8]}"
@@ -194,6 +197,6 @@ def pump(order: PumpOrder) -> list[Receipt]:
                 next_report = loop.now + _REPORT_S
                 for run in runs:
                     run.report()
-        return [receipt for run in runs for receipt in run.close()]
+        return [run.close() for run in runs]
     finally:
         loop.close()

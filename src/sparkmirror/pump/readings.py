@@ -74,9 +74,9 @@ class PositionReadings:
             else:
                 self._refused.pop(route.route, None)
 
-    def moved(self, source_topics: Set[str]) -> None:
+    def writers_moved(self, source_topics: Set[str]) -> None:
         """Take note of the topics with moved writers."""
-        self.reader.moved = source_topics
+        self.reader.writers_moved = source_topics
 
     def look_ahead(
         self, routes: Sequence[RouteOrder], then: Callable[[Mapping[PartitionPair, tuple[int, int]]], None]

@@ -16,10 +16,10 @@ STATES: dict[Stage, PartitionState] = {
 }
 
 
-def receipt_of(flow: str, copy: PartitionCopy, state: PartitionState, reason: str, cause: Cause) -> Receipt:
+def receipt_of(flow: str, copy: PartitionCopy, state: PartitionState, reason: str, cause: Cause, move: int) -> Receipt:
     """Return the receipt of a partition.
 
-    The caller knows the state, and the reason why the partition waits.
+    The caller knows the state, the reason why the partition waits, and the move that gave the task the partition.
     """
     progress = copy.progress
     last_upstream, last_downstream = copy.last_copied or (-1, -1)
@@ -44,6 +44,7 @@ def receipt_of(flow: str, copy: PartitionCopy, state: PartitionState, reason: st
         appended=appended,
         last_upstream=last_upstream,
         last_downstream=last_downstream,
+        move=move,
     )
 
 
