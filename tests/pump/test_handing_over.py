@@ -15,7 +15,7 @@ from sparkmirror.messages.control import ControlState, DoneTopic
 from sparkmirror.messages.moves import NO_TASK, Place, Release, RouteMove, RouteMoves, TaskWords
 from sparkmirror.messages.orders import RouteOrder
 from sparkmirror.position.route import PartitionReading
-from sparkmirror.pump import look_ahead, moved_routes
+from sparkmirror.pump import look_ahead, moved_routes, quiet
 from sparkmirror.pump.moved_routes import MovedRoutes
 from sparkmirror.pump.source_connection import HELD_BACK_WAIT_MS
 from sparkmirror.pump.source_connections import SourceConnections
@@ -440,7 +440,8 @@ def test_an_end_soon_after_giving_away_what_may_still_be_written_to_is_in_doubt(
 
 def test_no_pump_from_before_is_feared_for_ever(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the former task told of a partition that comes counts once an earlier attempt can't be alive any more."""
-    monkeypatch.setattr(moved_routes, "GRACE_S", 0.2)
+    for module in (moved_routes, quiet):
+        monkeypatch.setattr(module, "GRACE_S", 0.2)
     run = make(attempt=1, partitions=(1, 2))
     mine = TaskWords(incarnation="i", epoch=1, task=0, attempt=1)
     run.hear(heard(before=1, task=0, words=[mine]))
