@@ -9,6 +9,7 @@ another: the first compiles, the next ones read what it left.
 from __future__ import annotations
 
 import fcntl
+import gc
 import logging
 import threading
 import time
@@ -65,6 +66,7 @@ class WalkLoading:
         """Load the walk now. Raises ImportError without numba."""
         self._left = None
         self._load()
+        gc.freeze()  # else each collection goes over all that numba has brought
         self.ready = True
 
     def _load_beside(self) -> None:
