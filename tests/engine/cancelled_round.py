@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from unittest import mock
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from sparkmirror.engine import round_job
 from sparkmirror.engine.round_job import RoundJob
-from sparkmirror.engine.session import open_session
+from sparkmirror.engine.session import start_spark
 from sparkmirror.messages.orders import PumpOrder
 
 START_S = 60.0
@@ -37,10 +37,10 @@ class Outcome:
     other_goes_on: bool
 
 
-def cancel_one(spark: SparkSession, directory: Path) -> Outcome:
+def cancel_one(spark: SparkContext, directory: Path) -> Outcome:
     """Start both, cancel the first; `directory` is where their tasks say their process ids."""
 
-    def hang(orders: dict[int, str], _: int) -> list[str]:
+    def hang(orders: dict[int, str], _: object) -> list[str]:
         for order in orders.values():
             incarnation = json.loads(order)["incarnation"]
             draft = directory / f"{incarnation}.draft"
@@ -50,7 +50,7 @@ def cancel_one(spark: SparkSession, directory: Path) -> Outcome:
             time.sleep(0.1)
         return []
 
-    with mock.patch.object(round_job, "run_task", hang):
+    with mock.patch.object(round_job, "run_tasks", hang):
         jobs = [
             RoundJob(spark, 1, [PumpOrder(epoch=1, task=0, incarnation=name, seconds=60, flows=())])
             for name in ("first", "second")
@@ -85,11 +85,11 @@ def _lives(pid: int) -> bool:
 
 
 def main() -> int:
-    """Run it on a session of its own."""
-    session = open_session({}, tasks=2)
+    """Run it on a Spark of its own."""
+    spark = start_spark({}, tasks=2)
     with tempfile.TemporaryDirectory() as directory:
-        print(json.dumps(asdict(cancel_one(session, Path(directory)))))
-    session.stop()
+        print(json.dumps(asdict(cancel_one(spark, Path(directory)))))
+    spark.stop()
     return 0
 
 

@@ -58,10 +58,8 @@ def test_a_signal_to_the_process_group_ends_it_in_order(
 
 _JVM_ENDS_FIRST = """
 import os, signal, time, psutil
-from pyspark.sql.functions import udf
-from sparkmirror.engine.session import open_session
-spark = open_session({}, 1)
-assert spark.range(0, 1, 1, 1).select(udf(str, "string", useArrow=False)("id")).collect()
+from sparkmirror.engine.session import start_spark
+assert start_spark({}, 1).parallelize([1]).map(str).collect() == ["1"]
 (jvm,) = (child for child in psutil.Process().children(recursive=True) if "java" in child.name())
 jvm.kill()
 time.sleep(3)

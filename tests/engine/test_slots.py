@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import cast
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from sparkmirror.engine import slots as module
 from sparkmirror.engine.slots import GROWN_S, LONGEST_START_S, LOOK_S, START_S, Slots
 
 CLUSTER = {"spark.master": "spark://somewhere:7077"}
-SPARK = cast("SparkSession", None)
+SPARK = cast("SparkContext", None)
 
 
 class Cluster:
@@ -28,7 +28,7 @@ class Cluster:
         self.slow = 0
         """Tasks that have a slot and have not started."""
 
-    def _say(self, _: SparkSession) -> int:
+    def _say(self, _: SparkContext) -> int:
         self.asked += 1
         if self.there is None:
             raise RuntimeError("no JVM")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
@@ -40,11 +40,11 @@ def test_spark_of_a_standby(
     alias = f"A{topic_name[-3:].strip('-')}{len(settings)}"
     asked = threading.Event()
 
-    def no_spark(*_: object) -> SparkSession:
+    def no_spark(*_: object) -> SparkContext:
         asked.set()
         raise OSError("this test needs none")
 
-    monkeypatch.setattr(spark_start, "open_session", no_spark)
+    monkeypatch.setattr(spark_start, "start_spark", no_spark)
     topic = f"lease-{topic_name}"
     mp.create_topic(target_cluster.bootstrap_servers, topic, 1)
     other = Lease(

@@ -9,18 +9,17 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 
-from pyspark.sql import SparkSession
-from pyspark.sql.functions import udf
+from pyspark import SparkContext
 
 from sparkmirror.engine.session import in_one_line
-from sparkmirror.engine.task import ENDS, run_task
+from sparkmirror.engine.task import run_tasks
 from sparkmirror.messages.orders import FlowEnd, PumpOrder
 
 
 class _JobPart:
-    """One Spark job of a DataFrame with a task per order, started in its own thread."""
+    """One Spark job with a task per order, started in its own thread."""
 
-    def __init__(self, spark: SparkSession, tag: str, orders: Sequence[PumpOrder]) -> None:
+    def __init__(self, spark: SparkContext, tag: str, orders: Sequence[PumpOrder]) -> None:
         self.ends: list[FlowEnd] | None = None
         self.failure = ""
         self._spark = spark
@@ -33,10 +32,10 @@ class _JobPart:
         orders = {order.task: order.to_json() for order in self._orders}
         first, count = self._orders[0].task, len(self._orders)
         try:
-            pump = udf(functools.partial(run_task, orders), ENDS, useArrow=False).asNondeterministic()
-            self._spark.sparkContext.addJobTag(self._tag)  # tags of the session exist only since Spark 4
-            rows = self._spark.range(first, first + count, 1, count).select(pump("id").alias("ends")).collect()
-            self.ends = [FlowEnd.model_validate_json(text) for row in rows for text in row["ends"]]
+            self._spark.addJobTag(self._tag)
+            tasks = self._spark.parallelize(range(first, first + count), count)
+            ends = tasks.mapPartitions(functools.partial(run_tasks, orders)).collect()
+            self.ends = [FlowEnd.model_validate_json(text) for text in ends]
         except Exception as error:  # after any error the next round reads all positions again
             self.failure = in_one_line(error)
 
@@ -51,7 +50,7 @@ class RoundJob:
     The tasks of `orders` are numbered from 0 on, and those of `extend` go on from there.
     """
 
-    def __init__(self, spark: SparkSession, number: int, orders: Sequence[PumpOrder]) -> None:
+    def __init__(self, spark: SparkContext, number: int, orders: Sequence[PumpOrder]) -> None:
         self._spark = spark
         self._tag = f"sparkmirror-epoch-{number}-{uuid.uuid4().hex}"  # an application may run several mirrors
         self._parts: list[_JobPart] = []
@@ -97,11 +96,11 @@ class RoundJob:
         Spark kills the pumps hard, and their successors may meet them (R5).
         """
         with suppress(Exception):  # Spark may be gone
-            self._spark.sparkContext.cancelJobsWithTag(self._tag)
+            self._spark.cancelJobsWithTag(self._tag)
 
     def spark_lives(self) -> bool:
         """True if Spark still answers."""
         try:
-            return bool(self._spark.sql("SELECT 1").schema)
+            return not self._spark._jsc.sc().isStopped()  # noqa: SLF001 - PySpark has no public call
         except Exception:  # after any error no round can run
             return False

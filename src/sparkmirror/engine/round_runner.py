@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.change_watch import ChangeWatch
@@ -90,7 +90,7 @@ class RoundRunner:
         self._changed: set[str] = set()
         """Flows whose partitions differ from this round's orders."""
 
-    def run(self, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]) -> RoundJob:
+    def run(self, spark: SparkContext, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]) -> RoundJob:
         """Run a round of the `ready` flows to its end.
 
         `held` has all flows of this process; a round without some of them ends soon.
@@ -118,7 +118,7 @@ class RoundRunner:
         return job
 
     def _wait_for_end(
-        self, job: RoundJob, spark: SparkSession, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]
+        self, job: RoundJob, spark: SparkContext, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]
     ) -> EndReason:
         """Look after a running job until it is done or has to end; return the reason."""
         again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
@@ -163,7 +163,7 @@ class RoundRunner:
             self._completion.abort(lines)
             self._stopping.set()
 
-    def _slots_changed(self, spark: SparkSession, ready: Sequence[FlowDriver]) -> bool:
+    def _slots_changed(self, spark: SparkContext, ready: Sequence[FlowDriver]) -> bool:
         return self._planner.slots.changed(
             spark,
             lambda: len(set().union(*(driver.reports.started_tasks(self.number) for driver in ready))),

@@ -1,6 +1,6 @@
-"""The Spark session of a mirror.
+"""Start of Spark: the context of a mirror, and the session of verbs that ask for DataFrames.
 
-The session runs in local mode unless `spark.*` settings say otherwise.
+Spark runs in local mode unless `spark.*` settings say otherwise.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -128,13 +129,33 @@ def local_slots(settings: Mapping[str, str]) -> int | None:
     return int(count) if count.isdigit() else None
 
 
-def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
-    """Start Spark.
+def start_spark(settings: Mapping[str, str], tasks: int) -> SparkContext:
+    """Start Spark without a session: all that Spark SQL loads would double the JVM's memory.
 
     In local mode, if the user gave no master, there is a slot for each of `tasks`. The tasks wait for the network, so
     there may be more of them than cores. `local[N]` would mean one attempt for each task. Raises `SetupError` if Spark
     does not start.
     """
+    with _start_refused():
+        if SparkContext._active_spark_context is None:  # noqa: SLF001 - PySpark has no public call
+            _launch(_chosen(settings, tasks))
+        return SparkContext.getOrCreate()
+
+
+def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
+    """Start Spark with a session, as `start_spark` does."""
+    with _start_refused():
+        chosen = _chosen(settings, tasks)
+        if SparkSession.getActiveSession() is None:
+            _launch(chosen)
+        builder = SparkSession.builder
+        for key, value in chosen.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+
+def _chosen(settings: Mapping[str, str], tasks: int) -> dict[str, str]:
+    """Return all settings to start with; set what only the environment can say."""
     chosen = dict(DEFAULTS)
     if is_local(settings):
         chosen |= _LOCAL_DEFAULTS
@@ -144,21 +165,19 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
         os.environ.setdefault(_ARENAS, "2")
     if WORKER_PYTHON in settings:  # outside spark-submit PySpark reads only the environment
         os.environ["PYSPARK_PYTHON"] = settings[WORKER_PYTHON]
-    chosen |= settings
+    return chosen | dict(settings)
+
+
+@contextmanager
+def _start_refused() -> Iterator[None]:
+    """Raise `SetupError` for whatever keeps Spark from starting."""
     try:
-        if SparkSession.getActiveSession() is None:
-            _launch(chosen)
-        builder = SparkSession.builder
-        for key, value in chosen.items():
-            builder = builder.config(key, value)
-        session = builder.getOrCreate()
+        yield
     except Exception as error:
         raise SetupError(
             f"Spark {pyspark.__version__} can't be started: {in_one_line(error)}; does JAVA_HOME, or else PATH, lead to"
             " a Java that it runs on? Each Spark from 3.5 to 4.3 runs on Java 17"
         ) from error
-    _expect_the_jvms_end(session.sparkContext)
-    return session
 
 
 def _expect_the_jvms_end(context: SparkContext) -> None:
@@ -197,4 +216,4 @@ def _launch(settings: Mapping[str, str]) -> None:
         gateway = launch_gateway(shown, {"stderr": standard_error})  # type: ignore[no-untyped-call]
     finally:
         os.close(standard_error)
-    SparkContext(conf=SparkConf().setAll(list(settings.items())), gateway=gateway)
+    _expect_the_jvms_end(SparkContext(conf=SparkConf().setAll(list(settings.items())), gateway=gateway))

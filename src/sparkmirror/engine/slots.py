@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from sparkmirror.engine.session import is_local, local_slots
 from sparkmirror.events import Event
@@ -38,13 +38,13 @@ Executors that come together don't come at the same moment.
 log = logging.getLogger(__name__)
 
 
-def slots_of(spark: SparkSession) -> int:
+def slots_of(spark: SparkContext) -> int:
     """Return the slots of all executors that take tasks.
 
     Executors that are being decommissioned don't count. Spark uses the same number before a stage whose tasks must all
     run at once. Raises whatever Py4J raises.
     """
-    context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - PySpark has no public call
+    context = spark._jsc.sc()  # noqa: SLF001 - PySpark has no public call
     return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
 
 
@@ -84,7 +84,7 @@ class Slots:
         self._starts_known = False
         self._more_since = None
 
-    def changed(self, spark: SparkSession, started: Callable[[], int], is_same_plan: Callable[[], bool]) -> bool:
+    def changed(self, spark: SparkContext, started: Callable[[], int], is_same_plan: Callable[[], bool]) -> bool:
         """True if the round's tasks no longer fit the slots, so that `count` changed.
 
         `started` returns the number of tasks that have reported; `is_same_plan` returns True if the plan for `count` is
@@ -111,7 +111,7 @@ class Slots:
             return False
         return self._replan(newest)
 
-    def _see_starts(self, spark: SparkSession, started: int) -> bool:
+    def _see_starts(self, spark: SparkContext, started: int) -> bool:
         """Notice tasks without a slot; True if there are any."""
         if started and self._first_started_at is None:
             self._first_started_at = self._clock()
@@ -141,7 +141,7 @@ class Slots:
         self.count = self._room()
         return True
 
-    def _look(self, spark: SparkSession) -> None:
+    def _look(self, spark: SparkContext) -> None:
         if self._clock() - self._looked_at < LOOK_S:
             return
         self._looked_at = self._clock()

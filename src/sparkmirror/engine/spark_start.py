@@ -7,26 +7,27 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from sparkmirror.engine.session import open_session, starts_early
+from sparkmirror.engine.session import start_spark, starts_early
 
 
 class SparkStart:
-    """Start of one Spark session: `begin`, then `wait`, at the end `close`.
+    """Start of Spark: `begin`, then `wait`, at the end `close`.
 
-    A session of the caller's, `given`, needs no start and stays open.
+    The Spark of a caller's session, `given`, needs no start and goes on.
     """
 
     def __init__(self, settings: Mapping[str, str], given: SparkSession | None) -> None:
         self._settings = settings
         self._given = given
-        self._session: Future[SparkSession] | None = None
+        self._context: Future[SparkContext] | None = None
 
     @property
     def is_begun(self) -> bool:
         """True once `begin` was called."""
-        return self._session is not None
+        return self._context is not None
 
     @property
     def is_early(self) -> bool:
@@ -38,36 +39,36 @@ class SparkStart:
 
     def begin(self, slots: int) -> None:
         """Start Spark in a thread that doesn't hold up the end of the process."""
-        session: Future[SparkSession] = Future()
+        context: Future[SparkContext] = Future()
 
         def start() -> None:
             try:
-                session.set_result(self._given or open_session(self._settings, slots))
+                context.set_result(self._given.sparkContext if self._given else start_spark(self._settings, slots))
             except Exception as error:
-                session.set_exception(error)
+                context.set_exception(error)
 
         threading.Thread(target=start, name="spark", daemon=True).start()
-        self._session = session
+        self._context = context
 
-    def wait(self, turn: Callable[[], bool]) -> SparkSession | None:
+    def wait(self, turn: Callable[[], bool]) -> SparkContext | None:
         """Wait for Spark; raise the start's error.
 
         `turn` waits a moment, and returns True to give up; then the result is None.
         """
-        if self._session is None:
+        if self._context is None:
             return None
-        while not self._session.done():
+        while not self._context.done():
             if turn():
                 return None
-        return self._session.result()
+        return self._context.result()
 
-    def now(self) -> SparkSession | None:
-        """Return the session if Spark is up."""
-        up = self._session is not None and self._session.done() and self._session.exception() is None
-        return self._session.result() if self._session is not None and up else None
+    def now(self) -> SparkContext | None:
+        """Return the context if Spark is up."""
+        up = self._context is not None and self._context.done() and self._context.exception() is None
+        return self._context.result() if self._context is not None and up else None
 
     def close(self) -> None:
-        """Stop the session that was started here."""
-        if self._session is not None and self._session.done() and self._given is None:
+        """Stop the Spark that was started here."""
+        if self._context is not None and self._context.done() and self._given is None:
             with suppress(Exception):  # the JVM may have ended already
-                self._session.result().stop()
+                self._context.result().stop()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from sparkmirror.cluster.certificates import first_end_ms
 from sparkmirror.cluster.client import ClusterClient
@@ -44,7 +44,7 @@ class Surroundings:
     """
 
     def __init__(
-        self, flows: Callable[[], Sequence[FlowConfig]], spark: Callable[[], SparkSession | None], *, lease: bool
+        self, flows: Callable[[], Sequence[FlowConfig]], spark: Callable[[], SparkContext | None], *, lease: bool
     ) -> None:
         """Prepare the observer.
 
@@ -100,8 +100,8 @@ class Surroundings:
             self.processes[flow.name] = members
 
 
-def _jvm(spark: SparkSession) -> JvmFigures:
-    management = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr] # noqa: SLF001
+def _jvm(spark: SparkContext) -> JvmFigures:
+    management = spark._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr] # noqa: SLF001
     heap = management.getMemoryMXBean()
     used = heap.getHeapMemoryUsage().getUsed() + heap.getNonHeapMemoryUsage().getUsed()
     gc_ms = sum(max(collector.getCollectionTime(), 0) for collector in management.getGarbageCollectorMXBeans())

@@ -1,13 +1,12 @@
 """Work of a Spark task: an order in, the ends of its flows out.
 
-Records never pass here. Neither pandas nor Arrow is loaded for a few lines of JSON: they would stay in each task's
-memory.
+Records never pass here.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pyspark import TaskContext
 
@@ -15,12 +14,15 @@ from sparkmirror.messages.orders import FlowEnd, PumpOrder
 from sparkmirror.pump.pump import pump
 from sparkmirror.pump.quiet import GRACE_S
 
-ENDS = "array<string>"
-"""Type of a task's result in Spark: a `FlowEnd` for each flow, as JSON."""
+
+def run_tasks(orders: Mapping[int, str], tasks: Iterable[int]) -> Iterator[str]:
+    """Pump by the orders of a Spark task's numbers, of which it has one; yield ends as JSON."""
+    for task in tasks:
+        yield from run_task(orders, task)
 
 
 def run_task(orders: Mapping[int, str], task: int) -> list[str]:
-    """Pump by the order of a task.
+    """Pump by the order of a task; return a `FlowEnd` for each flow, as JSON.
 
     A second attempt may meet the first, still alive (R5).
     """
