@@ -1,4 +1,4 @@
-"""Start of Spark: the context of a mirror, and the session of verbs that ask for DataFrames.
+"""Start of Spark: a mirror's context, or a session for DataFrames.
 
 Spark runs in local mode unless `spark.*` settings say otherwise.
 """
@@ -130,7 +130,7 @@ def local_slots(settings: Mapping[str, str]) -> int | None:
 
 
 def start_spark(settings: Mapping[str, str], tasks: int) -> SparkContext:
-    """Start Spark without a session: all that Spark SQL loads would double the JVM's memory.
+    """Start Spark without a session: Spark SQL would double the JVM's memory.
 
     In local mode, if the user gave no master, there is a slot for each of `tasks`. The tasks wait for the network, so
     there may be more of them than cores. `local[N]` would mean one attempt for each task. Raises `SetupError` if Spark

@@ -16,7 +16,7 @@ from sparkmirror.pump.quiet import GRACE_S
 
 
 def run_tasks(orders: Mapping[int, str], tasks: Iterable[int]) -> Iterator[str]:
-    """Pump by the orders of a Spark task's numbers, of which it has one; yield ends as JSON."""
+    """Pump by the order of each of a Spark task's numbers: it has one."""
     for task in tasks:
         yield from run_task(orders, task)
 
