@@ -238,7 +238,7 @@ def _options() -> argparse.Namespace:
         type=Size.parse,
         nargs="*",
         metavar="SIZE",
-        help="measure nothing but how cost grows, at these sizes: partitions[/tasks.max[/flows[/Spark workers]]]",
+        help="measure nothing but how cost grows, at these sizes: partitions[/tasks.max[/Spark workers]]",
     )
     parser.add_argument(
         "--walk", action="store_true", help="measure nothing but the compiled walk over records beside Python's"

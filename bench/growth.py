@@ -1,4 +1,4 @@
-"""How cost grows with partitions, tasks, flows and Spark workers: real brokers, each mirror started once for a size.
+"""How cost grows with partitions, tasks and Spark workers: real brokers, each mirror started once for a size.
 
 Each partition has one record. A size is measured from the start of the process until all are copied, and idle
 afterwards.
@@ -121,7 +121,7 @@ def _measure(arena: Arena, size: Size, label: str, topics: Sequence[str], place:
                 RunningMirror(contender, settings, directory, account) as mirror,
                 MemoryWatch(account) as memory,
             ):
-                _wait_for_copies(arena, mirror, _copies(size, label, topics), size.partitions)
+                _wait_for_copies(arena, mirror, [f"s{label}.{topic}" for topic in topics], size.partitions)
                 copied_s = time.monotonic() - mirror.started
                 time.sleep(SETTLING_S)
                 began, cpu_s, brokers_s = time.monotonic(), mirror.cpu_s(), arena.brokers_cpu_s()
@@ -164,27 +164,16 @@ def _spark(size: Size, directory: Path, archive: Path, account: Account) -> Iter
 
 
 def _settings(arena: Arena, size: Size, label: str, topics: Sequence[str]) -> dict[str, str]:
-    """As many flows as wanted into one target, from one source by as many names, each with its share of the topics."""
-    sources, target = [_source(label, flow) for flow in range(size.flows)], f"t{label}"
-    settings = {
-        "clusters": ", ".join((*sources, target)),
+    source, target = f"s{label}", f"t{label}"
+    return {
+        "clusters": f"{source}, {target}",
+        f"{source}.bootstrap.servers": arena.source.servers,
         f"{target}.bootstrap.servers": arena.target.servers,
+        f"{source}->{target}.enabled": "true",
+        f"{source}->{target}.topics": ", ".join(topics),
         "tasks.max": str(size.tasks),
         **no_duties(target),
     }
-    for flow, source in enumerate(sources):
-        settings[f"{source}.bootstrap.servers"] = arena.source.servers
-        settings[f"{source}->{target}.enabled"] = "true"
-        settings[f"{source}->{target}.topics"] = ", ".join(topics[flow :: size.flows])
-    return settings
-
-
-def _source(label: str, flow: int) -> str:
-    return f"s{label}f{flow}"
-
-
-def _copies(size: Size, label: str, topics: Sequence[str]) -> list[str]:
-    return [f"{_source(label, number % size.flows)}.{topic}" for number, topic in enumerate(topics)]
 
 
 def _wait_for_copies(arena: Arena, mirror: RunningMirror, topics: Sequence[str], records: int) -> None:

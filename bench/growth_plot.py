@@ -83,7 +83,6 @@ def _lines(rows: Sequence[Row]) -> list[Growing]:
     return [
         Growing("partitions\n1 task, 1 flow", "partitions", along("partitions", those(tasks=1, flows=1, workers=0))),
         Growing(f"tasks.max\n{at}", "tasks", along("tasks", those(partitions=usual, flows=1, workers=0))),
-        Growing(f"flows\n{at}", "flows", along("flows", those(partitions=usual, tasks=1, workers=0))),
         Growing("Spark workers\nas many tasks", "workers", along("workers", clustered)),
     ]
 
