@@ -22,6 +22,7 @@ from bench.arena import Arena
 from bench.company import create_idle
 from bench.contenders import ContenderFailed, RunningMirror, SparkMirror, no_duties
 from bench.growth_on_paper import OnPaper, median_plan_s, on_paper, reckoned
+from bench.idling import idle_cores
 from bench.memory import MemoryWatch
 from bench.sizes import PAPER_SIZES, TOPICS, Size
 from bench.tuning import Say
@@ -123,12 +124,7 @@ def _measure(arena: Arena, size: Size, label: str, topics: Sequence[str], place:
             ):
                 _wait_for_copies(arena, mirror, [f"s{label}.{topic}" for topic in topics], size.partitions)
                 copied_s = time.monotonic() - mirror.started
-                time.sleep(SETTLING_S)
-                began, cpu_s, brokers_s = time.monotonic(), mirror.cpu_s(), arena.brokers_cpu_s()
-                time.sleep(WINDOW_S)
-                mirror.check()
-                seconds = time.monotonic() - began
-                cores, brokers = (mirror.cpu_s() - cpu_s) / seconds, (arena.brokers_cpu_s() - brokers_s) / seconds
+                cores, brokers = idle_cores(arena, mirror, SETTLING_S, WINDOW_S)
                 scrapes = [_scrape(contender.port) for _ in range(_SCRAPES)]
                 processes = len(account.pids())
     finally:

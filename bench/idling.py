@@ -72,12 +72,7 @@ def _measure(arena: Arena, contender: Contender, workload: Workload, topics: Seq
             say(f"{contender.name}, {describe(contender, tuning)}, {partitions:,} partitions")
             wait_for_records(arena, mirror, [route.remote(topic) for topic in topics], partitions * _RECORDS, _POLL_S)
             copied_s = time.monotonic() - mirror.started
-            time.sleep(SETTLING_S)
-            began, cpu_s, brokers_s = time.monotonic(), mirror.cpu_s(), arena.brokers_cpu_s()
-            time.sleep(WINDOW_S)
-            mirror.check()
-            seconds = time.monotonic() - began
-            cores, brokers = (mirror.cpu_s() - cpu_s) / seconds, (arena.brokers_cpu_s() - brokers_s) / seconds
+            cores, brokers = idle_cores(arena, mirror, SETTLING_S, WINDOW_S)
     finally:
         arena.target.delete_topics()
     say(f"  {cores:.2%} of a core, {memory.peak_bytes / 1e6:.0f} MB")
@@ -89,6 +84,16 @@ def _measure(arena: Arena, contender: Contender, workload: Workload, topics: Seq
         brokers_cores=brokers,
         peak_memory_bytes=memory.peak_bytes,
     )
+
+
+def idle_cores(arena: Arena, mirror: RunningMirror, settling_s: float, window_s: float) -> tuple[float, float]:
+    """Cores that the mirror and its brokers use over a window, after `settling_s`."""
+    time.sleep(settling_s)
+    began, cpu_s, brokers_s = time.monotonic(), mirror.cpu_s(), arena.brokers_cpu_s()
+    time.sleep(window_s)
+    mirror.check()
+    seconds = time.monotonic() - began
+    return (mirror.cpu_s() - cpu_s) / seconds, (arena.brokers_cpu_s() - brokers_s) / seconds
 
 
 def markdown(results: Sequence[Idleness]) -> str:
