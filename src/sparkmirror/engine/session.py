@@ -136,22 +136,26 @@ def start_spark(settings: Mapping[str, str], tasks: int) -> SparkContext:
     there may be more of them than cores. `local[N]` would mean one attempt for each task. Raises `SetupError` if Spark
     does not start.
     """
-    with _start_refused():
-        if SparkContext._active_spark_context is None:  # noqa: SLF001 - PySpark has no public call
-            _launch(_chosen(settings, tasks))
-        return SparkContext.getOrCreate()
+    return _started(_chosen(settings, tasks))
 
 
 def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
     """Start Spark with a session, as `start_spark` does."""
+    chosen = _chosen(settings, tasks)
+    _started(chosen)
     with _start_refused():
-        chosen = _chosen(settings, tasks)
-        if SparkSession.getActiveSession() is None:
-            _launch(chosen)
         builder = SparkSession.builder
         for key, value in chosen.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
+
+
+def _started(chosen: Mapping[str, str]) -> SparkContext:
+    """Return the context of this process, started if there is none."""
+    with _start_refused():
+        if SparkContext._active_spark_context is None:  # noqa: SLF001 - PySpark has no public call
+            _launch(chosen)
+        return SparkContext.getOrCreate()
 
 
 def _chosen(settings: Mapping[str, str], tasks: int) -> dict[str, str]:
