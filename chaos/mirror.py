@@ -18,6 +18,7 @@ import psutil
 
 from chaos.arena import Arena
 from chaos.records import Isolation
+from sparkmirror.demo.ports import free_ports
 from sparkmirror.demo.spawn import spawn
 from sparkmirror.errors import SetupError
 
@@ -61,10 +62,13 @@ def write_properties(path: Path, arena: Arena, topics: str, isolation: Isolation
 
 
 class MirrorProcess:
-    """One `sparkmirror run`; what it prints is appended to `log`."""
+    """One `sparkmirror run` with metrics and page; what it prints is appended to `log`."""
 
     def __init__(self, properties: Path, log: Path, *arguments: str) -> None:
-        self._process = spawn([_COMMAND, "run", str(properties), "-o", "json", *arguments], output=log)
+        (self.port,) = free_ports(1)
+        """Of its metrics and its page."""
+        listener = ("--metrics-port", str(self.port))
+        self._process = spawn([_COMMAND, "run", str(properties), "-o", "json", *listener, *arguments], output=log)
 
     @property
     def running(self) -> bool:
@@ -134,6 +138,10 @@ class Deployment:
         for other in self._extra:
             other.kill_all()
         kill(self._orphans)
+
+    def port(self) -> int:
+        """Of the metrics and the page of the one that is kept running."""
+        return self._current.port
 
     def start_another(self, *arguments: str) -> MirrorProcess:
         """Start one more process on the same file, which is not kept running."""

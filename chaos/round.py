@@ -18,6 +18,7 @@ from chaos.logs import read_logs
 from chaos.meter import Meter, Sample, Stall, Watermarks
 from chaos.mirror import Deployment, remote, write_properties
 from chaos.nemesis import Happened, Nemesis, Pace, draw
+from chaos.onlookers import Onlookers, Seen
 from chaos.records import Isolation, last_names
 from chaos.world import Aftermath, World
 from sparkmirror.errors import CopyIncomplete
@@ -70,6 +71,8 @@ class RoundResult:
     """Records in the copy that the nemesis wrote itself."""
     unguarded: int
     """Faults that came while the target was found to have forgotten the producer of the old records."""
+    seen: Seen
+    """What a scraper and a browser saw meanwhile."""
     copied_anew: list[str]
     """Topics whose copies were deleted since the mirror could not go on behind them, and why."""
     log_end: str
@@ -82,7 +85,7 @@ class RoundResult:
 
     @property
     def good(self) -> bool:
-        return self.findings.clean and self.drained_s is not None
+        return self.findings.clean and self.drained_s is not None and self.seen.good
 
 
 def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say) -> RoundResult:
@@ -113,6 +116,7 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
         Load(load_plan) as load,
         ExpiryWatch(arena.target.direct_servers, remote(topics["archive"]), PARTITIONS) as expiry,
         Deployment(properties, place / "mirror.log", rivals) as deployment,
+        Onlookers(deployment.port) as onlookers,
     ):
         say("starts")
         if not watch.wait_for_progress(START_TIMEOUT_S):
@@ -145,6 +149,7 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
             orphans=deployment.orphans(),
             strangers=0,
             unguarded=sum(met(expiry.forgotten, one.began, one.ended) for one in nemesis.happened),
+            seen=onlookers.seen,
             copied_anew=world.aftermath.copied_anew,
             log_end="",
         )

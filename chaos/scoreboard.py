@@ -6,7 +6,7 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
 from statistics import median
@@ -133,6 +133,9 @@ class Scoreboard:
 
     def _remarks(self) -> list[str]:
         lines = [f"- {failure}" for failure in self.failures]
+        if self.rounds:
+            scrapes, updates = sum(r.seen.scrapes for r in self.rounds), sum(r.seen.updates for r in self.rounds)
+            lines.append(f"- Meanwhile metrics were scraped {scrapes:,} times, and the page sent {updates:,} events.")
         if unguarded := sum(result.unguarded for result in self.rounds):
             lines.append(
                 f"- Expired producer state: {unguarded} of the {self.faults().total()} faults came while the target "
@@ -151,6 +154,7 @@ class Scoreboard:
                 lines.append(f"- {name}: the mirror never copied the rest.")
             if result.orphans:
                 lines.append(f"- {name}: {result.orphans} processes of killed drivers lived on to the end.")
+            lines += [f"- {name}, told wrong: {words}." for words in (*result.seen.falls, *result.seen.unreadable)]
             lines += [f"- {name}, not done: {what}." for what in result.skipped]
             lines += [f"- {name}: {example}" for example in result.findings.examples]
         return lines
@@ -206,6 +210,7 @@ def _round_json(result: RoundResult) -> dict[str, Any]:
         "disowned_by_the_source": result.findings.disowned,
         "copied_and_taken_back": result.findings.taken_back,
         "copied_anew": result.copied_anew,
+        "seen": asdict(result.seen),
         "worst_stall_s": round(result.worst_stall_s, 1),
         "stalls": [
             {"began_s": round(stall.began - first, 1), "seconds": round(stall.seconds, 1)}

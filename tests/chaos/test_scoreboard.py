@@ -10,6 +10,7 @@ import pytest
 from chaos.checker import Anomaly, Findings
 from chaos.meter import Stall
 from chaos.nemesis import Happened
+from chaos.onlookers import Seen
 from chaos.planting import PLANTERS, Proof
 from chaos.round import RoundPlan, RoundResult
 from chaos.scoreboard import JSON, MARKDOWN, Scoreboard
@@ -17,7 +18,9 @@ from chaos.scoreboard import JSON, MARKDOWN, Scoreboard
 PLAN = RoundPlan(3, 44, "standalone", "read_committed", faults=2, timeout_s=60, kinds=frozenset())
 
 
-def a_round(counts: dict[Anomaly, int] | None = None, drained_s: float | None = 2.5) -> RoundResult:
+def a_round(
+    counts: dict[Anomaly, int] | None = None, drained_s: float | None = 2.5, seen: Seen | None = None
+) -> RoundResult:
     return RoundResult(
         plan=PLAN,
         findings=Findings(12_345, Counter(counts or {}), [f"{anomaly}: an example" for anomaly in counts or {}]),
@@ -31,6 +34,7 @@ def a_round(counts: dict[Anomaly, int] | None = None, drained_s: float | None = 
         orphans=0,
         strangers=0,
         unguarded=1,
+        seen=seen or Seen(scrapes=1_000, updates=900),
         copied_anew=["t: why"],
         log_end="",
     )
@@ -60,6 +64,7 @@ def test_both_files_tell_all(tmp_path: Path) -> None:
     assert "| source cut | 1 | 1.0 / 1.0 |" in page
     assert "- Round 3, not done: executor kill: no executor is running." in page
     assert "- Round 3, copied anew after a lost segments topic: t: why." in page
+    assert "- Meanwhile metrics were scraped 1,000 times, and the page sent 900 events." in page
     assert "took back" not in page
     data = json.loads((tmp_path / JSON).read_text())
     assert data["good"] is True
@@ -83,6 +88,14 @@ def test_any_anomaly_of_the_mirror_is_bad(anomaly: Anomaly) -> None:
     assert not board.good
     assert f"3 {anomaly}" in board.summary()
     assert f"- Round 3: {anomaly}: an example" in board.markdown()
+
+
+def test_what_onlookers_were_told_wrong_is_bad() -> None:
+    board = a_board([a_round(seen=Seen(5, 5, falls=["records_total fell"], unreadable=["page: no JSON"]))])
+    assert not board.good
+    assert "- Round 3, told wrong: records_total fell." in board.markdown()
+    assert "- Round 3, told wrong: page: no JSON." in board.markdown()
+    assert not a_board([a_round(seen=Seen())]).good, "they saw nothing"
 
 
 def test_what_the_source_lost_is_told_and_is_not_the_mirrors_fault() -> None:

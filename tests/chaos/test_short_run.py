@@ -45,3 +45,5 @@ def test_twelve_faults_and_not_a_record_is_lost(arena: Arena, monkeypatch: pytes
     assert result.mirror_starts >= 2, "the driver was killed"
     assert None not in result.recoveries
     assert result.orphans == 0
+    assert result.seen.scrapes > 10
+    assert result.seen.updates > 10

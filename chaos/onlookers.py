@@ -1,0 +1,140 @@
+"""Those who look on meanwhile: a scraper of the mirror's metrics, and a browser's connection to its live page.
+
+They ask whichever mirror is kept running. No counter of a process may fall from a scrape to the next, and each event of
+the page must be JSON.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+from urllib.parse import urlencode
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from chaos.mirror import SOURCE, TARGET
+
+_EVERY_S = 1.0
+_AGAIN_S = 0.5
+_TIMEOUT_S = 5.0
+_PAGE_TIMEOUT_S = 15.0
+"""The page sends something at least every few seconds, also if nothing has changed."""
+_MOST_NOTES = 10
+_STARTED = "sparkmirror_start_timestamp_seconds"
+_DATA = b"data:"
+_EVENTS = "/events?" + urlencode({"kind": "partitions", "flow": f"{SOURCE}->{TARGET}"})
+
+Series = tuple[str, frozenset[tuple[str, str]]]
+
+
+@dataclass(slots=True)
+class Seen:
+    """What they saw in a round."""
+
+    scrapes: int = 0
+    updates: int = 0
+    """Events of the live page."""
+    falls: list[str] = field(default_factory=list)
+    """The first counters that fell, with both values."""
+    unreadable: list[str] = field(default_factory=list)
+    """The first answers that were neither metrics nor JSON, and why."""
+
+    @property
+    def good(self) -> bool:
+        """Whether they saw something, and nothing wrong."""
+        return self.scrapes > 0 and self.updates > 0 and not self.falls and not self.unreadable
+
+
+class Onlookers:
+    """Both; as a context, until its end. `port` returns the port at which the mirror listens now."""
+
+    def __init__(self, port: Callable[[], int]) -> None:
+        self.seen = Seen()
+        self._port = port
+        self._before: Mapping[Series, float] = {}
+        self._started: float | None = None
+        self._closing = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._repeat, args=(act, pause_s), name=name, daemon=True)
+            for name, act, pause_s in (("scraper", self._scrape, _EVERY_S), ("browser", self._watch, _AGAIN_S))
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _repeat(self, act: Callable[[], None], pause_s: float) -> None:
+        while not self._closing.wait(pause_s):
+            try:
+                act()
+            except (OSError, http.client.HTTPException):
+                continue  # it is down, paused, or was killed in the middle of an answer
+
+    def _scrape(self) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port(), timeout=_TIMEOUT_S)
+        try:
+            connection.request("GET", "/metrics")
+            self.note_scrape(connection.getresponse().read().decode())
+        finally:
+            connection.close()
+
+    def note_scrape(self, text: str) -> None:
+        """Compare its counters with those of the scrape before, if that was of the same process."""
+        try:
+            samples = [
+                (family.type, sample.name, frozenset(sample.labels.items()), sample.value)
+                for family in text_string_to_metric_families(text)
+                for sample in family.samples
+            ]
+        except ValueError as error:
+            self._note(self.seen.unreadable, f"metrics: {error}")
+            return
+        started = next((value for _, name, _, value in samples if name == _STARTED), None)
+        if started is None:
+            self._note(self.seen.unreadable, f"metrics without {_STARTED}")
+            return
+        counters = {(name, labels): value for kind, name, labels, value in samples if kind == "counter"}
+        if started == self._started:
+            for (name, labels), before in self._before.items():
+                now = counters.get((name, labels), before)
+                if now < before:
+                    words = ",".join(f'{label}="{value}"' for label, value in sorted(labels))
+                    self._note(self.seen.falls, f"{name}{{{words}}} fell from {before:g} to {now:g}")
+        self.seen.scrapes += 1
+        self._started, self._before = started, counters
+
+    def _watch(self) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port(), timeout=_PAGE_TIMEOUT_S)
+        try:
+            connection.request("GET", _EVENTS)
+            answer = connection.getresponse()
+            while not self._closing.is_set() and (line := answer.readline()):
+                if line.startswith(_DATA) and line.endswith(b"\n"):  # else the process ended within the line
+                    self.note_event(line.removeprefix(_DATA).decode())
+        finally:
+            connection.close()
+
+    def note_event(self, text: str) -> None:
+        """Count it if it can be read."""
+        try:
+            json.loads(text)
+        except ValueError as error:
+            self._note(self.seen.unreadable, f"page: {error}")
+        else:
+            self.seen.updates += 1
+
+    @staticmethod
+    def _note(notes: list[str], words: str) -> None:
+        if len(notes) < _MOST_NOTES:
+            notes.append(f"{time.strftime('%H:%M:%S')} {words}")
