@@ -8,7 +8,7 @@ vpc-id             = "vpc-0123456789abcdef0"
 # source-cluster-bootstrap-broker-string = "b-1.old.example.com:9098,b-2.old.example.com:9098"
 # source-cluster-arn                     = "arn:aws:kafka:us-west-1:012345678910:cluster/old/01234567-89ab-cdef-0123-456789abcdef-1"
 
-image-tag                   = "0.1.0"
+image-tag                   = "0.2.0"
 grafana-password-secret-arn = "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/grafana-AbCdEf"
 
 topics     = "ExampleTopic"

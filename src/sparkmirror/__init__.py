@@ -3,4 +3,4 @@
 The configuration is MirrorMaker 2's.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -13,6 +13,8 @@ from typing import Any
 
 from tests.deploy.terraform import WITH_BROKERS, Workspace
 
+from sparkmirror import __version__
+
 DIRECTORY = Path(__file__).parents[2] / "deploy" / "fargate"
 SERVICES = ("driver", "master", "worker", "prometheus", "grafana")
 
@@ -35,8 +37,8 @@ def fargate_files(deployment: Mapping[str, Any]) -> dict[str, str]:
 def _placeholders(deployment: Mapping[str, Any]) -> dict[str, str]:
     """What stands for the sample's values, longer ones first."""
     return {
-        f"{deployment['aws_ecr_repository.sparkmirror']['repository_url']}:0.1.0": "IMAGE",
-        f"{deployment['aws_ecr_repository.prometheus']['repository_url']}:0.1.0": "PROMETHEUS_IMAGE",
+        f"{deployment['aws_ecr_repository.sparkmirror']['repository_url']}:{__version__}": "IMAGE",
+        f"{deployment['aws_ecr_repository.prometheus']['repository_url']}:{__version__}": "PROMETHEUS_IMAGE",
         deployment["aws_efs_file_system.master[0]"]["id"]: "FILE_SYSTEM",
         deployment["aws_efs_access_point.master[0]"]["id"]: "ACCESS_POINT",
         "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/grafana-AbCdEf": "GRAFANA_SECRET",

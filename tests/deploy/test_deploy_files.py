@@ -12,6 +12,8 @@ import pytest
 from tests.deploy.templates import TEMPLATES, template
 from tests.deploy.terraform import DEPLOY, MODULE, declared
 
+from sparkmirror import __version__
+
 BUILD = DEPLOY / "docker" / "build_images.sh"
 PLAYED = """#!/bin/sh
 echo "$(basename "$0") $*" DOCKER_DEFAULT_PLATFORM=$DOCKER_DEFAULT_PLATFORM >> "$CALLS"
@@ -122,5 +124,5 @@ def test_another_registry(tmp_path: Path) -> None:
     calls = built(tmp_path, REGISTRY="127.0.0.1:5000/mine")
     done = [["docker", "build"], ["docker", "build"], ["docker", "push"], ["docker", "push"]]
     assert [call.split()[:2] for call in calls] == done
-    assert "127.0.0.1:5000/mine/sparkmirror:0.1.0" in calls[2]
-    assert "127.0.0.1:5000/mine/sparkmirror-prometheus:0.1.0" in calls[3]
+    assert f"127.0.0.1:5000/mine/sparkmirror:{__version__}" in calls[2]
+    assert f"127.0.0.1:5000/mine/sparkmirror-prometheus:{__version__}" in calls[3]

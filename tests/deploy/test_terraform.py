@@ -17,6 +17,7 @@ from tests.deploy import tools
 from tests.deploy.terraform import MODULE, SOURCE_BROKERS, TARGET_BROKERS, WITH_BROKERS, Workspace
 from tests.metrics.prometheus_programs import fetched
 
+from sparkmirror import __version__
 from sparkmirror.cli.run import load
 
 pytestmark = pytest.mark.full
@@ -116,7 +117,7 @@ def test_our_containers(deployment: Deployment) -> None:
 def test_whose_prometheus(deployment: Deployment, tmp_path: Path) -> None:
     """The one that build_images.sh has pushed, and the right to pull it; or another one."""
     image = containers(deployment, "prometheus")["prometheus"]["image"]
-    assert image == "012345678910.registry.made-up/sparkmirror-prometheus:0.1.0"
+    assert image == f"012345678910.registry.made-up/sparkmirror-prometheus:{__version__}"
     pull = statements(deployment, "execution", "prometheus")["Pull"]
     assert pull["Resource"] == ["arn:aws:ecr:us-west-1:012345678910:repository/sparkmirror-prometheus"]
     made = Workspace(tmp_path)
