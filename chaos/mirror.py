@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -23,7 +23,10 @@ from sparkmirror.demo.spawn import spawn
 from sparkmirror.errors import SetupError
 
 SOURCE, TARGET = "A", "B"
-_COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
+STEADY = (str(Path(sys.executable).with_name("sparkmirror")),)
+RESTLESS = (sys.executable, "-m", "chaos.restless")
+"""Commands of a mirror: as it is, and with plans that move partitions again and again."""
+_MOVED = b"[epoch-changed]"
 _STOP_TIMEOUT_S = 30.0
 _RESTART_AFTER_S = 1.0
 _KILLED_TIMEOUT_S = 30.0
@@ -62,13 +65,13 @@ def write_properties(path: Path, arena: Arena, topics: str, isolation: Isolation
 
 
 class MirrorProcess:
-    """One `sparkmirror run` with metrics and page; what it prints is appended to `log`."""
+    """One `run` with metrics and page, by one of the commands; what it prints is appended to `log`."""
 
-    def __init__(self, properties: Path, log: Path, *arguments: str) -> None:
+    def __init__(self, command: Sequence[str], properties: Path, log: Path, *arguments: str) -> None:
         (self.port,) = free_ports(1)
         """Of its metrics and its page."""
         listener = ("--metrics-port", str(self.port))
-        self._process = spawn([_COMMAND, "run", str(properties), "-o", "json", *listener, *arguments], output=log)
+        self._process = spawn([*command, "run", str(properties), "-o", "json", *listener, *arguments], output=log)
 
     @property
     def running(self) -> bool:
@@ -113,8 +116,15 @@ class MirrorProcess:
 class Deployment:
     """Keeps one mirror running, as a service manager would; as a context, until its end."""
 
-    def __init__(self, properties: Path, log: Path, rivals_properties: Path | None = None) -> None:
+    def __init__(
+        self,
+        properties: Path,
+        log: Path,
+        rivals_properties: Path | None = None,
+        command: Sequence[str] = STEADY,
+    ) -> None:
         self.log = log
+        self._command = command
         self.starts = 0
         self.exits: Counter[int] = Counter()
         """Exit codes of mirrors that ended by themselves."""
@@ -153,7 +163,7 @@ class Deployment:
 
     def _start(self, properties: Path, *arguments: str) -> MirrorProcess:
         self.starts += 1
-        another = MirrorProcess(properties, self.log, *arguments)
+        another = MirrorProcess(self._command, properties, self.log, *arguments)
         self._extra.append(another)
         return another
 
@@ -201,6 +211,11 @@ class Deployment:
                     parts = (parked.partition(": ") for parked in json.loads(line)["parked"])
                     said.append({partition: reason for partition, _, reason in parts})
         return said
+
+    def moves(self) -> int:
+        """Return how often a plan has moved partitions within a round, of all mirrors so far."""
+        with self.log.open("rb") as log:
+            return sum(_MOVED in line for line in log)
 
     def hand_over_to(self, heir: MirrorProcess) -> None:
         """Kill the one that is kept running, with all it started, and keep `heir` running from now on."""

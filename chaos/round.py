@@ -16,7 +16,7 @@ from chaos.history import read_history
 from chaos.load import Load, LoadPlan, close_logs, last_name
 from chaos.logs import read_logs
 from chaos.meter import Meter, Sample, Stall, Watermarks
-from chaos.mirror import Deployment, remote, write_properties
+from chaos.mirror import RESTLESS, STEADY, Deployment, remote, write_properties
 from chaos.nemesis import Happened, Nemesis, Pace, draw
 from chaos.onlookers import Onlookers, Seen
 from chaos.records import Isolation, last_names
@@ -48,6 +48,8 @@ class RoundPlan:
     """For the faults alone."""
     kinds: frozenset[str]
     transactions: bool = True
+    restless: bool = False
+    """Whether plans move partitions between tasks again and again."""
     pace: Pace = field(default_factory=Pace)
 
 
@@ -66,6 +68,8 @@ class RoundResult:
     """From the end of load and faults until the target had everything; None: it never had."""
     mirror_starts: int
     mirror_exits: Counter[int]
+    moves: int
+    """How often a plan has moved partitions within a running round."""
     orphans: int
     strangers: int
     """Records in the copy that the nemesis wrote itself."""
@@ -115,7 +119,7 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
         _meter(arena, topics["orders"]) as watch,
         Load(load_plan) as load,
         ExpiryWatch(arena.target.direct_servers, remote(topics["archive"]), PARTITIONS) as expiry,
-        Deployment(properties, place / "mirror.log", rivals) as deployment,
+        Deployment(properties, place / "mirror.log", rivals, RESTLESS if plan.restless else STEADY) as deployment,
         Onlookers(deployment.port) as onlookers,
     ):
         say("starts")
@@ -146,6 +150,7 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
             drained_s=drained_s,
             mirror_starts=deployment.starts,
             mirror_exits=deployment.exits,
+            moves=deployment.moves(),
             orphans=deployment.orphans(),
             strangers=0,
             unguarded=sum(met(expiry.forgotten, one.began, one.ended) for one in nemesis.happened),

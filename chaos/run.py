@@ -25,13 +25,13 @@ from sparkmirror.errors import SparkMirrorError
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / ".cache" / "chaos"
-MODES: tuple[tuple[Spark, Isolation], ...] = (
-    ("local", "read_uncommitted"),
-    ("local", "read_committed"),
-    ("standalone", "read_uncommitted"),
-    ("standalone", "read_committed"),
+MODES: tuple[tuple[Spark, Isolation, bool], ...] = (
+    ("local", "read_uncommitted", True),
+    ("local", "read_committed", False),
+    ("standalone", "read_uncommitted", False),
+    ("standalone", "read_committed", True),
 )
-"""What the rounds go through, in turns."""
+"""What the rounds go through, in turns; in restless ones (True) plans move partitions again and again."""
 CORES_OF_A_MIRROR = "2"
 """Half of what the Spark cluster has: a rival gets the other half."""
 _AFTER_FAULTS_S = 60.0
@@ -104,7 +104,7 @@ class Run:
         return {**settings, "spark.cores.max": CORES_OF_A_MIRROR}
 
     def _plan(self, number: int, timeout_s: float) -> RoundPlan:
-        spark, isolation = MODES[(number - 1) % len(MODES)]
+        spark, isolation, restless = MODES[(number - 1) % len(MODES)]
         return RoundPlan(
             number=number,
             seed=self._options.seed + number - 1,
@@ -114,6 +114,7 @@ class Run:
             timeout_s=timeout_s,
             kinds=self._options.kinds,
             transactions=self._options.transactions,
+            restless=restless,
         )
 
     def _round(self, plan: RoundPlan) -> RoundResult:

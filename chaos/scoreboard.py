@@ -23,7 +23,7 @@ from sparkmirror.demo.jars import BROKER_VERSION
 _RECOVERY = "recovery p50 / max, s"
 _FAULT = ["fault", "times", _RECOVERY]
 _ROUND = [
-    *("round", "seed", "Spark", "isolation", "faults", "records", *OF_THE_MIRROR, Anomaly.UNSEEN),
+    *("round", "seed", "Spark", "isolation", "plans", "faults", "records", *OF_THE_MIRROR, Anomaly.UNSEEN),
     *("worst stall, s", _RECOVERY, "drained, s", "mirror starts"),
 ]
 _LONG_STALL_S = 3.0
@@ -150,6 +150,8 @@ class Scoreboard:
         for result in self.rounds:
             name = f"Round {result.plan.number}"
             lines += [f"- {name}, copied anew after a lost segments topic: {topic}." for topic in result.copied_anew]
+            if result.moves:
+                lines.append(f"- {name}: plans moved partitions within a running round {result.moves} times.")
             if result.drained_s is None:
                 lines.append(f"- {name}: the mirror never copied the rest.")
             if result.orphans:
@@ -163,7 +165,7 @@ class Scoreboard:
 def _row(result: RoundResult) -> list[str]:
     plan, findings = result.plan, result.findings
     return [
-        *(str(plan.number), str(plan.seed), plan.spark, plan.isolation),
+        *(str(plan.number), str(plan.seed), plan.spark, plan.isolation, "restless" if plan.restless else "steady"),
         *(str(len(result.happened)), f"{findings.records:,}"),
         *(str(findings.counts[anomaly]) for anomaly in (*OF_THE_MIRROR, Anomaly.UNSEEN)),
         f"{result.worst_stall_s:.1f}",
@@ -193,6 +195,8 @@ def _round_json(result: RoundResult) -> dict[str, Any]:
         "spark": plan.spark,
         "isolation": plan.isolation,
         "transactions": plan.transactions,
+        "restless": plan.restless,
+        "moves": result.moves,
         "records": result.findings.records,
         "anomalies": {anomaly: result.findings.counts[anomaly] for anomaly in Anomaly},
         "examples": result.findings.examples,

@@ -31,6 +31,7 @@ def a_round(
         drained_s=drained_s,
         mirror_starts=2,
         mirror_exits=Counter({1: 1}),
+        moves=7,
         orphans=0,
         strangers=0,
         unguarded=1,
@@ -59,12 +60,13 @@ def test_both_files_tell_all(tmp_path: Path) -> None:
     )
     assert "7 of 7 planted anomalies caught, nothing found in faithful copies" in page
     assert 'make chaos ARGS="--seed 42"' in page
-    row = "| 3 | 44 | standalone | read_committed | 2 | 12,345 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 4.2 "
+    row = "| 3 | 44 | standalone | read_committed | steady | 2 | 12,345 | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 4.2 "
     assert row + "| 1.0 / 1.0, 1 never |" in page
     assert "| source cut | 1 | 1.0 / 1.0 |" in page
     assert "- Round 3, not done: executor kill: no executor is running." in page
     assert "- Round 3, copied anew after a lost segments topic: t: why." in page
     assert "- Meanwhile metrics were scraped 1,000 times, and the page sent 900 events." in page
+    assert "- Round 3: plans moved partitions within a running round 7 times." in page
     assert "took back" not in page
     data = json.loads((tmp_path / JSON).read_text())
     assert data["good"] is True

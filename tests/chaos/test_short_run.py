@@ -31,6 +31,7 @@ def test_twelve_faults_and_not_a_record_is_lost(arena: Arena, monkeypatch: pytes
         timeout_s=600,
         kinds=KINDS,
         transactions=True,
+        restless=True,
         pace=Pace(rest_s=(0.2, 1.0), hold_s=(0.5, 3.0)),
     )
     result = run_round(arena, plan, {}, lambda _: None)
@@ -44,6 +45,7 @@ def test_twelve_faults_and_not_a_record_is_lost(arena: Arena, monkeypatch: pytes
     assert Counter(fault.kind for fault in result.happened) == Counter(KINDS)
     assert result.mirror_starts >= 2, "the driver was killed"
     assert None not in result.recoveries
+    assert result.moves > 0
     assert result.orphans == 0
     assert result.seen.scrapes > 10
     assert result.seen.updates > 10

@@ -1,0 +1,44 @@
+"""`sparkmirror` whose plans move partitions between tasks every few seconds: `python -m chaos.restless run …`.
+
+A mirror's plans change when its load or its slots do: under faults too seldom to show what they do to moves.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+
+from sparkmirror.cli import main
+from sparkmirror.engine import round_runner
+from sparkmirror.engine.assignment import Assignment, PartitionKey
+from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.planner import Planner
+
+PERIOD_S = 10.0
+
+
+def exchanged(best: Assignment, turn: int) -> Assignment:
+    """Return a plan for as many tasks: half of the partitions have their task by `turn`, the others always the same."""
+    tasks: list[list[PartitionKey]] = [[] for _ in best]
+    for key in sorted(key for keys in best for key in keys):
+        name = f"{key.flow} {key.topic} {key.partition}"
+        moves = random.Random(name).random() < 0.5
+        tasks[random.Random(f"{name} {turn if moves else 0}").randrange(len(tasks))].append(key)
+    return tuple(map(tuple, tasks)) if all(tasks) else best
+
+
+def make_restless() -> None:
+    """Have every planner of this process exchange partitions, and look for another plan often."""
+    best = Planner.plan
+
+    def plan(planner: Planner, drivers: Sequence[FlowDriver]) -> Assignment:
+        return exchanged(best(planner, drivers), int(time.time() / PERIOD_S))
+
+    Planner.plan = plan  # type: ignore[method-assign, assignment]
+    round_runner.REPLAN_S = PERIOD_S / 2
+
+
+if __name__ == "__main__":
+    make_restless()
+    main()

@@ -1,0 +1,31 @@
+"""Plans that move partitions again and again."""
+
+from __future__ import annotations
+
+from chaos.restless import exchanged
+
+from sparkmirror.engine.assignment import PartitionKey
+
+KEYS = [PartitionKey("A->B", topic, partition) for topic in ("orders", "payments") for partition in range(8)]
+BEST = (tuple(KEYS[::2]), tuple(KEYS[1::2]))
+
+
+def test_each_partition_stays_in_the_plan_and_some_move() -> None:
+    plans = [exchanged(BEST, turn) for turn in range(20)]
+    assert all(sorted(key for keys in plan for key in keys) == KEYS for plan in plans)
+    assert all(len(plan) == 2 and all(plan) for plan in plans)
+    assert all(list(keys) == sorted(keys) for plan in plans for keys in plan)
+    assert len(set(plans)) > 10
+    staying = [
+        key for key in KEYS if len({plan.index(next(keys for keys in plan if key in keys)) for plan in plans}) == 1
+    ]
+    assert 2 <= len(staying) <= 14
+
+
+def test_the_same_turn_has_the_same_plan() -> None:
+    assert exchanged(BEST, 3) == exchanged((BEST[1], BEST[0]), 3)
+
+
+def test_one_partition_for_two_tasks_is_left() -> None:
+    lonely = ((KEYS[0],),)
+    assert exchanged(lonely, 5) == lonely
