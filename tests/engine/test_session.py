@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
+import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
+from sparkmirror.engine import session, spark_start
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.session import DEFAULTS
-from sparkmirror.errors import ConfigError
+from sparkmirror.engine.session import DEFAULTS, settings_of, start_spark
+from sparkmirror.engine.spark_start import SparkStart
+from sparkmirror.errors import ConfigError, SetupError
 
 SPARK_PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 
@@ -21,16 +28,104 @@ def test_the_page_has_the_settings_that_sparkmirror_chooses() -> None:
     assert told == DEFAULTS
 
 
-@pytest.mark.parametrize("value", ["true", " TRUE "])
-def test_a_file_can_not_let_a_task_run_twice_at_a_time(value: str) -> None:
-    """Before anything is asked of the clusters, which are not there."""
+TWO_PUMPS = {
+    "spark.speculation = true would give partitions two pumps": ("spark.speculation", "true", " TRUE "),
+    "spark.python.task.killTimeout = 1h would let a cancelled task copy on": ("spark.python.task.killTimeout", "1h"),
+}
+
+
+def config(**spark: str) -> MirrorConfig:
+    """A flow between clusters that are not there."""
     source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "ab")
-    flow = FlowConfig(source=source, target=target)
-    mirror = Mirror(MirrorConfig(path="mm2.properties", flows=(flow,), spark={"spark.speculation": value}))
+    return MirrorConfig(path="mm2.properties", flows=(FlowConfig(source=source, target=target),), spark=spark)
+
+
+def a_session(**settings: str) -> Any:
+    """Only settings."""
+    return SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: SimpleNamespace(getAll=settings.items)))
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "value"), [(words, key, value) for words, (key, *values) in TWO_PUMPS.items() for value in values]
+)
+def test_a_partition_can_not_get_two_pumps(words: str, key: str, value: str) -> None:
+    """By the file or a session's settings, and before anything is asked of the clusters."""
+    for mirror in (Mirror(config(**{key: value})), Mirror(config(), spark=a_session(**{key: value}))):
+        with pytest.raises(ConfigError, match=rf"^mm2\.properties: {words}"):
+            mirror.run()
+
+
+def test_a_session_that_is_given_decides_over_slots() -> None:
+    mirror = Mirror(config(), spark=a_session(**{"spark.master": "local[3,4]"}))
+    assert mirror._planner.slots.count == 3  # noqa: SLF001 - a test's look inside
+
+
+def test_a_session_of_spark_connect_is_refused_in_a_line() -> None:
+    class Remote:
+        @property
+        def sparkContext(self) -> SparkContext:  # noqa: N802 - PySpark's name
+            raise NotImplementedError("[JVM_ATTRIBUTE_NOT_SUPPORTED] no sparkContext")
+
     with pytest.raises(
-        ConfigError, match=r"^mm2\.properties: spark\.speculation = true would give partitions two pumps"
-    ):
-        mirror.run()
+        SetupError, match=r"^sparkmirror needs a session with a SparkContext, and this is none: "
+    ) as info:
+        settings_of(Remote())  # type: ignore[arg-type]
+    assert "\n" not in str(info.value)
+
+
+@pytest.mark.spark
+def test_a_spark_of_somebody_elses_is_neither_used_nor_stopped(spark: SparkSession) -> None:
+    with pytest.raises(SetupError, match="this process has a Spark already"):
+        start_spark({}, tasks=1)
+    mirror = SparkStart({}, None)
+    mirror.begin(1)
+    with pytest.raises(SetupError, match="this process has a Spark already"):
+        mirror.wait(lambda: False)
+    mirror.close()
+    assert spark.sparkContext.parallelize([1, 2]).sum() == 3
+
+
+def test_a_spark_that_is_up_too_late_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    goes_on, stopped = threading.Event(), threading.Event()
+
+    def start(*_: object) -> Any:
+        assert goes_on.wait(10)
+        return SimpleNamespace(stop=stopped.set)
+
+    monkeypatch.setattr(spark_start, "start_spark", start)
+    spark = SparkStart({}, None)
+    spark.begin(1)
+    spark.close()
+    assert not stopped.is_set()
+    goes_on.set()
+    assert stopped.wait(10)
+
+
+def test_a_rounds_tag_and_its_job_are_on_one_thread_of_the_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PIN_THREAD", "false")
+    session._chosen({}, 1)  # noqa: SLF001 - a test's look inside
+    assert os.environ["PYSPARK_PIN_THREAD"] == "true"
+
+
+@pytest.mark.parametrize("started", [set(), {0}])
+def test_a_spark_whose_tasks_never_begin_is_given_up(started: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may do better; where a task has begun the mirror tries again."""
+    mirror: Any = Mirror(config())
+    runner = SimpleNamespace(number=1, take_results=lambda *_: [], restart_ended_early=lambda _: False)
+    monkeypatch.setattr(mirror, "_runner", runner)
+    monkeypatch.setattr(mirror, "_pause", lambda: None)
+    conclude = mirror._conclude  # noqa: SLF001 - a test's look inside
+    driver = SimpleNamespace(reports=SimpleNamespace(started_tasks=lambda _: started))
+    job = SimpleNamespace(ends=None, failure="no room", spark_lives=lambda: True)
+    for _ in range(9):
+        conclude(job, [driver])
+    if started:
+        conclude(job, [driver])
+    else:
+        with pytest.raises(
+            SetupError, match=r"^Spark ran no task of 10 rounds in a row \(no room\); start sparkmirror"
+        ):
+            conclude(job, [driver])
 
 
 @pytest.mark.spark

@@ -46,9 +46,7 @@ Clusters = Annotated[
     typer.Option("--clusters", help="Only the flows into these clusters: --clusters B C, as with MirrorMaker 2."),
 ]
 
-Spark = Annotated[
-    list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of the Spark session.")
-]
+Spark = Annotated[list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of Spark.")]
 
 
 def run(

@@ -63,9 +63,7 @@ def verify(
         ),
     ] = 0,
     output: Annotated[Format, typer.Option("--output", "-o", help="JSON comes as lines.")] = Format.TEXT,
-    spark: Annotated[
-        list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of the Spark session.")
-    ] = None,
+    spark: Annotated[list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of Spark.")] = None,
     secrets: Secrets = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
     log_format: LogFormat = None,

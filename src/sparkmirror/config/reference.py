@@ -88,7 +88,7 @@ A key that begins with `security.`, `ssl.` or `sasl.` may have another value for
 """
 
 _SPARK = """
-A key that begins with `spark.` is a setting of the Spark session, for all flows of the file: `spark.master`,
+A key that begins with `spark.` is a setting of Spark, for all flows of the file: `spark.master`,
 `spark.executor.memory` and so on. `--spark KEY=VALUE` wins over the file; MirrorMaker 2 ignores these keys. One of them
 is sparkmirror's own: `spark.sparkmirror.standby.warm` ([spark.md](spark.md)).
 """

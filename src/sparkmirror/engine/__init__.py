@@ -1,4 +1,4 @@
-"""Engine of a process: Spark session, rounds of pump jobs, lease, plan, snapshot.
+"""Engine of a process: Spark, rounds of pump jobs, lease, plan, snapshot.
 
 `mirror` is the loop, and `round_runner` runs one round. `flow_driver` owns the parts of the work on one flow:
 `leadership`, `predecessors`, `flow_topics`, `order_book`, `driver_control`, `report_watch`. `planner` and `assignment`

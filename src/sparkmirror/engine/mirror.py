@@ -25,7 +25,7 @@ from sparkmirror.engine.progress_display import OnProgress, ProgressDisplay
 from sparkmirror.engine.publishing import Publishing
 from sparkmirror.engine.round_job import RoundJob
 from sparkmirror.engine.round_runner import TURN_S, RoundRunner
-from sparkmirror.engine.session import guard_secrets, refuse_speculation
+from sparkmirror.engine.session import guard_secrets, refuse_two_pumps, settings_of
 from sparkmirror.engine.spark_start import SparkStart
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.engine.topic_refresh import TopicRefresh
@@ -46,6 +46,11 @@ A dead holder is replaced within one.
 
 _AFTER_FAILURE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 _MOST_FAILURES = 5
+_MOST_FAILURES_OF_SPARK = 10
+"""Failed rounds in a row after which a Spark whose tasks never begin is given up.
+
+With their pauses they take some three minutes.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +62,8 @@ class Mirror:
 
     - `once`: copy until every partition has caught up with the end offset seen at the start.
     - `use_lease`: False lets several processes work on one flow at the same time; only tests want that.
-    - `spark`: a session of the caller's, left open at the end; without it the configuration says which session is made.
+    - `spark`: a session of the caller's, left open at the end; its Spark's settings count beside the configuration's.
+      Without a session the mirror starts a Spark by the configuration.
     """
 
     def __init__(
@@ -74,10 +80,11 @@ class Mirror:
         self._failures = 0
         """Number of failures in a row."""
         incarnation = uuid.uuid4().hex
+        settings = config.spark if spark is None else {**config.spark, **settings_of(spark)}
 
         def check(flow: FlowConfig) -> None:
-            guard_secrets(flow, config.spark, config.path)
-            refuse_speculation(config.spark, config.path)
+            guard_secrets(flow, settings, config.path)
+            refuse_two_pumps(settings, config.path)
 
         self.registry = FlowRegistry(
             config.model_copy(update={"beats": ()}) if once else config,
@@ -86,7 +93,7 @@ class Mirror:
         )
         self.troubles: dict[str, str] = {}
         """Flows that can't be worked on now, with the reason in a single line."""
-        self._spark = SparkStart(config.spark, spark)
+        self._spark = SparkStart(settings, spark)
         self._display = ProgressDisplay(lambda: self.drivers, self._state, on_progress)
         self._surroundings = Surroundings(
             lambda: [driver.flow for driver in self.drivers], self._spark.now, lease=use_lease
@@ -96,7 +103,7 @@ class Mirror:
         self._publishing = Publishing(self.observer.snapshot)
         self._refresh = TopicRefresh()
         self._completion = Completion()
-        self._planner = Planner(config.spark, self.registry.tasks_max, incarnation)
+        self._planner = Planner(settings, self.registry.tasks_max, incarnation)
         self._runner = RoundRunner(
             self._planner,
             self.registry,
@@ -287,6 +294,12 @@ class Mirror:
                 raise CopyIncomplete(f"{self._failures} Spark jobs in a row failed, the last one so: {job.failure}")
             if not job.spark_lives():
                 raise SetupError(f"Spark has ended ({job.failure}); start sparkmirror again")
+            if self._failures >= _MOST_FAILURES_OF_SPARK and not any(
+                driver.reports.started_tasks(self.rounds) for driver in ready
+            ):  # another process, or a new Spark, may do what this one can't
+                raise SetupError(
+                    f"Spark ran no task of {self._failures} rounds in a row ({job.failure}); start sparkmirror again"
+                )
             log.warning(
                 "epoch %d failed and is planned anew: %s", self.rounds, job.failure, extra=Event.EPOCH_FAILED.extra
             )

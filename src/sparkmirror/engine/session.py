@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyspark
 from pyspark import SparkConf, SparkContext
@@ -27,6 +28,11 @@ WARM = "spark.sparkmirror.standby.warm"
 """Setting of sparkmirror: Spark hands settings of any name on."""
 WORKER_PYTHON = "spark.pyspark.python"
 SPECULATION = "spark.speculation"
+KILL_DELAY = "spark.python.task.killTimeout"
+"""Setting of the time that Spark gives the Python of a cancelled task to end.
+
+The quiet rule (R5) counts on it.
+"""
 ATTEMPTS = 4
 
 _SECRET = re.compile(r"secret|password|token|access\.?key", re.IGNORECASE)
@@ -42,10 +48,9 @@ DEFAULTS = {
     SPECULATION: "false",
     # A worker that is to end is drained: its executors end with their tasks, and get no more.
     "spark.decommission.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
-    "spark.sql.adaptive.enabled": "false",
     "spark.driver.memory": "512m",
     "spark.task.maxFailures": str(ATTEMPTS),
+    KILL_DELAY: "2s",
 }
 """Settings that sparkmirror chooses; `docs/spark.md` has them, with the reasons."""
 _LOCAL_JAVA = (
@@ -107,14 +112,20 @@ def guard_secrets(flow: FlowConfig, settings: Mapping[str, str], origin: str) ->
         )
 
 
-def refuse_speculation(settings: Mapping[str, str], origin: str) -> None:
-    """Refuse a file that lets Spark run a task twice at a time (R7).
+def refuse_two_pumps(settings: Mapping[str, str], origin: str) -> None:
+    """Refuse settings that let a partition have two pumps at a time (R5, R7).
 
     Raises `ConfigError` with that `origin`.
     """
     if settings.get(SPECULATION, "").strip().lower() == "true":
         raise ConfigError(
             f"{SPECULATION} = true would give partitions two pumps at a time: take it out, or set it to false",
+            origin=origin,
+        )
+    if settings.get(KILL_DELAY, DEFAULTS[KILL_DELAY]) != DEFAULTS[KILL_DELAY]:
+        raise ConfigError(
+            f"{KILL_DELAY} = {settings[KILL_DELAY]} would let a cancelled task copy on beside its successor: take it"
+            f" out, or set it to {DEFAULTS[KILL_DELAY]}",
             origin=origin,
         )
 
@@ -134,28 +145,49 @@ def start_spark(settings: Mapping[str, str], tasks: int) -> SparkContext:
 
     In local mode, if the user gave no master, there is a slot for each of `tasks`. The tasks wait for the network, so
     there may be more of them than cores. `local[N]` would mean one attempt for each task. Raises `SetupError` if Spark
-    does not start.
+    does not start, or if this process has one already: it has settings of its own, and somebody else stops it.
     """
-    return _started(_chosen(settings, tasks))
+    if _has_spark():
+        raise SetupError(
+            "this process has a Spark already, with settings of its own: give its session to Mirror(config, spark=...),"
+            " or stop it before"
+        )
+    chosen = _chosen(settings, tasks)
+    with _start_refused():
+        return _launch(chosen)
 
 
 def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
-    """Start Spark with a session, as `start_spark` does."""
+    """Return a session of this process' Spark.
+
+    A process without Spark starts it as `start_spark` does.
+    """
     chosen = _chosen(settings, tasks)
-    _started(chosen)
     with _start_refused():
+        if not _has_spark():
+            _launch(chosen)
         builder = SparkSession.builder
         for key, value in chosen.items():
             builder = builder.config(key, value)
         return builder.getOrCreate()
 
 
-def _started(chosen: Mapping[str, str]) -> SparkContext:
-    """Return the context of this process, started if there is none."""
-    with _start_refused():
-        if SparkContext._active_spark_context is None:  # noqa: SLF001 - PySpark has no public call
-            _launch(chosen)
-        return SparkContext.getOrCreate()
+def settings_of(session: SparkSession) -> dict[str, str]:
+    """Return the `spark.*` settings of a session's Spark.
+
+    Raises `SetupError` for a session of Spark Connect, whose tasks are out of reach.
+    """
+    try:
+        return dict(session.sparkContext.getConf().getAll())
+    except Exception as error:
+        raise SetupError(
+            f"sparkmirror needs a session with a SparkContext, and this is none: {in_one_line(error)}; Spark Connect"
+            " has no such sessions"
+        ) from error
+
+
+def _has_spark() -> bool:
+    return SparkContext._active_spark_context is not None  # noqa: SLF001 - PySpark has no public call
 
 
 def _chosen(settings: Mapping[str, str], tasks: int) -> dict[str, str]:
@@ -167,6 +199,8 @@ def _chosen(settings: Mapping[str, str], tasks: int) -> dict[str, str]:
         settings = {key: value for key, value in settings.items() if key != MASTER}
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault(_ARENAS, "2")
+    # Else a round's tag and its job may be on two threads of the JVM, and the round can't be cancelled.
+    os.environ["PYSPARK_PIN_THREAD"] = "true"
     if WORKER_PYTHON in settings:  # outside spark-submit PySpark reads only the environment
         os.environ["PYSPARK_PYTHON"] = settings[WORKER_PYTHON]
     return chosen | dict(settings)
@@ -209,15 +243,22 @@ def in_one_line(error: Exception) -> str:
     return lines[0] + lines[1] if len(lines) > 1 and lines[1].startswith(": ") else lines[0]
 
 
-def _launch(settings: Mapping[str, str]) -> None:
-    """Start the JVM like the builder, with its output relayed to the log.
+def _launch(settings: Mapping[str, str]) -> SparkContext:
+    """Start Spark like the builder, with the JVM's output relayed to the log.
 
-    No secret gets into the JVM's command line.
+    An earlier Spark's JVM serves again. No secret gets into the JVM's command line.
     """
+    conf = SparkConf().setAll(list(settings.items()))
+    gateway = SparkContext._gateway or _launch_jvm(settings)  # noqa: SLF001 - PySpark has no public call
+    context = SparkContext(conf=conf, gateway=gateway)
+    _expect_the_jvms_end(context)
+    return context
+
+
+def _launch_jvm(settings: Mapping[str, str]) -> Any:
     shown = SparkConf().setAll([(key, value) for key, value in settings.items() if not _SECRET.search(key)])
     standard_error = relay()
     try:
-        gateway = launch_gateway(shown, {"stderr": standard_error})  # type: ignore[no-untyped-call]
+        return launch_gateway(shown, {"stderr": standard_error})  # type: ignore[no-untyped-call]
     finally:
         os.close(standard_error)
-    _expect_the_jvms_end(SparkContext(conf=SparkConf().setAll(list(settings.items())), gateway=gateway))

@@ -23,6 +23,7 @@ class SparkStart:
         self._settings = settings
         self._given = given
         self._context: Future[SparkContext] | None = None
+        self._is_closed = threading.Event()
 
     @property
     def is_begun(self) -> bool:
@@ -46,6 +47,8 @@ class SparkStart:
                 context.set_result(self._given.sparkContext if self._given else start_spark(self._settings, slots))
             except Exception as error:
                 context.set_exception(error)
+            if self._is_closed.is_set():
+                self._stop()
 
         threading.Thread(target=start, name="spark", daemon=True).start()
         self._context = context
@@ -68,7 +71,11 @@ class SparkStart:
         return self._context.result() if self._context is not None and up else None
 
     def close(self) -> None:
-        """Stop the Spark that was started here."""
+        """Stop the Spark that was started here, or is still being started."""
+        self._is_closed.set()
+        self._stop()
+
+    def _stop(self) -> None:
         if self._context is not None and self._context.done() and self._given is None:
             with suppress(Exception):  # the JVM may have ended already
                 self._context.result().stop()

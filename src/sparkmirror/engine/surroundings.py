@@ -24,6 +24,15 @@ from sparkmirror.events import Event
 LOOK_S = 30.0
 """Seconds between two looks."""
 
+FIRST_REST_S = 1.0
+"""Seconds between the first two looks.
+
+Each further rest is twice as long, up to `LOOK_S`.
+"""
+
+SPARK_S = 1.0
+"""Seconds between two looks whether Spark is up."""
+
 log = logging.getLogger(__name__)
 
 
@@ -54,7 +63,6 @@ class Surroundings:
         self._spark = spark
         self._lease = lease
         self._closing = threading.Event()
-        self._certificates_at = 0.0
         self.processes: dict[str, int] = {}
         """Flow to the number of processes that work on it or stand by."""
         self.certificates: dict[str, tuple[int | None, int | None]] = {}
@@ -71,25 +79,34 @@ class Surroundings:
         self._closing.set()
 
     def _run(self) -> None:
-        while not self._closing.wait(1.0 if not self.jvm.version else LOOK_S):
-            for flow in self._flows():
-                try:
-                    self._look(flow)
-                except (ConnectionError, SparkMirrorError) as error:
-                    log.debug("flow %s: the number of its processes is not known: %s", flow.name, error)
-                except Exception:  # this thread must not end
-                    log.exception("flow %s: looking around", flow.name, extra=Event.LOOKING_AROUND_FAILED.extra)
-            if time.monotonic() >= self._certificates_at:
-                self._certificates_at = time.monotonic() + LOOK_S
-                self.certificates = {
-                    flow.name: (first_end_ms(flow.source), first_end_ms(flow.target)) for flow in self._flows()
-                }
-            spark = self._spark()
-            if spark is not None:
-                try:
-                    self.jvm = _jvm(spark)
-                except Exception as error:  # Py4J raises many kinds of errors once the JVM has ended
-                    log.debug("the JVM does not answer: %r", error)
+        rest_s, look_at = FIRST_REST_S, 0.0
+        while not self._closing.wait(SPARK_S if not self.jvm.version else LOOK_S):
+            if time.monotonic() >= look_at:
+                self._look_around()
+                look_at = time.monotonic() + rest_s
+                rest_s = min(2 * rest_s, LOOK_S - SPARK_S)
+            self._ask_the_jvm()
+
+    def _look_around(self) -> None:
+        """Look at clusters and certificates."""
+        for flow in self._flows():
+            try:
+                self._look(flow)
+            except (ConnectionError, SparkMirrorError) as error:
+                log.debug("flow %s: the number of its processes is not known: %s", flow.name, error)
+            except Exception:  # this thread must not end
+                log.exception("flow %s: looking around", flow.name, extra=Event.LOOKING_AROUND_FAILED.extra)
+        self.certificates = {
+            flow.name: (first_end_ms(flow.source), first_end_ms(flow.target)) for flow in self._flows()
+        }
+
+    def _ask_the_jvm(self) -> None:
+        spark = self._spark()
+        if spark is not None:
+            try:
+                self.jvm = _jvm(spark)
+            except Exception as error:  # Py4J raises many kinds of errors once the JVM has ended
+                log.debug("the JVM does not answer: %r", error)
 
     def _look(self, flow: FlowConfig) -> None:
         if not self._lease:

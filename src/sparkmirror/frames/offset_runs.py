@@ -14,7 +14,7 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
-from sparkmirror.engine.session import guard_secrets
+from sparkmirror.engine.session import guard_secrets, settings_of
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap
 from sparkmirror.translation.offset_map import CopiedRun
@@ -36,7 +36,7 @@ def offset_runs(spark: SparkSession, flow: FlowConfig) -> DataFrame:
 
     Raises `ConfigError` and `ClusterUnreachable`.
     """
-    guard_secrets(flow, dict(spark.sparkContext.getConf().getAll()), f"flow {flow.name}")
+    guard_secrets(flow, settings_of(spark), f"flow {flow.name}")
     rules = topic_rules(flow)
     timeout_s = min(flow.admin_timeout_ms / 1000, _CONNECT_S)
     with ClusterAdmin.connect(flow.source, _ROLE, timeout_s) as source:

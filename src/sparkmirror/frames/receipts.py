@@ -19,7 +19,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
-from sparkmirror.engine.session import guard_secrets
+from sparkmirror.engine.session import guard_secrets, settings_of
 from sparkmirror.errors import ClusterUnreachable, SetupError
 from sparkmirror.frames.receipt_minutes import Beginnings, Minute, MinuteReading, PartitionMinutes, minutes, readings
 from sparkmirror.messages.orders import FlowReport
@@ -72,7 +72,7 @@ def receipts(spark: SparkSession, flow: FlowConfig, *, streaming: bool = False) 
 
     Raises `ConfigError`, `SetupError`, and, at evaluation, `ClusterUnreachable`.
     """
-    guard_secrets(flow, dict(spark.sparkContext.getConf().getAll()), f"flow {flow.name}")
+    guard_secrets(flow, settings_of(spark), f"flow {flow.name}")
     order = flow.model_dump_json(context=REVEAL)
     if streaming:
         return _stream(spark, flow.name, order)

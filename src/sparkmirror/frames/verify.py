@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sparkmirror.chunks import chunks
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.model import REVEAL
-from sparkmirror.engine.session import guard_secrets
+from sparkmirror.engine.session import guard_secrets, settings_of
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.due import GONE, NO_PARTITION, NOT_COPIED, PARKED, CountOrder, count_records, parked
 from sparkmirror.frames.journal import Journal
@@ -157,7 +157,7 @@ def run_verification(
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Verification:
     """Verify like `verify`, and return the figures of each partition."""
-    settings = dict(spark.sparkContext.getConf().getAll())
+    settings = settings_of(spark)
     for flow in config.flows:
         guard_secrets(flow, settings, config.path)
     return _VerifyRun(spark, config, options, on_progress).run()

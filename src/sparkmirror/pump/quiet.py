@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-GRACE_S = 6.0
+GRACE_S = 8.0
 """Wait of the quiet rule.
 
-A killed predecessor lives on for 2 s (Spark's kill delay), and may then send for the 3 s of R6.
+A cancelled predecessor lives on for up to 4 s: Spark looks for it each 2 s, and kills it 2 s later
+(`PythonRunner.MonitorThread`, `spark.python.task.killTimeout`). Its last batch may have gone out right before, and is
+believed for the 3 s of R6.
 """
 
 WAITS = "waits until no predecessor can be writing any more (records too old to be guarded)"
