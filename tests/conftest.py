@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import logging
 import os
@@ -47,6 +48,12 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("same examples")
     else:
         settings.load_profile("new examples")
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected, thousands of tests, out of each later collection of garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def _build_the_command_line_once() -> None:

@@ -1,10 +1,10 @@
-"""Many tests in two rows at once, as they mostly wait: for `make test`, and with `--full` for `make test-full`.
+"""Many tests in three rows at once: for `make test`, and with `--full` for `make test-full`.
 
 The engine's come to the terminal, with those of directories near it: mirrors at work, some under time limits. Beside
-them go the other directories', with what these leave of the machine; what they print comes at the end. Each row of
-`make test` ends with half of the tests without brokers and Spark, of all directories. `--full` has the long tests too,
-but for those of versions and of the deployment, and the flow tests once more on a Spark standalone cluster. Other
-arguments go to all.
+them go the other directories'; what these print comes at the end. Both rows mostly wait for brokers and Spark. The
+third row has tests that wait for nothing and measure no time, and gets what the others leave of the machine. `--full`
+has the long tests too, but for those of versions and of the deployment, and the flow tests once more on a Spark
+standalone cluster. Other arguments go to all.
 
 What fails in `make test` runs once more, alone, as Kafka's own build does: on a machine that others starve, a test with
 a time limit may fail. A line near the end names such a test.
@@ -36,10 +36,31 @@ STANDALONE = ("tests/engine/test_mirror.py", "--standalone")
 REAL = "broker or spark"
 """Tests that wait for brokers or Spark; the others need a core as long as they run."""
 
+TIMELESS = sorted(
+    str(TESTS / name)
+    for name in (
+        *("bench", "config", "doctor", "durable", "formats", "frames", "house", "lint", "messages", "metrics", "mm2"),
+        *("policy", "position", "pump", "schemas", "takeover", "translation", "upgrade", "wire"),
+    )
+)
+"""Directories whose other tests measure no time, but for those of `TIMED`."""
+
+TIMED = sorted(
+    str(TESTS / directory / f"test_{name}.py")
+    for directory, names in {
+        "pump": ("handing_over", "long_line", "long_line_to_target", "slow_connections"),
+        "wire": ("array_walk", "rpc"),
+    }.items()
+    for name in names
+)
+
 CACHE = Path(".cache")
 FAILED = CACHE / "failed-tests.txt"
 PYTEST = (sys.executable, "-m", "pytest", "-p", failed_tests.__name__)
-QUIETLY = ("nice", "-n", "10", *PYTEST, "-p", "no:cacheprovider")
+BESIDE = (*PYTEST, "-p", "no:cacheprovider")
+QUIETLY = ("nice", "-n", "10")
+LEFT_OVER = ("chrt", "--idle", "0")
+"""Only when nobody else wants the core (SCHED_IDLE)."""
 MOST_AGAIN = 3
 """Failed tests that run once more; if there are others, the code is at fault and not the machine."""
 PASSED, SOME_FAILED = pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED
@@ -79,21 +100,23 @@ class Row:
 
 
 def rows(*, full: bool) -> list[list[list[str]]]:
-    """The arguments of pytest for each command of each row, of about one length; the first row is the terminal's.
+    """The arguments of pytest for each command of each row; the first row is the terminal's, the last one is patient.
 
     Tests with Spark share a row, so that they share a session.
     """
-    near = [ENGINE] if full else [ENGINE, TESTS / "sync", TESTS / "connect"]
-    apart = {*near, TESTS / "versions", TESTS / "deploy"} if full else {*near}
-    directories = {test.parent for test in TESTS.glob("*/test_*.py")}
-    first, others = [str(one) for one in near], sorted(str(one) for one in directories - apart)
+    near = [str(ENGINE)] if full else [str(ENGINE), str(TESTS / "sync"), str(TESTS / "connect")]
+    apart = {*near, str(TESTS / "versions"), str(TESTS / "deploy")} if full else {*near}
+    directories = sorted({str(test.parent) for test in TESTS.glob("*/test_*.py")})
+    others = [name for name in directories if name not in apart]
+    others_timed = [*(name for name in others if name not in TIMELESS), *TIMED, "-m", f"not ({REAL})"]
+    patient = [*TIMELESS, *(f"--ignore={name}" for name in TIMED), "-m", f"not ({REAL})"]
     if full:
-        left_out = [f"--ignore={one}" for one in CALM]
-        return [[[*first, *left_out]], [others, CALM, list(STANDALONE)]]
-    halves = [sorted(str(one) for one in directories)[half::2] for half in (0, 1)]
+        first = [[*near, *(f"--ignore={name}" for name in CALM)]]
+        return [first, [[*others, "-m", REAL], others_timed, CALM, list(STANDALONE)], [patient]]
     return [
-        [[*real, "-m", REAL], [*half, "-m", f"not ({REAL})"]]
-        for real, half in zip((first, others), halves, strict=True)
+        [[*near, "-m", REAL], [*near, "-m", f"not ({REAL})"]],
+        [[*others, "-m", REAL], others_timed],
+        [patient],
     ]
 
 
@@ -109,9 +132,11 @@ def main(arguments: list[str]) -> int:
     CACHE.mkdir(exist_ok=True)
     FAILED.write_text("")
     os.environ[failed_tests.FILE] = str(FAILED.resolve())
+    *quiet, patient = beside
+    ways = [*((QUIETLY, commands) for commands in quiet), (LEFT_OVER, patient)]
     others = [
-        Row(CACHE / f"test-row-{number}.log", *([*QUIETLY, *command, *arguments] for command in commands))
-        for number, commands in enumerate(beside, 2)
+        Row(CACHE / f"test-row-{number}.log", *([*way, *BESIDE, *command, *arguments] for command in commands))
+        for number, (way, commands) in enumerate(ways, 2)
     ]
     try:
         codes = [subprocess.call([*PYTEST, *command, *arguments]) for command in terminals]

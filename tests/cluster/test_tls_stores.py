@@ -116,7 +116,8 @@ def test_a_pkcs12_truststore_whatever_it_is_called(tmp_path: Path, type_: str, p
 def keytool(*arguments: str) -> None:
     tool = shutil.which("keytool", path=f"{java_home()}/bin")
     assert tool is not None, "this Java has no keytool"
-    subprocess.run([tool, *arguments], check=True, capture_output=True, timeout=60)
+    quick = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
+    subprocess.run([tool, *quick, *arguments], check=True, capture_output=True, timeout=60)
 
 
 def test_a_truststore_that_keytool_made(tmp_path: Path, ca_pem: str) -> None:

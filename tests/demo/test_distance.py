@@ -19,6 +19,7 @@ import psutil
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
+from tests.started import started
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.distance import Distance, DistanceProxy
@@ -334,7 +335,8 @@ def test_a_distance_that_can_not_be(name: str, value: float) -> None:
 @pytest.mark.broker
 def test_a_broker_at_the_end_of_a_line(tmp_path: Path, topic_name: str) -> None:
     """Its near address is near, and a client of the far one is never sent to the near one."""
-    with KafkaCluster(tmp_path / "cluster", distance=Distance(150)) as cluster:
+    cluster = KafkaCluster(tmp_path / "cluster", distance=Distance(150))
+    with started(cluster):
         admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
         admin.create_topics([NewTopic(topic_name, 1, 1)])
         admin.close()

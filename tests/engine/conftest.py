@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from importlib import import_module
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -19,6 +20,7 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.spark_cluster import standalone_cluster
 from sparkmirror.engine import session
 from sparkmirror.engine.mirror import Mirror
+from sparkmirror.sync import topics
 
 StartMirror = Callable[[str, Mapping[str, str]], AbstractContextManager[Mirror]]
 VerifyVerb = Callable[..., CompletedProcess[str]]
@@ -35,6 +37,13 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         spark = session.open_session(settings, tasks=4)
         yield spark
         spark.stop()
+
+
+@pytest.fixture(autouse=True)
+def _looks_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One broker a side: what it was asked for is there at once, and nothing is copied while records are counted."""
+    monkeypatch.setattr(import_module("sparkmirror.frames.verify"), "DUE_PAUSE_S", 0.2)
+    monkeypatch.setattr(topics, "LED_PAUSE_S", 0.02)
 
 
 @pytest.fixture

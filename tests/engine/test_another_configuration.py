@@ -30,7 +30,7 @@ def back(flow: FlowConfig, topic: str) -> FlowConfig:
 def unreachable(flow: FlowConfig) -> FlowConfig:
     """The flow from a source that is away, which is given up after a few seconds instead of 15."""
     away = flow.source.model_copy(update={"bootstrap_servers": ("127.0.0.1:1",)})
-    return flow.model_copy(update={"source": away, "admin_timeout_ms": 3_000})
+    return flow.model_copy(update={"source": away, "admin_timeout_ms": 1_500})
 
 
 def test_flows_come_change_and_go_under_load(

@@ -74,7 +74,10 @@ def contents(records: list[Any], *, timestamps: bool = True) -> list[tuple[objec
 def transactional(cluster: KafkaCluster, topic: str, transactions: int, *, abort_every: int = 3) -> Iterator[int]:
     """Transactions of five records each; yields after each one."""
     producer = KafkaProducer(
-        bootstrap_servers=cluster.bootstrap_servers, transactional_id=f"{topic}-writer", enable_idempotence=True
+        bootstrap_servers=cluster.bootstrap_servers,
+        transactional_id=f"{topic}-writer",
+        retry_backoff_ms=10,
+        enable_idempotence=True,
     )
     producer.init_transactions()
     for number in range(transactions):
@@ -254,6 +257,7 @@ def writer(cluster: KafkaCluster, topic: str, name: str) -> KafkaProducer:
     producer = KafkaProducer(
         bootstrap_servers=cluster.bootstrap_servers,
         transactional_id=f"{topic}-{name}",
+        retry_backoff_ms=10,
         enable_idempotence=True,
         transaction_timeout_ms=600_000,
     )

@@ -15,6 +15,7 @@ from typing import Any
 import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
+from tests.started import started
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config.model import ClusterConfig
@@ -218,7 +219,8 @@ def test_a_killed_and_a_frozen_holder_are_replaced(
 
 @pytest.mark.broker
 def test_a_holder_that_no_broker_answers_lets_go_by_its_own_clock(tmp_path: Path) -> None:
-    with KafkaCluster(tmp_path) as cluster:
+    cluster = KafkaCluster(tmp_path)
+    with started(cluster):
         config = config_of(cluster)
         with ClusterAdmin.connect(config, "test", 10) as admin:
             admin.create_compacted_topic("lease", 1, 1)

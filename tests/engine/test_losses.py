@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from string import ascii_lowercase
 
 import loss_tools as lt
 import mirror_process as mp
@@ -35,6 +36,10 @@ from sparkmirror.wire.splice import Run
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 
+PAIRS = 8
+"""Tests that begin with a copied topic."""
+
+
 class Pair:
     """Both clusters, and one topic with two partitions of fifty records that was copied."""
 
@@ -44,9 +49,6 @@ class Pair:
         self.source, self.target, self.topic, self.remote = source, target, topic, f"A.{topic}"
         self._path = tmp_path / "mm2.properties"
         self.spark = spark
-        mp.create_topic(source.bootstrap_servers, topic, 2)
-        self.produce(100)
-        self.copy()
         self.before = [lt.records(target, self.remote, partition) for partition in (0, 1)]
 
     def write(self, settings: Mapping[str, str]) -> Path:
@@ -79,11 +81,33 @@ class Pair:
         assert proofs[partition].records > 0
 
 
+@pytest.fixture(scope="module")
+def copied_topics(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    tmp_path_factory: pytest.TempPathFactory,
+    spark: SparkSession,
+) -> Iterator[str]:
+    """One topic a test, all copied at once."""
+    topics = [f"losses-{letter}" for letter in ascii_lowercase[:PAIRS]]
+    servers = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    for topic in topics:
+        mp.create_topic(servers[0], topic, 2)
+        mp.produce(servers[0], topic, 2, 100)
+    file = tmp_path_factory.mktemp("copied") / "mm2.properties"
+    lt.copy_once(mp.write_properties(file, *servers, "losses-[a-z]", {}), spark)
+    return iter(topics)
+
+
 @pytest.fixture
 def pair(
-    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    copied_topics: Iterator[str],
+    tmp_path: Path,
+    spark: SparkSession,
 ) -> Pair:
-    return Pair(source_cluster, target_cluster, topic_name, tmp_path, spark)
+    return Pair(source_cluster, target_cluster, next(copied_topics), tmp_path, spark)
 
 
 def test_expired_halts_or_goes_on(pair: Pair, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
-from mirror_thread import is_paused, run_config
+from mirror_thread import is_paused, run_config, run_mirror
 from pyspark.sql import SparkSession
 
 from conftest import StartMirror
@@ -57,19 +57,41 @@ def leader(target: KafkaCluster) -> str:
     return state.leader.incarnation
 
 
-@pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])
-def test_every_codec_stays_as_it_is(
-    start_mirror: StartMirror,
+CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
+
+
+@pytest.fixture(scope="module")
+def topic_of_each_codec(
     source_cluster: KafkaCluster,
     target_cluster: KafkaCluster,
-    topic_name: str,
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str | None, str]:
+    """A topic of 3,000 records by its codec; a mirror has copied all of them."""
+    servers = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    topics = {codec: f"of-codec-{codec}" for codec in CODECS}
+    for codec, topic in topics.items():
+        mp.create_topic(servers[0], topic, 3)
+        mp.produce(servers[0], topic, 3, 3_000, codec=codec)
+    file = tmp_path_factory.mktemp("codecs") / "mm2.properties"
+    with run_mirror(mp.write_properties(file, *servers, "of-codec-.*", {}), spark):
+        mp.wait_for(
+            lambda: all(copied(target_cluster, f"A.{topic}", 3) == 3_000 for topic in topics.values()),
+            90,
+            "3,000 records of each copied",
+        )
+    return topics
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_every_codec_stays_as_it_is(
+    topic_of_each_codec: dict[str | None, str],
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
     codec: str | None,
 ) -> None:
-    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 3)
-    mp.produce(source_cluster.bootstrap_servers, topic_name, 3, 3_000, codec=codec)
-    with start_mirror(topic_name, {}):
-        mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 3) == 3_000, 90, "3,000 records copied")
-    assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}"}, 3_000)
+    topic = topic_of_each_codec[codec]
+    assert_identical(source_cluster, target_cluster, {topic: f"A.{topic}"}, 3_000)
 
 
 def test_identity_policy_keeps_names(

@@ -21,6 +21,7 @@ from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.losses import LossKind
+from sparkmirror.engine import lag_monitor, report_watch
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.errors import ConfigError
@@ -29,6 +30,12 @@ from sparkmirror.messages.control import ControlState, control_topic
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 COUNT = 300
+
+
+@pytest.fixture(autouse=True)
+def _hears_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_watch, "TICK_S", 0.3)
+    monkeypatch.setattr(lag_monitor, "LOOK_S", 0.5)
 
 
 @pytest.fixture

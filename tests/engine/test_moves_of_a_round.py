@@ -55,6 +55,8 @@ class DriverOf:
         )
         self.takeover: Any = SimpleNamespace(refused={})
         self.ends = None
+        self.checked = True
+        self.topics = self
         self.identity, self.rank, self.state_lifetime_ms = Identity("c", 1, 0), None, 1000
         self.orders = OrderBook(
             self.flow,
@@ -124,12 +126,59 @@ def test_a_partition_that_is_new_is_taken_in(driver: DriverOf) -> None:
     assert planner.take_in(1, there, [there]) is Growth.DONE
 
 
+def test_a_flow_without_partitions_at_the_rounds_begin_waits_for_the_next_round(driver: DriverOf) -> None:
+    """Nobody has said that this round runs, in its control topic: its pumps would end by the silence."""
+    there = cast("Any", driver)
+    driver.there.clear()
+    planner = planner_of(driver)
+    driver.there |= set(KEYS)
+    assert planner.take_in(1, there, [there]) is Growth.IMPOSSIBLE
+    assert planner.change(1, [there]) is None
+    planner.orders(2, [there])
+    driver.there.add(PartitionKey("A->B", "t", 9))
+    assert planner.change(2, [there]) is not None
+
+
+def test_nothing_moves_after_words_that_tasks_may_have_read(driver: DriverOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task may copy what the driver takes for not copied (R7)."""
+
+    def refused(_: object) -> None:
+        raise ConnectionError("no answer")
+
+    planner = planner_of(driver)
+    there = cast("Any", driver)
+    driver.there.add(PartitionKey("A->B", "t", 9))
+    monkeypatch.setattr(driver.control, "add", refused)
+    assert planner.take_in(1, there, [there]) is Growth.IMPOSSIBLE
+    assert planner.change(1, [there]) is None
+    planner.orders(2, [there])
+    weigh(driver, planner, monkeypatch)
+    change = planner.change(2, [there])
+    assert change is not None
+    monkeypatch.setattr(driver.control, "move", refused)
+    assert not planner.move(2, change, [there])
+    assert planner.change(2, [there]) is None
+
+
+def test_topics_that_were_not_checked_are_not_taken_in(driver: DriverOf) -> None:
+    """The look at another mirror's copies failed: where theirs end is not known."""
+    planner = planner_of(driver)
+    there = cast("Any", driver)
+    driver.checked = False
+    driver.there.add(PartitionKey("A->B", "t", 9))
+    assert planner.take_in(1, there, [there]) is Growth.LATER
+    assert planner.change(1, [there]) is None
+    driver.checked = True
+    assert planner.take_in(1, there, [there]) is Growth.DONE
+
+
 def weigh(driver: DriverOf, planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the task of two partitions far too much, so that one of them should move."""
-    busy, calm = planner.assignment
+    busy, calm = sorted(planner.assignment, key=len, reverse=True)
     loads = [
         PartitionLoad(flow=key.flow, topic=key.topic, partition=key.partition, leader=1, bytes_per_s=rate)
-        for key, rate in zip((*busy, *calm), (9e9, 9e9, 1.0), strict=True)
+        for keys, rate in ((busy, 9e9), (calm, 1.0))
+        for key in keys
     ]
     monkeypatch.setattr(driver.orders, "loads", lambda: loads)
 
@@ -182,9 +231,15 @@ def test_a_round_ends_a_day_after_its_first_tasks_began(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("once", [False, True])
-def test_the_same_plan_ends_no_round(driver: DriverOf, monkeypatch: pytest.MonkeyPatch, once: bool) -> None:
-    """Also of `run --once`, whose tasks take nothing in."""
+@pytest.mark.parametrize("is_checked", [False, True])
+def test_the_same_plan_ends_no_round(
+    driver: DriverOf, monkeypatch: pytest.MonkeyPatch, once: bool, is_checked: bool
+) -> None:
+    """Also of `run --once`, whose tasks take nothing in; nor any plan as long as topics could not be checked."""
     planner = planner_of(driver)
+    if not is_checked:
+        driver.checked = False
+        weigh(driver, planner, monkeypatch)
     driver.ends = cast("Any", {(key.topic, key.partition): 5 for key in KEYS} if once else None)
     turns = iter([False, True])
     nothing: Any = SimpleNamespace(
@@ -216,6 +271,30 @@ def receipt(*, released: bool, in_doubt: bool = False, upstream: int = 5) -> Rec
         released=released,
         in_doubt=in_doubt,
     )
+
+
+KNOWN = {"target_topic_id": "ab", "upstream": 7, "downstream": 6, "appended": 6}
+UNKNOWN = {"upstream": -1, "downstream": -1, "appended": -1}
+
+
+@pytest.mark.parametrize(
+    ("own", "counts"),
+    [
+        ({"target_topic_id": "ab"} | UNKNOWN, KNOWN),
+        ({"target_topic_id": ""} | UNKNOWN, KNOWN),
+        ({"target_topic_id": "cd"} | UNKNOWN, None),
+        ({"target_topic_id": "ab", "upstream": 9, "downstream": 8, "appended": 8}, None),
+    ],
+)
+def test_a_task_that_has_read_no_position_knows_what_the_former_one_knew(
+    driver: DriverOf, own: dict[str, Any], counts: dict[str, Any] | None
+) -> None:
+    """Else a source that starts behind markers that were passed over would look like a loss."""
+    former, newest = receipt(released=True).model_copy(update=KNOWN), receipt(released=False).model_copy(update=own)
+    taken(driver, newest, former)
+    told = driver.view.partitions[KEYS[0]].receipt
+    assert told is not None
+    assert told.model_dump(include={*KNOWN}) == (counts or own)
 
 
 def taken(driver: DriverOf, *receipts: Receipt, in_doubt: bool = False) -> None:

@@ -17,6 +17,7 @@ from test_verify import IDENTITY, plain, write
 
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.engine import flow_duties, lag_monitor, publishing
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role, Topic
 from sparkmirror.engine.status_topic import read_status
@@ -53,8 +54,15 @@ def topic_of(mirror: Mirror, name: str) -> Topic:
 
 
 def test_it_tells_what_is_so(
-    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    for module, name in ((flow_duties, "GROUP_WATCH_S"), (publishing, "INTERVAL_S"), (lag_monitor, "LOOK_S")):
+        monkeypatch.setattr(module, name, 1.0)
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
     write(source_cluster, topic_name, plain(range(COUNT)))
     commit(source_cluster, topic_name, topic_name, 200)

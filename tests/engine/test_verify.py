@@ -240,7 +240,9 @@ def test_aborted_data_is_no_part_of_a_committed_copy(
 ) -> None:
     for cluster in (source_cluster, target_cluster):
         mp.create_topic(cluster.bootstrap_servers, topic_name, 1)
-    producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers, transactional_id=f"tx-{topic_name}")
+    producer = KafkaProducer(
+        bootstrap_servers=source_cluster.bootstrap_servers, transactional_id=f"tx-{topic_name}", retry_backoff_ms=10
+    )
     producer.init_transactions()
     copied: list[Plain] = []
     for turn in range(6):

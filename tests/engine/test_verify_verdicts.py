@@ -95,7 +95,9 @@ def test_a_tail_without_records_is_nothing_that_is_missing(
 ) -> None:
     """Markers, and aborted data where the flow leaves it out."""
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
-    producer = KafkaProducer(bootstrap_servers=source_cluster.bootstrap_servers, transactional_id=topic_name)
+    producer = KafkaProducer(
+        bootstrap_servers=source_cluster.bootstrap_servers, transactional_id=topic_name, retry_backoff_ms=10
+    )
     producer.init_transactions()
     producer.begin_transaction()
     producer.send(topic_name, b"one")

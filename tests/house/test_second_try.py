@@ -35,6 +35,7 @@ def test_failed_tests_are_named_once(tmp_path: Path) -> None:
     file = tmp_path / "failed.txt"
     again = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path)]
     environment = {**os.environ, failed_tests.FILE: str(file), "PYTHONPATH": str(Path.cwd())}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     for _ in range(2):
         ran = subprocess.run(
             [*again, "-p", failed_tests.__name__, str(tmp_path)], env=environment, cwd=tmp_path, capture_output=True

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
+from tests.started import started
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
@@ -44,9 +45,9 @@ def tiering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
         "rlmm.config.remote.log.metadata.topic.replication.factor": "1",
         "rlmm.config.remote.log.metadata.topic.num.partitions": "1",
     }
-    with KafkaCluster(tmp_path_factory.mktemp("tiering"), properties=properties) as cluster:
+    cluster = KafkaCluster(tmp_path_factory.mktemp("tiering"), properties=properties)
+    with started(cluster):
         yield cluster
-    cluster.cleanup(keep_logs=True)
 
 
 def write(directory: Path, source: KafkaCluster, target: KafkaCluster, topic: str, *lines: str) -> Path:

@@ -75,6 +75,8 @@ def test_what_is_added_is_for_one_round_of_one_driver() -> None:
     assert state.added_to("b", 3) is None
     assert not state.apply([said("routes", {**added, "shares": None})]), "nonsense is left out"
     assert state.added_to("a", 3) == found
+    assert state.apply([said("routes", {**added, "incarnation": "b"})])
+    assert state.added_to("a", 3) == found, "another driver woke up late"
 
 
 def moved(number: int, *, epoch: int = 3, incarnation: str = "a") -> RouteMoves:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.protocol.producer import InitProducerIdRequest
@@ -68,8 +69,12 @@ class Side:
         return not any(one.error for one in listed.values())
 
     def create(self, topic: str, partitions: int = 2, **settings: str) -> None:
-        self.admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=settings)])
-        wait_for(lambda: self.serves(topic), f"{topic} is created")
+        self.create_all(NewTopic(topic, partitions, 1, topic_configs=settings))
+
+    def create_all(self, *topics: NewTopic) -> None:
+        self.admin.create_topics(list(topics))
+        for topic in topics:
+            wait_for(partial(self.serves, topic.name), f"{topic.name} is created")
 
     def delete(self, topic: str) -> None:
         self.admin.delete_topics([topic])
@@ -156,9 +161,11 @@ class Flow:
         self.policy = LossPolicy()
         self.route = PartitionPair(self.topic, self.target_topic, 0)
         source.create(self.topic)
-        target.create(self.target_topic)
-        for internal in (self.segments_topic, self.losses_topic):
-            target.create(internal, 2, **{"cleanup.policy": "compact"})
+        internal = (self.segments_topic, self.losses_topic)
+        target.create_all(
+            NewTopic(self.target_topic, 2, 1),
+            *(NewTopic(topic, 2, 1, topic_configs={"cleanup.policy": "compact"}) for topic in internal),
+        )
         self.identity = Identity(target.client.cluster_id, target.producer_id(), 0)
         source.append(self.topic, AT_SOURCE)
 

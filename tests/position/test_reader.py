@@ -21,6 +21,7 @@ from tests.position.copied_flow import (
     read_all,
     wait_for,
 )
+from tests.started import started
 
 from sparkmirror.cluster import log_tail
 from sparkmirror.cluster.topic_log import TopicLog
@@ -277,7 +278,8 @@ def test_markers_that_the_source_has_deleted_since_are_no_loss(flow: Flow) -> No
 def forgetful_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """It looks for expired producers all the time."""
     settings = {"producer.id.expiration.check.interval.ms": "100"}
-    with KafkaCluster(tmp_path_factory.mktemp("expiring"), properties=settings) as cluster:
+    cluster = KafkaCluster(tmp_path_factory.mktemp("expiring"), properties=settings)
+    with started(cluster):
         yield cluster
 
 

@@ -65,6 +65,7 @@ class Copy:
 
     def __init__(self, route: RouteOrder, unclean: bool) -> None:
         self.route, self.unclean, self.busy = route.route, unclean, False
+        self.waits_for_predecessor = False
         self.order = route
         self.appended = route.appended
 
@@ -185,9 +186,9 @@ class Task:
             self.preparing.pop(0)()
 
     def wait(self, seconds: float) -> None:
-        for _ in range(2):
-            self.now += seconds / 2
-            self.loop.turn(seconds)  # a longer turn would be a suspended process's
+        for passed in [1.0] * int(seconds) + [seconds % 1]:  # a longer turn would be a suspended process's
+            self.now += passed
+            self.loop.turn(0)
 
 
 class Mirror:
@@ -446,6 +447,57 @@ def test_a_partition_that_is_left_alone_with_batches_on_their_way_is_told_so(to:
     mirror.say()
     mirror.settle()
     assert mirror.tasks[to].copies[source].unclean
+
+
+def leave(mirror: Mirror, source: TopicPartition) -> None:
+    """Task 1 gives a partition to task 0, which is ready for it."""
+    mirror.moves[source] = RouteMove(number=1, route=mirror.orders[1][0], before=1, task=0)
+    mirror.owner[source] = 0
+    mirror.say()
+    mirror.settle()
+
+
+@pytest.mark.parametrize("in_doubt", [False, True])
+def test_batches_lost_just_before_a_partition_leaves_are_told(in_doubt: bool) -> None:
+    """A connection broke, or the process was suspended: the kernel may still send what it had."""
+    mirror = Mirror(random.Random(0))
+    source = ("t", 1)
+    for task in mirror.tasks:
+        task.hear()
+    if in_doubt:
+        mirror.tasks[1].moves.doubted(cast("Any", mirror.tasks[1].copies[source]))
+    assert mirror.tasks[1].moves.moved_in_doubt is in_doubt
+    leave(mirror, source)
+    assert mirror.tasks[0].copies[source].unclean is in_doubt
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_partition_that_waits_for_its_predecessor_goes_on_waiting_elsewhere(waits: bool) -> None:
+    """Its position moved, so somebody else writes there, however long ago the round began (R5)."""
+    mirror = Mirror(random.Random(0))
+    source = ("t", 1)
+    for task in mirror.tasks:
+        task.hear()
+        task.wait(GRACE_S + 1)
+    mirror.tasks[1].copies[source].waits_for_predecessor = waits
+    leave(mirror, source)
+    assert mirror.tasks[0].copies[source].unclean is waits
+
+
+def test_an_attempt_that_begins_late_fears_the_earlier_one_as_long() -> None:
+    """The control topic was away, so that neither heard of the other."""
+    mirror = Mirror(random.Random(0))
+    mirror.tasks[0].hear()
+    again = mirror.tasks[1] = Task(mirror.topic, 1, mirror.orders[1], 1)
+    again.hear()
+    again.wait(GRACE_S + 5)
+    told = [(again.moves.has_begun, again.moves.moved_in_doubt)]
+    again.turn()
+    again.hear()
+    told.append((again.moves.has_begun, again.moves.moved_in_doubt and again.moves.may_have_rivals))
+    again.wait(GRACE_S + 1)
+    told.append((again.moves.has_begun, again.moves.moved_in_doubt or again.moves.may_have_rivals))
+    assert told == [(False, True), (True, True), (True, False)]
 
 
 def test_words_that_could_not_be_written_are_said_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,7 +63,9 @@ class Cluster:
 
     def transactions(self, topic: str, count: int) -> None:
         """Of three records each; one in four is aborted, the last one of a multiple of four too."""
-        producer = KafkaProducer(bootstrap_servers=self.servers, transactional_id=f"{topic}-writer")
+        producer = KafkaProducer(
+            bootstrap_servers=self.servers, transactional_id=f"{topic}-writer", retry_backoff_ms=10
+        )
         producer.init_transactions()
         for number in range(count):
             producer.begin_transaction()
@@ -78,7 +80,9 @@ class Cluster:
 
     def aborted(self, topic: str) -> None:
         """One transaction that comes to nothing."""
-        producer = KafkaProducer(bootstrap_servers=self.servers, transactional_id=f"{topic}-writer")
+        producer = KafkaProducer(
+            bootstrap_servers=self.servers, transactional_id=f"{topic}-writer", retry_backoff_ms=10
+        )
         producer.init_transactions()
         producer.begin_transaction()
         producer.send(topic, value=b"never", partition=0)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from kafka import KafkaProducer
+from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError
 from tests.position.copied_flow import Side, built, read_all, wait_for
 
@@ -75,9 +76,8 @@ class Mirrored:
         self.offsets_topic = f"mm2-offsets.{self.alias}.internal"
         self.syncs_topic = f"mm2-offset-syncs.{self.flow.target.alias}.internal"
         self.source.create(self.topic, 1)
-        for topic, partitions in (self.route.target_topic, 1), (self.offsets_topic, 25), (self.segments, 2):
-            self.target.create(topic, partitions)
-        self.target.create(losses_topic(self.alias), 1)
+        topics = {self.route.target_topic: 1, self.offsets_topic: 3, self.segments: 2, losses_topic(self.alias): 1}
+        self.target.create_all(*(NewTopic(topic, partitions, 1) for topic, partitions in topics.items()))
         self.target.client.metadata([])
         self.identity = Identity(self.target.client.cluster_id, self.target.producer_id(), 0)
         self.takeover = Takeover(self.flow)
@@ -366,7 +366,9 @@ def test_what_somebody_else_wrote_behind_ours_is_not_taken_for_mirror_makers(mir
 def test_markers_that_we_passed_over_are_no_word_of_mirror_makers(mirrored: Mirrored) -> None:
     """Our own stored offset is behind a transaction's marker, and somebody else has written to the target since."""
     producer = KafkaProducer(
-        bootstrap_servers=list(mirrored.source.config.bootstrap_servers), transactional_id=mirrored.topic
+        bootstrap_servers=list(mirrored.source.config.bootstrap_servers),
+        transactional_id=mirrored.topic,
+        retry_backoff_ms=10,
     )
     producer.init_transactions()
     producer.begin_transaction()

@@ -73,14 +73,27 @@ class DriverControl:
             self._control.round(Round(incarnation=self._incarnation, number=round_number, phase=phase))
 
     def add(self, added: AddedRoutes) -> None:
-        """Have running tasks copy more partitions."""
+        """Have running tasks copy more partitions.
+
+        Raises `ConnectionError` without the lease.
+        """
         with self._lock:
+            self._demand_lease()
             self._control.add(added)
 
     def move(self, moves: RouteMoves) -> None:
-        """Have running tasks release and copy partitions."""
+        """Have running tasks release and copy partitions.
+
+        Raises `ConnectionError` without the lease.
+        """
         with self._lock:
+            self._demand_lease()
             self._control.move(moves)
+
+    def _demand_lease(self) -> None:
+        """Keep words that waited for the lock from hiding a successor's words."""
+        if not self._held():
+            raise ConnectionError("the lease is no longer held")
 
     def follow_done_topics(self, reader: TopicLog, receipts: Iterable[Receipt]) -> None:
         """Have the done topics follow the control topic and the newest receipts."""

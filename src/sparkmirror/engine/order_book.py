@@ -52,6 +52,8 @@ class OrderBook:
         """Orders that came later in this round, by task."""
         self._moves: dict[PartitionKey, RouteMove] = {}
         """Newest move of each partition that was moved in this round."""
+        self._is_unsure = False
+        """True if it is not known whether running tasks have read the newest words."""
 
     def loads(self) -> list[PartitionLoad]:
         """Return each partition's rate and backlog, for the planner."""
@@ -80,6 +82,7 @@ class OrderBook:
         self._ordered.clear()
         self._added.clear()
         self._moves.clear()
+        self._is_unsure = False
 
     def order(self, keys: Iterable[PartitionKey], share: float = 1.0) -> FlowOrder:
         """Return the flow's part of a task's order.
@@ -139,8 +142,12 @@ class OrderBook:
         """True if moves between running tasks can bring about what is to be copied now.
 
         As `only_grown`, but partitions may be gone. With `once` the tasks end by themselves, so they take nothing in.
+        Topics must have been checked, as before a round, and it must be known what the tasks have read: else a
+        partition could get a second pump (R7).
         """
         if self._topics.ends is not None or len(self._moves) > MOST_MOVES:
+            return False
+        if self._is_unsure or not self._topics.checked:
             return False
         gone = self._ordered.keys() - self._topics.targets().keys()
         return self._ordered.keys() <= self._unchanged() | self._reached() | gone
@@ -173,6 +180,7 @@ class OrderBook:
             before = self._last_holder(key, before, task)
             route = routes[key].model_copy(update={"move": number})
             self._moves[key] = RouteMove(number=number, route=route, before=before, task=task)
+        self._is_unsure = True
         self._control.move(
             RouteMoves(
                 incarnation=self._incarnation,
@@ -181,6 +189,7 @@ class OrderBook:
                 shares=dict(shares),
             )
         )
+        self._is_unsure = False
 
     def _last_holder(self, key: PartitionKey, before: int, task: int) -> int:
         """Return the task that has to release a partition first.
@@ -208,6 +217,8 @@ class OrderBook:
         for task, keys in taken.items():
             self._added.setdefault(task, []).extend(self._route_orders(keys))
         routes = {task: tuple(added) for task, added in self._added.items()}
+        self._is_unsure = True
         self._control.add(
             AddedRoutes(incarnation=self._incarnation, epoch=round_number, routes=routes, shares=dict(shares))
         )
+        self._is_unsure = False

@@ -32,7 +32,7 @@ class Growth(Enum):
 
     DONE = "done"
     LATER = "later"
-    """Tasks that would get partitions have not reported yet."""
+    """Tasks have not reported yet, or topics are not checked yet."""
     IMPOSSIBLE = "impossible"
     """Only another plan has a place for the partitions.
 
@@ -114,6 +114,8 @@ class Planner:
         moves = moved(self.assignment, assignment)
         if len(moves) > MOST_MOVES:
             return None
+        if not {key.flow for key, move in moves.items() if move.task != NO_TASK} <= set().union(*self._served):
+            return None  # nobody has said that this round runs, to a flow that had no partitions when it began
         by_name = {driver.name: driver for driver in drivers}
         if any(
             move.before not in by_name[key.flow].reports.started_tasks(round_number)
@@ -157,6 +159,8 @@ class Planner:
 
         Ending the round would hold up all other partitions.
         """
+        if not driver.topics.checked:
+            return Growth.LATER
         if not driver.orders.only_grown:
             return Growth.IMPOSSIBLE
         taken = grow(self.assignment, driver.name, (load for each in drivers for load in each.orders.loads()))

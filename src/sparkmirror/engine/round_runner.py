@@ -146,7 +146,8 @@ class RoundRunner:
                 reason = changes.begin(EndReason.SLOTS)
             if reason is None and not all([self._refreshed(driver, ready, changes) for driver in ready]):
                 reason = changes.begin(EndReason.TOPICS)
-            if reason is None and time.monotonic() > replan_at and not changes.is_under_way:
+            may_replan = not changes.is_under_way and all(driver.topics.checked for driver in ready)
+            if reason is None and time.monotonic() > replan_at and may_replan:
                 replan_at = time.monotonic() + REPLAN_S
                 self._planner.slots.ask(self._registry.tasks_max)
                 if not self._planner.is_same_plan(ready):
@@ -211,10 +212,12 @@ class RoundRunner:
         told = (receipt for end in ends for receipt in end.receipts)
         for receipt in sorted(told, key=lambda receipt: (receipt.released, -receipt.upstream)):
             key = PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)
-            if key in receipts[receipt.flow]:  # the task that has the partition now knows more
-                earlier[receipt.flow].append(receipt)
-            else:
+            newest = receipts[receipt.flow].get(key)
+            if newest is None:
                 receipts[receipt.flow][key] = receipt
+            else:  # the task that has the partition now knows more, if it has read the position
+                earlier[receipt.flow].append(receipt)
+                receipts[receipt.flow][key] = newest.reaching(receipt)
         complete = []
         for driver in ready:
             mine = receipts[driver.name]

@@ -141,8 +141,8 @@ class ControlState:
         self.rounds: dict[str, Round] = {}
         """Newest round record of each incarnation."""
         self.last_round: Round | None = None
-        self.added: AddedRoutes | None = None
-        """Newest added routes, perhaps for a round of another driver."""
+        self.added: dict[str, AddedRoutes] = {}
+        """Newest added routes by the driver's incarnation."""
         self.moves: dict[str, RouteMoves] = {}
         """Newest moves by the driver's incarnation."""
         self.words: dict[tuple[str, int], TaskWords] = {}
@@ -186,7 +186,8 @@ class ControlState:
             self.rounds[newest.incarnation] = self.last_round = newest
             return changed
         elif key == "routes" and said:
-            self.added = self.shares = AddedRoutes(**said)
+            added = self.shares = AddedRoutes(**said)
+            self.added[added.incarnation] = added
         elif key == "moves" and said:
             moves = RouteMoves(**said)
             if moves.is_older_than(self.moves.get(moves.incarnation)):
@@ -230,8 +231,8 @@ class ControlState:
 
     def added_to(self, incarnation: str, round_number: int) -> AddedRoutes | None:
         """Return the routes added since the given driver's round began, if any."""
-        mine = self.added is not None and (self.added.incarnation, self.added.epoch) == (incarnation, round_number)
-        return self.added if mine else None
+        added = self.added.get(incarnation)
+        return added if added is not None and added.epoch == round_number else None
 
     def moves_in(self, incarnation: str, round_number: int) -> RouteMoves | None:
         """Return the moves since the given driver's round began, if any."""

@@ -180,6 +180,22 @@ class Receipt(_OrderValue):
     move: int = 0
     """Number of the move that gave the task the partition; 0: its order did."""
 
+    def reaching(self, former: Receipt) -> Receipt:
+        """Return the receipt with a former task's progress, if it has none.
+
+        The progress is of the same target topic.
+        """
+        if self.upstream >= 0 or former.upstream < 0 or self.target_topic_id not in ("", former.target_topic_id):
+            return self
+        return self.model_copy(
+            update={
+                "upstream": former.upstream,
+                "downstream": former.downstream,
+                "target_topic_id": former.target_topic_id,
+                "appended": max(self.appended, former.appended),
+            }
+        )
+
 
 class FlowEnd(_OrderValue):
     """End of a flow's work in one task."""

@@ -173,7 +173,7 @@ class FlowPump:
 
     @property
     def moved_in_doubt(self) -> bool:
-        """True if batches of a partition that came or went may still arrive (R5)."""
+        """True if batches of other attempts, or unacknowledged ones, may arrive (R5)."""
         return self._moves.moved_in_doubt
 
     # --- one turn of the loop -------------------------------------------------------------------

@@ -129,8 +129,9 @@ class MovedRoutes:
 
     @property
     def moved_in_doubt(self) -> bool:
-        """True if batches of a partition that came or went may still arrive (R5)."""
-        return self._loop.now < max((self._taken_alone_at, *self._doubted.values()))
+        """True if batches of other attempts, or unacknowledged ones, may arrive (R5)."""
+        alone_at = self._alone_at if self._attempt else self._taken_alone_at
+        return not self.has_begun or self._loop.now < max((alone_at, self._taken_alone_at, *self._doubted.values()))
 
     def follow(self, state: ControlState, incarnation: str, round_number: int) -> None:
         """Act on the moves and words of the control topic."""
@@ -142,6 +143,7 @@ class MovedRoutes:
                     self._say_soon()
                 return
             self.has_begun = True
+            self._alone_at = self._loop.now + GRACE_S  # an earlier attempt ends once it hears of this one
             self._said, self._ready = {word.source: word for word in mine.releases}, mine.ready
             if self._said:  # compaction leaves only the newest words
                 self._say_soon()
@@ -203,7 +205,8 @@ class MovedRoutes:
             leaving = self._leaving[copy]
             leaving.move, leaving.heard_at = move, self._loop.clock()
         else:
-            self._leaving[copy] = _Leaving(move, unclean=self.may_have_rivals, heard_at=self._loop.clock())
+            unclean = self._may_be_written_to(copy.route.source)
+            self._leaving[copy] = _Leaving(move, unclean=unclean, heard_at=self._loop.clock())
             self._loop.at(self._loop.now + LEAVE_S, lambda: self._hurry(copy))
         self._on_leaving(copy)
 
@@ -214,6 +217,7 @@ class MovedRoutes:
 
     def doubted(self, copy: PartitionCopy) -> None:
         """Take note that batches or a claim of a partition may arrive late."""
+        self._note_doubt(copy.route.source, unclean=True)
         if copy in self._leaving:
             self._leaving[copy].unclean = True
 
@@ -223,6 +227,7 @@ class MovedRoutes:
         `settled` is the position at which the copy goes on; None if it must be read.
         """
         leaving, source = self._leaving.pop(copy), copy.route.source
+        leaving.unclean |= copy.waits_for_predecessor
         self._note_doubt(source, unclean=leaving.unclean)
         if not self._has_said(leaving.move) and leaving.move.before == self._task:
             place = None if settled is None else Place.of(settled, leaving.heard_at)
@@ -244,7 +249,7 @@ class MovedRoutes:
         return self._loop.now < max(self._alone_at, self._taken_alone_at)
 
     def _may_be_written_to(self, source: TopicPartition) -> bool:
-        """True if batches of a partition that this task does not copy may still arrive."""
+        """True if batches of a partition may still arrive, of this task or of one before."""
         return self.may_have_rivals or self._loop.now < self._doubted.get(source, self._loop.now)
 
     # --- in -------------------------------------------------------------------------------------

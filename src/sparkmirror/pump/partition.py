@@ -330,6 +330,11 @@ class PartitionCopy:
         self._be_quiet()
         return True
 
+    @property
+    def waits_for_predecessor(self) -> bool:
+        """True while the quiet rule (R5) waits until the position has not moved."""
+        return self._quiet.is_waiting
+
     def _be_quiet(self) -> None:
         self.trouble = Trouble(WAITS, Cause.PREDECESSOR)
         self.retry.at = self._quiet.look_at

@@ -33,6 +33,11 @@ class QuietRule:
         self.look_at = 0.0
         """Earliest time to read the position again."""
 
+    @property
+    def is_waiting(self) -> bool:
+        """True if a wait has begun and is not over."""
+        return self.holds and self._sequence is not None
+
     def allows_position(self, sequence: int, read_at: float, now: float, *, guarded: bool) -> bool:
         """True if the records after a position read at `read_at` may be sent.
 
