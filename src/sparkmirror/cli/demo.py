@@ -86,7 +86,7 @@ def demo(
 
 
 def _show_class() -> type[Show]:
-    require_spark()
+    require_spark("demo")
     try:
         from sparkmirror.demo.show import Show
     except ImportError as error:

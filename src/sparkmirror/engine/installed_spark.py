@@ -21,14 +21,14 @@ The tests are `tests/versions/test_sparks.py`; `pyproject.toml` has the same ran
 
 SPARK_HOME = "SPARK_HOME"
 
-_REMEDY = "pip install 'sparkmirror[spark]' brings one"
 
-
-def require_spark() -> None:
+def require_spark(extra: str = "spark") -> None:
     """Raise `SetupError` unless a PySpark of the range can be imported.
 
-    If this Python has no PySpark, the PySpark of `SPARK_HOME` is taken, as `spark-submit` does.
+    The error names the `extra` that brings one. If this Python has no PySpark, the PySpark of `SPARK_HOME` is taken, as
+    `spark-submit` does.
     """
+    remedy = f"pip install 'sparkmirror[{extra}]' brings one"
     if find_spec("pyspark") is None:
         sys.path += _archives_of_home()
     try:
@@ -36,7 +36,7 @@ def require_spark() -> None:
         import pyspark.sql.pandas.utils  # for the Arrow path; on 3.5 it needs distutils, which Python 3.12 lacks
     except ImportError as error:
         raise SetupError(
-            f"PySpark is needed and can't be imported ({error}): {_REMEDY}; where this machine has a Spark, set"
+            f"PySpark is needed and can't be imported ({error}): {remedy}; where this machine has a Spark, set"
             f" {SPARK_HOME} to its directory"
         ) from error
     version = pyspark.__version__
@@ -46,7 +46,7 @@ def require_spark() -> None:
         age = "old" if minor is not None and minor < OLDEST else "new"
         raise SetupError(
             f"PySpark {version} at {place} is too {age}, sparkmirror runs on {_words(OLDEST)} to {_words(NEWEST)}:"
-            f" {_REMEDY}, in a virtual environment if other programs need this one"
+            f" {remedy}, in a virtual environment if other programs need this one"
         )
     jars = _minor_of_jars()
     if jars is not None and jars != minor:
