@@ -1,10 +1,10 @@
 """Many tests in three rows at once: for `make test`, and with `--full` for `make test-full`.
 
-The engine's come to the terminal, with those of directories near it: mirrors at work, some under time limits. Beside
-them go the other directories'; what these print comes at the end. Both rows mostly wait for brokers and Spark. The
-third row has tests that wait for nothing and measure no time, and gets what the others leave of the machine. `--full`
-has the long tests too, but for those of versions and of the deployment, and the flow tests once more on a Spark
-standalone cluster. Other arguments go to all.
+The engine's come to the terminal: mirrors at work, some under time limits. Beside them go the other directories'; what
+these print comes at the end. Both rows mostly wait for brokers and Spark. The third row begins with tests that wait for
+nothing and measure no time: they get what the others leave of the machine. `--full` has the long tests too, but for
+those of versions and of the deployment, and the flow tests once more on a Spark standalone cluster. Other arguments go
+to all.
 
 What fails in `make test` runs once more, alone, as Kafka's own build does: on a machine that others starve, a test with
 a time limit may fail. A line near the end names such a test.
@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from tests import failed_tests
@@ -99,24 +100,36 @@ class Row:
         self.wait()
 
 
-def rows(*, full: bool) -> list[list[list[str]]]:
-    """The arguments of pytest for each command of each row; the first row is the terminal's, the last one is patient.
+class Part(NamedTuple):
+    """A command of a row: pytest with these arguments, and what is put before it."""
+
+    arguments: list[str]
+    way: tuple[str, ...] = QUIETLY
+
+
+def rows(*, full: bool) -> list[list[Part]]:
+    """The parts of each row; the first row is the terminal's.
 
     Tests with Spark share a row, so that they share a session.
     """
-    near = [str(ENGINE)] if full else [str(ENGINE), str(TESTS / "sync"), str(TESTS / "connect")]
-    apart = {*near, str(TESTS / "versions"), str(TESTS / "deploy")} if full else {*near}
-    directories = sorted({str(test.parent) for test in TESTS.glob("*/test_*.py")})
-    others = [name for name in directories if name not in apart]
-    others_timed = [*(name for name in others if name not in TIMELESS), *TIMED, "-m", f"not ({REAL})"]
-    patient = [*TIMELESS, *(f"--ignore={name}" for name in TIMED), "-m", f"not ({REAL})"]
+    engine, near = str(ENGINE), [str(ENGINE), str(TESTS / "connect")]
+    left_out = {str(TESTS / "versions"), str(TESTS / "deploy")} if full else set[str]()
+    directories = sorted({str(test.parent) for test in TESTS.glob("*/test_*.py")} - left_out)
+    real, unreal = ("-m", REAL), ("-m", f"not ({REAL})")
+    patient = Part([*TIMELESS, *(f"--ignore={name}" for name in TIMED), *unreal], LEFT_OVER)
+    timed = [name for name in directories if name not in (engine, *TIMELESS)]
     if full:
-        first = [[*near, *(f"--ignore={name}" for name in CALM)]]
-        return [first, [[*others, "-m", REAL], others_timed, CALM, list(STANDALONE)], [patient]]
+        others = [name for name in directories if name != engine]
+        return [
+            [Part([engine, *(f"--ignore={name}" for name in CALM)], ())],
+            [Part([*others, *real]), Part(CALM), Part(list(STANDALONE))],
+            [patient, Part([*timed, *TIMED, *unreal])],
+        ]
+    others = [name for name in directories if name not in near]
     return [
-        [[*near, "-m", REAL], [*near, "-m", f"not ({REAL})"]],
-        [[*others, "-m", REAL], others_timed],
-        [patient],
+        [Part([*near, *real], ())],
+        [Part([*others, *real]), Part([*timed, *TIMED, *unreal])],
+        [patient, Part([engine, *unreal])],
     ]
 
 
@@ -132,14 +145,12 @@ def main(arguments: list[str]) -> int:
     CACHE.mkdir(exist_ok=True)
     FAILED.write_text("")
     os.environ[failed_tests.FILE] = str(FAILED.resolve())
-    *quiet, patient = beside
-    ways = [*((QUIETLY, commands) for commands in quiet), (LEFT_OVER, patient)]
     others = [
-        Row(CACHE / f"test-row-{number}.log", *([*way, *BESIDE, *command, *arguments] for command in commands))
-        for number, (way, commands) in enumerate(ways, 2)
+        Row(CACHE / f"test-row-{number}.log", *([*part.way, *BESIDE, *part.arguments, *arguments] for part in parts))
+        for number, parts in enumerate(beside, 2)
     ]
     try:
-        codes = [subprocess.call([*PYTEST, *command, *arguments]) for command in terminals]
+        codes = [subprocess.call([*PYTEST, *part.arguments, *arguments]) for part in terminals]
         took_s = [time.monotonic() - began]
         for row in others:
             row.wait()

@@ -6,14 +6,16 @@ import threading
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import mirror_process as mp
 import pytest
 from tests.connect.connectors import quick_connectors, specs, worker_file
 
+from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.config import FlowConfig
-from sparkmirror.connect import offsets
+from sparkmirror.connect import offset_store, offsets
 from sparkmirror.connect.connector_model import Offset
 from sparkmirror.connect.errors import RestError
 from sparkmirror.connect.flows import read_flows
@@ -25,6 +27,7 @@ from sparkmirror.engine.lease import Lease
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.formats.connect_files import ConnectorRole
 from sparkmirror.messages.control import control_topic
+from sparkmirror.mm2.stored_offsets import stored_entries
 
 pytestmark = pytest.mark.broker
 
@@ -98,3 +101,23 @@ def test_they_are_no_answer_while_it_works_on(flow: FlowConfig, holder: Lease, m
 def test_nobody_has_worked_on_a_flow_without_topics(flow: FlowConfig) -> None:
     entries = store(flow, 7, 0)
     assert read(flow, set()) == entries
+
+
+def test_a_topic_whose_leaders_are_not_ready_is_read_again(flow: FlowConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a new topic, or while a broker goes."""
+    entries = store(flow, 7, 0)
+    tries: list[str] = []
+
+    def not_ready_at_first(client: ClusterClient, topic: TopicLeaders) -> Iterator[Any]:
+        tries.append(topic.name)
+        if len(tries) < 3:
+            raise RangeUnread("NOT_LEADER_FOR_PARTITION (6)")
+        return stored_entries(client, topic)
+
+    monkeypatch.setattr(offset_store, "stored_entries", not_ready_at_first)
+    assert read(flow, set()) == entries
+    assert len(tries) == 3
+    monkeypatch.setattr(offset_store, "_READ_AGAIN_S", 0.0)
+    tries.clear()
+    with pytest.raises(RangeUnread):
+        read(flow, set())

@@ -16,6 +16,7 @@ from sparkmirror.doctor.parked import WAITS
 from sparkmirror.durable.losses import Loss, LossKind
 from sparkmirror.engine.snapshot import Cause, FlowState, PartitionState
 from sparkmirror.messages.control import DoneTopic
+from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.sync.group_standing import GroupState
 
 ALL = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
@@ -206,7 +207,7 @@ def test_every_reason(reason: Reason) -> None:
 def test_a_partition_that_waits_for_a_predecessor_is_told_how_long() -> None:
     explanation = told(of_orders(running=at(PartitionState.WAITING, Cause.PREDECESSOR)))
     assert explanation.last.reason is Reason.WAITING
-    assert "has not moved for 6 s" in explanation.changes[0]
+    assert f"has not moved for {GRACE_S:.0f} s" in explanation.changes[0]
 
 
 @pytest.mark.parametrize("cause", [cause for cause in Cause if cause not in WAITS])

@@ -90,8 +90,14 @@ def test_it_tells_what_is_so(
         assert checkpoints.succeeded_ms is not None
         assert time.time() * 1000 - checkpoints.succeeded_ms < 60_000
         (driver,) = mirror.drivers
-        driver.topics.newest = replace(driver.topics.newest, refused={topic_name: "it can't be given more partitions"})
-        mp.wait_for(lambda: bool(topic_of(mirror, topic_name).refused), 5, "it is refused, though it is copied")
+
+        def is_seen_refused() -> bool:
+            """Also if the topic duty has just looked again."""
+            refused = {topic_name: "it can't be given more partitions"}
+            driver.topics.newest = replace(driver.topics.newest, refused=refused)
+            return bool(topic_of(mirror, topic_name).refused)
+
+        mp.wait_for(is_seen_refused, 5, "it is refused, though it is copied")
         assert len(topic_of(mirror, topic_name).partitions) == 2
         mp.wait_for(lambda: flow_of(mirror).groups[0].reread == 0, 30, "the group is at the target")
         (group,) = flow_of(mirror).groups

@@ -23,7 +23,8 @@ def test_each_file_is_in_one_row_with_and_without_brokers(full: bool) -> None:
     left_out = {file for file in FILES if full and Path(file).relative_to(TESTS).parts[0] in {"versions", "deploy"}}
     files = FILES - left_out
     real, others = Counter[str](), Counter[str]()
-    for command in (command for row in rows(full=full) for command in row if command != list(STANDALONE)):
+    commands = [part.arguments for row in rows(full=full) for part in row if part.arguments != list(STANDALONE)]
+    for command in commands:
         marks = command[command.index("-m") + 1] if "-m" in command else ""
         for count, wanted in ((real, REAL), (others, f"not ({REAL})")):
             if marks in {"", wanted}:

@@ -6,11 +6,13 @@ So a real MirrorMaker 2 goes on behind sparkmirror's offsets, and sparkmirror re
 from __future__ import annotations
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.connect.connector_model import Offset
@@ -30,6 +32,8 @@ Connect looks records up by the bytes of their keys, so that the order counts.
 """
 
 _CONNECT_TIMEOUT_S = 15.0
+_READ_AGAIN_S = 5.0
+_AGAIN_S = 0.1
 
 
 class OffsetStore:
@@ -52,10 +56,23 @@ class OffsetStore:
         self._client.close()
 
     def read(self) -> list[Offset]:
-        """Return the stored offsets in the order of their keys."""
-        topic = self._client.metadata([self._topic])[self._topic]
-        if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return []
+        """Return the stored offsets in the order of their keys.
+
+        The topic may be new, or its leaders may be moving: then it is read again for a few seconds.
+        """
+        until = time.monotonic() + _READ_AGAIN_S
+        while True:
+            topic = self._client.metadata([self._topic])[self._topic]
+            if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return []
+            try:
+                return self._read(topic)
+            except RangeUnread:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_AGAIN_S)
+
+    def _read(self, topic: TopicLeaders) -> list[Offset]:
         offsets: dict[bytes, Offset] = {}
         for key, value, _ in stored_entries(self._client, topic):
             partition = self._partition(key)
