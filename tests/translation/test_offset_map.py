@@ -311,8 +311,9 @@ claims, runs = int(sys.argv[1]), 2000
 def history():
     for index in range(claims):
         first = index * runs
-        yield Segment(b"t" * 16, 0, 2 * first, index, 1, 0, b"s" * 16, 0, 2 * first,
-                      tuple(Run(3 * number, 2) for number in range(first, first + runs)))
+        yield Segment(target_topic_id=b"t" * 16, partition=0, sequence=2 * first, incarnation=index, producer_id=1,
+                      producer_epoch=0, source_topic_id=b"s" * 16, source_leader_epoch=0, downstream=2 * first,
+                      runs=tuple(Run(3 * number, 2) for number in range(first, first + runs)))
 
 total = claims * runs
 list(history().__next__().runs)
