@@ -49,8 +49,22 @@ TIMELESS = sorted(
 TIMED = sorted(
     str(TESTS / directory / f"test_{name}.py")
     for directory, names in {
-        "pump": ("handing_over", "long_line", "long_line_to_target", "slow_connections"),
-        "wire": ("array_walk", "rpc"),
+        "frames": ("empty_answers",),
+        "translation": ("offset_map",),
+        "pump": (
+            "claim_writer",
+            "connections",
+            "dialer",
+            "handing_over",
+            "hostile_broker",
+            "long_line",
+            "long_line_to_target",
+            "loop",
+            "readings",
+            "refused_fetches",
+            "slow_connections",
+        ),
+        "wire": ("array_walk", "garbled", "rpc", "splice", "tls_channel"),
     }.items()
     for name in names
 )
