@@ -155,7 +155,7 @@ def may_run_again(failed: Sequence[str], codes: Sequence[int]) -> bool:
 def main(arguments: list[str]) -> int:
     """The exit code: 0 if all passed, if need be alone."""
     began = time.monotonic()
-    terminals, *beside = rows(full="--full" in arguments)
+    terminals, *beside = all_rows = rows(full="--full" in arguments)
     CACHE.mkdir(exist_ok=True)
     FAILED.write_text("")
     os.environ[failed_tests.FILE] = str(FAILED.resolve())
@@ -175,6 +175,8 @@ def main(arguments: list[str]) -> int:
     for row in others:
         print(row.log.read_text())
     codes += [code for row in others for code in row.codes]
+    if len(codes) < sum(map(len, all_rows)):  # one could not be started
+        codes.append(pytest.ExitCode.INTERNAL_ERROR)
     failed, flaky = failed_tests.failed_tests(FAILED), list[str]()
     if "--full" not in arguments and may_run_again(failed, codes):
         print(f"once more, alone: {' '.join(failed)}", flush=True)

@@ -41,7 +41,7 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(autouse=True)
 def _looks_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One broker a side: what it was asked for is there at once, and nothing is copied while records are counted."""
+    """What brokers of tests were asked for is soon there, and nothing is copied while records are counted."""
     monkeypatch.setattr(import_module("sparkmirror.frames.verify"), "DUE_PAUSE_S", 0.2)
     monkeypatch.setattr(topics, "LED_PAUSE_S", 0.02)
 

@@ -6,6 +6,7 @@ import time
 from itertools import pairwise
 
 import pytest
+from mirror_process import wait_for
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.engine import surroundings
@@ -26,7 +27,7 @@ def test_without_spark_the_clusters_are_asked_less_and_less_often(monkeypatch: p
         lease=True,
     )
     looking.start()
-    time.sleep(0.7)
+    wait_for(lambda: len(looks) >= 4, 30, "four looks")
     looking.close()
     rests = [later - earlier for earlier, later in pairwise(looks)]
     assert len(rests) >= 2

@@ -230,6 +230,10 @@ class Mirror:
         said = RouteMoves(incarnation=DRIVER, epoch=ROUND, moves=tuple(self.moves.values()), shares={})
         Control(cast("TopicLog", self.topic)).move(said)
 
+    def hear(self) -> None:
+        for task in self.tasks:
+            task.hear()
+
     def kill(self) -> None:
         number = self.choices.randrange(TASKS)
         killed = self.tasks[number]
@@ -406,8 +410,7 @@ def test_a_partition_that_is_left_alone_comes_back() -> None:
     for to in (0, 1):
         mirror = Mirror(random.Random(0))
         source = ("t", 1)
-        for task in mirror.tasks:
-            task.hear()
+        mirror.hear()
         before = NO_TASK if to == 1 else 1  # as `OrderBook` says
         copy = mirror.tasks[1].copies[source]
         copy.busy = True
@@ -429,8 +432,7 @@ def test_a_partition_that_is_left_alone_with_batches_on_their_way_is_told_so(to:
     mirror = Mirror(random.Random(0))
     source = ("t", 1)
     task = mirror.tasks[1]
-    for each in mirror.tasks:
-        each.hear()
+    mirror.hear()
     copy = task.copies[source]
     copy.busy = True
     mirror.moves[source] = RouteMove(number=1, route=copy.order, before=1, task=NO_TASK)
@@ -462,8 +464,7 @@ def test_batches_lost_just_before_a_partition_leaves_are_told(in_doubt: bool) ->
     """A connection broke, or the process was suspended: the kernel may still send what it had."""
     mirror = Mirror(random.Random(0))
     source = ("t", 1)
-    for task in mirror.tasks:
-        task.hear()
+    mirror.hear()
     if in_doubt:
         mirror.tasks[1].moves.doubted(cast("Any", mirror.tasks[1].copies[source]))
     assert mirror.tasks[1].moves.moved_in_doubt is in_doubt
@@ -476,12 +477,28 @@ def test_a_partition_that_waits_for_its_predecessor_goes_on_waiting_elsewhere(wa
     """Its position moved, so somebody else writes there, however long ago the round began (R5)."""
     mirror = Mirror(random.Random(0))
     source = ("t", 1)
+    mirror.hear()
     for task in mirror.tasks:
-        task.hear()
         task.wait(GRACE_S + 1)
     mirror.tasks[1].copies[source].waits_for_predecessor = waits
     leave(mirror, source)
     assert mirror.tasks[0].copies[source].unclean is waits
+
+
+@pytest.mark.parametrize(
+    ("attempt", "seconds", "in_doubt"),
+    [(0, 1.0, False), (1, 1.0, True), (1, GRACE_S + 1, False), (2, 0.0, True)],
+)
+def test_an_early_end_of_a_further_attempt_is_in_doubt(attempt: int, seconds: float, in_doubt: bool) -> None:
+    """The next round must wait as long as this one should have, also if the attempt never had a partition."""
+    mirror = Mirror(random.Random(0))
+    again = mirror.tasks[1] = Task(mirror.topic, 1, mirror.orders[1], attempt)
+    for _ in range(2):  # it says that it is at work, and reads that
+        again.hear()
+        again.turn()
+    assert again.moves.has_begun
+    again.wait(seconds)
+    assert again.moves.moved_in_doubt is in_doubt
 
 
 def test_an_attempt_that_begins_late_fears_the_earlier_one_as_long() -> None:

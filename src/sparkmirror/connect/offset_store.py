@@ -58,7 +58,8 @@ class OffsetStore:
     def read(self) -> list[Offset]:
         """Return the stored offsets in the order of their keys.
 
-        The topic may be new, or its leaders may be moving: then it is read again for a few seconds.
+        A broker may not know yet, or no longer, that it leads a partition: then the topic is read again for a few
+        seconds.
         """
         until = time.monotonic() + _READ_AGAIN_S
         while True:

@@ -130,8 +130,9 @@ class MovedRoutes:
     @property
     def moved_in_doubt(self) -> bool:
         """True if batches of other attempts, or unacknowledged ones, may arrive (R5)."""
-        alone_at = self._alone_at if self._attempt else self._taken_alone_at
-        return not self.has_begun or self._loop.now < max((alone_at, self._taken_alone_at, *self._doubted.values()))
+        earlier_attempts = [self._alone_at] if self._attempt else []
+        alone_at = max((self._taken_alone_at, *earlier_attempts, *self._doubted.values()))
+        return not self.has_begun or self._loop.now < alone_at
 
     def follow(self, state: ControlState, incarnation: str, round_number: int) -> None:
         """Act on the moves and words of the control topic."""

@@ -32,10 +32,8 @@ from sparkmirror.position.led_positions import LedPositions
 from sparkmirror.position.loss_detection import LedgerPosition, altered
 from sparkmirror.position.route import PartitionPair
 from sparkmirror.position.target_reading import Unserved, listed_offset
+from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.wire.topic_partition import TopicPartition
-
-QUIET_S = 6.0
-"""Seconds for which a partition must not move after an unclean end of pumps (R5)."""
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +101,7 @@ class AlteredOffsets:
         due = []
         reached = {partition.route: self._reached(partition) for partition in partitions}
         if unclean and partitions:
-            time.sleep(QUIET_S)
+            time.sleep(GRACE_S)
             again = {partition.route: self._reached(partition) for partition in partitions}
             if again != reached:
                 raise NotAltered(f"flow {self._flow.name}: a pump is still writing; try again in a few seconds")
