@@ -25,6 +25,9 @@ _TIMEOUT_S = 5.0
 _PAGE_TIMEOUT_S = 15.0
 """The page sends something at least every few seconds, also if nothing has changed."""
 _MOST_NOTES = 10
+_LEAST_SHARE = 0.25
+"""Of the scrapes; the mirror is down, or paused, a good part of a round."""
+_OK = 200
 _STARTED = "sparkmirror_start_timestamp_seconds"
 _DATA = b"data:"
 _EVENTS = "/events?" + urlencode({"kind": "partitions", "flow": f"{SOURCE}->{TARGET}"})
@@ -36,6 +39,8 @@ Series = tuple[str, frozenset[tuple[str, str]]]
 class Seen:
     """What they saw in a round."""
 
+    asked: int = 0
+    """Scrapes begun."""
     scrapes: int = 0
     updates: int = 0
     """Events of the live page."""
@@ -46,8 +51,8 @@ class Seen:
 
     @property
     def good(self) -> bool:
-        """Whether they saw something, and nothing wrong."""
-        return self.scrapes > 0 and self.updates > 0 and not self.falls and not self.unreadable
+        """Whether they saw enough, and nothing wrong."""
+        return self.scrapes > _LEAST_SHARE * self.asked and self.updates > 0 and not self.falls and not self.unreadable
 
 
 class Onlookers:
@@ -80,17 +85,25 @@ class Onlookers:
                 act()
             except (OSError, http.client.HTTPException):
                 continue  # it is down, paused, or was killed in the middle of an answer
+            except Exception as error:
+                self._note(self.seen.unreadable, repr(error))
 
     def _scrape(self) -> None:
+        self.seen.asked += 1
         connection = http.client.HTTPConnection("127.0.0.1", self._port(), timeout=_TIMEOUT_S)
         try:
             connection.request("GET", "/metrics")
-            self.note_scrape(connection.getresponse().read().decode())
+            answer = connection.getresponse()
+            text = answer.read().decode()
+            if answer.status == _OK:
+                self.note_scrape(text)
+            else:
+                self._note(self.seen.unreadable, f"metrics: status {answer.status}")
         finally:
             connection.close()
 
     def note_scrape(self, text: str) -> None:
-        """Compare its counters with those of the scrape before, if that was of the same process."""
+        """Compare its counters with what the same process told last."""
         try:
             samples = [
                 (family.type, sample.name, frozenset(sample.labels.items()), sample.value)
@@ -105,20 +118,22 @@ class Onlookers:
             self._note(self.seen.unreadable, f"metrics without {_STARTED}")
             return
         counters = {(name, labels): value for kind, name, labels, value in samples if kind == "counter"}
-        if started == self._started:
-            for (name, labels), before in self._before.items():
-                now = counters.get((name, labels), before)
-                if now < before:
-                    words = ",".join(f'{label}="{value}"' for label, value in sorted(labels))
-                    self._note(self.seen.falls, f"{name}{{{words}}} fell from {before:g} to {now:g}")
+        before = self._before if started == self._started else {}
+        for (name, labels), now in counters.items():
+            last = before.get((name, labels), now)
+            if now < last:
+                words = ",".join(f'{label}="{value}"' for label, value in sorted(labels))
+                self._note(self.seen.falls, f"{name}{{{words}}} fell from {last:g} to {now:g}")
         self.seen.scrapes += 1
-        self._started, self._before = started, counters
+        self._started, self._before = started, {**before, **counters}  # one may be missing meanwhile
 
     def _watch(self) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", self._port(), timeout=_PAGE_TIMEOUT_S)
         try:
             connection.request("GET", _EVENTS)
             answer = connection.getresponse()
+            if answer.status != _OK:
+                self._note(self.seen.unreadable, f"page: status {answer.status}")
             while not self._closing.is_set() and (line := answer.readline()):
                 if line.startswith(_DATA) and line.endswith(b"\n"):  # else the process ended within the line
                     self.note_event(line.removeprefix(_DATA).decode())

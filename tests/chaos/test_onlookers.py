@@ -39,6 +39,25 @@ def test_another_process_counts_from_the_start_and_a_flow_may_come_and_go() -> N
     assert looking.seen.good
 
 
+def test_a_counter_that_was_missing_meanwhile_may_not_have_fallen() -> None:
+    looking = onlookers()
+    looking.note_scrape(scrape(10))
+    looking.note_scrape(scrape(1, flow="C->B"))
+    looking.note_scrape(scrape(9))
+    (fall,) = looking.seen.falls
+    assert fall.endswith('sparkmirror_records_total{flow="A->B"} fell from 10 to 9')
+
+
+def test_few_answers_are_not_enough() -> None:
+    looking = onlookers()
+    looking.note_scrape(scrape(10))
+    looking.note_event("{}")
+    looking.seen.asked = 3
+    assert looking.seen.good
+    looking.seen.asked = 4
+    assert not looking.seen.good
+
+
 def test_what_cannot_be_read_is_noted() -> None:
     looking = onlookers()
     looking.note_scrape("this { is no metric")

@@ -93,7 +93,9 @@ def test_any_anomaly_of_the_mirror_is_bad(anomaly: Anomaly) -> None:
 
 
 def test_what_onlookers_were_told_wrong_is_bad() -> None:
-    board = a_board([a_round(seen=Seen(5, 5, falls=["records_total fell"], unreadable=["page: no JSON"]))])
+    board = a_board(
+        [a_round(seen=Seen(scrapes=5, updates=5, falls=["records_total fell"], unreadable=["page: no JSON"]))]
+    )
     assert not board.good
     assert "- Round 3, told wrong: records_total fell." in board.markdown()
     assert "- Round 3, told wrong: page: no JSON." in board.markdown()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -25,9 +26,11 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.leadership import lease_of
 from sparkmirror.engine.lease import Lease
 from sparkmirror.engine.mirror import Mirror
+from sparkmirror.errors import ClusterTrouble
 from sparkmirror.formats.connect_files import ConnectorRole
 from sparkmirror.messages.control import control_topic
 from sparkmirror.mm2.stored_offsets import stored_entries
+from sparkmirror.wire.rpc import BrokerUnreachable
 
 pytestmark = pytest.mark.broker
 
@@ -103,7 +106,10 @@ def test_nobody_has_worked_on_a_flow_without_topics(flow: FlowConfig) -> None:
     assert read(flow, set()) == entries
 
 
-def test_a_topic_whose_leaders_are_not_ready_is_read_again(flow: FlowConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [RangeUnread, BrokerUnreachable])
+def test_a_topic_whose_leaders_are_not_ready_is_read_again(
+    flow: FlowConfig, monkeypatch: pytest.MonkeyPatch, error: type[ClusterTrouble]
+) -> None:
     """As of a new topic, or while a broker goes."""
     entries = store(flow, 7, 0)
     tries: list[str] = []
@@ -111,7 +117,7 @@ def test_a_topic_whose_leaders_are_not_ready_is_read_again(flow: FlowConfig, mon
     def not_ready_at_first(client: ClusterClient, topic: TopicLeaders) -> Iterator[Any]:
         tries.append(topic.name)
         if len(tries) < 3:
-            raise RangeUnread("NOT_LEADER_FOR_PARTITION (6)")
+            raise error("NOT_LEADER_FOR_PARTITION (6)")
         return stored_entries(client, topic)
 
     monkeypatch.setattr(offset_store, "stored_entries", not_ready_at_first)
@@ -119,5 +125,21 @@ def test_a_topic_whose_leaders_are_not_ready_is_read_again(flow: FlowConfig, mon
     assert len(tries) == 3
     monkeypatch.setattr(offset_store, "_READ_AGAIN_S", 0.0)
     tries.clear()
-    with pytest.raises(RangeUnread):
+    with pytest.raises(error):
         read(flow, set())
+
+
+def test_a_topic_that_can_not_be_described_is_no_empty_one(flow: FlowConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offset_store, "_READ_AGAIN_S", 0.0)
+    metadata = ClusterClient.metadata
+
+    def refused(client: ClusterClient, topics: Iterable[str]) -> dict[str, TopicLeaders]:
+        described = metadata(client, topics)
+        return {name: dataclasses.replace(topic, error=29, partitions={}) for name, topic in described.items()}
+
+    monkeypatch.setattr(ClusterClient, "metadata", refused)
+    with (
+        OffsetStore(flow, MSC, ConnectorRole.SOURCE) as stored,
+        pytest.raises(RangeUnread, match=r"TOPIC_AUTHORIZATION_FAILED"),
+    ):
+        stored.read()

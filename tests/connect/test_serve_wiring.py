@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import mirror_process as mp
 import pytest
@@ -28,7 +28,7 @@ from sparkmirror.connect.basic_auth import EXTENSION, Users
 from sparkmirror.connect.server import ConnectServer
 from sparkmirror.connect.storage_topic import Take
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.errors import ConfigError
+from sparkmirror.errors import ConfigError, SetupError
 
 MODULE = EXTENSION.rpartition(".")[0] + ".PropertyFileLoginModule"
 PASSWORD = "hunter2"
@@ -82,8 +82,14 @@ class _Client:
 class _Worker(InMemoryWorker):
     """As the verb makes it."""
 
-    def __init__(self, _: object, worker_id: str, **__: object) -> None:
+    made: ClassVar[list[_Worker]] = []
+
+    def __init__(
+        self, _: object, worker_id: str, *, on_setup_error: Callable[[SetupError], None], **__: object
+    ) -> None:
         super().__init__(worker_id)
+        self.on_setup_error = on_setup_error
+        self.made.append(self)
 
     snapshots = staticmethod(snapshot)
 
@@ -134,10 +140,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serving:
             def answers() -> bool:
                 if ended.done():
                     ended.result()
-                try:
-                    return bool(_ask(given["listeners"]))
-                except OSError:
-                    return False
+                return _listens(given["listeners"])
 
             mp.wait_for(answers, 60, "it answers")
             try:
@@ -149,12 +152,31 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serving:
     return running
 
 
+def _listens(url: str) -> bool:
+    try:
+        return bool(_ask(url))
+    except OSError:
+        return False
+
+
 def _jaas(directory: Path) -> Path:
     """A JAAS file whose users are ann alone."""
     users, jaas = directory / "users.properties", directory / "jaas.conf"
     users.write_text(f"ann={PASSWORD}\n")
     jaas.write_text(f'KafkaConnect {{\n  {MODULE} required\n  file="{users}";\n}};\n')
     return jaas
+
+
+def test_it_ends_with_its_spark(served: Serving) -> None:
+    """Its leases are free by then; whoever started it starts it again."""
+
+    def until_it_ends() -> None:
+        with served({}) as url:
+            _Worker.made[-1].on_setup_error(SetupError("Spark has ended; start sparkmirror again"))
+            mp.wait_for(lambda: not _listens(url), 60, "it has ended")
+
+    with pytest.raises(SetupError, match="Spark has ended"):
+        until_it_ends()
 
 
 @pytest.mark.parametrize("named_by", ["KAFKA_OPTS", "--jaas"])

@@ -172,6 +172,32 @@ def test_topics_that_were_not_checked_are_not_taken_in(driver: DriverOf) -> None
     assert planner.take_in(1, there, [there]) is Growth.DONE
 
 
+def test_a_flow_whose_topics_could_not_be_checked_holds_up_no_move_that_gives_it_nothing(driver: DriverOf) -> None:
+    """Other flows' rounds would end for its sake, again and again."""
+    planner = planner_of(driver)
+    there = cast("Any", driver)
+    busy = max(planner.assignment, key=len)
+    driver.there.remove(busy[0])
+    driver.checked = False
+    change = planner.change(1, [there])
+    assert change is not None
+    assert change.moved == {busy[0]: TaskChange(planner.assignment.index(busy), NO_TASK)}
+    assert planner.move(1, change, [there])
+
+
+def test_topics_that_can_no_longer_be_checked_while_new_tasks_start_are_not_moved(
+    driver: DriverOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planner = planner_of(driver)
+    there = cast("Any", driver)
+    weigh(driver, planner, monkeypatch)
+    change = planner.change(1, [there])
+    assert change is not None
+    driver.checked = False
+    assert not planner.move(1, change, [there])
+    assert planner.change(1, [there]) is None
+
+
 def weigh(driver: DriverOf, planner: Planner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the task of two partitions far too much, so that one of them should move."""
     busy, calm = sorted(planner.assignment, key=len, reverse=True)

@@ -41,8 +41,19 @@ def config(**spark: str) -> MirrorConfig:
 
 
 def a_session(**settings: str) -> Any:
-    """Only settings."""
-    return SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: SimpleNamespace(getAll=settings.items)))
+    """Only settings, 5 slots, and a gateway without pinned threads."""
+    settings = {"spark.master": "local[1]", **settings}
+    jvm = SimpleNamespace(
+        maxNumConcurrentTasks=lambda _: 5,
+        resourceProfileManager=lambda: SimpleNamespace(defaultResourceProfile=lambda: None),
+    )
+    return SimpleNamespace(
+        sparkContext=SimpleNamespace(
+            getConf=lambda: SimpleNamespace(getAll=settings.items),
+            _jsc=SimpleNamespace(sc=lambda: jvm),
+            _gateway=None,
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,9 +66,18 @@ def test_a_partition_can_not_get_two_pumps(words: str, key: str, value: str) -> 
             mirror.run()
 
 
-def test_a_session_that_is_given_decides_over_slots() -> None:
-    mirror = Mirror(config(), spark=a_session(**{"spark.master": "local[3,4]"}))
-    assert mirror._planner.slots.count == 3  # noqa: SLF001 - a test's look inside
+@pytest.mark.parametrize(("master", "slots"), [("local[3,4]", 3), ("local[*]", 5), ("local[*, 4]", 5), ("local", 5)])
+def test_a_session_that_is_given_decides_over_slots(master: str, slots: int) -> None:
+    """A task without a slot would begin when another one ends, after a day."""
+    mirror = Mirror(config(), spark=a_session(**{"spark.master": master}))
+    assert mirror._planner.slots.count == slots  # noqa: SLF001 - a test's look inside
+
+
+def test_a_session_whose_rounds_can_not_be_cancelled_is_refused() -> None:
+    start = SparkStart({}, a_session())
+    start.begin(1)
+    with pytest.raises(SetupError, match="could not be cancelled: start the process without PYSPARK_PIN_THREAD=false"):
+        start.wait(lambda: False)
 
 
 def test_a_session_of_spark_connect_is_refused_in_a_line() -> None:
@@ -107,25 +127,34 @@ def test_a_rounds_tag_and_its_job_are_on_one_thread_of_the_jvm(monkeypatch: pyte
     assert os.environ["PYSPARK_PIN_THREAD"] == "true"
 
 
-@pytest.mark.parametrize("started", [set(), {0}])
-def test_a_spark_whose_tasks_never_begin_is_given_up(started: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process may do better; where a task has begun the mirror tries again."""
+@pytest.mark.parametrize("other", ["no", "a task", "a cluster"])
+def test_a_spark_whose_tasks_never_begin_is_given_up(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may do better; where a task has begun in one of the rounds the mirror tries again.
+
+    Clusters out of reach say nothing about Spark.
+    """
+    started: set[int] = set()
     mirror: Any = Mirror(config())
     runner = SimpleNamespace(number=1, take_results=lambda *_: [], restart_ended_early=lambda _: False)
     monkeypatch.setattr(mirror, "_runner", runner)
     monkeypatch.setattr(mirror, "_pause", lambda: None)
-    conclude = mirror._conclude  # noqa: SLF001 - a test's look inside
+    conclude, fail_or_wait = mirror._conclude, mirror._fail_or_wait  # noqa: SLF001 - a test's look inside
     driver = SimpleNamespace(reports=SimpleNamespace(started_tasks=lambda _: started))
     job = SimpleNamespace(ends=None, failure="no room", spark_lives=lambda: True)
-    for _ in range(9):
+    for _ in range(8):
         conclude(job, [driver])
-    if started:
-        conclude(job, [driver])
-    else:
-        with pytest.raises(
-            SetupError, match=r"^Spark ran no task of 10 rounds in a row \(no room\); start sparkmirror"
-        ):
+    match other:
+        case "a task":
+            started.add(0)
             conclude(job, [driver])
+            started.clear()
+            for _ in range(8):
+                conclude(job, [driver])
+        case "a cluster":
+            fail_or_wait(ConnectionError("away"))
+    conclude(job, [driver])
+    with pytest.raises(SetupError, match=r"^Spark ran no task of 10 rounds in a row \(no room\); start sparkmirror"):
+        conclude(job, [driver])
 
 
 @pytest.mark.spark

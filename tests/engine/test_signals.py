@@ -10,7 +10,7 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JJavaError
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.session import in_one_line

@@ -376,6 +376,19 @@ def test_a_killed_tasks_partition_is_released_as_perhaps_still_written_to() -> N
     assert not mirror.tasks[2].copies[source].unclean
 
 
+def test_a_doubt_of_a_partition_that_comes_is_its_own() -> None:
+    """Others of the task, and those that come later, need not wait for its former task."""
+    mirror = Mirror(random.Random(0))
+    doubted, calm = ("t", 1), ("t", 0)
+    mirror.move({doubted: 2})
+    mirror.tasks[1].loop.close()
+    mirror.tasks[1] = Task(mirror.topic, 1, mirror.orders[1], 1)
+    mirror.settle()
+    mirror.move({calm: 2})
+    mirror.settle()
+    assert [mirror.tasks[2].copies[source].unclean for source in (doubted, calm)] == [True, False]
+
+
 def test_what_a_killed_attempt_said_counts_if_it_came_in_time() -> None:
     """Else two tasks could copy a partition: the next attempt begins with its order."""
     for late in (False, True):

@@ -15,6 +15,7 @@ from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.config import MirrorConfig
 from sparkmirror.engine.installed_spark import require_spark
+from sparkmirror.errors import SetupError
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="A connect-distributed.properties file, as a Connect worker takes it.")
@@ -42,7 +43,8 @@ def serve(
     Connectors are put as with a Connect worker: curl -X PUT -H "Content-Type: application/json"
     --data @mm2-msc.json http://localhost:8083/connectors/mm2-msc/config
 
-    Exit codes: 0 stopped, 2 the file is wrong, 3 a cluster can't be reached, or Spark is missing.
+    Exit codes: 0 stopped, 2 the file is wrong, 3 a cluster can't be reached, or Spark is missing
+    or has ended.
 
     Example: sparkmirror serve connect-distributed.properties
     """
@@ -69,12 +71,20 @@ def serve(
     from sparkmirror.web.app import metrics_router
 
     stopped = threading.Event()
+    errors: list[SetupError] = []
+
+    def give_up(error: SetupError) -> None:
+        errors.append(error)
+        stopped.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     file_of_worker = WorkerFile(config.for_connectors, config.path)
     with (
         ProgressView(output) as view,
-        closing(ConnectWorker(file_of_worker, config.worker_id, on_progress=view.show)) as worker,
+        closing(
+            ConnectWorker(file_of_worker, config.worker_id, on_progress=view.show, on_setup_error=give_up)
+        ) as worker,
     ):
         worker.start()
         metrics = metrics_router(worker.snapshots, metrics_profile or ())
@@ -98,3 +108,5 @@ def serve(
                     {"worker_id": config.worker_id, "listeners": [listener.url for listener in config.listeners]}
                 )
             stopped.wait()
+    if errors:
+        raise errors[0]

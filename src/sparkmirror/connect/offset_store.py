@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
@@ -58,22 +59,24 @@ class OffsetStore:
     def read(self) -> list[Offset]:
         """Return the stored offsets in the order of their keys.
 
-        A broker may not know yet, or no longer, that it leads a partition: then the topic is read again for a few
-        seconds.
+        A partition may have no leader for a moment, or one that does not know yet, or no longer, that it leads: then
+        the topic is read again for a few seconds.
         """
         until = time.monotonic() + _READ_AGAIN_S
         while True:
-            topic = self._client.metadata([self._topic])[self._topic]
-            if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                return []
             try:
-                return self._read(topic)
-            except RangeUnread:
+                return self._read()
+            except ConnectionError:
                 if time.monotonic() > until:
                     raise
                 time.sleep(_AGAIN_S)
 
-    def _read(self, topic: TopicLeaders) -> list[Offset]:
+    def _read(self) -> list[Offset]:
+        topic = self._client.metadata([self._topic])[self._topic]
+        if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return []
+        if topic.error:
+            raise RangeUnread(f"cluster {self._flow.target.alias}: topic {self._topic}: {error_name(topic.error)}")
         offsets: dict[bytes, Offset] = {}
         for key, value, _ in stored_entries(self._client, topic):
             partition = self._partition(key)

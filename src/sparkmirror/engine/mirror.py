@@ -46,7 +46,7 @@ A dead holder is replaced within one.
 
 _AFTER_FAILURE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 _MOST_FAILURES = 5
-_MOST_FAILURES_OF_SPARK = 10
+_MOST_TASKLESS = 10
 """Failed rounds in a row after which a Spark whose tasks never begin is given up.
 
 With their pauses they take some three minutes.
@@ -78,7 +78,9 @@ class Mirror:
         self._once = once
         self._stop = threading.Event()
         self._failures = 0
-        """Number of failures in a row."""
+        """Number of failures in a row, of clusters or rounds."""
+        self._taskless = 0
+        """Number of failed rounds in a row of which Spark ran no task."""
         incarnation = uuid.uuid4().hex
         settings = config.spark if spark is None else {**config.spark, **settings_of(spark)}
 
@@ -285,20 +287,20 @@ class Mirror:
         self._display.show(now=True)
         early = self._runner.restart_ended_early(ready)
         if job.ends is not None:
-            self._failures = 0
+            self._failures = self._taskless = 0
             if early:
                 self._stop.wait(_AFTER_FAILURE_S)
         elif not self._stop.is_set():
             self._failures += 1
+            ran = any(driver.reports.started_tasks(self.rounds) for driver in ready)
+            self._taskless = 0 if ran else self._taskless + 1
             if self._once and self._failures >= _MOST_FAILURES:
                 raise CopyIncomplete(f"{self._failures} Spark jobs in a row failed, the last one so: {job.failure}")
             if not job.spark_lives():
                 raise SetupError(f"Spark has ended ({job.failure}); start sparkmirror again")
-            if self._failures >= _MOST_FAILURES_OF_SPARK and not any(
-                driver.reports.started_tasks(self.rounds) for driver in ready
-            ):  # another process, or a new Spark, may do what this one can't
+            if self._taskless >= _MOST_TASKLESS:  # another process, or a new Spark, may do what this one can't
                 raise SetupError(
-                    f"Spark ran no task of {self._failures} rounds in a row ({job.failure}); start sparkmirror again"
+                    f"Spark ran no task of {self._taskless} rounds in a row ({job.failure}); start sparkmirror again"
                 )
             log.warning(
                 "epoch %d failed and is planned anew: %s", self.rounds, job.failure, extra=Event.EPOCH_FAILED.extra

@@ -137,25 +137,20 @@ class OrderBook:
         """
         return self._ordered.keys() <= self._unchanged() | self._reached()
 
-    @property
-    def can_move(self) -> bool:
-        """True if moves between running tasks can bring about what is to be copied now.
+    def can_take(self, moved: Mapping[PartitionKey, TaskChange]) -> bool:
+        """True if moves between running tasks bring about what is to be copied now.
 
         As `only_grown`, but partitions may be gone. With `once` the tasks end by themselves, so they take nothing in.
-        Topics must have been checked, as before a round, and it must be known what the tasks have read: else a
-        partition could get a second pump (R7).
+        Topics of partitions that get a task must have been checked, as before a round. It must be known what the tasks
+        have read: else a partition could get a second pump (R7).
         """
-        if self._topics.ends is not None or len(self._moves) > MOST_MOVES:
+        if self._topics.ends is not None or len(self._moves) > MOST_MOVES or self._is_unsure:
             return False
-        if self._is_unsure or not self._topics.checked:
-            return False
-        gone = self._ordered.keys() - self._topics.targets().keys()
-        return self._ordered.keys() <= self._unchanged() | self._reached() | gone
-
-    def can_take(self, moved: Mapping[PartitionKey, TaskChange]) -> bool:
-        """True if the flow's part of a change planned some time ago is still right."""
         mine = {key for key, move in moved.items() if key.flow == self._flow.name and move.task != NO_TASK}
-        return self.can_move and mine <= self._topics.targets().keys()
+        targets = self._topics.targets().keys()
+        if mine and not (self._topics.checked and mine <= targets):
+            return False
+        return self._ordered.keys() <= self._unchanged() | self._reached() | (self._ordered.keys() - targets)
 
     def _unchanged(self) -> set[PartitionKey]:
         targets, refused = self._topics.targets(), self._topics.takeover.refused

@@ -106,8 +106,6 @@ class Planner:
 
         None if only another round can.
         """
-        if not all(driver.orders.can_move for driver in drivers):
-            return None
         assignment = aligned(self.plan(drivers), self.assignment, self._served)
         if assignment is None or len(assignment) > self.slots.count:
             return None
@@ -116,6 +114,8 @@ class Planner:
             return None
         if not {key.flow for key, move in moves.items() if move.task != NO_TASK} <= set().union(*self._served):
             return None  # nobody has said that this round runs, to a flow that had no partitions when it began
+        if not all(driver.orders.can_take(moves) for driver in drivers):
+            return None
         by_name = {driver.name: driver for driver in drivers}
         if any(
             move.before not in by_name[key.flow].reports.started_tasks(round_number)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from py4j.clientserver import ClientServer
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -175,15 +176,41 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
 def settings_of(session: SparkSession) -> dict[str, str]:
     """Return the `spark.*` settings of a session's Spark.
 
-    Raises `SetupError` for a session of Spark Connect, whose tasks are out of reach.
+    A local master has its number of slots. Raises `SetupError` for a session of Spark Connect, whose tasks are out of
+    reach.
     """
     try:
-        return dict(session.sparkContext.getConf().getAll())
+        context = session.sparkContext
+        settings = dict(context.getConf().getAll())
+        if is_local(settings) and local_slots(settings) is None:
+            settings[MASTER] = f"local[{slots_of(context)}]"
+        return settings
     except Exception as error:
         raise SetupError(
             f"sparkmirror needs a session with a SparkContext, and this is none: {in_one_line(error)}; Spark Connect"
             " has no such sessions"
         ) from error
+
+
+def slots_of(context: SparkContext) -> int:
+    """Return the slots of all executors that take tasks.
+
+    Executors that are being decommissioned don't count. Spark uses the same number before a stage whose tasks must all
+    run at once. Raises whatever Py4J raises.
+    """
+    scala = context._jsc.sc()  # noqa: SLF001 - PySpark has no public call
+    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+
+
+def demand_pinned_threads(context: SparkContext) -> None:
+    """Raise `SetupError` if a round of this Spark could not be cancelled.
+
+    Without pinned threads the round's tag and its job may be on two threads of the JVM.
+    """
+    if not isinstance(context._gateway, ClientServer):  # noqa: SLF001 - PySpark has no public call
+        raise SetupError(
+            "a round of this process' Spark could not be cancelled: start the process without PYSPARK_PIN_THREAD=false"
+        )
 
 
 def _has_spark() -> bool:
@@ -199,8 +226,7 @@ def _chosen(settings: Mapping[str, str], tasks: int) -> dict[str, str]:
         settings = {key: value for key, value in settings.items() if key != MASTER}
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault(_ARENAS, "2")
-    # Else a round's tag and its job may be on two threads of the JVM, and the round can't be cancelled.
-    os.environ["PYSPARK_PIN_THREAD"] = "true"
+    os.environ["PYSPARK_PIN_THREAD"] = "true"  # as `demand_pinned_threads` does
     if WORKER_PYTHON in settings:  # outside spark-submit PySpark reads only the environment
         os.environ["PYSPARK_PYTHON"] = settings[WORKER_PYTHON]
     return chosen | dict(settings)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from pyspark import SparkContext
 
-from sparkmirror.engine.session import is_local, local_slots
+from sparkmirror.engine.session import is_local, local_slots, slots_of
 from sparkmirror.events import Event
 
 START_S = 10.0
@@ -36,16 +36,6 @@ Executors that come together don't come at the same moment.
 """
 
 log = logging.getLogger(__name__)
-
-
-def slots_of(spark: SparkContext) -> int:
-    """Return the slots of all executors that take tasks.
-
-    Executors that are being decommissioned don't count. Spark uses the same number before a stage whose tasks must all
-    run at once. Raises whatever Py4J raises.
-    """
-    context = spark._jsc.sc()  # noqa: SLF001 - PySpark has no public call
-    return int(context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile()))
 
 
 class Slots:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from sparkmirror.engine.session import start_spark, starts_early
+from sparkmirror.engine.session import demand_pinned_threads, start_spark, starts_early
 
 
 class SparkStart:
@@ -44,6 +44,8 @@ class SparkStart:
 
         def start() -> None:
             try:
+                if self._given is not None:
+                    demand_pinned_threads(self._given.sparkContext)
                 context.set_result(self._given.sparkContext if self._given else start_spark(self._settings, slots))
             except Exception as error:
                 context.set_exception(error)

@@ -100,8 +100,6 @@ class MovedRoutes:
         self._on_passed = on_passed
         self._alone_at = loop.now + GRACE_S if unclean else loop.now
         """Time from which no pump from before this one can be alive."""
-        self._taken_alone_at = loop.now
-        """The same for former tasks of partitions taken here."""
         self._numbers: dict[TopicPartition, int] = {}
         """Number of the newest move of each moved partition."""
         self._staying: dict[TopicPartition, RouteMove] = {}
@@ -114,7 +112,10 @@ class MovedRoutes:
         self._said: dict[TopicPartition, Release] = {}
         """All words of this task in the round, also those of an attempt before."""
         self._doubted: dict[TopicPartition, float] = {}
-        """Partitions released in doubt, with the time from which no batch can arrive."""
+        """End of the doubt about each partition that was released or taken in doubt.
+
+        From then on no batch can arrive.
+        """
         self._ready = 0
         self._unsaid = False
         self._round = ("", 0)
@@ -131,7 +132,7 @@ class MovedRoutes:
     def moved_in_doubt(self) -> bool:
         """True if batches of other attempts, or unacknowledged ones, may arrive (R5)."""
         earlier_attempts = [self._alone_at] if self._attempt else []
-        alone_at = max((self._taken_alone_at, *earlier_attempts, *self._doubted.values()))
+        alone_at = max((*earlier_attempts, *self._doubted.values()), default=self._loop.now)
         return not self.has_begun or self._loop.now < alone_at
 
     def follow(self, state: ControlState, incarnation: str, round_number: int) -> None:
@@ -246,8 +247,8 @@ class MovedRoutes:
 
     @property
     def may_have_rivals(self) -> bool:
-        """True if a pump from before may still write to partitions of this task (R5)."""
-        return self._loop.now < max(self._alone_at, self._taken_alone_at)
+        """True if a pump from before may still write to any partition of this task (R5)."""
+        return self._loop.now < self._alone_at
 
     def _may_be_written_to(self, source: TopicPartition) -> bool:
         """True if batches of a partition may still arrive, of this task or of one before."""
@@ -278,9 +279,8 @@ class MovedRoutes:
             self._on_released(move.route, self._may_be_written_to(source), None)
         elif word is not None and word.number == move.number:
             del self._coming[source]
-            if word.unclean:
-                self._taken_alone_at = self._loop.now + GRACE_S
-            self._on_released(word.carried(move.route), self.may_have_rivals, self._told(source, word))
+            self._note_doubt(source, unclean=word.unclean)
+            self._on_released(word.carried(move.route), self._may_be_written_to(source), self._told(source, word))
 
     def _told(self, source: TopicPartition, word: Release) -> PartitionReading | None:
         """Return the position that a release tells, if this task may believe it."""
