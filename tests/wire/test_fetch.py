@@ -308,10 +308,13 @@ class ModelBroker:
 
     def __init__(self) -> None:
         self.by_id = False
-        self.session_id = 0
+        self.session_id = self.lost_id = 0
         self.epoch = 0
         self.positions: dict[tuple[Any, int], FetchPosition] = {}
         self._last_id = 100
+
+    def lose(self) -> None:
+        self.session_id, self.lost_id = 0, self.session_id or self.lost_id
 
     def serve(self, request: Any, *, without_session: bool = False) -> tuple[int, int]:
         """Take a request; error and session id of the answer. What is in `positions` then is fetched."""
@@ -320,7 +323,8 @@ class ModelBroker:
         assert request.session_epoch <= 0 or (version >= BY_ID_FROM) == self.by_id, "Kafka refuses it (106)"
         self.by_id = version >= BY_ID_FROM
         if request.session_epoch <= 0:
-            assert request.session_id in (0, self.session_id)  # the latter ends a session and begins another one
+            # An id ends a session and begins another one; Kafka does not mind if it had lost that session.
+            assert request.session_id in (0, self.session_id, self.lost_id)
             assert not dropped
             self.positions = asked
             self.session_id = 0
@@ -378,7 +382,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule()
     def broker_loses_the_session(self) -> None:
-        self.broker.session_id = 0
+        self.broker.lose()
 
     @rule()
     def broker_is_at_another_epoch(self) -> None:
@@ -435,6 +439,17 @@ class Sessions(RuleBasedStateMachine):
 
 TestSessions = Sessions.TestCase
 TestSessions.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+
+def test_a_session_that_was_lost_while_its_topics_lost_their_ids_begins_anew() -> None:
+    run = Sessions()
+    run.start(version=BY_ID_FROM)
+    run.fetch(without_session=False, wanted_meanwhile=[("orders", 0)], forgotten_meanwhile=[])
+    run.cluster_is_upgraded_or_downgraded(name="orders", known=False)
+    run.want("orders", 0, FetchPosition(1, 2, 3))
+    run.broker_loses_the_session()
+    run.fetch(without_session=False, wanted_meanwhile=[], forgotten_meanwhile=[])
+    assert run.broker.session_id == 102
 
 
 def accepted(session: FetchSession, session_id: int, error: int = 0) -> bool:
