@@ -366,13 +366,13 @@ def test_the_limit_of_age_before_kafka_3_6() -> None:
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({}, "mm2-offsets.us.internal"),
+        ({"replication_factor": 7}, "mm2-offsets.us.internal"),
         ({"connect": ConnectStorage(offset_storage_topic="kept")}, "kept"),
         ({"copies": False}, None),
         ({"legacy": LegacyConfig(group_id="old")}, None),
     ],
 )
-def test_connects_own_offsets_topic_is_tried(
+def test_internal_topics_are_tried_as_the_mirror_makes_them(
     monkeypatch: pytest.MonkeyPatch, change: dict[str, object], name: str | None
 ) -> None:
     def refuse_to_open(*_: object) -> None:
@@ -385,3 +385,5 @@ def test_connects_own_offsets_topic_is_tried(
     for one in topics:
         assert asked.internal[one] is asked.target
         assert asked.specs[one] == NewTopicSpec(one, 25, 3, {"cleanup.policy": "compact"})
+    own = asked.specs["mm2-sparkmirror-segments.us.internal"]
+    assert own.replication_factor == (change.get("replication_factor", 2) if asked.flow.copies else -1)

@@ -306,7 +306,7 @@ def _name_internal(probed: FlowProbe, rules: TopicRules) -> None:
     for topic_of in (segments_topic, control_topic, losses_topic, receipts_topic, status_topic):
         name = topic_of(alias)
         probed.internal[name] = target
-        probed.specs[name] = NewTopicSpec(name, 1, -1)
+        probed.specs[name] = NewTopicSpec(name, 1, flow.replication_factor if flow.copies else -1)
     if flow.group.emit_checkpoints_enabled:
         factor = flow.group.checkpoints_topic_replication_factor
         _internal(probed, rules.policy.checkpoints_topic(flow.mm2_source), target, "checkpoints", factor)
