@@ -39,7 +39,7 @@ AT_TARGET = {
     "source.heartbeats",
     "source.orders",
 }
-OURS = {f"mm2-sparkmirror-{what}.source.internal" for what in ("control", "losses", "receipts", "segments")}
+OURS = {f"mm2-sparkmirror-{what}.source.internal" for what in ("control", "losses", "receipts", "segments", "status")}
 ONLY_CONNECT = {f"mm2-{what}.target.internal" for what in ("configs", "offsets", "status")} | {
     f"mm2-{what}.source.internal" for what in ("configs", "status")
 }
@@ -69,7 +69,7 @@ def test_both_lists(clusters: tuple[KafkaCluster, KafkaCluster], tmp_path: Path)
     file.write_text(FILE.format(source=source.bootstrap_servers, target=target.bootstrap_servers))
     with mp.MirrorProcess(file, tmp_path / "mirror.log") as mirror:
         mp.wait_for(lambda: topics_of(source) >= AT_SOURCE, 120, f"{AT_SOURCE} at the source")
-        mp.wait_for(lambda: topics_of(target) >= AT_TARGET, 120, f"{AT_TARGET} at the target")
+        mp.wait_for(lambda: topics_of(target) >= AT_TARGET | OURS, 120, f"{AT_TARGET | OURS} at the target")
         assert mirror.terminate() == 0
     assert topics_of(source) == AT_SOURCE
     assert topics_of(target) == AT_TARGET | OURS
