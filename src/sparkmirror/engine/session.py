@@ -226,7 +226,7 @@ def _chosen(settings: Mapping[str, str], tasks: int) -> dict[str, str]:
         settings = {key: value for key, value in settings.items() if key != MASTER}
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault(_ARENAS, "2")
-    os.environ["PYSPARK_PIN_THREAD"] = "true"  # as `demand_pinned_threads` does
+    os.environ["PYSPARK_PIN_THREAD"] = "true"  # as `demand_pinned_threads` demands
     if WORKER_PYTHON in settings:  # outside spark-submit PySpark reads only the environment
         os.environ["PYSPARK_PYTHON"] = settings[WORKER_PYTHON]
     return chosen | dict(settings)
