@@ -142,7 +142,7 @@ OF_PACKAGES = (
     ),
     LeftOut(
         "Arrow Flight, Arrow's clients of S3, Google's and Azure's storage",
-        "batches of records go through a socket of this machine; no file is read",
+        "`verify` and the DataFrames pass Arrow batches through a socket of this machine; no file is read",
         (
             "pyarrow/*flight*",
             "pyarrow/libarrow_s3*",
