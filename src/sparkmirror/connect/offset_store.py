@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_names import error_name
-from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.connect.connector_model import Offset
@@ -75,8 +73,6 @@ class OffsetStore:
         topic = self._client.metadata([self._topic])[self._topic]
         if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return []
-        if topic.error:
-            raise RangeUnread(f"cluster {self._flow.target.alias}: topic {self._topic}: {error_name(topic.error)}")
         offsets: dict[bytes, Offset] = {}
         for key, value, _ in stored_entries(self._client, topic):
             partition = self._partition(key)

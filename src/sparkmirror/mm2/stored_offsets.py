@@ -47,8 +47,6 @@ def read_stored_offsets(
         if topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             _warn(client, topic)
             continue
-        if topic.error:
-            raise RangeUnread(f"cluster {client.config.alias}: topic {topic.name}: {error_name(topic.error)}")
         for stored in _newest(client, topic, source_alias).values():
             by_partition.setdefault((stored.of.topic, stored.of.partition), []).append(stored)
     for offsets in by_partition.values():
@@ -70,7 +68,12 @@ def _newest(client: ClusterClient, topic: TopicLeaders, source_alias: str) -> Ma
 
 
 def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple[bytes | None, bytes | None, int]]:
-    """Yield key, value and timestamp of every record that is committed."""
+    """Yield key, value and timestamp of every record that is committed.
+
+    Raises `RangeUnread` for a topic that can't be described.
+    """
+    if topic.error:
+        raise RangeUnread(f"cluster {client.config.alias}: topic {topic.name}: {error_name(topic.error)}")
     by_leader: dict[int, list[int]] = defaultdict(list)
     for partition, leader in topic.partitions.items():
         by_leader[leader.leader].append(partition)
