@@ -4,7 +4,7 @@ The engine's come to the terminal: mirrors at work, some under time limits. Besi
 these print comes at the end. Both rows mostly wait for brokers and Spark. The last row begins with tests that wait for
 nothing and measure no time: they get what the others leave of the machine. `--full` has the long tests too, but for
 those of versions and of the deployment, and the flow tests once more on a Spark standalone cluster; the engine's are
-then in two rows. Other arguments go to all.
+then in three rows. Other arguments go to all.
 
 What fails in `make test` runs once more, alone, as Kafka's own build does: on a machine that others starve, a test with
 a time limit may fail. A line near the end names such a test.
@@ -127,7 +127,7 @@ class Part(NamedTuple):
 def rows(*, full: bool) -> list[list[Part]]:
     """The parts of each row; the first row is the terminal's.
 
-    Tests with Spark share a row, so that they share a session.
+    Without `full`, tests with Spark share a row, so that they share a session.
     """
     engine, near = str(ENGINE), [str(ENGINE), str(TESTS / "connect")]
     left_out = {str(TESTS / "versions"), str(TESTS / "deploy")} if full else set[str]()

@@ -89,6 +89,7 @@ class _Worker(InMemoryWorker):
     ) -> None:
         super().__init__(worker_id)
         self.on_setup_error = on_setup_error
+        self.error_at_the_end: SetupError | None = None
         self.made.append(self)
 
     snapshots = staticmethod(snapshot)
@@ -97,7 +98,8 @@ class _Worker(InMemoryWorker):
         pass
 
     def close(self) -> None:
-        pass
+        if self.error_at_the_end is not None:
+            self.on_setup_error(self.error_at_the_end)
 
 
 def _ask(url: str, method: str = "GET", body: object = None, credentials: str = "") -> tuple[int, str]:
@@ -177,6 +179,12 @@ def test_it_ends_with_its_spark(served: Serving) -> None:
 
     with pytest.raises(SetupError, match="Spark has ended"):
         until_it_ends()
+
+
+def test_a_spark_that_ends_because_of_the_stop_is_no_error(served: Serving) -> None:
+    """SIGTERM to the process group, as a supervisor sends it, ends the JVM first."""
+    with served({}):
+        _Worker.made[-1].error_at_the_end = SetupError("Spark has ended; start sparkmirror again")
 
 
 @pytest.mark.parametrize("named_by", ["KAFKA_OPTS", "--jaas"])

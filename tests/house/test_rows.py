@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.rows import CALM, ENGINE, FIRST_HALF, REAL, STANDALONE, TESTS, TIMED, TIMELESS, rows
+from tests.rows import CALM, ENGINE, REAL, STANDALONE, TESTS, TIMED, TIMELESS, rows
 
 FILES = {str(file) for file in TESTS.glob("*/test_*.py")} | {str(file) for file in TESTS.glob("deploy/node/test_*.py")}
 
@@ -34,6 +34,6 @@ def test_each_file_is_in_one_row_with_and_without_brokers(full: bool) -> None:
 
 
 def test_chosen_files_and_directories_are_there() -> None:
-    assert all(Path(file).is_file() for file in (*CALM, *FIRST_HALF, *TIMED))
+    assert all(Path(file).is_file() for file in (*CALM, *TIMED))
     assert all(Path(directory).is_dir() for directory in TIMELESS)
     assert str(ENGINE) not in TIMELESS

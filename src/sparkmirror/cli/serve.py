@@ -74,8 +74,9 @@ def serve(
     errors: list[SetupError] = []
 
     def give_up(error: SetupError) -> None:
-        errors.append(error)
-        stopped.set()
+        if not stopped.is_set():  # a signal to the whole process group ends Spark, too
+            errors.append(error)
+            stopped.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
