@@ -1,10 +1,10 @@
 """Many tests in some rows at once: for `make test`, and with `--full` for `make test-full`.
 
-The engine's come to the terminal: mirrors at work, some under time limits. Beside them go the other directories'; what
-these print comes at the end. Both rows mostly wait for brokers and Spark. The last row begins with tests that wait for
-nothing and measure no time: they get what the others leave of the machine. `--full` has the long tests too, but for
-those of versions and of the deployment, and the flow tests once more on a Spark standalone cluster; the engine's are
-then in three rows. Other arguments go to all.
+Most of the engine's come to the terminal: mirrors at work, some under time limits. Beside them go the other
+directories'; what these print comes at the end. Both rows mostly wait for brokers and Spark. The last row begins with
+tests that wait for nothing and measure no time: they get what the others leave of the machine. `--full` has the long
+tests too, but for those of versions and of the deployment, and the flow tests once more on a Spark standalone cluster;
+the engine's are then in three rows. Other arguments go to all.
 
 What fails in `make test` runs once more, alone, as Kafka's own build does: on a machine that others starve, a test with
 a time limit may fail. A line near the end names such a test.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import urllib.request
@@ -85,10 +87,13 @@ class ServedWorker:
         except OSError:
             return False
 
-    def end(self) -> None:
-        """As an operator does it: SIGTERM, and it ends by itself."""
+    def end(self, *, to_group: bool = False) -> None:
+        """As an operator does it, or a supervisor to the whole group: SIGTERM, and it ends by itself."""
         if self._process is not None:
-            self._process.terminate()
+            if to_group:
+                os.killpg(self._process.pid, signal.SIGTERM)
+            else:
+                self._process.terminate()
             assert self._process.wait(60) == 0, self._log.read_text()[-3000:]
             self._process = None
 

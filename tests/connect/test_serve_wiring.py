@@ -84,12 +84,10 @@ class _Worker(InMemoryWorker):
 
     made: ClassVar[list[_Worker]] = []
 
-    def __init__(
-        self, _: object, worker_id: str, *, on_setup_error: Callable[[SetupError], None], **__: object
-    ) -> None:
+    def __init__(self, _: object, worker_id: str, *, on_end: Callable[[Exception], None], **__: object) -> None:
         super().__init__(worker_id)
-        self.on_setup_error = on_setup_error
-        self.error_at_the_end: SetupError | None = None
+        self.on_end = on_end
+        self.error_at_the_end: Exception | None = None
         self.made.append(self)
 
     snapshots = staticmethod(snapshot)
@@ -99,7 +97,7 @@ class _Worker(InMemoryWorker):
 
     def close(self) -> None:
         if self.error_at_the_end is not None:
-            self.on_setup_error(self.error_at_the_end)
+            self.on_end(self.error_at_the_end)
 
 
 def _ask(url: str, method: str = "GET", body: object = None, credentials: str = "") -> tuple[int, str]:
@@ -169,16 +167,18 @@ def _jaas(directory: Path) -> Path:
     return jaas
 
 
-def test_it_ends_with_its_spark(served: Serving) -> None:
+@pytest.mark.parametrize("error", [SetupError("Spark has ended; start sparkmirror again"), KeyError("a fault of ours")])
+def test_it_ends_with_its_mirror(served: Serving, error: Exception) -> None:
     """Its leases are free by then; whoever started it starts it again."""
 
     def until_it_ends() -> None:
         with served({}) as url:
-            _Worker.made[-1].on_setup_error(SetupError("Spark has ended; start sparkmirror again"))
+            _Worker.made[-1].on_end(error)
             mp.wait_for(lambda: not _listens(url), 60, "it has ended")
 
-    with pytest.raises(SetupError, match="Spark has ended"):
+    with pytest.raises(type(error)) as caught:
         until_it_ends()
+    assert caught.value is error
 
 
 def test_a_spark_that_ends_because_of_the_stop_is_no_error(served: Serving) -> None:

@@ -20,7 +20,10 @@ PARTITIONS = 2
 def test_connectors_put_over_http_copy_every_record_once(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
-    """`topics` changed by PUT, a pause, a SIGKILL and a new process in between; its offsets are the target's ends."""
+    """`topics` changed by PUT, a pause, a SIGKILL, a supervisor's SIGTERM to the group, and new processes in between.
+
+    Its offsets are the target's ends.
+    """
     first, second = f"{topic_name}-one", f"{topic_name}-two"
     alias = "H" + topic_name[-3:].replace("-", "")
     servers = source_cluster.bootstrap_servers
@@ -43,6 +46,7 @@ def test_connectors_put_over_http_copy_every_record_once(
         served.to(TargetState.STARTED, "mm2-msc")
         before = served.copied(f"{alias}.{first}")
         mp.wait_for(lambda: served.copied(f"{alias}.{first}") > before + 500, 120, "more after the kill")
+        served.end(to_group=True)  # Spark's JVM ends first
     with served:
         for topic in (first, second):
             ends = mp.end_offsets(servers, topic, PARTITIONS)

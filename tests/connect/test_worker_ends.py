@@ -12,12 +12,13 @@ from sparkmirror.errors import ConfigError, SetupError
 
 
 @pytest.mark.parametrize(
-    ("error", "is_told"),
-    [(SetupError("Spark has ended"), True), (ConfigError("wrong", origin="file"), False), (None, False)],
+    "error", [SetupError("Spark has ended"), ConfigError("wrong", origin="file"), KeyError("a fault of ours"), None]
 )
-def test_the_end_of_its_spark_is_told(monkeypatch: pytest.MonkeyPatch, error: Exception | None, is_told: bool) -> None:
-    told: list[SetupError] = []
-    worker: Any = ConnectWorker(worker_file(), "worker:8083", on_setup_error=told.append)
+def test_the_end_of_its_mirror_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception | None
+) -> None:
+    told: list[Exception] = []
+    worker: Any = ConnectWorker(worker_file(), "worker:8083", on_end=told.append)
 
     def run() -> None:
         if error is not None:
@@ -26,4 +27,6 @@ def test_the_end_of_its_spark_is_told(monkeypatch: pytest.MonkeyPatch, error: Ex
     monkeypatch.setattr(worker._mirror, "run", run)  # noqa: SLF001 - a test's way in
     worker.start()
     worker.close()
-    assert told == ([error] if is_told else [])
+    assert told == ([] if error is None else [error])
+    traces = [record.exc_info is not None for record in caplog.records if record.levelname == "ERROR"]
+    assert traces == [isinstance(error, KeyError)] * len(told), "only a fault of sparkmirror's has a traceback"

@@ -21,6 +21,7 @@ from sparkmirror.engine.planner import Growth, Planner
 from sparkmirror.engine.predecessors import Predecessors
 from sparkmirror.engine.report_watch import ReportWatch
 from sparkmirror.engine.round_runner import RoundRunner
+from sparkmirror.engine.slots import Slots
 from sparkmirror.messages.control import Phase
 from sparkmirror.messages.moves import NO_TASK, RouteMove, RouteMoves
 from sparkmirror.messages.orders import FlowEnd, Receipt
@@ -31,13 +32,12 @@ KEYS = [PartitionKey("A->B", "t", number) for number in range(3)]
 class DriverOf:
     """The parts of a flow's driver, with stand-ins for clusters, topics and lease."""
 
-    name = "A->B"
-
-    def __init__(self) -> None:
-        clusters = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
+    def __init__(self, aliases: str = "AB") -> None:
+        clusters = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in aliases)
         source, target = clusters
         self.flow = FlowConfig(source=source, target=target, tasks_max=2)
-        self.there = set(KEYS)
+        self.name = self.flow.name
+        self.there = {key._replace(flow=self.name) for key in KEYS}
         self.said: list[RouteMoves] = []
         self.phases: list[Phase] = []
         self.started = {0, 1}
@@ -83,7 +83,7 @@ def driver() -> DriverOf:
 
 
 def planner_of(driver: DriverOf) -> Planner:
-    planner = Planner({}, 2, "i")
+    planner = Planner(Slots({}, 2), "i")
     planner.orders(1, [cast("Any", driver)])
     return planner
 
@@ -183,6 +183,23 @@ def test_a_flow_whose_topics_could_not_be_checked_holds_up_no_move_that_gives_it
     assert change is not None
     assert change.moved == {busy[0]: TaskChange(planner.assignment.index(busy), NO_TASK)}
     assert planner.move(1, change, [there])
+
+
+def test_other_flows_partitions_move_while_a_flows_topics_can_not_be_checked(driver: DriverOf) -> None:
+    other = DriverOf("CD")
+    both = [cast("Any", driver), cast("Any", other)]
+    planner = Planner(Slots({}, 2), "i")
+    planner.orders(1, both)
+    gone = max(other.there, key=lambda key: key.partition)
+    other.there.remove(gone)
+    driver.checked = False
+    change = planner.change(1, both)
+    assert change is not None
+    assert change.moved.keys() >= {gone}
+    assert {key.flow for key in change.moved} == {"C->D"}
+    assert planner.move(1, change, both)
+    assert other.said
+    assert not driver.said
 
 
 def test_topics_that_can_no_longer_be_checked_while_new_tasks_start_are_not_moved(

@@ -10,10 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
+from sparkmirror.config.model import SslConfig
 from sparkmirror.engine import session, spark_start
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.session import DEFAULTS, settings_of, start_spark
@@ -41,7 +43,7 @@ def config(**spark: str) -> MirrorConfig:
 
 
 def a_session(**settings: str) -> Any:
-    """Only settings, 5 slots, and a gateway without pinned threads."""
+    """Only settings, and 5 slots."""
     settings = {"spark.master": "local[1]", **settings}
     jvm = SimpleNamespace(
         maxNumConcurrentTasks=lambda _: 5,
@@ -51,7 +53,6 @@ def a_session(**settings: str) -> Any:
         sparkContext=SimpleNamespace(
             getConf=lambda: SimpleNamespace(getAll=settings.items),
             _jsc=SimpleNamespace(sc=lambda: jvm),
-            _gateway=None,
         )
     )
 
@@ -66,15 +67,41 @@ def test_a_partition_can_not_get_two_pumps(words: str, key: str, value: str) -> 
             mirror.run()
 
 
-@pytest.mark.parametrize(("master", "slots"), [("local[3,4]", 3), ("local[*]", 5), ("local[*, 4]", 5), ("local", 5)])
-def test_a_session_that_is_given_decides_over_slots(master: str, slots: int) -> None:
-    """A task without a slot would begin when another one ends, after a day."""
+@pytest.mark.parametrize("master", ["local[10,4]", "local[*]", "local[*, 4]", "local"])
+def test_a_session_that_is_given_decides_over_slots(master: str) -> None:
+    """A task without a slot would begin when another one ends, after a day.
+
+    With spark.task.cpus = 2 ten threads are five slots.
+    """
     mirror = Mirror(config(), spark=a_session(**{"spark.master": master}))
-    assert mirror._planner.slots.count == slots  # noqa: SLF001 - a test's look inside
+    assert mirror._planner.slots.count == 5  # noqa: SLF001 - a test's look inside
 
 
-def test_a_session_whose_rounds_can_not_be_cancelled_is_refused() -> None:
-    start = SparkStart({}, a_session())
+@pytest.mark.parametrize("session_encrypts", [True, False])
+def test_a_files_settings_do_not_hide_what_a_session_lets_be_read(session_encrypts: bool) -> None:
+    """Its Spark was started without them: the passwords would travel in clear."""
+    encrypted = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+    ours, theirs = (encrypted, {}) if not session_encrypts else ({}, encrypted)
+    mine = config(**ours)
+    ssl = SslConfig(key_password=SecretStr("told"))
+    flow = mine.flows[0].model_copy(update={"source": mine.flows[0].source.model_copy(update={"ssl": ssl})})
+    mirror = Mirror(
+        mine.model_copy(update={"flows": (flow,)}),
+        spark=a_session(**{"spark.master": "spark://elsewhere:7077", **theirs}),
+    )
+    check = mirror.registry._check  # noqa: SLF001 - a test's look inside
+    if session_encrypts:
+        check(flow)
+    else:
+        with pytest.raises(ConfigError, match="which its tasks on a Spark cluster would get in clear"):
+            check(flow)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_spark_whose_rounds_can_not_be_cancelled_is_refused(given: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session's, or one that would go on with the JVM of another one, which has ended."""
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace())
+    start = SparkStart({}, a_session() if given else None)
     start.begin(1)
     with pytest.raises(SetupError, match="could not be cancelled: start the process without PYSPARK_PIN_THREAD=false"):
         start.wait(lambda: False)
@@ -155,6 +182,27 @@ def test_a_spark_whose_tasks_never_begin_is_given_up(other: str, monkeypatch: py
     conclude(job, [driver])
     with pytest.raises(SetupError, match=r"^Spark ran no task of 10 rounds in a row \(no room\); start sparkmirror"):
         conclude(job, [driver])
+
+
+@pytest.mark.parametrize("by_file", [True, False])
+def test_a_mistake_ends_the_run_unless_the_configuration_can_change(by_file: bool) -> None:
+    """A worker's other connectors go on, and its REST interface takes the mended one."""
+    mirror: Any = Mirror(config() if by_file else config().model_copy(update={"flows": ()}))
+    mirror.stop()
+    mistake = ConfigError("is no certificate", origin="truststore.pem")
+    if by_file:
+        with pytest.raises(ConfigError, match="is no certificate"):
+            mirror._fail_or_wait(mistake)  # noqa: SLF001 - a test's look inside
+    else:
+        mirror._fail_or_wait(mistake)  # noqa: SLF001 - a test's look inside
+
+
+def test_pauses_have_a_bound_however_often_it_failed() -> None:
+    """A cluster that is away for a day is tried some 3,000 times."""
+    mirror: Any = Mirror(config())
+    mirror.stop()
+    for _ in range(5000):
+        mirror._fail_or_wait(ConnectionError("away"))  # noqa: SLF001 - a test's look inside
 
 
 @pytest.mark.spark

@@ -9,7 +9,7 @@ import pytest
 from pyspark import SparkContext
 
 from sparkmirror.engine import slots as module
-from sparkmirror.engine.slots import GROWN_S, LONGEST_START_S, LOOK_S, START_S, Slots
+from sparkmirror.engine.slots import GROWN_S, HELD_S, LONGEST_START_S, LOOK_S, START_S, Slots
 
 CLUSTER = {"spark.master": "spark://somewhere:7077"}
 SPARK = cast("SparkContext", None)
@@ -18,21 +18,33 @@ SPARK = cast("SparkContext", None)
 class Cluster:
     """`there`: its slots, None where Spark does not say; all tasks that have one have started."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, there: int, settings: Mapping[str, str] = CLUSTER) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        there: int,
+        settings: Mapping[str, str] = CLUSTER,
+        *,
+        shared: bool = False,
+    ) -> None:
         self.there: int | None = there
         self.now = 1000.0
         self.asked = 0
         monkeypatch.setattr(module, "slots_of", self._say)
-        self.slots = Slots(settings, 8, lambda: self.now)
+        self.slots = Slots(settings, 8, shared=shared, clock=lambda: self.now)
         self.same_plan = False
         self.slow = 0
         """Tasks that have a slot and have not started."""
+        self.held = 0
+        """Slots that others hold; Spark counts them as the mirror's."""
 
     def _say(self, _: SparkContext) -> int:
         self.asked += 1
         if self.there is None:
             raise RuntimeError("no JVM")
         return self.there
+
+    def _started(self) -> int:
+        return min((self.there or 0) - self.held, self.tasks) - self.slow
 
     def begin(self) -> None:
         self.tasks = self.slots.count
@@ -42,7 +54,7 @@ class Cluster:
         """Whether something has changed before so much time is over; a look each quarter of a second."""
         until = self.now + seconds
         while self.now < until:
-            if self.slots.changed(SPARK, lambda: min(self.there or 0, self.tasks) - self.slow, lambda: self.same_plan):
+            if self.slots.changed(SPARK, self._started, lambda: self.same_plan):
                 return True
             self.now += 0.25
         return False
@@ -89,6 +101,35 @@ def test_of_some_without_a_slot_those_that_have_one_are_kept(monkeypatch: pytest
     cluster.slow = 2
     assert cluster.passes(START_S + 1)
     assert cluster.slots.count == 6
+
+
+@pytest.mark.parametrize("settings", [CLUSTER, {"spark.master": "local[8]"}])
+def test_slots_that_others_hold_are_tried_again_after_an_hour(
+    monkeypatch: pytest.MonkeyPatch, settings: Mapping[str, str]
+) -> None:
+    """Each trial stops the copy of the missing tasks' partitions for a minute."""
+    cluster = Cluster(monkeypatch, 8, settings, shared=True)
+    cluster.held = 5
+    cluster.begin()
+    assert cluster.passes(LONGEST_START_S + 1)
+    assert cluster.slots.count == 3
+    cluster.begin()
+    assert not cluster.passes(HELD_S - 1)
+    cluster.held = 0
+    assert cluster.passes(GROWN_S + LOOK_S + 2)
+    assert cluster.slots.count == 8
+    cluster.begin()
+    assert not cluster.passes(60)
+
+
+def test_another_number_of_slots_is_tried_at_once_though_others_hold_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch, 8)
+    cluster.held = 5
+    cluster.begin()
+    assert cluster.passes(LONGEST_START_S + 1)
+    cluster.begin()
+    cluster.there = 10
+    assert cluster.passes(GROWN_S + LOOK_S + 1)
 
 
 def test_more_slots_are_used_once_they_have_stayed(four: Cluster) -> None:

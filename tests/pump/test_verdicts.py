@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sparkmirror.cluster.append_trial import _PASSING
 from sparkmirror.cluster.coordinators import PASSING
 from sparkmirror.cluster.topic_log import _FINAL_ERRORS
 from sparkmirror.pump.verdicts import TABLE, ErrorAction, explanation, verdict
@@ -124,6 +125,7 @@ def test_whoever_may_not_write_at_all_is_told_what_to_grant() -> None:
 def test_the_small_sets_beside_the_table_say_the_same() -> None:
     assert {verdict(code) for code in _FINAL_ERRORS} == {ErrorAction.PARK}
     assert {verdict(code) for code in PASSING} == {ErrorAction.RETRY}
+    assert {verdict(code) for code in _PASSING} == {ErrorAction.SEEK, ErrorAction.RETRY}
 
 
 def test_every_listed_code_is_explained() -> None:

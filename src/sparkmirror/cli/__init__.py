@@ -1,4 +1,4 @@
-"""The command line: one file for each verb, no logic."""
+"""The command line: the verbs, most in a file of their own, without logic."""
 
 from sparkmirror.cli.app import main
 

@@ -15,7 +15,6 @@ from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.config import MirrorConfig
 from sparkmirror.engine.installed_spark import require_spark
-from sparkmirror.errors import SetupError
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="A connect-distributed.properties file, as a Connect worker takes it.")
@@ -71,9 +70,9 @@ def serve(
     from sparkmirror.web.app import metrics_router
 
     stopped = threading.Event()
-    errors: list[SetupError] = []
+    errors: list[Exception] = []
 
-    def give_up(error: SetupError) -> None:
+    def give_up(error: Exception) -> None:
         if not stopped.is_set():  # a signal to the whole process group ends Spark, too
             errors.append(error)
             stopped.set()
@@ -83,9 +82,7 @@ def serve(
     file_of_worker = WorkerFile(config.for_connectors, config.path)
     with (
         ProgressView(output) as view,
-        closing(
-            ConnectWorker(file_of_worker, config.worker_id, on_progress=view.show, on_setup_error=give_up)
-        ) as worker,
+        closing(ConnectWorker(file_of_worker, config.worker_id, on_progress=view.show, on_end=give_up)) as worker,
     ):
         worker.start()
         metrics = metrics_router(worker.snapshots, metrics_profile or ())

@@ -25,7 +25,7 @@ from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress_display import OnProgress
 from sparkmirror.engine.session import MASTER
 from sparkmirror.engine.snapshot import Snapshot
-from sparkmirror.errors import SetupError, SparkMirrorError
+from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.formats.connect_files import PACKAGE, ConnectorRole, WorkerSettings
 from sparkmirror.sync.topic_rules import topic_rules
@@ -60,8 +60,8 @@ class ConnectWorker:
     """Runner of connectors: `start` it, `apply` the wanted connectors, `close` it.
 
     Implements `connect.connector_model.ConnectorRunner`. `file` is the worker's file; its keys `spark.*` count once, at
-    the start. `use_lease`, `spark` and `on_progress` go to the mirror. `on_setup_error`, if given, is called when the
-    mirror has ended for want of a Spark, so that this process is of no use any more.
+    the start. `use_lease`, `spark` and `on_progress` go to the mirror. `on_end`, if given, gets the error that ended
+    the mirror, as this process is of no use any more.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class ConnectWorker:
         use_lease: bool = True,
         spark: SparkSession | None = None,
         on_progress: OnProgress | None = None,
-        on_setup_error: Callable[[SetupError], None] | None = None,
+        on_end: Callable[[Exception], None] | None = None,
     ) -> None:
         self.worker_id = worker_id
-        self._on_setup_error = on_setup_error
+        self._on_end = on_end
         self._file = file
         nothing = read_flows({}, file)
         config = nothing.config.model_copy(update={"spark": _spark_settings(file)})
@@ -116,10 +116,12 @@ class ConnectWorker:
         try:
             self._mirror.run()
         except Exception as error:
-            self._ended = str(error) if isinstance(error, SparkMirrorError) else repr(error)
-            log.exception("the mirror has ended", extra=Event.MIRROR_ENDED.extra)
-            if isinstance(error, SetupError) and self._on_setup_error is not None:
-                self._on_setup_error(error)
+            is_told = isinstance(error, SparkMirrorError)
+            self._ended = str(error) if is_told else repr(error)
+            trace = None if is_told else error
+            log.error("the mirror has ended: %s", self._ended, exc_info=trace, extra=Event.MIRROR_ENDED.extra)
+            if self._on_end is not None:
+                self._on_end(error)
 
     @property
     def snapshots(self) -> Callable[[], Snapshot]:

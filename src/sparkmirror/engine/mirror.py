@@ -26,6 +26,7 @@ from sparkmirror.engine.publishing import Publishing
 from sparkmirror.engine.round_job import RoundJob
 from sparkmirror.engine.round_runner import TURN_S, RoundRunner
 from sparkmirror.engine.session import guard_secrets, refuse_two_pumps, settings_of
+from sparkmirror.engine.slots import Slots
 from sparkmirror.engine.spark_start import SparkStart
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.engine.topic_refresh import TopicRefresh
@@ -45,6 +46,7 @@ A dead holder is replaced within one.
 """
 
 _AFTER_FAILURE_S, _LONGEST_PAUSE_S = 1.0, 30.0
+_MOST_DOUBLINGS = 5
 _MOST_FAILURES = 5
 _MOST_TASKLESS = 10
 """Failed rounds in a row after which a Spark whose tasks never begin is given up.
@@ -62,8 +64,8 @@ class Mirror:
 
     - `once`: copy until every partition has caught up with the end offset seen at the start.
     - `use_lease`: False lets several processes work on one flow at the same time; only tests want that.
-    - `spark`: a session of the caller's, left open at the end; its Spark's settings count beside the configuration's.
-      Without a session the mirror starts a Spark by the configuration.
+    - `spark`: a session of the caller's, left open at the end; its Spark's settings count in the place of the
+      configuration's. Without a session the mirror starts a Spark by the configuration.
     """
 
     def __init__(
@@ -82,7 +84,9 @@ class Mirror:
         self._taskless = 0
         """Number of failed rounds in a row of which Spark ran no task."""
         incarnation = uuid.uuid4().hex
-        settings = config.spark if spark is None else {**config.spark, **settings_of(spark)}
+        settings = config.spark if spark is None else settings_of(spark)
+        self._mistakes_end = bool(config.flows)
+        """True if a flow's mistake ends the run, as nobody will mend the file meanwhile."""
 
         def check(flow: FlowConfig) -> None:
             guard_secrets(flow, settings, config.path)
@@ -105,7 +109,7 @@ class Mirror:
         self._publishing = Publishing(self.observer.snapshot)
         self._refresh = TopicRefresh()
         self._completion = Completion()
-        self._planner = Planner(settings, self.registry.tasks_max, incarnation)
+        self._planner = Planner(Slots(settings, self.registry.tasks_max, shared=spark is not None), incarnation)
         self._runner = RoundRunner(
             self._planner,
             self.registry,
@@ -160,7 +164,8 @@ class Mirror:
         """Mirror until stopped or, with `once`, done.
 
         Raises `ClusterUnreachable` or `ConfigError` before anything is copied. Raises `CopyIncomplete` if `once` could
-        not copy everything, or if a partition can't be copied and that ends the run (`LegacyConfig`).
+        not copy everything, or if a partition can't be copied and that ends the run (`LegacyConfig`). Raises
+        `SetupError` if Spark does not start, has ended, or runs no task.
         """
         try:
             self.registry.open()
@@ -250,11 +255,12 @@ class Mirror:
     def _fail_or_wait(self, error: Exception) -> None:
         """Raise the error, or pause to try again.
 
-        A cluster may be unreachable for a while, and a standby must outlive that. A wrong configuration ends the run,
-        and so do repeated failures with `once`.
+        A cluster may be unreachable for a while, and a standby must outlive that. A wrong configuration ends the run
+        unless `change` brought it, and so do repeated failures with `once`.
         """
         self._failures += 1
-        if isinstance(error, ConfigError) or (self._once and self._failures >= _MOST_FAILURES):
+        is_wrong = self._mistakes_end and isinstance(error, ConfigError)
+        if is_wrong or (self._once and self._failures >= _MOST_FAILURES):
             raise error if isinstance(error, SparkMirrorError) else ClusterUnreachable(str(error)) from error
         self._pause()
 
@@ -263,7 +269,8 @@ class Mirror:
 
         A change of the configuration or a stop ends the pause.
         """
-        until = time.monotonic() + min(_AFTER_FAILURE_S * 2 ** (self._failures - 1), _LONGEST_PAUSE_S)
+        doublings = min(self._failures - 1, _MOST_DOUBLINGS)
+        until = time.monotonic() + min(_AFTER_FAILURE_S * 2**doublings, _LONGEST_PAUSE_S)
         while time.monotonic() < until and not self.registry.is_due and not self._turn():
             pass
 

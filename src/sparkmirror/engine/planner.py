@@ -55,9 +55,8 @@ class Planner:
     there.
     """
 
-    def __init__(self, spark_settings: Mapping[str, str], tasks: int, incarnation: str) -> None:
-        """Begin with Spark's settings; `tasks` is the sum of the flows' `tasks.max`."""
-        self.slots = Slots(spark_settings, tasks)
+    def __init__(self, slots: Slots, incarnation: str) -> None:
+        self.slots = slots
         self.assignment: Assignment = ()
         self._served: list[set[str]] = []
         """Flows that each running task serves; its order names them."""

@@ -176,13 +176,13 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
 def settings_of(session: SparkSession) -> dict[str, str]:
     """Return the `spark.*` settings of a session's Spark.
 
-    A local master has its number of slots. Raises `SetupError` for a session of Spark Connect, whose tasks are out of
-    reach.
+    A local master has its number of slots, which `spark.task.cpus` may make less than its threads. Raises `SetupError`
+    for a session of Spark Connect, whose tasks are out of reach.
     """
     try:
         context = session.sparkContext
         settings = dict(context.getConf().getAll())
-        if is_local(settings) and local_slots(settings) is None:
+        if is_local(settings):
             settings[MASTER] = f"local[{slots_of(context)}]"
         return settings
     except Exception as error:
@@ -202,12 +202,14 @@ def slots_of(context: SparkContext) -> int:
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 
-def demand_pinned_threads(context: SparkContext) -> None:
-    """Raise `SetupError` if a round of this Spark could not be cancelled.
+def demand_pinned_threads() -> None:
+    """Raise `SetupError` if a round of this process' Spark could not be cancelled.
 
-    Without pinned threads the round's tag and its job may be on two threads of the JVM.
+    Without pinned threads the round's tag and its job may be on two threads of the JVM. A Spark that is started after
+    another one ended has that one's connection to the JVM.
     """
-    if not isinstance(context._gateway, ClientServer):  # noqa: SLF001 - PySpark has no public call
+    gateway = SparkContext._gateway  # noqa: SLF001 - PySpark has no public call
+    if gateway is not None and not isinstance(gateway, ClientServer):
         raise SetupError(
             "a round of this process' Spark could not be cancelled: start the process without PYSPARK_PIN_THREAD=false"
         )

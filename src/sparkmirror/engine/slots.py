@@ -1,6 +1,7 @@
 """Number of tasks to plan for.
 
-Local mode takes the number asked for, a cluster at most the number that the executors can run.
+A local Spark of the mirror's own takes the number asked for. A cluster, or a session that others use too, takes at most
+the number that can run.
 """
 
 from __future__ import annotations
@@ -35,6 +36,12 @@ GROWN_S = 5.0
 Executors that come together don't come at the same moment.
 """
 
+HELD_S = 3600.0
+"""Seconds until slots that tasks of others hold are tried again.
+
+The trial may cost the missing tasks `LONGEST_START_S`.
+"""
+
 log = logging.getLogger(__name__)
 
 
@@ -44,18 +51,29 @@ class Slots:
     Call `begin` with each round, and `changed` while it lasts.
     """
 
-    def __init__(self, settings: Mapping[str, str], asked: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin with Spark's `settings`; `asked` is the sum of the flows' `tasks.max`."""
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        asked: int,
+        *,
+        shared: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin with Spark's `settings`; `asked` is the sum of the flows' `tasks.max`.
+
+        `shared` is True for a Spark that others use, too.
+        """
         self._clock = clock
         self._given = local_slots(settings) if is_local(settings) else None
-        self._theirs = not is_local(settings)
+        self._theirs = shared or not is_local(settings)
         self._on_demand = settings.get("spark.dynamicAllocation.enabled", "").strip().lower() == "true"
         self._newest: int | None = None
         """Newest answer of the cluster; None: not asked yet, or no answer."""
         self._looked_at = float("-inf")
         self._more_since: float | None = None
         self._enough: int | None = None
-        """Number of slots for which the last plan had no use."""
+        """Number of slots that the last plan could not use more of until `_enough_until`."""
+        self._enough_until = float("inf")
         self._tasks = 0
         self._first_started_at: float | None = None
         self._starts_known = False
@@ -88,7 +106,8 @@ class Slots:
         newest = self._newest
         if newest and newest < self._tasks:
             return self._replan(newest)
-        if not newest or min(newest, self._most) <= self._tasks or newest == self._enough:
+        has_enough = newest == self._enough and self._clock() < self._enough_until
+        if not newest or min(newest, self._most) <= self._tasks or has_enough:
             self._more_since = None
             return False
         if self._more_since is None:
@@ -97,7 +116,7 @@ class Slots:
             return False
         before, self.count = self.count, self._room()
         if is_same_plan():
-            self.count, self._enough = before, newest
+            self.count, self._enough, self._enough_until = before, newest, float("inf")
             return False
         return self._replan(newest)
 
@@ -114,6 +133,7 @@ class Slots:
             if there >= self._tasks:
                 if waited_s < LONGEST_START_S:
                     return False
+                self._enough, self._enough_until = self._newest, self._clock() + HELD_S
                 there = started
             log.warning(
                 "%d of %d tasks have no slot: planning for %d",

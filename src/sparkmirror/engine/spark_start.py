@@ -44,8 +44,7 @@ class SparkStart:
 
         def start() -> None:
             try:
-                if self._given is not None:
-                    demand_pinned_threads(self._given.sparkContext)
+                demand_pinned_threads()
                 context.set_result(self._given.sparkContext if self._given else start_spark(self._settings, slots))
             except Exception as error:
                 context.set_exception(error)

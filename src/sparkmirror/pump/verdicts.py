@@ -9,10 +9,11 @@ batch alone (invariant 5, R3). The verdict tells the time of the reading: at onc
 after a pause if a broker needs time, after pauses that grow if an operator must act first, and never if the pump has no
 right to write any more.
 
-Two modules have small sets instead of the table, because these modules copy no partition and repeat a request a few
+Three modules have small sets instead of the table, because these modules copy no partition and repeat a request a few
 times while the caller waits. `cluster/topic_log.py` writes and reads the internal topics, and repeats after all errors
-but `_FINAL_ERRORS`. `cluster/producers.py` asks for a producer id, and repeats only after `PASSING`. Both sets agree
-with the table: the pump would park for the former codes, and try again for the latter.
+but `_FINAL_ERRORS`. `cluster/coordinators.py` has `PASSING`, after which requests to coordinators are repeated, and the
+one for a producer id. `cluster/append_trial.py` tries a target's brokers, and repeats after `_PASSING`. The sets agree
+with the table: the pump parks for the first set's codes, and for none of the others'.
 """
 
 from __future__ import annotations

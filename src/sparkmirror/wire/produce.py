@@ -27,7 +27,7 @@ API_KEY = 0
 VERSIONS = (5, 13)
 """Oldest and newest supported version: Kafka 1.0 and 4.1.
 
-A flow's target must speak at least version 9 (`cluster/broker_needs`).
+A flow's target must speak at least version 9 (`cluster/broker_versions`).
 """
 RECORD_ERRORS_FROM = 8
 """First version with errors about single records: KIP-467, Kafka 2.4."""
