@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from planted import FAULTS, Fault
+from planted import FAULTS
+from planted_flows import Fault
 
 from sparkmirror.doctor.findings import Finding, diagnose
 from sparkmirror.doctor.page import page

@@ -1,12 +1,11 @@
-"""Faults as a mirror would show them: each with its consequences, over a minute; and healthy mirrors of many kinds."""
+"""Faults as a mirror would show them: each with its consequences, over a minute."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
+from planted_flows import DAY_MS, MINUTE_MS, PROCESS, Fault, copying, earlier, moved, parts, pumps, with_parked
 from snapshot_samples import NOW_MS, flow, group, partition, topic
 
 from sparkmirror.engine.snapshot import (
@@ -20,109 +19,13 @@ from sparkmirror.engine.snapshot import (
     GroupPartition,
     Histogram,
     LossCount,
-    Partition,
     PartitionState,
     Process,
-    Pump,
     Role,
-    Snapshot,
     Spread,
     Topic,
 )
 from sparkmirror.sync.group_standing import GroupState
-
-MINUTE_MS = 70_000
-DAY_MS = 86_400_000
-PROCESS = Process(
-    host="host-1", pid=4711, version="0.1.0", started_ms=NOW_MS - 3_600_000, spark_version="4.0.0", slots=8, tasks=1
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Something that went wrong, and the rule whose finding must be first."""
-
-    words: str
-    rule: str
-    now: Flow
-    before: Flow
-    process: Process = PROCESS
-
-    @property
-    def snapshots(self) -> tuple[Snapshot, list[Snapshot]]:
-
-        return Snapshot(self.process, self.now.at_ms, (self.now,)), [
-            Snapshot(self.process, one.at_ms, (one,)) for one in (self.before,)
-        ]
-
-
-def parts(count: int, **changes: Any) -> tuple[Partition, ...]:
-    """So many equal partitions."""
-    return tuple(partition(number, **changes) for number in range(count))
-
-
-def pumps(count: int, **changes: Any) -> tuple[Pump, ...]:
-    """So many equal pumps."""
-    one = Pump(
-        task=0, host="host-1", partitions=1, records=1_000, bytes=100_000, memory_bytes=90_000_000, at_ms=NOW_MS - 500
-    )
-    return tuple(dataclasses.replace(one, task=task, **changes) for task in range(count))
-
-
-def copying(lag: int, *, count: int = 6, position: int = 1_000, **changes: Any) -> Flow:
-    """A flow with `lag` records to copy in each of its partitions, in two tasks."""
-    return flow(
-        **{
-            "state": FlowState.COPYING,
-            "lag": lag * count,
-            "lag_s": 40.0,
-            "objective_s": 600.0,
-            "tasks_max": 2,
-            "records_per_s": 500.0,
-            "topics": (topic("orders", *parts(count, lag=lag, position=position, end=position + lag, lag_s=40.0)),),
-            "pumps": pumps(2, in_flight=5_000, fetch_ms=20.0, cpu_s=10.0),
-            **changes,
-        }
-    )
-
-
-def earlier(now: Flow, ms: int = MINUTE_MS, **changes: Any) -> Flow:
-    """A flow a minute ago; its pumps have done less CPU and bytes since."""
-    old = dataclasses.replace(
-        now, at_ms=now.at_ms - ms, pumps=tuple(dataclasses.replace(pump, at_ms=pump.at_ms - ms) for pump in now.pumps)
-    )
-    return dataclasses.replace(old, **changes)
-
-
-def moved(now: Flow, by: int = 1_000, **changes: Any) -> Flow:
-    """A minute ago each partition was at an earlier offset, and the source's end as well."""
-    topics = tuple(
-        dataclasses.replace(
-            one,
-            partitions=tuple(
-                dataclasses.replace(each, position=(each.position or 0) - by, end=(each.end or 0) - by)
-                for each in one.partitions
-            ),
-        )
-        for one in now.topics
-    )
-    return earlier(now, **{"topics": topics, "records": max(now.records - by, 0), **changes})
-
-
-def with_parked(cause: Cause, reason: str, count: int = 1, **changes: Any) -> Flow:
-    """A flow of which some partitions are parked, the rest has caught up, and the promise is broken."""
-    stopped = parts(count, state=PartitionState.PARKED, cause=cause, reason=reason, lag=900, lag_s=900.0)
-    fine = [partition(count + number) for number in range(2)]
-    return flow(
-        **{
-            "state": FlowState.HELD_UP,
-            "topics": (topic("orders", *stopped, *fine),),
-            "lag": 900 * count,
-            "lag_s": 900.0,
-            "objective_s": 60.0,
-            **changes,
-        }
-    )
 
 
 def _fault(words: str, rule: str, now: Flow, before: Flow | None = None, process: Process = PROCESS) -> Fault:
@@ -633,137 +536,3 @@ def _faults() -> list[Fault]:
 
 
 FAULTS: Sequence[Fault] = _faults()
-
-
-def healthy() -> list[tuple[str, Fault]]:
-    """Mirrors that are well, with nothing to say of any."""
-    big = flow(topics=(topic("orders", *parts(40)),), tasks_max=4, pumps=pumps(4, cpu_s=9.0), processes=3)
-    backlog = copying(2_000)
-    gap = copying(400)
-    idle = flow(heartbeat_latency=Histogram((500,) + (0,) * 16, 1.0), topics=(topic("heartbeats"), topic()))
-    beaten = dataclasses.replace(idle, heartbeat_latency=Histogram((400,) + (0,) * 16, 1.0))
-    standby = flow(role=Role.STANDBY, state=FlowState.STANDING_BY, reason=ELSEWHERE, topics=(), groups=(), pumps=())
-    known = {
-        "caught up": (flow(), moved(flow())),
-        "caught up, nothing comes": (flow(), earlier(flow())),
-        "many partitions": (big, moved(big)),
-        "copying a small backlog": (backlog, moved(backlog)),
-        "copying a large backlog within the promise, both samples far apart": (
-            copying(20_000, count=12, pumps=pumps(2, in_flight=8_000, fetch_ms=540.0, cpu_s=20.0)),
-            moved(copying(20_000, count=12, pumps=pumps(2, in_flight=8_000, fetch_ms=540.0, cpu_s=2.0))),
-        ),
-        "positions move through a gap of aborted records, and nothing is written": (
-            gap,
-            moved(gap, records=gap.records),
-        ),
-        "nothing moved for ten seconds": (gap, earlier(gap, 10_000)),
-        "throttled a little": (
-            dataclasses.replace(backlog, target=ClusterFigures(alias="B", bytes=100_000, requests=90, throttle_s=9.0)),
-            moved(backlog),
-        ),
-        "a duty's turn is due": (
-            flow(duties=(Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS - 100_000, took_s=0.1),)),
-            moved(flow()),
-        ),
-        "a round failed once": (flow(epochs={"planned": 3, "failed": 1}), moved(flow(epochs={"planned": 3}))),
-        "a partition waits for a broker a moment": (
-            flow(topics=(topic("a", partition(state=PartitionState.WAITING, cause=Cause.UNREACHABLE, lag=5)),)),
-            moved(flow(topics=(topic("a", partition()),))),
-        ),
-        "paused, and nothing to copy": (
-            flow(topics=(topic("a", partition(state=PartitionState.PAUSED, cause=Cause.PAUSED)),), paused=("a",)),
-            moved(flow()),
-        ),
-        "heartbeats come": (idle, earlier(beaten)),
-        "markers in the ledger": (
-            flow(
-                losses=(
-                    LossCount(kind="fenced", entries=3, offsets=3, newest_ms=NOW_MS, words="3 markers", is_loss=False),
-                )
-            ),
-            moved(flow()),
-        ),
-        "clocks differ by half a second": (
-            flow(topics=(topic("a", partition(latency_ms=Spread(-400.0, -500.0, 9.0, -100.0))),)),
-            moved(flow()),
-        ),
-        "records of last month": (
-            flow(topics=(topic("a", partition(latency_ms=Spread(30.0 * DAY_MS, 3.0, 31.0 * DAY_MS, 1e6))),)),
-            moved(flow()),
-        ),
-        "no heartbeat for ten seconds": (idle, earlier(idle, 10_000)),
-        "a duty of each second had two failures": (
-            flow(
-                duties=(
-                    Duty(duty="offset syncs", interval_s=1.0, succeeded_ms=NOW_MS - 25_000, took_s=0.01, failures=2),
-                )
-            ),
-            moved(flow()),
-        ),
-        "a group would read a few thousand again": (
-            flow(
-                groups=(
-                    group(
-                        partitions=(
-                            GroupPartition(
-                                topic="orders",
-                                partition=0,
-                                target_topic="A.orders",
-                                source_offset=9_000,
-                                source_lag=0,
-                                target_offset=985,
-                                target_lag=0,
-                                reread=8_015,
-                            ),
-                        )
-                    ),
-                )
-            ),
-            moved(flow()),
-        ),
-        "a little lag grows": (copying(7_000, objective_s=None), moved(copying(6_000))),
-        "a batch was fetched twice": (
-            copying(
-                400,
-                source=ClusterFigures(alias="A", bytes=50_000_000, requests=100),
-                target=ClusterFigures(alias="B", bytes=25_000_000, requests=90),
-            ),
-            moved(
-                copying(
-                    400,
-                    source=ClusterFigures(alias="A", bytes=120_000),
-                    target=ClusterFigures(alias="B", bytes=100_000),
-                )
-            ),
-        ),
-        "a few megabytes were fetched, and nothing written yet": (
-            copying(
-                400,
-                source=ClusterFigures(alias="A", bytes=5_000_000, requests=100),
-                target=ClusterFigures(alias="B", bytes=100_000, requests=90),
-            ),
-            moved(
-                copying(
-                    400,
-                    source=ClusterFigures(alias="A", bytes=120_000),
-                    target=ClusterFigures(alias="B", bytes=100_000),
-                )
-            ),
-        ),
-        "a certificate of a year": (
-            flow(
-                source=ClusterFigures(alias="A", bytes=120_000, requests=100, certificate_ends_ms=NOW_MS + 365 * DAY_MS)
-            ),
-            moved(flow()),
-        ),
-        "starting": (flow(state=FlowState.STARTING, pumps=(), lag=None, lag_s=None), flow()),
-        "joining for a moment": (
-            flow(role=Role.JOINING, state=FlowState.JOINING, leader="", state_since_ms=NOW_MS - 5_000),
-            flow(),
-        ),
-        "standing by": (standby, earlier(standby)),
-        "standing by since yesterday": (dataclasses.replace(standby, state_since_ms=NOW_MS - DAY_MS), earlier(standby)),
-        "nothing to copy at all": (flow(topics=(), groups=(), tasks_max=4), flow(topics=())),
-        "a new leader counts from nothing": (flow(leader="host-2:1", records=5), moved(flow(records=9_000))),
-    }
-    return [(words, Fault(words, "", now, before)) for words, (now, before) in known.items()]

@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from planted import FAULTS, Fault
+from planted import FAULTS
+from planted_flows import Fault
 
 from sparkmirror.doctor.findings import Severity, diagnose
 from sparkmirror.engine.snapshot import (

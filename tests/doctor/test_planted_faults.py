@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from doctor_page import COMMAND, first_of, whole_page
-from planted import DAY_MS, FAULTS, Fault, healthy, pumps
+from healthy import healthy
+from planted import FAULTS
+from planted_flows import DAY_MS, Fault, pumps
 from snapshot_samples import NOW_MS, flow, partition, snapshot, topic
 
 from sparkmirror.doctor.diagnosis import RULES
