@@ -52,7 +52,8 @@ def test_the_target_has_a_way_for_producing(load: Load, lines: str, rest: str, c
 def test_what_only_the_copier_keeps_secret_is_kept(load: Load) -> None:
     config = load(
         "us.consumer.security.protocol = SASL_PLAINTEXT\nus.sasl.mechanism = SCRAM-SHA-256\n"
-        'us.consumer.sasl.jaas.config = org.apache.kafka.common.security.scram.ScramLoginModule required username="mirror" password="hunter2";'
+        "us.consumer.sasl.jaas.config = "
+        'org.apache.kafka.common.security.scram.ScramLoginModule required username="mirror" password="hunter2";'
     )
     assert not config.flows[0].source.signs_in
     assert config.flows[0].has_secrets
