@@ -10,10 +10,9 @@ import pytest
 from sparkmirror.engine import change_watch
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.change import TaskChange
-from sparkmirror.engine.change_watch import MOVE_S, ChangeWatch
+from sparkmirror.engine.change_watch import MOVE_S, TASKS_S, ChangeWatch
 from sparkmirror.engine.end_reason import EndReason
 from sparkmirror.engine.planner import PlannedChange
-from sparkmirror.engine.slots import LONGEST_START_S
 
 KEY = PartitionKey("a->b", "t", 0)
 
@@ -86,7 +85,7 @@ def test_what_takes_too_long_ends_the_round(
 ) -> None:
     run = Round(monkeypatch, new_task=new_task)
     assert run.watch.begin(EndReason.LOAD) is None
-    run.now = LONGEST_START_S if new_task else MOVE_S
+    run.now = TASKS_S if new_task else MOVE_S
     assert run.watch.go_on() is None
     run.now += 0.1
     assert run.watch.go_on() is EndReason.LOAD

@@ -218,3 +218,21 @@ def test_what_begins_anew_does_so_once() -> None:
     flows.change(config(flow("a->b")))
     settle(flows)
     assert drivers(flows)["a->b"] is after
+
+
+def test_a_pair_whose_heartbeats_can_not_be_sent_is_named_and_ends_nothing() -> None:
+    """Its policy's class may be found when the connector is put, and gone or different later."""
+    flows = registry(flow("a->b"))
+    wrong = flow("b->a").model_copy(update={"replication_policy_class": "nowhere:Policy"})
+    flows.change(config(flow("a->b")).model_copy(update={"beats": (wrong,)}))
+    assert not flows.is_up_to_date
+    for _ in range(2):
+        flows.exchange_beats()
+    assert flows.failed.keys() == {"b->a"}
+    assert "nowhere" in flows.failed["b->a"]
+    assert flows.is_up_to_date
+    flows.change(config(flow("a->b")))
+    flows.exchange_beats()
+    assert flows.failed == {}
+    assert flows.is_up_to_date
+    assert drivers(flows).keys() == {"a->b"}

@@ -62,8 +62,11 @@ def a_session(**settings: str) -> Any:
 )
 def test_a_partition_can_not_get_two_pumps(words: str, key: str, value: str) -> None:
     """By the file or a session's settings, and before anything is asked of the clusters."""
-    for mirror in (Mirror(config(**{key: value})), Mirror(config(), spark=a_session(**{key: value}))):
-        with pytest.raises(ConfigError, match=rf"^mm2\.properties: {words}"):
+    for origin, mirror in {
+        r"mm2\.properties": Mirror(config(**{key: value})),
+        "the session": Mirror(config(), spark=a_session(**{key: value})),
+    }.items():
+        with pytest.raises(ConfigError, match=rf"^{origin}: {words}"):
             mirror.run()
 
 
@@ -93,7 +96,9 @@ def test_a_files_settings_do_not_hide_what_a_session_lets_be_read(session_encryp
     if session_encrypts:
         check(flow)
     else:
-        with pytest.raises(ConfigError, match="which its tasks on a Spark cluster would get in clear"):
+        with pytest.raises(
+            ConfigError, match=r"^the session: .* which its tasks on a Spark cluster would get in clear"
+        ):
             check(flow)
 
 

@@ -9,6 +9,7 @@ import pytest
 from pyspark import SparkContext
 
 from sparkmirror.engine import slots as module
+from sparkmirror.engine.round_runner import REPLAN_S
 from sparkmirror.engine.slots import GROWN_S, HELD_S, LONGEST_START_S, LOOK_S, START_S, Slots
 
 CLUSTER = {"spark.master": "spark://somewhere:7077"}
@@ -114,22 +115,36 @@ def test_slots_that_others_hold_are_tried_again_after_an_hour(
     assert cluster.passes(LONGEST_START_S + 1)
     assert cluster.slots.count == 3
     cluster.begin()
-    assert not cluster.passes(HELD_S - 1)
+    for _ in range(int(HELD_S // REPLAN_S) - 1):
+        assert not cluster.passes(REPLAN_S)
+        cluster.slots.ask(8)
+        assert cluster.slots.count == 3, "a plan by load does not try again either"
     cluster.held = 0
-    assert cluster.passes(GROWN_S + LOOK_S + 2)
+    assert cluster.passes(REPLAN_S + GROWN_S + LOOK_S + 2)
     assert cluster.slots.count == 8
     cluster.begin()
     assert not cluster.passes(60)
 
 
 def test_another_number_of_slots_is_tried_at_once_though_others_hold_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster(monkeypatch, 8)
+    cluster = Cluster(monkeypatch, 8, shared=True)
     cluster.held = 5
     cluster.begin()
     assert cluster.passes(LONGEST_START_S + 1)
     cluster.begin()
     cluster.there = 10
     assert cluster.passes(GROWN_S + LOOK_S + 1)
+
+
+def test_slow_tasks_of_a_spark_that_nobody_shares_are_tried_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(monkeypatch, 8)
+    cluster.begin()
+    cluster.slow = 3
+    assert cluster.passes(LONGEST_START_S + 1)
+    cluster.begin()
+    cluster.slow = 0
+    assert cluster.passes(GROWN_S + LOOK_S + 2)
+    assert cluster.slots.count == 8
 
 
 def test_more_slots_are_used_once_they_have_stayed(four: Cluster) -> None:
@@ -185,8 +200,15 @@ def test_where_spark_grows_for_waiting_tasks_all_are_planned(monkeypatch: pytest
     cluster.begin()
     assert not cluster.passes(20)
     cluster.there = 5
-    assert cluster.passes(LOOK_S + 0.5)
-    assert cluster.slots.count == 8
+    assert not cluster.passes(START_S - 1), "Spark asks for another executor"
+    cluster.there = 8
+    assert not cluster.passes(60)
+    cluster.there = 5
+    assert cluster.passes(START_S + LOOK_S + 1)
+    assert cluster.slots.count == 5
+    cluster.begin()
+    cluster.slots.ask(8)
+    assert cluster.slots.count == 8, "the next plan by load asks again"
 
 
 @pytest.mark.parametrize(("master", "count"), [("local[3]", 3), ("local[*]", 8), ("local", 8)])

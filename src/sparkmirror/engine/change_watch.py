@@ -15,6 +15,12 @@ from sparkmirror.engine.slots import LONGEST_START_S
 from sparkmirror.events import Event
 from sparkmirror.messages.moves import NO_TASK
 
+TASKS_S = LONGEST_START_S + 5.0
+"""Seconds in which additional tasks have to report.
+
+`Slots` judges them before, so that the next plan does without tasks that have no slot.
+"""
+
 MOVE_S = 20.0
 """Seconds in which the next task has to report each moved partition.
 
@@ -66,7 +72,7 @@ class ChangeWatch:
             self._planner.begin(change)
             self._planner.slots.begin(len(change.assignment))
         self._change, self._reason, self._said_at = change, reason, None
-        self._until = time.monotonic() + LONGEST_START_S
+        self._until = time.monotonic() + TASKS_S
         return self.go_on()
 
     def go_on(self) -> EndReason | None:

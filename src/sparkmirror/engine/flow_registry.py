@@ -50,6 +50,8 @@ class FlowRegistry:
         self._lock = threading.Lock()
         self._wanted = {flow.name: flow for flow in config.flows}
         self._wanted_beats = {flow.name: flow for flow in config.beats}
+        self._unfit_beats: dict[str, FlowConfig] = {}
+        """Wanted pairs with wrong settings for heartbeats; `failed` has the reasons."""
         self._restart: set[str] = set()
         """Flows whose drivers are to be replaced even if unchanged."""
         self._opened: dict[str, FlowDriver] = {}
@@ -209,7 +211,7 @@ class FlowRegistry:
         """True if the wanted configuration is at work, except flows that failed."""
         with self._lock:
             waiting = self._opening.keys() - self._failed.keys()
-            beats_stand = {beats.name: beats.flow for beats in self.beats} == self._wanted_beats
+            beats_stand = {beats.name: beats.flow for beats in self.beats} | self._unfit_beats == self._wanted_beats
             moving = self._exchanging or not beats_stand
         return not waiting and not moving and not self.is_due
 
@@ -290,16 +292,31 @@ class FlowRegistry:
         """Send heartbeats for the pairs wanted now; no round has to end for that."""
         with self._lock:
             wanted = dict(self._wanted_beats)
+            for name in [name for name, flow in self._unfit_beats.items() if wanted.get(name) != flow]:
+                del self._unfit_beats[name]
+                self._failed.pop(name, None)
         gone = [beats for beats in self.beats if wanted.get(beats.name) != beats.flow]
-        if not gone and len(wanted) == len(self.beats):
+        if not gone and len(wanted) == len(self.beats) + len(self._unfit_beats):
             return
         stay = [beats for beats in self.beats if beats not in gone]
-        new = [Beats(flow) for name, flow in wanted.items() if name not in {beats.name for beats in stay}]
+        known = {beats.name for beats in stay} | self._unfit_beats.keys()
+        new = [beats for name, flow in wanted.items() if name not in known and (beats := self._beats_of(flow))]
         for beats in gone:
             beats.close()
         for beats in new:
             beats.start()
         self.beats = stay + new
+
+    def _beats_of(self, flow: FlowConfig) -> Beats | None:
+        """Return the sender of a pair's heartbeats; None if its settings are wrong."""
+        try:
+            return Beats(flow)
+        except SparkMirrorError as error:
+            log.warning("pair %s: %s", flow.name, error, extra=Event.FLOW_NOT_OPENED.extra)
+            with self._lock:
+                self._unfit_beats[flow.name] = flow
+                self._failed[flow.name] = str(error)
+            return None
 
     def close(self, duties_s: float) -> None:
         """End all drivers; `duties_s` is the time for the duties' last turns."""

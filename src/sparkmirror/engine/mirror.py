@@ -85,12 +85,16 @@ class Mirror:
         """Number of failed rounds in a row of which Spark ran no task."""
         incarnation = uuid.uuid4().hex
         settings = config.spark if spark is None else settings_of(spark)
+        origin = config.path if spark is None else "the session"
         self._mistakes_end = bool(config.flows)
-        """True if a flow's mistake ends the run, as nobody will mend the file meanwhile."""
+        """True if a mistake ends the run.
+
+        A Connect worker's mirror begins without flows, and is never ended by a mistake.
+        """
 
         def check(flow: FlowConfig) -> None:
-            guard_secrets(flow, settings, config.path)
-            refuse_two_pumps(settings, config.path)
+            guard_secrets(flow, settings, origin)
+            refuse_two_pumps(settings, origin)
 
         self.registry = FlowRegistry(
             config.model_copy(update={"beats": ()}) if once else config,
@@ -199,6 +203,7 @@ class Mirror:
         self.registry.exchange_beats()
         if not self.registry.is_due:
             return
+        self._failures = 0
         for driver in self.registry.exchange():
             self._display.renew(driver)
             self._refresh.forget(driver.name)
@@ -256,7 +261,7 @@ class Mirror:
         """Raise the error, or pause to try again.
 
         A cluster may be unreachable for a while, and a standby must outlive that. A wrong configuration ends the run
-        unless `change` brought it, and so do repeated failures with `once`.
+        unless the mirror began without flows, and so do repeated failures with `once`.
         """
         self._failures += 1
         is_wrong = self._mistakes_end and isinstance(error, ConfigError)
@@ -267,11 +272,12 @@ class Mirror:
     def _pause(self) -> None:
         """Pause after failures in a row, longer with each.
 
-        A change of the configuration or a stop ends the pause.
+        A change of the configuration, a lease that comes or goes, or a stop ends the pause.
         """
+        held = self._held()
         doublings = min(self._failures - 1, _MOST_DOUBLINGS)
         until = time.monotonic() + min(_AFTER_FAILURE_S * 2**doublings, _LONGEST_PAUSE_S)
-        while time.monotonic() < until and not self.registry.is_due and not self._turn():
+        while time.monotonic() < until and not self.registry.is_due and self._held() == held and not self._turn():
             pass
 
     def _idle(self, ready: Sequence[FlowDriver]) -> None:

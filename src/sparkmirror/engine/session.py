@@ -182,7 +182,7 @@ def settings_of(session: SparkSession) -> dict[str, str]:
     try:
         context = session.sparkContext
         settings = dict(context.getConf().getAll())
-        if is_local(settings):
+        if settings.get(MASTER, "").partition("[")[0] == "local":
             settings[MASTER] = f"local[{slots_of(context)}]"
         return settings
     except Exception as error:

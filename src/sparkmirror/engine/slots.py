@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from pyspark import SparkContext
 
@@ -37,10 +38,20 @@ Executors that come together don't come at the same moment.
 """
 
 HELD_S = 3600.0
-"""Seconds until slots that tasks of others hold are tried again.
+"""Seconds until slots that other jobs of a session hold are tried again.
 
 The trial may cost the missing tasks `LONGEST_START_S`.
 """
+
+
+class _Held(NamedTuple):
+    """Finding that other jobs hold some of a session's slots."""
+
+    slots: int
+    """Number of slots that Spark told."""
+    usable: int
+    until: float
+
 
 log = logging.getLogger(__name__)
 
@@ -65,15 +76,17 @@ class Slots:
         """
         self._clock = clock
         self._given = local_slots(settings) if is_local(settings) else None
+        self._shared = shared
         self._theirs = shared or not is_local(settings)
         self._on_demand = settings.get("spark.dynamicAllocation.enabled", "").strip().lower() == "true"
         self._newest: int | None = None
         """Newest answer of the cluster; None: not asked yet, or no answer."""
         self._looked_at = float("-inf")
+        self._fewer_since: float | None = None
         self._more_since: float | None = None
         self._enough: int | None = None
-        """Number of slots that the last plan could not use more of until `_enough_until`."""
-        self._enough_until = float("inf")
+        """Number of slots for which the last plan had no use."""
+        self._held: _Held | None = None
         self._tasks = 0
         self._first_started_at: float | None = None
         self._starts_known = False
@@ -90,7 +103,7 @@ class Slots:
         self._tasks = tasks
         self._first_started_at = None
         self._starts_known = False
-        self._more_since = None
+        self._fewer_since = self._more_since = None
 
     def changed(self, spark: SparkContext, started: Callable[[], int], is_same_plan: Callable[[], bool]) -> bool:
         """True if the round's tasks no longer fit the slots, so that `count` changed.
@@ -105,9 +118,9 @@ class Slots:
         self._look(spark)
         newest = self._newest
         if newest and newest < self._tasks:
-            return self._replan(newest)
-        has_enough = newest == self._enough and self._clock() < self._enough_until
-        if not newest or min(newest, self._most) <= self._tasks or has_enough:
+            return self._without_lost(newest)
+        self._fewer_since = None
+        if not newest or min(newest, self._room()) <= self._tasks or newest == self._enough:
             self._more_since = None
             return False
         if self._more_since is None:
@@ -116,9 +129,20 @@ class Slots:
             return False
         before, self.count = self.count, self._room()
         if is_same_plan():
-            self.count, self._enough, self._enough_until = before, newest, float("inf")
+            self.count, self._enough = before, newest
             return False
-        return self._replan(newest)
+        return self._replan(newest, self._room())
+
+    def _without_lost(self, newest: int) -> bool:
+        """Plan without the slots that have gone.
+
+        With dynamic allocation Spark asks for others as long as the tasks that lost theirs wait.
+        """
+        if self._fewer_since is None:
+            self._fewer_since = self._clock()
+        if self._on_demand and self._clock() - self._fewer_since < START_S:
+            return False
+        return self._replan(newest, newest)
 
     def _see_starts(self, spark: SparkContext, started: int) -> bool:
         """Notice tasks without a slot; True if there are any."""
@@ -133,7 +157,8 @@ class Slots:
             if there >= self._tasks:
                 if waited_s < LONGEST_START_S:
                     return False
-                self._enough, self._enough_until = self._newest, self._clock() + HELD_S
+                if self._shared and self._newest:
+                    self._held = _Held(self._newest, started, self._clock() + HELD_S)
                 there = started
             log.warning(
                 "%d of %d tasks have no slot: planning for %d",
@@ -146,9 +171,9 @@ class Slots:
         self._starts_known = True
         return started < self._tasks
 
-    def _replan(self, newest: int) -> bool:
+    def _replan(self, newest: int, count: int) -> bool:
         log.info("%d tasks run, and there are %d slots", self._tasks, newest, extra=Event.SLOTS_CHANGED.extra)
-        self.count = self._room()
+        self.count = count
         return True
 
     def _look(self, spark: SparkContext) -> None:
@@ -166,4 +191,7 @@ class Slots:
 
         With dynamic allocation present executors set no limit, since Spark asks for more when tasks wait.
         """
+        held = self._held
+        if held is not None and held.slots == self._newest and self._clock() < held.until:
+            return min(self._most, held.usable)
         return min(self._most, self._newest) if self._newest and not self._on_demand else self._most
