@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections import Counter
 from typing import Any
@@ -43,6 +44,10 @@ def scraped(of: Snapshot, *profiles: Profile) -> dict[str, dict[tuple[tuple[str,
 def sized(count: int) -> Snapshot:
     parts = [partition(n, lag=n) for n in range(100)]
     return snapshot(flow(topics=tuple(topic(f"topic-{n}", *parts) for n in range(count // 100))))
+
+
+LIMIT_S = 0.3 if sys.gettrace() is None else 3.0
+"""Longest CPU time of a scrape; `make coverage` traces each line."""
 
 
 def timed(collector: MirrorCollector) -> tuple[bytes, float]:
@@ -126,7 +131,7 @@ def test_a_scrape_of_10_000_partitions(profiles: tuple[Profile, ...]) -> None:
     counts = Counter(line.partition("{")[0] for line in text.decode().splitlines())
     assert counts["sparkmirror_partition_lag_records"] == 10_000
     print(f"{profiles}: {took * 1000:.0f} ms, {len(text) / 1e6:.2f} MB")
-    assert took < 0.3
+    assert took < LIMIT_S
     assert len(text) < 5_000_000
 
 
@@ -162,7 +167,7 @@ def test_a_scrape_of_many_topics_and_groups(topics: int, partitions: int, groups
     collector = MirrorCollector(lambda: of, tuple(Profile))
     text, took = timed(collector)
     print(f"{topics} x {partitions}, {groups} groups: {took * 1000:.0f} ms, {len(text) / 1e6:.2f} MB")
-    assert took < 0.3
+    assert took < LIMIT_S
     assert len(text) < 5_000_000
 
 
