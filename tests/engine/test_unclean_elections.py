@@ -81,6 +81,8 @@ def in_sync(cluster: KafkaCluster, topic: str) -> set[int]:
 
 
 def end(cluster: KafkaCluster, topic: str) -> int:
+    """High watermark, as soon as it can be told: a leader that was just elected may not know it yet."""
+    mp.wait_for(lambda: ask(cluster, topic)[2] >= 0, 60, "the high watermark")
     return ask(cluster, topic)[2]
 
 
