@@ -71,6 +71,7 @@ class Event(StrEnum):
     SLOTS_MISSING = "slots-missing"
     SOURCE_WEAKNESS = "source-weakness"
     SPARK_OUTPUT = "spark-output"
+    STATUS_NOT_PUBLISHED = "status-not-published"
     STATUS_NOT_WRITTEN = "status-not-written"
     STORAGE_TOPIC_UNREADABLE = "storage-topic-unreadable"
     STORED_OFFSETS_UNREADABLE = "stored-offsets-unreadable"

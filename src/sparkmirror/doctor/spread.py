@@ -157,7 +157,7 @@ SPREAD = (
         "over 10 % of "
         "a core.",
         cause="tasks.max is high for so little.",
-        action="Lower tasks.max: each task takes about 220 MB.",
+        action="Lower tasks.max: each task takes about 100 MB.",
         look=_few,
     ),
     Rule(

@@ -42,6 +42,8 @@ class Publishing:
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
         self._flows: dict[str, FlowConfig] = {}
+        self._failing: set[str] = set()
+        """Flows whose last status could not be published."""
 
     def follow(self, flows: Iterable[FlowConfig]) -> None:
         """Publish exactly these flows from now on; cheap if nothing changed."""
@@ -80,7 +82,15 @@ class Publishing:
             for flow in self._snapshot().flows:
                 if flow.flow == name:
                     publisher.turn(flow)
+            self._failing.discard(name)
         except (ConnectionError, SparkMirrorError) as error:
-            log.debug("flow %s: its status can't be published: %s", name, error)
+            if name not in self._failing:
+                log.warning(
+                    "flow %s: its status can't be published, so that status, top, doctor and groups don't know it: %s",
+                    name,
+                    error,
+                    extra=Event.STATUS_NOT_PUBLISHED.extra,
+                )
+            self._failing.add(name)
         except Exception:  # this thread must not end
             log.exception("flow %s: publishing its status", name, extra=Event.BACKGROUND_WORK_FAILED.extra)
