@@ -8,6 +8,7 @@ from typing import Any
 
 from snapshot_samples import NOW_MS, flow, partition, topic
 
+from sparkmirror import __version__
 from sparkmirror.engine.snapshot import (
     Cause,
     Flow,
@@ -22,7 +23,7 @@ from sparkmirror.engine.snapshot import (
 MINUTE_MS = 70_000
 DAY_MS = 86_400_000
 PROCESS = Process(
-    host="host-1", pid=4711, version="0.1.0", started_ms=NOW_MS - 3_600_000, spark_version="4.0.0", slots=8, tasks=1
+    host="host-1", pid=4711, version=__version__, started_ms=NOW_MS - 3_600_000, spark_version="4.0.0", slots=8, tasks=1
 )
 
 

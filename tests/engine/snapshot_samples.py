@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from sparkmirror import __version__
 from sparkmirror.engine.snapshot import (
     ClusterFigures,
     Duty,
@@ -112,6 +113,12 @@ def flow(**changes: Any) -> Flow:
 def snapshot(*flows: Flow, **changes: Any) -> Snapshot:
     """Of a process that works on these flows, or on A->B alone."""
     process = Process(
-        host="host-1", pid=4711, version="0.1.0", started_ms=NOW_MS - 3_600_000, spark_version="4.0.0", slots=8, tasks=1
+        host="host-1",
+        pid=4711,
+        version=__version__,
+        started_ms=NOW_MS - 3_600_000,
+        spark_version="4.0.0",
+        slots=8,
+        tasks=1,
     )
     return dataclasses.replace(Snapshot(process, NOW_MS, flows or (flow(),)), **changes)
