@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 
 from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.flow_view import ENDS_S, FlowView
-from sparkmirror.messages.figures import PartitionFigures
+from sparkmirror.engine.flow_view import ENDS_S, FlowView, PartitionView
+from sparkmirror.messages.figures import PartitionFigures, Totals, TrafficTotals
 from sparkmirror.messages.orders import FlowReport, Receipt
 
 AT = ("t", 0)
@@ -92,3 +94,49 @@ def test_a_task_that_was_tried_again_takes_nothing_from_the_counts() -> None:
 def test_figures_of_an_unknown_partition_are_left_out() -> None:
     figures = PartitionFigures(source_topic="t", partition=9)
     FlowView().take_report("A->B", report(0, 1).model_copy(update={"figures": (figures,)}))
+
+
+def test_an_attempt_that_only_its_end_tells_of_takes_nothing_from_the_counts() -> None:
+    """Its worker was killed, and nothing could be reported until the round's end."""
+    view = FlowView()
+    view.take_report("A->B", report(0, 100))
+    partition = view.partitions[PartitionKey("A->B", "t", 0)]
+    partition.end_with(report(0, 30).receipts[0])
+    assert partition.counted()[1:] == (130, 1300)
+    partition.end_with(report(0, 40).receipts[0])
+    assert partition.counted()[1:] == (140, 1400), "the same attempt, which knows more by now"
+
+
+def test_no_count_falls_while_rounds_end() -> None:
+    """A scrape in the midst of a change would see records twice; the next one would see fewer."""
+    view = FlowView()
+    key = PartitionKey("A->B", "t", 0)
+    partition = view.partitions[key] = PartitionView()
+    over = threading.Event()
+    totals = Totals(source=TrafficTotals(bytes=70))
+
+    def rounds() -> None:
+        for number in range(1, 1_000):
+            changes = {"epoch": number, "pump": str(number), "records": 7, "bytes": 70, "totals": totals}
+            told = report(0, 7).model_copy(update=changes)
+            view.note(told)
+            view.take_report("A->B", told)
+            if number % 2:
+                view.end_round(number, told.receipts)
+            if number % 3 == 0:
+                partition.forget()
+        over.set()
+
+    sys.setswitchinterval(1e-6)
+    try:
+        thread = threading.Thread(target=rounds)
+        thread.start()
+        counts = [(0, 0, 0, 0)]
+        while not over.is_set():
+            counts.append((view.records, view.bytes, view.totals.source.bytes, partition.counted()[1]))
+    finally:
+        sys.setswitchinterval(0.005)
+    thread.join()
+    for column in zip(*counts, strict=True):
+        assert list(column) == sorted(column)
+    assert partition.counted()[1] == view.records == 7 * 999

@@ -5,6 +5,7 @@ The facts come from the pumps' reports and from the source.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,9 @@ ENDS_S = 30.0
 
 SHORTEST_S = 0.5
 """Shortest time in seconds to measure a rate over: shorter ones give noise."""
+
+_counting = threading.RLock()
+"""Lock of all counts: a reader between two steps would see records twice, and later a counter that falls."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,11 +56,21 @@ class PartitionView:
 
     def take(self, receipt: Receipt, pump: str, at_s: float, turn: tuple[int, int]) -> None:
         """Take a pump's newest receipt of the partition."""
-        if self.receipt is not None and self.pump not in ("", pump):
-            self.past_records += self.receipt.records
-            self.past_bytes += self.receipt.bytes
-            self.before = self.pump, self.receipt.records, self.receipt.bytes
-        self.receipt, self.pump, self.seen_at, self.turn = receipt, pump, at_s, turn
+        with _counting:
+            if self.receipt is not None and self.pump not in ("", pump):
+                self.before = self.pump, self.receipt.records, self.receipt.bytes
+                self._add_to_past(self.receipt)
+            self.receipt, self.pump, self.seen_at, self.turn = receipt, pump, at_s, turn
+
+    def _add_to_past(self, receipt: Receipt) -> None:
+        self.past_records += receipt.records
+        self.past_bytes += receipt.bytes
+
+    def counted(self) -> tuple[Receipt | None, int, int]:
+        """Return the newest receipt, and the records and bytes of all pumps up to it."""
+        with _counting:
+            records, size = (self.receipt.records, self.receipt.bytes) if self.receipt is not None else (0, 0)
+            return self.receipt, self.past_records + records, self.past_bytes + size
 
     def correct_past(self, last: Receipt, pump: str) -> None:
         """Take a late receipt of the pump before the newest."""
@@ -72,14 +86,17 @@ class PartitionView:
         """
         if receipt.released and self.receipt is not None and receipt.upstream < self.receipt.upstream:
             return
-        self.receipt, self.pump = receipt, self.pump or "one that has ended"
+        with _counting:
+            if self.receipt is not None and receipt.records < self.receipt.records:
+                self._add_to_past(self.receipt)  # a pump's count never falls: this is the task's next attempt
+            self.receipt, self.pump = receipt, self.pump or "one that has ended"
 
     def forget(self) -> None:
         """Forget all but the counts: another mirror may have copied on since."""
-        if self.receipt is not None:
-            self.past_records += self.receipt.records
-            self.past_bytes += self.receipt.bytes
-        self.receipt, self.figures, self.pump, self.turn = None, None, "", (0, 0)
+        with _counting:
+            if self.receipt is not None:
+                self._add_to_past(self.receipt)
+            self.receipt, self.figures, self.pump, self.turn = None, None, "", (0, 0)
         self.bytes_per_s = self.records_per_s = 0.0
 
 
@@ -139,16 +156,21 @@ class FlowView:
 
     @property
     def records(self) -> int:
-        return self.past_records + sum(report.records for report in self._reports_not_summed) + self._of_ended.records
+        with _counting:
+            running = sum(report.records for report in self._reports_not_summed)
+            return self.past_records + running + self._of_ended.records
 
     @property
     def bytes(self) -> int:
-        return self.past_bytes + sum(report.bytes for report in self._reports_not_summed) + self._of_ended.bytes
+        with _counting:
+            running = sum(report.bytes for report in self._reports_not_summed)
+            return self.past_bytes + running + self._of_ended.bytes
 
     @property
     def totals(self) -> Totals:
         """Sum of all counters, over all pumps so far."""
-        return sum((report.totals for report in list(self.pumps.values())), self.past_totals)
+        with _counting:
+            return sum((report.totals for report in self.pumps.values()), self.past_totals)
 
     @property
     def _reports_not_summed(self) -> list[FlowReport]:
@@ -216,12 +238,13 @@ class FlowView:
 
     def end_round(self, round_number: int, receipts: Iterable[Receipt]) -> None:
         """Take note of an ended round and its receipts."""
-        if self.ended is not None:
-            self._close()
         final = list(receipts)
-        self.ended = EndedRound(
-            round_number, sum(receipt.records for receipt in final), sum(receipt.bytes for receipt in final)
-        )
+        with _counting:
+            if self.ended is not None:
+                self._close()
+            self.ended = EndedRound(
+                round_number, sum(receipt.records for receipt in final), sum(receipt.bytes for receipt in final)
+            )
         self.changes += 1
 
     def known_ends(self, now_s: float) -> Mapping[TopicPartition, int]:
@@ -260,6 +283,10 @@ class FlowView:
 
     def note(self, report: FlowReport) -> None:
         """Keep a pump's newest report; reports of earlier rounds are summed up."""
+        with _counting:
+            self._note(report)
+
+    def _note(self, report: FlowReport) -> None:
         if any(other.epoch > report.epoch for other in list(self.pumps.values())):
             return  # from a pump that was cancelled and lived on
         if self.ended is not None and self.ended.number < report.epoch:

@@ -297,15 +297,15 @@ class _FlowObserver:
 
     def _make(self, key: PartitionKey, view: PartitionView, seen: _Seen, now: float) -> Partition:
         end, task, leader, figures = seen.end, seen.task, seen.leader, seen.figures
-        receipt = view.receipt
+        receipt, records, size = view.counted()
         if receipt is None:
             self._waits.forget(key)
             return Partition(
                 partition=key.partition,
                 state=PartitionState.UNKNOWN,
                 end=end if end > UNKNOWN else None,
-                records=view.past_records,
-                bytes=view.past_bytes,
+                records=records,
+                bytes=size,
                 task=task,
                 leader=leader,
             )
@@ -324,8 +324,8 @@ class _FlowObserver:
             lag=lag,
             lag_s=self._lag_s(key, lag, end, figures.oldest_ms if figures is not None else UNKNOWN, now),
             downstream=receipt.downstream if receipt.downstream > UNKNOWN else None,
-            records=view.past_records + receipt.records,
-            bytes=view.past_bytes + receipt.bytes,
+            records=records,
+            bytes=size,
             records_per_s=rate,
             bytes_per_s=view.bytes_per_s if seen.moves else 0.0,
             eta_s=lag / rate if lag and rate > 0 else None,
