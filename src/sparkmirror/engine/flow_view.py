@@ -25,7 +25,10 @@ SHORTEST_S = 0.5
 """Shortest time in seconds to measure a rate over: shorter ones give noise."""
 
 _counting = threading.RLock()
-"""Lock of all counts: a reader between two steps would see records twice, and later a counter that falls."""
+"""Lock of all counts.
+
+A scrape between two steps of a change would see records twice, and the next scrape a counter that falls.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
