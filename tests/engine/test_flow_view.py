@@ -107,6 +107,14 @@ def test_an_attempt_that_only_its_end_tells_of_takes_nothing_from_the_counts() -
     assert partition.counted()[1:] == (140, 1400), "the same attempt, which knows more by now"
 
 
+def test_a_partition_that_has_come_back_takes_nothing_from_the_counts() -> None:
+    """The task between had it too briefly to report."""
+    view = FlowView()
+    view.take_report("A->B", report(0, 100, released=True))
+    view.take_report("A->B", report(0, 5, move=2))
+    assert view.partitions[PartitionKey("A->B", "t", 0)].counted()[1:] == (105, 1050)
+
+
 def test_no_count_falls_while_rounds_end() -> None:
     """A scrape in the midst of a change would see records twice; the next one would see fewer."""
     view = FlowView()

@@ -60,10 +60,14 @@ class PartitionView:
     def take(self, receipt: Receipt, pump: str, at_s: float, turn: tuple[int, int]) -> None:
         """Take a pump's newest receipt of the partition."""
         with _counting:
-            if self.receipt is not None and self.pump not in ("", pump):
+            if self.receipt is not None and (self.pump not in ("", pump) or self._is_anew(receipt)):
                 self.before = self.pump, self.receipt.records, self.receipt.bytes
                 self._add_to_past(self.receipt)
             self.receipt, self.pump, self.seen_at, self.turn = receipt, pump, at_s, turn
+
+    def _is_anew(self, receipt: Receipt) -> bool:
+        """True if a task counts anew: in another attempt, or after the partition's return."""
+        return self.receipt is not None and receipt.records < self.receipt.records
 
     def _add_to_past(self, receipt: Receipt) -> None:
         self.past_records += receipt.records
@@ -90,8 +94,8 @@ class PartitionView:
         if receipt.released and self.receipt is not None and receipt.upstream < self.receipt.upstream:
             return
         with _counting:
-            if self.receipt is not None and receipt.records < self.receipt.records:
-                self._add_to_past(self.receipt)  # a pump's count never falls: this is the task's next attempt
+            if self.receipt is not None and self._is_anew(receipt):
+                self._add_to_past(self.receipt)
             self.receipt, self.pump = receipt, self.pump or "one that has ended"
 
     def forget(self) -> None:
