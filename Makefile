@@ -19,9 +19,8 @@ test: lint ## Run all checks and the tests, but for the long ones (ARGS="tests/w
 
 coverage: lint ## Run the tests of `make test`, print branch coverage: the total, and the ten least covered modules
 	$(BIN)/coverage erase
-	-$(BIN)/coverage run -m tests.rows
-	$(BIN)/coverage combine --quiet
-	@$(BIN)/coverage report --sort=cover | awk 'NR <= 12 || $$1 == "TOTAL"'
+	@$(BIN)/coverage run -m tests.rows; code=$$?; \
+	    $(BIN)/coverage combine --quiet; $(BIN)/coverage report --sort=cover | awk 'NR <= 12 || $$1 == "TOTAL"'; exit $$code
 
 test-full: lint ## Run all but the tests of versions and deployments: kills, standalone Spark, MirrorMaker 2 (AREA=position for some)
 	@$(PYTHON) bootstrap.py --mirror-maker

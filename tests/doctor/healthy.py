@@ -30,6 +30,9 @@ def healthy() -> list[tuple[str, Fault]]:
     idle = flow(heartbeat_latency=Histogram((500,) + (0,) * 16, 1.0), topics=(topic("heartbeats"), topic()))
     beaten = dataclasses.replace(idle, heartbeat_latency=Histogram((400,) + (0,) * 16, 1.0))
     standby = flow(role=Role.STANDBY, state=FlowState.STANDING_BY, reason=ELSEWHERE, topics=(), groups=(), pumps=())
+    little_was_fetched = moved(
+        copying(400, source=ClusterFigures(alias="A", bytes=120_000), target=ClusterFigures(alias="B", bytes=100_000))
+    )
     known = {
         "caught up": (flow(), moved(flow())),
         "caught up, nothing comes": (flow(), earlier(flow())),
@@ -115,13 +118,7 @@ def healthy() -> list[tuple[str, Fault]]:
                 source=ClusterFigures(alias="A", bytes=50_000_000, requests=100),
                 target=ClusterFigures(alias="B", bytes=25_000_000, requests=90),
             ),
-            moved(
-                copying(
-                    400,
-                    source=ClusterFigures(alias="A", bytes=120_000),
-                    target=ClusterFigures(alias="B", bytes=100_000),
-                )
-            ),
+            little_was_fetched,
         ),
         "a few megabytes were fetched, and nothing written yet": (
             copying(
@@ -129,13 +126,7 @@ def healthy() -> list[tuple[str, Fault]]:
                 source=ClusterFigures(alias="A", bytes=5_000_000, requests=100),
                 target=ClusterFigures(alias="B", bytes=100_000, requests=90),
             ),
-            moved(
-                copying(
-                    400,
-                    source=ClusterFigures(alias="A", bytes=120_000),
-                    target=ClusterFigures(alias="B", bytes=100_000),
-                )
-            ),
+            little_was_fetched,
         ),
         "a certificate of a year": (
             flow(

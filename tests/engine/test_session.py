@@ -84,7 +84,7 @@ def test_a_session_that_is_given_decides_over_slots(master: str) -> None:
 def test_a_files_settings_do_not_hide_what_a_session_lets_be_read(session_encrypts: bool) -> None:
     """Its Spark was started without them: the passwords would travel in clear."""
     encrypted = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
-    ours, theirs = (encrypted, {}) if not session_encrypts else ({}, encrypted)
+    ours, theirs = ({}, encrypted) if session_encrypts else (encrypted, {})
     mine = config(**ours)
     ssl = SslConfig(key_password=SecretStr("told"))
     flow = mine.flows[0].model_copy(update={"source": mine.flows[0].source.model_copy(update={"ssl": ssl})})

@@ -82,8 +82,14 @@ def in_sync(cluster: KafkaCluster, topic: str) -> set[int]:
 
 def end(cluster: KafkaCluster, topic: str) -> int:
     """High watermark, as soon as it can be told: a leader that was just elected may not know it yet."""
-    mp.wait_for(lambda: ask(cluster, topic)[2] >= 0, 60, "the high watermark")
-    return ask(cluster, topic)[2]
+    told = [-1]
+
+    def is_told() -> bool:
+        told.append(ask(cluster, topic)[2])
+        return told[-1] >= 0
+
+    mp.wait_for(is_told, 60, "the high watermark")
+    return told[-1]
 
 
 def leave_to_the_first(cluster: KafkaCluster, topic: str) -> None:

@@ -58,16 +58,16 @@ class PartitionView:
         return self.pump not in ("", pump) and (receipt.released or turn < self.turn)
 
     def take(self, receipt: Receipt, pump: str, at_s: float, turn: tuple[int, int]) -> None:
-        """Take a pump's newest receipt of the partition."""
-        with _counting:
-            if self.receipt is not None and (self.pump not in ("", pump) or self._is_anew(receipt)):
-                self.before = self.pump, self.receipt.records, self.receipt.bytes
-                self._add_to_past(self.receipt)
-            self.receipt, self.pump, self.seen_at, self.turn = receipt, pump, at_s, turn
+        """Take a pump's newest receipt of the partition.
 
-    def _is_anew(self, receipt: Receipt) -> bool:
-        """True if a task counts anew: in another attempt, or after the partition's return."""
-        return self.receipt is not None and receipt.records < self.receipt.records
+        A count that fell was begun anew: by a task's next attempt, or when the partition came back to the task.
+        """
+        with _counting:
+            last = self.receipt
+            if last is not None and (self.pump not in ("", pump) or receipt.records < last.records):
+                self.before = self.pump, last.records, last.bytes
+                self._add_to_past(last)
+            self.receipt, self.pump, self.seen_at, self.turn = receipt, pump, at_s, turn
 
     def _add_to_past(self, receipt: Receipt) -> None:
         self.past_records += receipt.records
@@ -94,7 +94,7 @@ class PartitionView:
         if receipt.released and self.receipt is not None and receipt.upstream < self.receipt.upstream:
             return
         with _counting:
-            if self.receipt is not None and self._is_anew(receipt):
+            if self.receipt is not None and receipt.records < self.receipt.records:  # as in `take`
                 self._add_to_past(self.receipt)
             self.receipt, self.pump = receipt, self.pump or "one that has ended"
 

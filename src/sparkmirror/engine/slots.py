@@ -131,7 +131,7 @@ class Slots:
         if is_same_plan():
             self.count, self._enough = before, newest
             return False
-        return self._replan(newest, self._room())
+        return self._replan(newest, self.count)
 
     def _without_lost(self, newest: int) -> bool:
         """Plan without the slots that have gone.
