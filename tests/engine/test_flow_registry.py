@@ -15,6 +15,7 @@ from sparkmirror.engine.duties import Duties, Schedule
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_registry import FlowRegistry
 from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.policy import DefaultReplicationPolicy
 
 
 class StubDriver:
@@ -229,9 +230,47 @@ def test_a_pair_whose_heartbeats_can_not_be_sent_is_named_and_ends_nothing() -> 
         flows.exchange_beats()
     assert flows.failed.keys() == {"b->a"}
     assert "nowhere" in flows.failed["b->a"]
+    flows.change(config(flow("a->b"), flow("b->a")).model_copy(update={"beats": (wrong,)}))
+    settle(flows)
+    flows.exchange_beats()
+    assert flows.failed.keys() == {"b->a"}, "a flow of the same clusters, which can be opened"
     assert flows.is_up_to_date
     flows.change(config(flow("a->b")))
     flows.exchange_beats()
+    settle(flows)
     assert flows.failed == {}
     assert flows.is_up_to_date
     assert drivers(flows).keys() == {"a->b"}
+
+
+class RaisingPolicy(DefaultReplicationPolicy):
+    """A policy of the user whose mistake shows only when it is asked."""
+
+    asked = 0
+
+    def heartbeats_topic(self) -> str:
+        type(self).asked += 1
+        raise KeyError("no such name")
+
+
+def test_a_policy_that_raises_is_named_and_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    flows = registry(flow("a->b"))
+    wrong = flow("b->a").model_copy(update={"replication_policy_class": f"{__name__}:RaisingPolicy"})
+    asked = config(flow("a->b")).model_copy(update={"beats": (wrong,)})
+    flows.change(asked)
+    monkeypatch.setattr(RaisingPolicy, "asked", 0)
+    monkeypatch.setattr(module, "REOPEN_S", 60)
+    for _ in range(3):
+        flows.exchange_beats()
+    assert (flows.failed, RaisingPolicy.asked) == ({"b->a": "KeyError('no such name')"}, 1)
+    stands = [flows.is_up_to_date]
+    flows.change(asked, restart=["b->a"])
+    stands.append(flows.is_up_to_date)
+    monkeypatch.setattr(module, "REOPEN_S", 0)
+    for _ in range(3):
+        flows.exchange_beats()
+    stands.append(flows.is_up_to_date)
+    assert (set(flows.failed), RaisingPolicy.asked, stands) == ({"b->a"}, 4, [True, False, True])
+    assert len([entry for entry in caplog.records if "no such name" in entry.getMessage()]) == 2, "not each time"

@@ -5,11 +5,16 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.copied_counts import CopiedCounts
 from sparkmirror.engine.flow_view import ENDS_S, FlowView, PartitionView
 from sparkmirror.messages.figures import PartitionFigures, Totals, TrafficTotals
-from sparkmirror.messages.orders import FlowReport, Receipt
+from sparkmirror.messages.orders import FlowEnd, FlowReport, Receipt
 
 AT = ("t", 0)
 
@@ -61,7 +66,7 @@ def test_a_released_partition_is_the_next_tasks_whoever_reports_first() -> None:
         seen = view.partitions[key]
         assert seen.receipt is not None
         assert (seen.receipt.state, seen.pump, view.has_arrived(key, 1, 1)) == ("running", "1/1", True)
-        assert (seen.past_records + seen.receipt.records, seen.past_bytes + seen.receipt.bytes) == (137, 1370)
+        assert seen.counts.total == (137, 1370)
         assert not view.has_arrived(key, 1, 2)
         assert not view.has_arrived(key, 2, 1)
 
@@ -76,19 +81,34 @@ def test_a_partition_has_not_come_back_when_an_old_report_is_late() -> None:
     assert view.partitions[key].pump == "1/1"
 
 
+def end(pump: str, *receipts: Receipt) -> FlowEnd:
+    return FlowEnd(flow="A->B", pump=pump, receipts=receipts)
+
+
 def test_a_task_that_was_tried_again_takes_nothing_from_the_counts() -> None:
     view = FlowView()
     first, again = report(0, 0), report(0, 0).model_copy(update={"pump": "1/0 again"})
     for word in (first.model_copy(update={"records": 100, "bytes": 1000}), again):
         view.note(word)
-    view.end_round(1, [report(0, 10).receipts[0]])
-    assert (view.records, view.bytes) == (100, 1000)
-    view.note(again.model_copy(update={"records": 10, "bytes": 100}))
-    assert (view.records, view.bytes) == (110, 1100), "the last report came late"
+    view.end_round(1, [end("1/0 again", report(0, 10).receipts[0])])
+    assert view.counts.total == (110, 1100)
+    view.note(again.model_copy(update={"records": 9, "bytes": 90}))
+    assert view.counts.total == (110, 1100), "a last report that came late"
     view.note(report(0, 5).model_copy(update={"epoch": 2, "records": 5, "bytes": 50}))
-    assert (view.records, view.bytes) == (115, 1150)
-    view.end_round(2, [report(0, 6).receipts[0]])
-    assert (view.records, view.bytes) == (116, 1160)
+    assert view.counts.total == (115, 1150)
+    view.end_round(2, [end("1/0", report(0, 6).receipts[0])])
+    assert view.counts.total == (116, 1160)
+    view.note(again.model_copy(update={"records": 12, "bytes": 120}))
+    assert view.counts.total == (116, 1160), "a cancelled pump of an earlier round lives on"
+
+
+def test_a_round_too_short_for_a_report_counts_beside_the_one_before() -> None:
+    view = FlowView()
+    for word in (report(0, 1_000), report(0, 1_000).model_copy(update={"records": 1_000, "bytes": 10_000})):
+        view.note(word)
+        view.take_report("A->B", word)
+    view.end_round(2, [end("2/0", report(0, 50_000).receipts[0])])
+    assert view.counts.total == view.partitions[PartitionKey("A->B", "t", 0)].counts.total == (51_000, 510_000)
 
 
 def test_figures_of_an_unknown_partition_are_left_out() -> None:
@@ -98,21 +118,56 @@ def test_figures_of_an_unknown_partition_are_left_out() -> None:
 
 def test_an_attempt_that_only_its_end_tells_of_takes_nothing_from_the_counts() -> None:
     """Its worker was killed, and nothing could be reported until the round's end."""
-    view = FlowView()
-    view.take_report("A->B", report(0, 100))
-    partition = view.partitions[PartitionKey("A->B", "t", 0)]
-    partition.end_with(report(0, 30).receipts[0])
-    assert partition.counted()[1:] == (130, 1300)
-    partition.end_with(report(0, 40).receipts[0])
-    assert partition.counted()[1:] == (140, 1400), "the same attempt, which knows more by now"
+    for records, total in ((30, 130), (5_000, 5_100)):
+        view = FlowView()
+        view.take_report("A->B", report(0, 100))
+        partition = view.partitions[PartitionKey("A->B", "t", 0)]
+        view.end_round(1, [end("1/0 again", report(0, records).receipts[0])])
+        assert partition.counts.total == (total, total * 10)
+        view.end_round(1, [end("1/0 again", report(0, records + 10).receipts[0])])
+        assert partition.counts.total[0] == total + 10, "the same attempt, which knows more by now"
 
 
-def test_a_partition_that_has_come_back_takes_nothing_from_the_counts() -> None:
+def test_a_partition_that_has_come_back_is_counted_on() -> None:
     """The task between had it too briefly to report."""
     view = FlowView()
     view.take_report("A->B", report(0, 100, released=True))
-    view.take_report("A->B", report(0, 5, move=2))
-    assert view.partitions[PartitionKey("A->B", "t", 0)].counted()[1:] == (105, 1050)
+    view.take_report("A->B", report(0, 105, move=2))
+    view.end_round(1, [end("1/0", report(0, 0, released=True).receipts[0], report(0, 110, move=2).receipts[0])])
+    assert view.partitions[PartitionKey("A->B", "t", 0)].counts.total == (110, 1100)
+    assert view.counts.total == (110, 1100)
+
+
+def test_a_rate_is_of_one_pump_and_never_below_zero() -> None:
+    """A negative one would be a partition that the planner can't place."""
+    view = FlowView()
+    partition = view.partitions[PartitionKey("A->B", "t", 0)] = PartitionView()
+    rates = []
+    for at_s, pump, records in ((0, 0, 1_000), (1, 0, 1_500), (2, 1, 7), (4, 1, 107), (5, 1, 50)):
+        view.take_report("A->B", report(pump, records, move=pump).model_copy(update={"at_ms": at_s * 1000}))
+        rates.append((partition.records_per_s, partition.bytes_per_s))
+    assert rates == [(0, 0), (500, 5_000), (500, 5_000), (50, 500), (0, 0)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.sampled_from("abc"), st.integers(0, 9)), max_size=12),
+    st.randoms(use_true_random=False),
+)
+def test_late_and_repeated_counts_change_nothing(told: list[tuple[int, str, int]], random: Random) -> None:
+    counts, largest = CopiedCounts(), dict[tuple[int, str], int]()
+    for round_number in (1, 2, 3):
+        its = [(pump, records) for number, pump, records in told if number == round_number]
+        for pump, records in its:
+            largest[round_number, pump] = max(records, largest.get((round_number, pump), 0))
+        again = its + its
+        random.shuffle(again)
+        before = counts.total
+        for pump, records in again:
+            counts.take(round_number, pump, records, records * 10)
+            counts.take(round_number - 1, pump, 99, 990)
+            assert counts.total >= before
+            before = counts.total
+    assert counts.total == (sum(largest.values()), sum(largest.values()) * 10)
 
 
 def test_no_count_falls_while_rounds_end() -> None:
@@ -124,16 +179,18 @@ def test_no_count_falls_while_rounds_end() -> None:
     totals = Totals(source=TrafficTotals(bytes=70))
 
     def rounds() -> None:
-        for number in range(1, 1_000):
-            changes = {"epoch": number, "pump": str(number), "records": 7, "bytes": 70, "totals": totals}
-            told = report(0, 7).model_copy(update=changes)
-            view.note(told)
-            view.take_report("A->B", told)
-            if number % 2:
-                view.end_round(number, told.receipts)
-            if number % 3 == 0:
-                partition.forget()
-        over.set()
+        try:
+            for number in range(1, 1_000):
+                changes = {"epoch": number, "pump": str(number), "records": 7, "bytes": 70, "totals": totals}
+                told = report(0, 7).model_copy(update=changes)
+                view.note(told)
+                view.take_report("A->B", told)
+                if number % 2:
+                    view.end_round(number, [end(told.pump, *told.receipts)])
+                if number % 3 == 0:
+                    partition.forget()
+        finally:
+            over.set()
 
     sys.setswitchinterval(1e-6)
     try:
@@ -141,10 +198,10 @@ def test_no_count_falls_while_rounds_end() -> None:
         thread.start()
         counts = [(0, 0, 0, 0)]
         while not over.is_set():
-            counts.append((view.records, view.bytes, view.totals.source.bytes, partition.counted()[1]))
+            counts.append((*view.counts.total, view.totals.source.bytes, partition.counts.total[0]))
     finally:
         sys.setswitchinterval(0.005)
     thread.join()
     for column in zip(*counts, strict=True):
         assert list(column) == sorted(column)
-    assert partition.counted()[1] == view.records == 7 * 999
+    assert partition.counts.total == view.counts.total == (7 * 999, 70 * 999)

@@ -168,9 +168,9 @@ def test_pause_and_throttle_take_effect_at_once(
             mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 200, 90, "resumed")
             mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 8_000, codec=None, size=500)
             began = time.monotonic()
-            before = mirror.drivers[0].view.bytes
+            before = mirror.drivers[0].view.counts.total[1]
             time.sleep(6)
-            rate = (mirror.drivers[0].view.bytes - before) / (time.monotonic() - began)
+            rate = (mirror.drivers[0].view.counts.total[1] - before) / (time.monotonic() - began)
             assert 30_000 < rate < 250_000, f"{rate:,.0f} bytes/s under a throttle of 100,000"
             words.throttle(None)
             mp.wait_for(lambda: copied(target_cluster, f"A.{topic_name}", 2) == 8_200, 90, "the rest copied")

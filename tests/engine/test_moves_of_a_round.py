@@ -262,17 +262,6 @@ def test_a_task_without_partitions_is_no_reason_for_another_plan(driver: DriverO
     assert planner.is_same_plan([there])
 
 
-def test_a_round_ends_a_day_after_its_first_tasks_began(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that began later would go on alone, and the first ones' partitions would stand still."""
-    turns = iter(range(3))
-    nothing: Any = SimpleNamespace(
-        wait=lambda _: next(turns) < 0, has_failed=False, exchange_beats=lambda: None, is_due=False, show=lambda: None
-    )
-    runner = RoundRunner(nothing, nothing, nothing, nothing, nothing, list, nothing.show, threading.Event())
-    monkeypatch.setattr(round_runner, "ROUND_S", -1.0)
-    assert runner._wait_for_end(nothing, nothing, [], []) is EndReason.PLANNED  # noqa: SLF001 - its loop alone
-
-
 @pytest.mark.parametrize("once", [False, True])
 @pytest.mark.parametrize("is_checked", [False, True])
 def test_the_same_plan_ends_no_round(
@@ -301,6 +290,7 @@ def test_the_same_plan_ends_no_round(
     there = [cast("Any", driver)]
     runner = RoundRunner(planner, nothing, nothing, nothing, nothing, lambda: there, nothing.show, threading.Event())
     assert runner._wait_for_end(nothing, nothing, there, there) is EndReason.PLANNED  # noqa: SLF001 - its loop alone
+    assert (nothing.slots, nothing.tasks) == (2, len(planner.assignment)), "what metrics tell grows with the round"
 
 
 def receipt(*, released: bool, in_doubt: bool = False, upstream: int = 5) -> Receipt:

@@ -1,4 +1,4 @@
-"""A mirror's status that can't be published is told once, with the reason, and its end is noticed."""
+"""A mirror's status that can't be published is told once for each reason, and its end is noticed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def test_a_status_that_can_not_be_published_is_told_once(caplog: pytest.LogCaptu
     answers: list[Exception | None] = [
         ClusterTrouble("no right"),
         ClusterTrouble("no right"),
+        ClusterTrouble("away"),
         None,
         ClusterTrouble("away"),
     ]
@@ -28,4 +29,4 @@ def test_a_status_that_can_not_be_published_is_told_once(caplog: pytest.LogCaptu
     while answers:
         publishing._turn(SimpleNamespace(turn=turn), "a->b")  # noqa: SLF001 - a test's way in
     told = [record.getMessage().rpartition(": ")[2] for record in caplog.records if record.levelname == "WARNING"]
-    assert told == ["no right", "away"]
+    assert told == ["no right", "away", "away"]

@@ -80,6 +80,15 @@ def test_a_session_that_is_given_decides_over_slots(master: str) -> None:
     assert mirror._planner.slots.count == 5  # noqa: SLF001 - a test's look inside
 
 
+@pytest.mark.parametrize(("master", "slots"), [(None, 1), ("local[10]", 5)])
+def test_a_mirrors_own_local_spark_has_a_slot_for_each_task(master: str | None, slots: int) -> None:
+    settings = {"spark.task.cpus": "2"} | ({} if master is None else {"spark.master": master})
+    mirror = Mirror(config(**settings))
+    assert mirror._planner.slots.count == slots  # noqa: SLF001 - a test's look inside
+    begun = session._chosen(settings, slots)  # noqa: SLF001 - Spark need not begin
+    assert begun["spark.master"] == f"local[{slots * 2},4]"
+
+
 @pytest.mark.parametrize("session_encrypts", [True, False])
 def test_a_files_settings_do_not_hide_what_a_session_lets_be_read(session_encrypts: bool) -> None:
     """Its Spark was started without them: the passwords would travel in clear."""

@@ -12,7 +12,7 @@ import pytest
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import FlowView
 from sparkmirror.engine.still_look import KEPT_S, StillLook
-from sparkmirror.messages.orders import FlowReport, Receipt
+from sparkmirror.messages.orders import FlowEnd, FlowReport, Receipt
 
 RECEIPT = Receipt(flow="A->B", source_topic="orders", target_topic="A.orders", partition=0, state="running", upstream=5)
 
@@ -64,7 +64,7 @@ def test_a_flow_that_moves_is_looked_at_each_time() -> None:
         lambda flow: flow.view.take_report("A->B", report(RECEIPT)),
         lambda flow: flow.view.take_ends({("orders", 0): 6}, {}),
         lambda flow: flow.view.take_ends({("orders", 0): 5}, {("orders", 0): 1}),
-        lambda flow: flow.view.end_round(1, [RECEIPT]),
+        lambda flow: flow.view.end_round(1, [FlowEnd(flow="A->B", pump="1/0", receipts=(RECEIPT,))]),
         lambda flow: setattr(flow.topics, "newest", object()),
         lambda flow: setattr(flow.orders, "tasks", {}),
         lambda flow: setattr(flow.topics, "checked", False),

@@ -85,16 +85,16 @@ def test_a_restarted_pump_counts_from_zero() -> None:
     assert counted(reports) == [(0, 0, 103, 1030), (1, 0, 1, 10)]
 
 
-def test_a_partition_that_comes_back_to_a_pump_counts_from_zero() -> None:
-    """Moves of a round give it away, and back: the pump copies it anew."""
+def test_a_partition_that_comes_back_to_a_pump_counts_on() -> None:
+    """Moves of a round give it away, and back."""
     reports = [
         report("p", 0, receipt(0)),
         report("p", 10, receipt(1_000)),
         report("q", 20, receipt(0)),
         report("q", 30, receipt(50).model_copy(update={"move": 1})),
         report("p", 40, receipt(1_000).model_copy(update={"released": True})),
-        report("p", 50, receipt(3).model_copy(update={"move": 2})),
-        report("p", 70, receipt(400).model_copy(update={"move": 2})),
+        report("p", 50, receipt(1_003).model_copy(update={"move": 2})),
+        report("p", 70, receipt(1_400).model_copy(update={"move": 2})),
     ]
     assert counted(reports) == [(0, 0, 1_053, 10_530), (1, 0, 397, 3_970)]
 

@@ -17,6 +17,7 @@ from sparkmirror.messages.orders import RouteOrder
 from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump import look_ahead, moved_routes, quiet
 from sparkmirror.pump.moved_routes import MovedRoutes
+from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.source_connection import HELD_BACK_WAIT_MS
 from sparkmirror.pump.source_connections import SourceConnections
 
@@ -405,9 +406,8 @@ def test_a_partition_that_is_left_alone_is_released_at_once(make: Make) -> None:
     assert run.is_leaving(0)
 
 
-def test_a_partition_that_comes_back_ends_where_its_writers_have_moved(make: Make) -> None:
-    """Its task may have heard of that earlier than the driver that orders the move."""
-    run = make()
+def come_back(run: PlayedRun, done: DoneTopic | None = None) -> PartitionCopy:
+    """Have partition 0 go away and come back; return its former copy."""
     run.turn_until(lambda: run.sent == set(LEADERS))
     run.hear(heard(task=NO_TASK))
     leaving = run.copy_of(0)
@@ -418,13 +418,32 @@ def test_a_partition_that_comes_back_ends_where_its_writers_have_moved(make: Mak
         moves=tuple(move.model_copy(update={"number": 2}) for move in state.moves["i"].moves),
         shares={},
     )
-    state.done["t"] = DoneTopic(source_topic_id="", ends={0: 20})
+    if done is not None:
+        state.done["t"] = done
     run.hear(state)
     assert run.copy_of(0) is leaving
     run.turn_until(lambda: not leaving.queue)
     run.acknowledge(1, {})
     run.turn_until(lambda: run.copy_of(0) is not leaving)
+    return leaving
+
+
+def test_a_partition_that_comes_back_ends_where_its_writers_have_moved(make: Make) -> None:
+    """Its task may have heard of that earlier than the driver that orders the move."""
+    run = make()
+    come_back(run, DoneTopic(source_topic_id="", ends={0: 20}))
     assert run.copy_of(0).end.done_at == 20
+
+
+def test_a_partition_that_comes_back_is_counted_on(make: Make) -> None:
+    run = make()
+    copied = come_back(run).progress.records
+    assert copied
+    run.run.report()
+    told = [receipt for receipt in run.reports[-1].receipts if receipt.partition == 0]
+    assert [(receipt.released, receipt.records) for receipt in told] == [(True, copied), (False, copied)]
+    ends = [receipt for receipt in run.close().receipts if receipt.partition == 0]
+    assert [(receipt.released, receipt.records) for receipt in ends] == [(True, 0), (False, copied)]
 
 
 def test_an_end_soon_after_giving_away_what_may_still_be_written_to_is_in_doubt(make: Make) -> None:

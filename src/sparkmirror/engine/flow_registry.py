@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.engine.beats import Beats
@@ -26,9 +27,21 @@ CLOSE_S = 6.0
 """Seconds to leave groups and close connections, beside the duties' last turns."""
 
 REOPEN_S = 30.0
-"""Seconds between attempts to open a flow that could not be opened."""
+"""Seconds between attempts to open a flow that could not be opened.
+
+Likewise for a pair's heartbeats.
+"""
 
 log = logging.getLogger(__name__)
+
+
+class _UnfitPair(NamedTuple):
+    """A wanted pair whose heartbeats can't be sent with its settings."""
+
+    flow: FlowConfig
+    reason: str
+    again_at: float
+    """Time of the next attempt, by `time.monotonic`."""
 
 
 class FlowRegistry:
@@ -50,8 +63,7 @@ class FlowRegistry:
         self._lock = threading.Lock()
         self._wanted = {flow.name: flow for flow in config.flows}
         self._wanted_beats = {flow.name: flow for flow in config.beats}
-        self._unfit_beats: dict[str, FlowConfig] = {}
-        """Wanted pairs with wrong settings for heartbeats; `failed` has the reasons."""
+        self._unfit: dict[str, _UnfitPair] = {}
         self._restart: set[str] = set()
         """Flows whose drivers are to be replaced even if unchanged."""
         self._opened: dict[str, FlowDriver] = {}
@@ -83,10 +95,10 @@ class FlowRegistry:
     def failed(self) -> Mapping[str, str]:
         """Flows that could not be opened, with the reason in a single line.
 
-        The registry tries again.
+        Pairs whose heartbeats can't be sent are here, too. The registry tries again.
         """
         with self._lock:
-            return dict(self._failed)
+            return {name: pair.reason for name, pair in self._unfit.items()} | self._failed
 
     def open(self) -> None:
         """Connect to all clusters in parallel.
@@ -129,6 +141,7 @@ class FlowRegistry:
             self._wanted = {flow.name: flow for flow in config.flows}
             self._wanted_beats = {flow.name: flow for flow in config.beats}
             working = {driver.name: driver.flow for driver in self.drivers}
+            self._unfit = {name: pair for name, pair in self._unfit.items() if name not in restart}
             self._restart = {name for name in {*self._restart, *restart} if name in self._wanted}
             coming = {name: flow for name, (flow, _) in self._opening.items()}
             coming |= {name: driver.flow for name, driver in self._opened.items()}
@@ -211,8 +224,9 @@ class FlowRegistry:
         """True if the wanted configuration is at work, except flows that failed."""
         with self._lock:
             waiting = self._opening.keys() - self._failed.keys()
-            beats_stand = {beats.name: beats.flow for beats in self.beats} | self._unfit_beats == self._wanted_beats
-            moving = self._exchanging or not beats_stand
+            standing = {beats.name: beats.flow for beats in self.beats}
+            standing |= {name: pair.flow for name, pair in self._unfit.items()}
+            moving = self._exchanging or standing != self._wanted_beats
         return not waiting and not moving and not self.is_due
 
     def is_changing(self, flow: str) -> bool:
@@ -290,33 +304,41 @@ class FlowRegistry:
 
     def exchange_beats(self) -> None:
         """Send heartbeats for the pairs wanted now; no round has to end for that."""
+        now = time.monotonic()
         with self._lock:
-            wanted = dict(self._wanted_beats)
-            for name in [name for name, flow in self._unfit_beats.items() if wanted.get(name) != flow]:
-                del self._unfit_beats[name]
-                self._failed.pop(name, None)
-        gone = [beats for beats in self.beats if wanted.get(beats.name) != beats.flow]
-        if not gone and len(wanted) == len(self.beats) + len(self._unfit_beats):
+            wanted, unfit = dict(self._wanted_beats), dict(self._unfit)
+        stay = [beats for beats in self.beats if wanted.get(beats.name) == beats.flow]
+        wait = {name: pair for name, pair in unfit.items() if wanted.get(name) == pair.flow and now < pair.again_at}
+        if len(stay) == len(self.beats) and wait == unfit and len(wanted) == len(stay) + len(wait):
             return
-        stay = [beats for beats in self.beats if beats not in gone]
-        known = {beats.name for beats in stay} | self._unfit_beats.keys()
-        new = [beats for name, flow in wanted.items() if name not in known and (beats := self._beats_of(flow))]
-        for beats in gone:
+        known = {beats.name for beats in stay} | wait.keys()
+        new = []
+        for name, flow in wanted.items():
+            made = self._beats_of(flow, unfit.get(name)) if name not in known else None
+            if isinstance(made, _UnfitPair):
+                wait[name] = made
+            elif made is not None:
+                new.append(made)
+        for beats in set(self.beats) - set(stay):
             beats.close()
         for beats in new:
             beats.start()
         self.beats = stay + new
+        with self._lock:
+            self._unfit = wait
 
-    def _beats_of(self, flow: FlowConfig) -> Beats | None:
-        """Return the sender of a pair's heartbeats; None if its settings are wrong."""
+    def _beats_of(self, flow: FlowConfig, before: _UnfitPair | None) -> Beats | _UnfitPair:
+        """Return the sender of a pair's heartbeats, if its settings allow one."""
+        unforeseen = False
         try:
             return Beats(flow)
         except SparkMirrorError as error:
-            log.warning("pair %s: %s", flow.name, error, extra=Event.FLOW_NOT_OPENED.extra)
-            with self._lock:
-                self._unfit_beats[flow.name] = flow
-                self._failed[flow.name] = str(error)
-            return None
+            why = str(error)
+        except Exception as error:  # a policy's class may raise anything
+            why, unforeseen = repr(error), True
+        if before is None or before.reason != why:
+            log.warning("pair %s: %s", flow.name, why, exc_info=unforeseen, extra=Event.FLOW_NOT_OPENED.extra)
+        return _UnfitPair(flow, why, time.monotonic() + REOPEN_S)
 
     def close(self, duties_s: float) -> None:
         """End all drivers; `duties_s` is the time for the duties' last turns."""

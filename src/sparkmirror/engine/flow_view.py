@@ -5,17 +5,16 @@ The facts come from the pumps' reports and from the source.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.copied_counts import CopiedCounts, counting
 from sparkmirror.engine.forecast import Forecast
 from sparkmirror.messages.figures import PartitionFigures, Totals
-from sparkmirror.messages.orders import FlowReport, Receipt
+from sparkmirror.messages.orders import FlowEnd, FlowReport, Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
 ENDS_S = 30.0
@@ -23,12 +22,6 @@ ENDS_S = 30.0
 
 SHORTEST_S = 0.5
 """Shortest time in seconds to measure a rate over: shorter ones give noise."""
-
-_counting = threading.RLock()
-"""Lock of all counts.
-
-A scrape between two steps of a change would see records twice, and the next scrape a counter that falls.
-"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,11 +37,7 @@ class PartitionView:
     turn: tuple[int, int] = (0, 0)
     """Round, and number of the move in it, by which the newest pump has the partition."""
     figures: PartitionFigures | None = None
-    past_records: int = 0
-    past_bytes: int = 0
-    """Bytes of earlier pumps; `past_records` has their records."""
-    before: tuple[str, int, int] = ("", 0, 0)
-    """Pump before the newest, with its records and bytes as they were counted."""
+    counts: CopiedCounts = field(default_factory=CopiedCounts)
 
     def is_late(self, receipt: Receipt, pump: str, turn: tuple[int, int]) -> bool:
         """True if a later pump has reported already.
@@ -60,31 +49,14 @@ class PartitionView:
     def take(self, receipt: Receipt, pump: str, at_s: float, turn: tuple[int, int]) -> None:
         """Take a pump's newest receipt of the partition.
 
-        A count that fell was begun anew: by a task's next attempt, or when the partition came back to the task.
+        The rates are those since the pump's receipt before.
         """
-        with _counting:
-            last = self.receipt
-            if last is not None and (self.pump not in ("", pump) or receipt.records < last.records):
-                self.before = self.pump, last.records, last.bytes
-                self._add_to_past(last)
-            self.receipt, self.pump, self.seen_at, self.turn = receipt, pump, at_s, turn
-
-    def _add_to_past(self, receipt: Receipt) -> None:
-        self.past_records += receipt.records
-        self.past_bytes += receipt.bytes
-
-    def counted(self) -> tuple[Receipt | None, int, int]:
-        """Return the newest receipt, and the records and bytes of all pumps up to it."""
-        with _counting:
-            records, size = (self.receipt.records, self.receipt.bytes) if self.receipt is not None else (0, 0)
-            return self.receipt, self.past_records + records, self.past_bytes + size
-
-    def correct_past(self, last: Receipt, pump: str) -> None:
-        """Take a late receipt of the pump before the newest."""
-        if self.before[0] == pump:
-            self.past_records += last.records - self.before[1]
-            self.past_bytes += last.bytes - self.before[2]
-            self.before = pump, last.records, last.bytes
+        seconds, (old_records, old_bytes) = at_s - self.seen_at, self.counts.total
+        self.counts.take(turn[0], pump, receipt.records, receipt.bytes)
+        if self.receipt is not None and self.pump == pump and seconds >= SHORTEST_S:
+            records, size = self.counts.total
+            self.records_per_s, self.bytes_per_s = (records - old_records) / seconds, (size - old_bytes) / seconds
+        self.receipt, self.pump, self.seen_at, self.turn = receipt, pump, at_s, turn
 
     def end_with(self, receipt: Receipt) -> None:
         """Take the final receipt of the partition's pump, which may never have reported.
@@ -93,26 +65,13 @@ class PartitionView:
         """
         if receipt.released and self.receipt is not None and receipt.upstream < self.receipt.upstream:
             return
-        with _counting:
-            if self.receipt is not None and receipt.records < self.receipt.records:  # as in `take`
-                self._add_to_past(self.receipt)
-            self.receipt, self.pump = receipt, self.pump or "one that has ended"
+        self.receipt, self.pump = receipt, self.pump or "one that has ended"
 
     def forget(self) -> None:
         """Forget all but the counts: another mirror may have copied on since."""
-        with _counting:
-            if self.receipt is not None:
-                self._add_to_past(self.receipt)
-            self.receipt, self.figures, self.pump, self.turn = None, None, "", (0, 0)
+        self.counts.close()
+        self.receipt, self.figures, self.pump, self.turn = None, None, "", (0, 0)
         self.bytes_per_s = self.records_per_s = 0.0
-
-
-class EndedRound(NamedTuple):
-    """Counts of a round that has ended."""
-
-    number: int
-    records: int
-    bytes: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,9 +101,8 @@ class FlowView:
     gone: tuple[str, ...] = ()
     """Source topics that were copied and no longer exist; their copies stay."""
 
-    past_records: int = 0
-    past_bytes: int = 0
-    """Bytes of the pumps of rounds before the newest; `past_records` likewise."""
+    counts: CopiedCounts = field(default_factory=CopiedCounts)
+    """Records and bytes of all pumps so far."""
 
     past_totals: Totals = field(default_factory=Totals)
     """Totals of the pumps of rounds before the newest."""
@@ -155,50 +113,11 @@ class FlowView:
     changes: int = 0
     """Number of reports, and of ended rounds, that told anything new of partitions."""
 
-    ended: EndedRound | None = None
-    """Newest ended round, until reports of a later round come.
-
-    Receipts know more than the pumps' last reports.
-    """
-
-    @property
-    def records(self) -> int:
-        with _counting:
-            running = sum(report.records for report in self._reports_not_summed)
-            return self.past_records + running + self._of_ended.records
-
-    @property
-    def bytes(self) -> int:
-        with _counting:
-            running = sum(report.bytes for report in self._reports_not_summed)
-            return self.past_bytes + running + self._of_ended.bytes
-
     @property
     def totals(self) -> Totals:
         """Sum of all counters, over all pumps so far."""
-        with _counting:
+        with counting:
             return sum((report.totals for report in self.pumps.values()), self.past_totals)
-
-    @property
-    def _reports_not_summed(self) -> list[FlowReport]:
-        ended = self.ended.number if self.ended else None
-        return [report for report in list(self.pumps.values()) if report.epoch != ended]
-
-    @property
-    def _of_ended(self) -> EndedRound:
-        """Counts of the newest ended round, by its receipts or by its pumps' reports.
-
-        A task that was tried again has receipts of its last attempt only.
-        """
-        if self.ended is None:
-            return EndedRound(0, 0, 0)
-        number, records, size = self.ended
-        reports = [report for report in list(self.pumps.values()) if report.epoch == number]
-        return EndedRound(
-            number,
-            max(records, sum(report.records for report in reports)),
-            max(size, sum(report.bytes for report in reports)),
-        )
 
     @property
     def copied(self) -> dict[TopicPartition, int]:
@@ -216,19 +135,16 @@ class FlowView:
         return [view.receipt for view in list(self.partitions.values()) if view.receipt is not None]
 
     def take_report(self, flow: str, report: FlowReport) -> None:
-        """Take a pump's receipts and figures, with the rates since its report before."""
+        """Take a pump's receipts and figures."""
         now = report.at_ms / 1000
         for receipt in report.receipts:
             key = PartitionKey(flow, receipt.source_topic, receipt.partition)
             view = self.partitions.setdefault(key, PartitionView())
             turn = report.epoch, receipt.move
             if view.is_late(receipt, report.pump, turn):
-                view.correct_past(receipt, report.pump)
-                continue
-            if view.receipt is not None and view.pump == report.pump and now - view.seen_at >= SHORTEST_S:
-                view.bytes_per_s = (receipt.bytes - view.receipt.bytes) / (now - view.seen_at)
-                view.records_per_s = (receipt.records - view.receipt.records) / (now - view.seen_at)
-            view.take(receipt, report.pump, now, turn)
+                view.counts.take(report.epoch, report.pump, receipt.records, receipt.bytes)
+            else:
+                view.take(receipt, report.pump, now, turn)
         for figures in report.figures:
             known = self.partitions.get(PartitionKey(flow, figures.source_topic, figures.partition))
             if known is not None:
@@ -243,15 +159,18 @@ class FlowView:
         view = self.partitions.get(key)
         return view is not None and view.turn[0] == round_number and view.turn[1] >= move
 
-    def end_round(self, round_number: int, receipts: Iterable[Receipt]) -> None:
-        """Take note of an ended round and its receipts."""
-        final = list(receipts)
-        with _counting:
-            if self.ended is not None:
-                self._close()
-            self.ended = EndedRound(
-                round_number, sum(receipt.records for receipt in final), sum(receipt.bytes for receipt in final)
-            )
+    def end_round(self, round_number: int, ends: Iterable[FlowEnd]) -> None:
+        """Count all that the ended pumps of a round have copied.
+
+        Their last reports may be missing.
+        """
+        for end in ends:
+            for receipt in end.receipts:
+                key = PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)
+                view = self.partitions.setdefault(key, PartitionView())
+                view.counts.take(round_number, end.pump, receipt.records, receipt.bytes)
+            records = sum(receipt.records for receipt in end.receipts)
+            self.counts.take(round_number, end.pump, records, sum(receipt.bytes for receipt in end.receipts))
         self.changes += 1
 
     def known_ends(self, now_s: float) -> Mapping[TopicPartition, int]:
@@ -277,31 +196,13 @@ class FlowView:
             self.source_ends, self.source_starts = ends, starts
         self.ends_read_at, self.ends_trouble = time.monotonic(), ""
 
-    def _close(self) -> None:
-        if self.ended is not None:
-            counted = self._of_ended
-            self.past_records += counted.records
-            self.past_bytes += counted.bytes
-            for report in self.pumps.values():
-                if report.epoch == self.ended.number:
-                    self.past_totals += report.totals
-            self.pumps = {pump: report for pump, report in self.pumps.items() if report.epoch != self.ended.number}
-            self.ended = None
-
     def note(self, report: FlowReport) -> None:
         """Keep a pump's newest report; reports of earlier rounds are summed up."""
-        with _counting:
-            self._note(report)
-
-    def _note(self, report: FlowReport) -> None:
-        if any(other.epoch > report.epoch for other in list(self.pumps.values())):
+        newest = max((other.epoch for other in list(self.pumps.values())), default=report.epoch)
+        if newest > report.epoch:
             return  # from a pump that was cancelled and lived on
-        if self.ended is not None and self.ended.number < report.epoch:
-            self._close()
-        for pump, old in list(self.pumps.items()):
-            if old.epoch < report.epoch:
-                self.past_records += old.records
-                self.past_bytes += old.bytes
-                self.past_totals += old.totals
-                del self.pumps[pump]
-        self.pumps[report.pump] = report
+        with counting:
+            if newest < report.epoch:
+                self.past_totals, self.pumps = self.totals, {}
+            self.pumps[report.pump] = report
+        self.counts.take(report.epoch, report.pump, report.records, report.bytes)

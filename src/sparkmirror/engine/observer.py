@@ -288,7 +288,16 @@ class _FlowObserver:
         figures = view.figures if fresh else None
         if view.receipt is not None and (end > UNKNOWN or now - view.seen_at < ENDS_S):
             end = max(end, view.receipt.source_end)
-        seen = _Seen(receipt=view.receipt, figures=figures, end=end, start=start, leader=leader, task=task, moves=moves)
+        seen = _Seen(
+            receipt=view.receipt,
+            counted=view.counts.changes,
+            figures=figures,
+            end=end,
+            start=start,
+            leader=leader,
+            task=task,
+            moves=moves,
+        )
         row = self._rows.get(key)
         if row is None or row.seen != seen or row.partition.lag:
             row = _Row(seen, self._make(key, view, seen, now))
@@ -297,7 +306,7 @@ class _FlowObserver:
 
     def _make(self, key: PartitionKey, view: PartitionView, seen: _Seen, now: float) -> Partition:
         end, task, leader, figures = seen.end, seen.task, seen.leader, seen.figures
-        receipt, records, size = view.counted()
+        receipt, (records, size) = seen.receipt, view.counts.total
         if receipt is None:
             self._waits.forget(key)
             return Partition(
@@ -382,6 +391,8 @@ class _Seen(NamedTuple):
     """Facts that a partition's row depends on, except the time that it lags."""
 
     receipt: Receipt | None
+    counted: int
+    """Number of times that the partition's counts grew."""
     figures: PartitionFigures | None
     end: int
     start: int
@@ -412,7 +423,7 @@ class _Counts:
 
     @classmethod
     def of(cls, view: FlowView) -> _Counts:
-        return cls(view.records, view.bytes, view.totals, dict(view.rounds))
+        return cls(*view.counts.total, view.totals, dict(view.rounds))
 
     def plus(self, other: _Counts) -> _Counts:
         rounds = {

@@ -119,7 +119,7 @@ class ProgressMeter:
     def _read(self, state: str) -> FlowProgress:
         view = self._driver.view
         now = time.monotonic()
-        records, size = view.records, view.bytes
+        records, size = view.counts.total
         self._samples.append((now, records, size))
         self._samples = [sample for sample in self._samples if now - sample[0] <= _WINDOW_S]
         since, old_records, old_size = self._samples[0]

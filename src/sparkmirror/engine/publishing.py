@@ -42,8 +42,8 @@ class Publishing:
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
         self._flows: dict[str, FlowConfig] = {}
-        self._failing: set[str] = set()
-        """Flows whose last status could not be published."""
+        self._failing: dict[str, str] = {}
+        """Flow to the reason why its last status could not be published."""
 
     def follow(self, flows: Iterable[FlowConfig]) -> None:
         """Publish exactly these flows from now on; cheap if nothing changed."""
@@ -51,6 +51,7 @@ class Publishing:
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         for name, flow in self._flows.items():
             if before.get(name) is not flow:
+                self._failing.pop(name, None)
                 self._threads.append(
                     threading.Thread(target=self._run, args=(flow,), name=f"status {name}", daemon=True)
                 )
@@ -82,15 +83,15 @@ class Publishing:
             for flow in self._snapshot().flows:
                 if flow.flow == name:
                     publisher.turn(flow)
-            self._failing.discard(name)
+            self._failing.pop(name, None)
         except (ConnectionError, SparkMirrorError) as error:
-            if name not in self._failing:
+            if self._failing.get(name) != str(error):
                 log.warning(
                     "flow %s: its status can't be published, so that status, top, doctor and groups don't know it: %s",
                     name,
                     error,
                     extra=Event.STATUS_NOT_PUBLISHED.extra,
                 )
-            self._failing.add(name)
+            self._failing[name] = str(error)
         except Exception:  # this thread must not end
             log.exception("flow %s: publishing its status", name, extra=Event.BACKGROUND_WORK_FAILED.extra)

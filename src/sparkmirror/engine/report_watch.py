@@ -16,7 +16,7 @@ from sparkmirror.engine.flow_view import FlowView, PartitionView
 from sparkmirror.engine.loss_watch import LossWatch
 from sparkmirror.log_levels import asked_levels
 from sparkmirror.messages.control import TICK_S, ControlState, control_topic
-from sparkmirror.messages.orders import FlowReport, Receipt
+from sparkmirror.messages.orders import FlowEnd, FlowReport, Receipt
 from sparkmirror.messages.receipts import read_reports, receipts_topic
 
 WATCH_S = 0.4
@@ -58,6 +58,11 @@ class ReportWatch:
         self._held = held
         self._ended_round = 0
         """Newest round whose final receipts are known."""
+        self._taking = threading.Lock()
+        """Lock against a report in the midst of a round's final receipts.
+
+        The receipts know more.
+        """
         self._began_ms = int(time.time() * 1000)
 
     def begin(self) -> None:
@@ -101,25 +106,25 @@ class ReportWatch:
         return first is not None and round_number >= first
 
     def _note(self, report: FlowReport) -> None:
-        self._view.note(report)
-        if report.epoch <= self._ended_round:
-            return  # late: the final receipts of that round are known
-        self._view.take_report(self._flow.name, report)
+        with self._taking:
+            self._view.note(report)
+            if report.epoch <= self._ended_round:
+                return  # late: the final receipts of that round are known
+            self._view.take_report(self._flow.name, report)
         for receipt in report.receipts:
             self._control.done_topics.reach(receipt)
 
     def take_receipts(
-        self, round_number: int, receipts: Mapping[PartitionKey, Receipt], earlier: Iterable[Receipt] = ()
+        self, round_number: int, receipts: Mapping[PartitionKey, Receipt], ends: Iterable[FlowEnd]
     ) -> None:
-        """Take the final receipts of a round.
-
-        `earlier` are of tasks that had released the partitions.
-        """
-        self._ended_round = round_number
-        for key, receipt in receipts.items():
-            self._view.partitions.setdefault(key, PartitionView()).end_with(receipt)
+        """Take each partition's final receipt of a round, and its pumps' ends."""
+        with self._taking:
+            self._ended_round = round_number
+            for key, receipt in receipts.items():
+                self._view.partitions.setdefault(key, PartitionView()).end_with(receipt)
+            self._view.end_round(round_number, ends)
+        for receipt in receipts.values():
             self._control.done_topics.reach(receipt)
-        self._view.end_round(round_number, [*receipts.values(), *earlier])
 
     def started_tasks(self, round_number: int) -> set[int]:
         """Return the tasks of a round that have reported."""

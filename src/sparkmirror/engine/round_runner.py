@@ -154,7 +154,7 @@ class RoundRunner:
                     reason = changes.begin(EndReason.LOAD)
             if reason is not None:
                 return reason
-            self._observer.tasks = len(self._planner.assignment)
+            self._observer.slots, self._observer.tasks = self._planner.slots.count, len(self._planner.assignment)
         return EndReason.PLANNED
 
     def _stop_at_send_failure(self, ready: Sequence[FlowDriver]) -> None:
@@ -207,23 +207,19 @@ class RoundRunner:
         Work is complete if pumps ended in order, and each partition is done or parked.
         """
         receipts: dict[str, dict[PartitionKey, Receipt]] = defaultdict(dict)
-        earlier: dict[str, list[Receipt]] = defaultdict(list)
         ends = job.ends or []
         told = (receipt for end in ends for receipt in end.receipts)
         for receipt in sorted(told, key=lambda receipt: (receipt.released, -receipt.upstream)):
             key = PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)
             newest = receipts[receipt.flow].get(key)
-            if newest is None:
-                receipts[receipt.flow][key] = receipt
-            else:  # the task that has the partition now knows more, if it has read the position
-                earlier[receipt.flow].append(receipt)
-                receipts[receipt.flow][key] = newest.reaching(receipt)
+            # The task that has the partition now knows more, if it has read the position
+            receipts[receipt.flow][key] = receipt if newest is None else newest.reaching(receipt)
         complete = []
         for driver in ready:
-            mine = receipts[driver.name]
+            mine, its = receipts[driver.name], [end for end in ends if end.flow == driver.name]
             if job.ends is not None:
-                driver.reports.take_receipts(self.number, mine, earlier[driver.name])
-            in_order = job.ends is not None and all(end.in_order for end in ends if end.flow == driver.name)
+                driver.reports.take_receipts(self.number, mine, its)
+            in_order = job.ends is not None and all(end.in_order for end in its)
             driver.predecessors.note_end(unclean=not in_order)
             if not driver.predecessors.unclean:
                 self._say(driver, "ended")

@@ -25,6 +25,7 @@ from sparkmirror.engine.jvm_output import relay
 from sparkmirror.errors import ConfigError, SetupError
 
 MASTER = "spark.master"
+_TASK_CPUS = "spark.task.cpus"
 WARM = "spark.sparkmirror.standby.warm"
 """Setting of sparkmirror: Spark hands settings of any name on."""
 WORKER_PYTHON = "spark.pyspark.python"
@@ -136,9 +137,19 @@ def local_slots(settings: Mapping[str, str]) -> int | None:
 
     None if the user gave no such master, or a star.
     """
+    threads = _local_threads(settings)
+    return None if threads is None else threads // _threads_of_a_task(settings)
+
+
+def _local_threads(settings: Mapping[str, str]) -> int | None:
     inside = settings.get(MASTER, "").partition("[")[2].rstrip("]")
     count = inside.partition(",")[0]
     return int(count) if count.isdigit() else None
+
+
+def _threads_of_a_task(settings: Mapping[str, str]) -> int:
+    count = settings.get(_TASK_CPUS, "").strip()
+    return int(count) if count.isdigit() and int(count) else 1
 
 
 def start_spark(settings: Mapping[str, str], tasks: int) -> SparkContext:
@@ -176,14 +187,15 @@ def open_session(settings: Mapping[str, str], tasks: int) -> SparkSession:
 def settings_of(session: SparkSession) -> dict[str, str]:
     """Return the `spark.*` settings of a session's Spark.
 
-    A local master has its number of slots, which `spark.task.cpus` may make less than its threads. Raises `SetupError`
-    for a session of Spark Connect, whose tasks are out of reach.
+    A local master has its number of slots, and no `spark.task.cpus`, which may make them less than its threads. Raises
+    `SetupError` for a session of Spark Connect, whose tasks are out of reach.
     """
     try:
         context = session.sparkContext
         settings = dict(context.getConf().getAll())
         if settings.get(MASTER, "").partition("[")[0] == "local":
             settings[MASTER] = f"local[{slots_of(context)}]"
+            settings.pop(_TASK_CPUS, None)
         return settings
     except Exception as error:
         raise SetupError(
@@ -224,7 +236,8 @@ def _chosen(settings: Mapping[str, str], tasks: int) -> dict[str, str]:
     chosen = dict(DEFAULTS)
     if is_local(settings):
         chosen |= _LOCAL_DEFAULTS
-        chosen[MASTER] = f"local[{local_slots(settings) or tasks},{ATTEMPTS}]"
+        threads = _local_threads(settings) or tasks * _threads_of_a_task(settings)
+        chosen[MASTER] = f"local[{threads},{ATTEMPTS}]"
         settings = {key: value for key, value in settings.items() if key != MASTER}
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault(_ARENAS, "2")

@@ -110,7 +110,7 @@ def readings(reports: Iterable[FlowReport], beginnings: Beginnings) -> Iterator[
             known = receipt.upstream >= 0 and receipt.source_end >= 0
             yield MinuteReading(
                 at_ms=report.at_ms,
-                pump=f"{pump}/{receipt.move}" if receipt.move else pump,
+                pump=pump,
                 whole=whole,
                 topic=receipt.source_topic,
                 target_topic=receipt.target_topic,

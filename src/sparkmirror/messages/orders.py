@@ -152,6 +152,10 @@ class Receipt(_OrderValue):
     state: PartitionState
     reason: str = ""
     records: int = 0
+    """Records that the pump has copied since it began.
+
+    Those of an earlier stay count, too, if the partition was at another task for a while.
+    """
     bytes: int = 0
     upstream: int = -1
     downstream: int = -1
@@ -201,6 +205,7 @@ class FlowEnd(_OrderValue):
     """End of a flow's work in one task."""
 
     flow: str
+    pump: str = ""
     receipts: tuple[Receipt, ...] = ()
     in_doubt: bool = False
     """True if records may be appended later, whatever the receipts say (R5).

@@ -65,9 +65,9 @@ class FlowReports:
         self.touched: set[PartitionCopy] = set()
         """Partitions with an event since the last `news`, or not at rest then."""
         self._left: dict[TopicPartition, Receipt] = {}
-        """Last receipts of partitions that other tasks copy from now on.
+        """Last receipt of each partition that has left for another task.
 
-        A partition that left more than once has the sum of its counts.
+        It stays if the partition comes back.
         """
         self._left_untold: list[Receipt] = []
         self._told: dict[PartitionCopy, Receipt] = {}
@@ -102,16 +102,21 @@ class FlowReports:
         return FlowNews(changed, self._lag, waiting, sum(copy.waiting_records for copy in self.touched))
 
     def receipts(self, control: ControlState | None) -> list[Receipt]:
-        """Return the present receipt of each partition; `control` is None if not read yet."""
-        return [*self._left.values(), *(self._receipt(copy, control) for copy in self._copies.all)]
+        """Return the present receipt of each partition; `control` is None if not read yet.
+
+        A partition that had left and is here again has two, of which the newest counts all records.
+        """
+        back = {copy.route.source for copy in self._copies.all}
+        left = [
+            receipt.model_copy(update={"records": 0, "bytes": 0}) if source in back else receipt
+            for source, receipt in self._left.items()
+        ]
+        return [*left, *(self._receipt(copy, control) for copy in self._copies.all)]
 
     def leave(self, copy: PartitionCopy) -> None:
         """Keep the last receipt of a partition that another task copies from now on."""
         last = self._receipt_of(copy, "waiting", _LEFT, Cause.POSITION).model_copy(update={"released": True})
-        before = self._left.get(copy.route.source)
-        records, size = (0, 0) if before is None else (before.records, before.bytes)
-        counts = {"records": last.records + records, "bytes": last.bytes + size}
-        self._left[copy.route.source] = last.model_copy(update=counts)
+        self._left[copy.route.source] = last
         self._left_untold.append(last)
         self.touched.discard(copy)
         self._reasons.pop(copy, None)
@@ -147,7 +152,12 @@ class FlowReports:
         return self._receipt_of(copy, STATES[copy.stage], reason, cause)
 
     def _receipt_of(self, copy: PartitionCopy, state: PartitionState, reason: str, cause: Cause) -> Receipt:
-        return receipt_of(self._flow, copy, state, reason, cause, self._copies.moves[copy])
+        receipt = receipt_of(self._flow, copy, state, reason, cause, self._copies.moves[copy])
+        before = self._left.get(copy.route.source)
+        if before is None:
+            return receipt
+        counts = {"records": receipt.records + before.records, "bytes": receipt.bytes + before.bytes}
+        return receipt.model_copy(update=counts)
 
     def figures(self, receipts: Iterable[Receipt]) -> list[PartitionFigures]:
         """Return the figures of the receipts' partitions."""

@@ -6,13 +6,16 @@ Names are resolved and services routed as in any cluster. The tests go on where 
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import yaml
 from tests.deploy.node.kube_node import KubeNode, wait_for
 from tests.deploy.node.node_brokers import Brokers, Watched
-from tests.deploy.node.node_release import MIRRORS, Release
+from tests.deploy.node.node_release import MIRRORS, NAME, Release
 
 pytestmark = pytest.mark.full
 
@@ -21,6 +24,8 @@ SURELY_S = 3.0
 """What is copied so long after a process has ended another one has copied."""
 PARTITIONS = 2
 LOAD_PER_S = 200
+PAGE = Path(__file__).parents[3] / "docs" / "deploy" / "kubernetes.md"
+VERIFIED_S = 240.0
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +106,25 @@ def test_every_record_is_there_once_and_in_order(release: Release, clusters: Bro
     records = clusters.assert_copied("orders")
     print(f"chart: {records:,} records compared")
     assert records > LOAD_PER_S
+
+
+def test_the_pages_job_of_verify(release: Release, image: str) -> None:
+    (manifest,) = re.findall(r"^```yaml\n(apiVersion: batch/v1\n.*?)^```$", PAGE.read_text(), re.M | re.S)
+    job = yaml.safe_load(manifest.replace("mirror-sparkmirror", f"{NAME}-sparkmirror"))
+    job["metadata"]["namespace"] = NAMESPACE
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    container["image"] = image
+    node = release.node
+    node.apply(job)
+
+    def ends() -> dict[str, int]:
+        status = node.get("job", "verify", NAMESPACE).get("status", {})
+        return {name: status[name] for name in ("succeeded", "failed") if status.get(name)}
+
+    wait_for(lambda: bool(ends()), VERIFIED_S, "the Job has ended")
+    log = node.kubectl("logs", "job/verify", "-n", NAMESPACE)
+    assert ends() == {"succeeded": 1}, log
+    assert re.search(r"^equal: [\d,]+ records are the same on both sides$", log, re.M), log
 
 
 def kill(node: KubeNode, pod: str) -> float:
