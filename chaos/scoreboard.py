@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -85,7 +86,7 @@ class Scoreboard:
                 "",
                 f"{date.today()}; {self.brokers} brokers a side, Kafka {BROKER_VERSION}, PySpark {spark_version}, "
                 f"Python {platform.python_version()}, {psutil.cpu_count()} cores for all of it; "
-                f"{self.minutes:.0f} minutes. Words and method: [chaos.md](chaos.md).",
+                f"{self.minutes:.0f} minutes; at commit {_commit()}. Words and method: [chaos.md](chaos.md).",
                 "",
                 f'To repeat it: `make chaos ARGS="{self.arguments}"`. The same seed draws the same faults, victims and '
                 "loads in the same order.",
@@ -173,6 +174,13 @@ def _row(result: RoundResult) -> list[str]:
         "never" if result.drained_s is None else f"{result.drained_s:.1f}",
         str(result.mirror_starts),
     ]
+
+
+def _commit() -> str:
+    command = ["git", "rev-parse", "--short=8", "HEAD"]
+    return subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    ).stdout.strip()
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -225,6 +225,17 @@ def test_the_workers_converters_count_where_the_connector_has_none() -> None:
     assert "value.converter: records are copied as bytes" in flows.parts["mm2-msc"].failure
 
 
+def test_a_flows_key_in_the_workers_file_has_no_effect() -> None:
+    flows = read_flows(specs(demo_connectors()), worker_file({"sparkmirror.on.expired": "halt"}))
+    assert [line for line in flows.config.warnings if "on.expired" in line] == [
+        "connect-distributed.properties: sparkmirror.on.expired: has no effect in a worker's file; "
+        "write it into the connector that it is for"
+    ]
+    assert flows.config.flows[0].model_dump(mode="json") == only(
+        read_flows(specs(demo_connectors()), worker_file())
+    ).model_dump(mode="json")
+
+
 def test_a_connector_without_a_target_writes_to_the_workers_cluster() -> None:
     connector = aws_connectors()["mm2-msc"]
     del connector["target.cluster.bootstrap.servers"]

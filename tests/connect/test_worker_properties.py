@@ -51,6 +51,8 @@ def test_the_kits_file(tmp_path: Path) -> None:
         ("retry.backoff.ms", "pauses before another try are sparkmirror's own"),
         ("heartbeat.interval.ms", "copying needs no consumer group"),
         ("rest.port", "it is no setting of a Connect worker"),
+        ("sparkmirror.on.expired", "write it into the source connector, as it is here"),
+        ("sparkmirror.metrics.listeners", "metrics are at the interface's own listeners, and at --metrics-port"),
     ],
 )
 def test_keys_without_effect_are_named_with_the_reason(tmp_path: Path, key: str, reason: str) -> None:

@@ -5,8 +5,10 @@ A pair that was not tried has an empty row. What is weaker with old versions sta
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from datetime import date
 from pathlib import Path
 
 from outcomes import CELLS, FAILS, REFUSED, WORKS, Pair, recorded
@@ -19,6 +21,8 @@ _SIGNS = {WORKS: "yes", REFUSED: "refused", FAILS: "**fails**"}
 
 INTRODUCTION = """\
 # Versions of Kafka
+
+Recorded on {today}, at commit {commit}.
 
 `tests/versions` tries sparkmirror with real brokers of each version; `python tests/versions/table.py` makes this
 page from the recorded results. Versions up to 3.9 keep their metadata in ZooKeeper unless the table says KRaft.
@@ -83,7 +87,9 @@ WEAKER = """\
 
 def page() -> Iterator[str]:
     """The whole page, in parts."""
-    yield INTRODUCTION
+    command = ["git", "rev-parse", "--short=8", "HEAD"]
+    commit = subprocess.run(command, cwd=PAGE.parent, capture_output=True, text=True, check=True).stdout.strip()
+    yield INTRODUCTION.format(today=date.today(), commit=commit)
     yield COLUMNS
     yield "\n".join(_table(WORKING, CELLS))
     yield UPGRADING

@@ -130,8 +130,10 @@ class Advisor:
             return None
         if setting is ENABLED:
             return "enables no flow here; write <source>-><target>.enabled = true for each one"
-        places = " or ".join(self._places(setting))
-        return f"has no effect in this place, nor in MirrorMaker 2; write {places}"
+        places = self._places(setting)
+        if (key.entry.written or key.entry.key) in places:
+            return "has no effect in a worker's file; write it into the connector that it is for"
+        return f"has no effect in this place, nor in MirrorMaker 2; write {' or '.join(places)}"
 
     def _places(self, setting: Setting) -> list[str]:
         """Return the keys under which the setting counts.

@@ -83,6 +83,8 @@ _IDLE = {
     "inter.worker.": "a request is sent on with its own credentials",
     "key.converter": _BYTES,
     "value.converter": _BYTES,
+    "sparkmirror.metrics.": "metrics are at the interface's own listeners, and at --metrics-port",
+    "sparkmirror.": "write it into the source connector, as it is here",
 }
 """Reason by prefix of keys without effect, if different from MirrorMaker 2's file."""
 
