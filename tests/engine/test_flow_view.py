@@ -7,6 +7,7 @@ import threading
 import time
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,7 +100,45 @@ def test_a_task_that_was_tried_again_takes_nothing_from_the_counts() -> None:
     view.end_round(2, [end("1/0", report(0, 6).receipts[0])])
     assert view.counts.total == (116, 1160)
     view.note(again.model_copy(update={"records": 12, "bytes": 120}))
-    assert view.counts.total == (116, 1160), "a cancelled pump of an earlier round lives on"
+    assert view.counts.total == (118, 1180), "a cancelled pump of the round before lives on"
+    view.note(report(0, 0).model_copy(update={"epoch": 3}))
+    view.note(again.model_copy(update={"records": 99, "bytes": 990}))
+    assert view.counts.total == (118, 1180)
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+def test_an_attempt_that_died_counts_also_if_its_report_comes_after_the_end(is_before: bool) -> None:
+    view = FlowView()
+    died = report(0, 180).model_copy(update={"records": 180, "bytes": 1800})
+    if is_before:
+        view.note(died)
+        view.take_counts(died)
+    view.end_round(1, [end("1/0 again", report(0, 50).receipts[0])])
+    newest = report(0, 7).model_copy(update={"epoch": 2, "pump": "2/0", "records": 7, "bytes": 70})
+    view.note(newest)
+    view.take_report("A->B", newest)
+    view.note(died)
+    view.take_counts(died)
+    partition = view.partitions[PartitionKey("A->B", "t", 0)]
+    assert partition.counts.total == view.counts.total == (237, 2370)
+    partition.forget()
+    assert partition.counts.total == (237, 2370)
+
+
+def test_totals_do_not_fall_when_reports_are_written_twice() -> None:
+    def told(epoch: int, at_ms: int, size: int) -> FlowReport:
+        totals = Totals(source=TrafficTotals(bytes=size))
+        changes = {"epoch": epoch, "pump": f"{epoch}/0", "at_ms": at_ms, "totals": totals}
+        return report(0, size).model_copy(update=changes)
+
+    view = FlowView()
+    seen = []
+    for word in (told(1, 1, 10), told(1, 2, 30), told(1, 1, 10), told(2, 3, 5), told(1, 4, 32), told(3, 5, 1)):
+        view.note(word)
+        view.take_report("A->B", word)
+        receipt = view.partitions[PartitionKey("A->B", "t", 0)].receipt
+        seen.append((view.totals.source.bytes, receipt and receipt.records))
+    assert seen == [(10, 10), (30, 30), (30, 30), (35, 5), (37, 5), (38, 1)]
 
 
 def test_a_round_too_short_for_a_report_counts_beside_the_one_before() -> None:
@@ -164,7 +203,8 @@ def test_late_and_repeated_counts_change_nothing(told: list[tuple[int, str, int]
         before = counts.total
         for pump, records in again:
             counts.take(round_number, pump, records, records * 10)
-            counts.take(round_number - 1, pump, 99, 990)
+            counts.take(round_number - 1, pump, largest.get((round_number - 1, pump), 0), 0)
+            counts.take(round_number - 2, pump, 99, 990)
             assert counts.total >= before
             before = counts.total
     assert counts.total == (sum(largest.values()), sum(largest.values()) * 10)

@@ -17,6 +17,7 @@ def test_a_status_that_can_not_be_published_is_told_once(caplog: pytest.LogCaptu
         ClusterTrouble("no right"),
         ClusterTrouble("no right"),
         ClusterTrouble("away"),
+        ClusterTrouble("no right"),
         None,
         ClusterTrouble("away"),
     ]

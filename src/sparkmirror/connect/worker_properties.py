@@ -64,7 +64,7 @@ _FOR_CONNECTORS = (
     "value.converter",
     "header.converter",
     "spark.",
-    "sparkmirror.",
+    CLASSES_KEY,
 )
 """Prefixes of the file's keys that connectors' flows read.
 

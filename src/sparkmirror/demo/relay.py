@@ -355,15 +355,15 @@ class Relay:
     # --- bytes ----------------------------------------------------------------------------------
 
     def _take(self, way: _Way) -> None:
-        now = time.monotonic()
         distance = self._distance
-        if distance.bytes_per_s and way.road.is_full(now):
+        if distance.bytes_per_s and way.road.is_full(time.monotonic()):
             self._queue(way)
             return
         with suppress(BlockingIOError):
             size = way.pipes.take(way.source.fileno(), distance.portion)
             way.is_read_out = not size
             way.in_flight += size
+            now = time.monotonic()  # not before the bytes were taken: bytes that came meanwhile would be too early
             left_at = max(way.road.send(size, now, distance.bytes_per_s), way.pair.opened)
             late_s = self._chance.uniform(0, distance.jitter_ms / 1e3) if distance.jitter_ms else 0.0
             way.last_release = max(left_at + distance.one_way_s + late_s, way.last_release)

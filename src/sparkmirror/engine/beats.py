@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import closing
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.duties import LONGEST_RETRY_S, Duties, Schedule
@@ -80,22 +81,22 @@ class Beats:
         """Create the heartbeats topic, then start: the lease needs an existing topic."""
         pause_s = 1.0
         while not self._closing.is_set():
-            heartbeats = self._heartbeats()
+            why, unforeseen = "", False
             try:
-                heartbeats.create()
+                with closing(self._heartbeats()) as heartbeats:
+                    heartbeats.create()
             except (ConnectionError, SparkMirrorError) as error:
-                if str(error) != self._why:
-                    log.warning(
-                        "pair %s: %s: %s", self.flow.name, HEARTBEATS, error, extra=Event.HEARTBEATS_FAILED.extra
-                    )
-                self._why = str(error)
-            else:
-                self._why = ""
+                why = str(error)
+            except Exception as error:  # a policy's class may raise anything
+                why, unforeseen = repr(error), True
+            if why and why != self._why:
+                words = "pair %s: %s: %s", self.flow.name, HEARTBEATS, why
+                log.warning(*words, exc_info=unforeseen, extra=Event.HEARTBEATS_FAILED.extra)
+            self._why = why
+            if not why:
                 self._lease.start()
                 self._duties.start()
                 return
-            finally:
-                heartbeats.close()
             self._closing.wait(pause_s)
             pause_s = min(2 * pause_s, LONGEST_RETRY_S)
 

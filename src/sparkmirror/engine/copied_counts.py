@@ -18,47 +18,45 @@ A scrape between two steps of a change would see records twice, and the next scr
 class CopiedCounts:
     """Records and bytes that the pumps of one flow, or of one partition, have copied."""
 
-    __slots__ = ("_closed_bytes", "_closed_records", "_closed_to", "_pumps", "_round", "changes")
+    __slots__ = ("_former", "_newest", "_pumps", "_records", "_size", "changes")
 
     def __init__(self) -> None:
         self.changes = 0
         """Number of times that the counts grew."""
-        self._closed_records = self._closed_bytes = 0
-        """Counts of the pumps of closed rounds."""
-        self._closed_to = -1
-        """Newest closed round."""
-        self._round = -1
+        self._records = self._size = 0
+        self._newest = 0
+        """Number of the newest round."""
         self._pumps: dict[str, tuple[int, int]] = {}
-        """Largest records and bytes of each pump of the open round."""
+        """Largest records and bytes of each pump of the newest round."""
+        self._former: dict[str, tuple[int, int]] = {}
+        """Counts of the pumps of the round before.
 
-    def take(self, round_number: int, pump: str, records: int, size: int) -> None:
+        Its pumps may have been cancelled and live on for seconds.
+        """
+
+    def take(self, round_number: int, pump: str, records: int, size: int) -> tuple[int, int]:
         """Take a pump's count of what it has copied since it began.
 
-        A later round closes the one before. Its pumps no longer count, even if they were cancelled and live on.
+        Return the records and bytes that are new. A round lasts longer than pumps of the round before live.
         """
         with counting:
-            if round_number > self._round:
-                self.close()
-                self._round = round_number
-            if round_number < self._round or round_number <= self._closed_to:
-                return
-            known_records, known_size = self._pumps.get(pump, (0, 0))
-            if records > known_records or size > known_size:
-                self._pumps[pump] = max(known_records, records), max(known_size, size)
+            if round_number > self._newest:
+                self._former = self._pumps if round_number == self._newest + 1 else {}
+                self._newest, self._pumps = round_number, {}
+            if round_number < self._newest - 1:
+                return 0, 0
+            pumps = self._pumps if round_number == self._newest else self._former
+            known_records, known_size = pumps.get(pump, (0, 0))
+            grown = max(records - known_records, 0), max(size - known_size, 0)
+            if any(grown):
+                pumps[pump] = known_records + grown[0], known_size + grown[1]
+                self._records += grown[0]
+                self._size += grown[1]
                 self.changes += 1
-
-    def close(self) -> None:
-        """Close the newest round."""
-        with counting:
-            self._closed_records, self._closed_bytes = self.total
-            self._closed_to = self._round
-            self._pumps.clear()
+            return grown
 
     @property
     def total(self) -> tuple[int, int]:
         """All records, and all bytes."""
         with counting:
-            return (
-                self._closed_records + sum(records for records, _ in self._pumps.values()),
-                self._closed_bytes + sum(size for _, size in self._pumps.values()),
-            )
+            return self._records, self._size

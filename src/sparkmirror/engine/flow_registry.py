@@ -324,8 +324,10 @@ class FlowRegistry:
         for beats in new:
             beats.start()
         self.beats = stay + new
-        with self._lock:
-            self._unfit = wait
+        with self._lock:  # a pair that `change` restarts meanwhile is tried at the next call
+            self._unfit = {
+                name: pair for name, pair in wait.items() if pair is not unfit.get(name) or name in self._unfit
+            }
 
     def _beats_of(self, flow: FlowConfig, before: _UnfitPair | None) -> Beats | _UnfitPair:
         """Return the sender of a pair's heartbeats, if its settings allow one."""

@@ -51,11 +51,12 @@ class PartitionView:
 
         The rates are those since the pump's receipt before.
         """
-        seconds, (old_records, old_bytes) = at_s - self.seen_at, self.counts.total
-        self.counts.take(turn[0], pump, receipt.records, receipt.bytes)
+        seconds = at_s - self.seen_at
+        records, size = self.counts.take(turn[0], pump, receipt.records, receipt.bytes)
+        if seconds < 0 and (self.pump, self.turn) == (pump, turn):
+            return  # a report that was written twice
         if self.receipt is not None and self.pump == pump and seconds >= SHORTEST_S:
-            records, size = self.counts.total
-            self.records_per_s, self.bytes_per_s = (records - old_records) / seconds, (size - old_bytes) / seconds
+            self.records_per_s, self.bytes_per_s = records / seconds, size / seconds
         self.receipt, self.pump, self.seen_at, self.turn = receipt, pump, at_s, turn
 
     def end_with(self, receipt: Receipt) -> None:
@@ -69,7 +70,6 @@ class PartitionView:
 
     def forget(self) -> None:
         """Forget all but the counts: another mirror may have copied on since."""
-        self.counts.close()
         self.receipt, self.figures, self.pump, self.turn = None, None, "", (0, 0)
         self.bytes_per_s = self.records_per_s = 0.0
 
@@ -105,7 +105,10 @@ class FlowView:
     """Records and bytes of all pumps so far."""
 
     past_totals: Totals = field(default_factory=Totals)
-    """Totals of the pumps of rounds before the newest."""
+    """Totals of the pumps of rounds before the last two."""
+
+    _former: dict[str, FlowReport] = field(default_factory=dict)
+    """Newest reports of the round before the newest."""
 
     rounds: Counter[str] = field(default_factory=Counter)
     """Number of ended rounds, by reason."""
@@ -117,7 +120,8 @@ class FlowView:
     def totals(self) -> Totals:
         """Sum of all counters, over all pumps so far."""
         with counting:
-            return sum((report.totals for report in self.pumps.values()), self.past_totals)
+            reports = [*self._former.values(), *self.pumps.values()]
+            return sum((report.totals for report in reports), self.past_totals)
 
     @property
     def copied(self) -> dict[TopicPartition, int]:
@@ -134,12 +138,25 @@ class FlowView:
         """The newest receipt of each partition."""
         return [view.receipt for view in list(self.partitions.values()) if view.receipt is not None]
 
+    def take_counts(self, report: FlowReport) -> None:
+        """Take only the counts of a late report.
+
+        The final receipts of its round are known.
+        """
+        for receipt in report.receipts:
+            view = self._of(receipt)
+            view.counts.take(report.epoch, report.pump, receipt.records, receipt.bytes)
+        self.changes += bool(report.receipts)
+
+    def _of(self, receipt: Receipt) -> PartitionView:
+        key = PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)
+        return self.partitions.setdefault(key, PartitionView())
+
     def take_report(self, flow: str, report: FlowReport) -> None:
         """Take a pump's receipts and figures."""
         now = report.at_ms / 1000
         for receipt in report.receipts:
-            key = PartitionKey(flow, receipt.source_topic, receipt.partition)
-            view = self.partitions.setdefault(key, PartitionView())
+            view = self._of(receipt)
             turn = report.epoch, receipt.move
             if view.is_late(receipt, report.pump, turn):
                 view.counts.take(report.epoch, report.pump, receipt.records, receipt.bytes)
@@ -166,9 +183,7 @@ class FlowView:
         """
         for end in ends:
             for receipt in end.receipts:
-                key = PartitionKey(receipt.flow, receipt.source_topic, receipt.partition)
-                view = self.partitions.setdefault(key, PartitionView())
-                view.counts.take(round_number, end.pump, receipt.records, receipt.bytes)
+                self._of(receipt).counts.take(round_number, end.pump, receipt.records, receipt.bytes)
             records = sum(receipt.records for receipt in end.receipts)
             self.counts.take(round_number, end.pump, records, sum(receipt.bytes for receipt in end.receipts))
         self.changes += 1
@@ -197,12 +212,17 @@ class FlowView:
         self.ends_read_at, self.ends_trouble = time.monotonic(), ""
 
     def note(self, report: FlowReport) -> None:
-        """Keep a pump's newest report; reports of earlier rounds are summed up."""
-        newest = max((other.epoch for other in list(self.pumps.values())), default=report.epoch)
-        if newest > report.epoch:
-            return  # from a pump that was cancelled and lived on
-        with counting:
-            if newest < report.epoch:
-                self.past_totals, self.pumps = self.totals, {}
-            self.pumps[report.pump] = report
+        """Keep a pump's newest report, and sum up those of earlier rounds.
+
+        Pumps that were cancelled live on for seconds, and a report may be written twice.
+        """
         self.counts.take(report.epoch, report.pump, report.records, report.bytes)
+        with counting:
+            newest = max((other.epoch for other in self.pumps.values()), default=report.epoch)
+            if report.epoch > newest:
+                self.past_totals += sum((other.totals for other in self._former.values()), Totals())
+                self._former, self.pumps = self.pumps, {}
+            pumps = self.pumps if report.epoch >= newest else self._former
+            known = pumps.get(report.pump)
+            if report.epoch >= newest - 1 and (known is None or known.at_ms <= report.at_ms):
+                pumps[report.pump] = report

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import closing
 
@@ -42,8 +43,8 @@ class Publishing:
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
         self._flows: dict[str, FlowConfig] = {}
-        self._failing: dict[str, str] = {}
-        """Flow to the reason why its last status could not be published."""
+        self._failing: dict[str, set[str]] = defaultdict(set)
+        """Reasons that were told since a flow's status was last published."""
 
     def follow(self, flows: Iterable[FlowConfig]) -> None:
         """Publish exactly these flows from now on; cheap if nothing changed."""
@@ -85,13 +86,13 @@ class Publishing:
                     publisher.turn(flow)
             self._failing.pop(name, None)
         except (ConnectionError, SparkMirrorError) as error:
-            if self._failing.get(name) != str(error):
+            if str(error) not in self._failing[name]:
                 log.warning(
                     "flow %s: its status can't be published, so that status, top, doctor and groups don't know it: %s",
                     name,
                     error,
                     extra=Event.STATUS_NOT_PUBLISHED.extra,
                 )
-            self._failing[name] = str(error)
+            self._failing[name].add(str(error))
         except Exception:  # this thread must not end
             log.exception("flow %s: publishing its status", name, extra=Event.BACKGROUND_WORK_FAILED.extra)

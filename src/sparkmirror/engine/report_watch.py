@@ -109,7 +109,8 @@ class ReportWatch:
         with self._taking:
             self._view.note(report)
             if report.epoch <= self._ended_round:
-                return  # late: the final receipts of that round are known
+                self._view.take_counts(report)
+                return
             self._view.take_report(self._flow.name, report)
         for receipt in report.receipts:
             self._control.done_topics.reach(receipt)
