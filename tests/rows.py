@@ -6,8 +6,8 @@ tests that wait for nothing and measure no time: they get what the others leave 
 tests too, but for those of versions and of the deployment, and the flow tests once more on a Spark standalone cluster;
 the engine's are then in three rows. Other arguments go to all.
 
-What fails in `make test` runs once more, alone, as Kafka's own build does: on a machine that others starve, a test with
-a time limit may fail. A line near the end names such a test.
+What fails runs once more, alone, as Kafka's own build does: on a machine that others starve, a test with a time limit
+may fail. A line near the end names such a test.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ BESIDE = (*PYTEST, "-p", "no:cacheprovider")
 QUIETLY = ("nice", "-n", "10")
 LEFT_OVER = ("chrt", "--idle", "0")
 """Only when nobody else wants the core (SCHED_IDLE)."""
-MOST_AGAIN = 3
-"""Failed tests that run once more; if there are others, the code is at fault and not the machine."""
+MOST_AGAIN, MOST_OF_FULL = 3, 8
+"""Failed tests that run once more, and with `--full`; if there are others, the code is at fault and not the machine."""
 PASSED, SOME_FAILED = pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED
 
 
@@ -151,18 +151,20 @@ def rows(*, full: bool) -> list[list[Part]]:
     ]
 
 
-def may_run_again(failed: Sequence[str], codes: Sequence[int]) -> bool:
+def may_run_again(failed: Sequence[str], codes: Sequence[int], *, full: bool = False) -> bool:
     """True if a few tests failed and nothing else went wrong, such as a module that can't be imported."""
-    return {*codes} <= {PASSED, SOME_FAILED} and 0 < len(failed) <= MOST_AGAIN
+    return {*codes} <= {PASSED, SOME_FAILED} and 0 < len(failed) <= (MOST_OF_FULL if full else MOST_AGAIN)
 
 
 def main(arguments: list[str]) -> int:
     """The exit code: 0 if all passed, if need be alone."""
-    began = time.monotonic()
-    terminals, *beside = all_rows = rows(full="--full" in arguments)
+    began, full = time.monotonic(), "--full" in arguments
+    terminals, *beside = all_rows = rows(full=full)
     CACHE.mkdir(exist_ok=True)
     FAILED.write_text("")
     os.environ[failed_tests.FILE] = str(FAILED.resolve())
+    if full:
+        os.environ.setdefault("SPARKMIRROR_TEST_PATIENCE", "3")
     others = [
         Row(CACHE / f"test-row-{number}.log", *([*part.way, *BESIDE, *part.arguments, *arguments] for part in parts))
         for number, parts in enumerate(beside, 2)
@@ -182,7 +184,7 @@ def main(arguments: list[str]) -> int:
     if len(codes) < sum(map(len, all_rows)):  # one could not be started
         codes.append(pytest.ExitCode.INTERNAL_ERROR)
     failed, flaky = failed_tests.failed_tests(FAILED), list[str]()
-    if "--full" not in arguments and may_run_again(failed, codes):
+    if may_run_again(failed, codes, full=full):
         print(f"once more, alone: {' '.join(failed)}", flush=True)
         codes = [subprocess.call([*PYTEST, *failed, *arguments])]
         flaky = [] if any(codes) else failed

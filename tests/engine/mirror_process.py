@@ -259,8 +259,13 @@ def load(
         thread.join(60)
 
 
+PATIENCE = float(os.environ.get("SPARKMIRROR_TEST_PATIENCE", "1"))
+"""Factor of `wait_for`'s limits, which are there against tests that hang: many tests at once starve each other."""
+
+
 def wait_for(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
     """Poll until `condition()` is true; fails the test when it takes too long."""
+    timeout_s *= PATIENCE
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}"

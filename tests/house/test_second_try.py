@@ -64,3 +64,8 @@ def test_failed_tests_are_named_once(tmp_path: Path) -> None:
 )
 def test_a_few_failed_tests_run_again(failed: list[str], codes: list[int], may: bool) -> None:
     assert may_run_again(failed, codes) is may
+
+
+@pytest.mark.parametrize(("count", "may"), [(8, True), (9, False)])
+def test_some_more_may_run_again_of_all(count: int, may: bool) -> None:
+    assert may_run_again(["test"] * count, [1, 0], full=True) is may

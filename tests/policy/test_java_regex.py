@@ -57,6 +57,9 @@ NAMES = [
 
 TAKEN = r"""
 .*
+\b{2}.*
+.*s\b{1,}.*
+.\B{2}.*
 orders|us\..*
 .*(?<!-dev|-prod)
 (?!.*-(dev|prod)$).*

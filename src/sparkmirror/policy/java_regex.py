@@ -292,7 +292,7 @@ class _Translation:
         return f"(?i-f:{reference})" if "i" in self._flags else reference
 
     def _boundary(self, *, inverted: bool) -> str:
-        if self._take("{"):
+        if not inverted and self._take("{g"):  # else the brace is a quantifier's
             raise self._refused("the boundary \\b{g} is not supported; write \\X for what is between two")
         word = f"[{UNICODE_WORD}]" if "U" in self._flags else _UNICODE_WORD_PART
         if inverted:
