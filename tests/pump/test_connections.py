@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, ROUTE, Source
@@ -275,6 +276,23 @@ def test_a_throttled_fetching_connection_goes_on_by_itself() -> None:
         loop.turn(1.0)
     assert loop.now >= throttled_at + 0.2
     loop.close()
+
+
+def test_an_answer_that_came_after_the_turn_began_makes_no_line_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy turn lasts longer than a short way to the broker."""
+    clock = [1000.0]
+    monkeypatch.setattr(target_connection, "now_s", lambda: clock[0])
+    connection, copy = a_producing_connection([]), a_fetched_copy()
+    ours, brokers = socket.socketpair()
+    with ours, brokers:
+        connection.offer(copy)
+        connection.connected(Channel(ours, FramePool(1 << 16, 4)), 13, 10.0)
+        monkeypatch.setattr(connection._loop, "now", 1000.04)  # noqa: SLF001 - when the turn began
+        clock[0] = 1000.1
+        (request,) = connection._requests  # noqa: SLF001
+        connection._take([cast("Any", SimpleNamespace(key=key)) for key in request.copies])  # noqa: SLF001
+        assert connection._line.round_trip_s == pytest.approx(0.1)  # noqa: SLF001
+        connection.close()
 
 
 @pytest.mark.parametrize("stopped_s", [0.0, 30.0])

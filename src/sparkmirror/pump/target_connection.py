@@ -224,6 +224,7 @@ class TargetConnection(BrokerConnection):
         if not self._requests:
             raise Garbled("an answer to a Produce that was not sent")
         request = self._requests[0]
+        waited_s = now_s() - request.sent_at  # the answer may have come after the turn began
         for ack in acks:
             copy = request.copies.pop(ack.key, None)
             if copy is None:
@@ -232,7 +233,6 @@ class TargetConnection(BrokerConnection):
         if request.copies:
             raise Garbled("an answer to a Produce leaves out a partition")
         self._requests.popleft()
-        waited_s = self._loop.now - request.sent_at
         self.meter.answered(request.bytes, waited_s)
         self._line.answered(request.bytes, waited_s, waited_s)
 
