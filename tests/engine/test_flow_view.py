@@ -126,19 +126,23 @@ def test_an_attempt_that_died_counts_also_if_its_report_comes_after_the_end(is_b
 
 
 def test_totals_do_not_fall_when_reports_are_written_twice() -> None:
-    def told(epoch: int, at_ms: int, size: int) -> FlowReport:
+    def told(epoch: int, cpu_s: float, size: int, at_ms: int = 0) -> FlowReport:
         totals = Totals(source=TrafficTotals(bytes=size))
-        changes = {"epoch": epoch, "pump": f"{epoch}/0", "at_ms": at_ms, "totals": totals}
+        changes = {"epoch": epoch, "pump": f"{epoch}/0", "cpu_s": cpu_s, "totals": totals, "at_ms": at_ms}
         return report(0, size).model_copy(update=changes)
 
     view = FlowView()
     seen = []
-    for word in (told(1, 1, 10), told(1, 2, 30), told(1, 1, 10), told(2, 3, 5), told(1, 4, 32), told(3, 5, 1)):
-        view.note(word)
-        view.take_report("A->B", word)
+    set_back = told(3, 6, 2, at_ms=-3_600_000)
+    first = told(1, 1, 10)
+    for word in (first, told(1, 2, 30), first, told(2, 3, 5), told(1, 4, 32), told(3, 5, 1), set_back):
+        if view.note(word):
+            view.take_report("A->B", word)
+        else:
+            view.take_counts(word)
         receipt = view.partitions[PartitionKey("A->B", "t", 0)].receipt
         seen.append((view.totals.source.bytes, receipt and receipt.records))
-    assert seen == [(10, 10), (30, 30), (30, 30), (35, 5), (37, 5), (38, 1)]
+    assert seen == [(10, 10), (30, 30), (30, 30), (35, 5), (37, 5), (38, 1), (39, 2)]
 
 
 def test_a_round_too_short_for_a_report_counts_beside_the_one_before() -> None:

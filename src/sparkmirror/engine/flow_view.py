@@ -53,8 +53,6 @@ class PartitionView:
         """
         seconds = at_s - self.seen_at
         records, size = self.counts.take(turn[0], pump, receipt.records, receipt.bytes)
-        if seconds < 0 and (self.pump, self.turn) == (pump, turn):
-            return  # a report that was written twice
         if self.receipt is not None and self.pump == pump and seconds >= SHORTEST_S:
             self.records_per_s, self.bytes_per_s = records / seconds, size / seconds
         self.receipt, self.pump, self.seen_at, self.turn = receipt, pump, at_s, turn
@@ -141,7 +139,7 @@ class FlowView:
     def take_counts(self, report: FlowReport) -> None:
         """Take only the counts of a late report.
 
-        The final receipts of its round are known.
+        Newer facts, or the final receipts of its round, are known.
         """
         for receipt in report.receipts:
             view = self._of(receipt)
@@ -211,10 +209,11 @@ class FlowView:
             self.source_ends, self.source_starts = ends, starts
         self.ends_read_at, self.ends_trouble = time.monotonic(), ""
 
-    def note(self, report: FlowReport) -> None:
+    def note(self, report: FlowReport) -> bool:
         """Keep a pump's newest report, and sum up those of earlier rounds.
 
-        Pumps that were cancelled live on for seconds, and a report may be written twice.
+        Pumps that were cancelled live on for seconds, and a report may be written twice. Return False if a newer one of
+        the pump is known. Its CPU time tells that: clocks may be set back.
         """
         self.counts.take(report.epoch, report.pump, report.records, report.bytes)
         with counting:
@@ -224,5 +223,8 @@ class FlowView:
                 self._former, self.pumps = self.pumps, {}
             pumps = self.pumps if report.epoch >= newest else self._former
             known = pumps.get(report.pump)
-            if report.epoch >= newest - 1 and (known is None or known.at_ms <= report.at_ms):
+            if known is not None and known.cpu_s > report.cpu_s:
+                return False
+            if report.epoch >= newest - 1:
                 pumps[report.pump] = report
+            return True

@@ -107,8 +107,8 @@ class ReportWatch:
 
     def _note(self, report: FlowReport) -> None:
         with self._taking:
-            self._view.note(report)
-            if report.epoch <= self._ended_round:
+            is_newest = self._view.note(report)
+            if not is_newest or report.epoch <= self._ended_round:
                 self._view.take_counts(report)
                 return
             self._view.take_report(self._flow.name, report)
