@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 import pytest
-from tests.connect.in_memory_api import InMemoryApi, in_memory_api
+from tests.connect.in_memory_api import InMemoryApi, InMemoryTopic, in_memory_api
 from tests.connect.rest_cases import connector
 
+from sparkmirror.connect.connector_model import TargetState
+from sparkmirror.connect.storage_topic import Record
 from sparkmirror.errors import ClusterUnreachable
 
 SOURCE = connector("Source", "source:9092", "target:9092")
@@ -30,6 +33,28 @@ def test_what_cannot_be_written_can_be_asked_for_again(api: InMemoryApi) -> None
     api.configs.broken = None
     assert api.ask("PUT", "/connectors/shop/pause")[0] == 202  # the status is written later
     api.herder.close()
+
+
+def test_a_write_whose_answer_was_lost_counts(api: InMemoryApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record is in the topic, so every other reader of the topic acts on it."""
+
+    def append(records: Sequence[Record]) -> None:
+        InMemoryTopic.append(api.configs, records)
+        raise ClusterUnreachable("the answer is lost")
+
+    with monkeypatch.context() as lost:
+        lost.setattr(api.configs, "append", append)
+        assert api.ask("PUT", "/connectors/shop/stop")[0] == 500
+    deadline = time.monotonic() + 20
+    while api.worker.connectors["shop"].target_state is not TargetState.STOPPED:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    with monkeypatch.context() as lost:
+        lost.setattr(api.configs, "append", append)
+        assert api.ask("DELETE", "/connectors/shop")[0] == 500
+    while api.worker.connectors:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 SECRET = "hunter2"

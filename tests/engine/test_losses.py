@@ -11,7 +11,7 @@ from string import ascii_lowercase
 import loss_tools as lt
 import mirror_process as mp
 import pytest
-from mirror_thread import is_paused
+from mirror_thread import is_paused, run_mirror
 from pyspark.sql import SparkSession
 from tests.in_process import sparkmirror
 
@@ -36,7 +36,7 @@ from sparkmirror.wire.splice import Run
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 
-PAIRS = 8
+PAIRS = 9
 """Tests that begin with a copied topic."""
 
 
@@ -62,6 +62,10 @@ class Pair:
 
     def produce(self, count: int, partitions: int = 2) -> None:
         mp.produce(self.source.bootstrap_servers, self.topic, partitions, count)
+
+    def copies(self) -> list[int]:
+        """Records in each partition of the copy."""
+        return [len(lt.records(self.target, self.remote, partition)) for partition in (0, 1)]
 
     def ledger(self) -> list[tuple[str, int, int, int, int, str]]:
         return lt.gist(lt.ledger(self.target, self.topic))
@@ -314,3 +318,21 @@ def test_target_recreated_is_copied_again(pair: Pair) -> None:
     assert "but for offsets 0 to 19, which it has no more" in found[0].words
     pair.assert_continued(0, seam=0, upstream=20)
     pair.assert_identical(1)
+
+
+def test_an_idle_partition_is_copied_again_by_a_mirror_that_runs(pair: Pair) -> None:
+    """Its pump has nothing to send, so that no broker tells it that the target topic is another one."""
+    with run_mirror(pair.write({"refresh.topics.interval.seconds": "1"}), pair.spark) as mirror:
+        mp.wait_for(lambda: _reached(mirror) == [50, 50], 60, "both pumps idle")
+        lt.delete_topic(pair.target, pair.remote)
+        mp.wait_for(lambda: len(lt.ledger(pair.target, pair.topic)) == 2, 60, "the new topic noticed")
+        mp.wait_for(lambda: pair.copies() == [50, 50], 60, "both copied again")
+    for partition in (0, 1):
+        pair.assert_identical(partition)
+    assert {entry[0] for entry in pair.ledger()} == {"target-recreated"}
+
+
+def _reached(mirror: Mirror) -> list[int]:
+    (driver,) = mirror.drivers
+    receipts = [view.receipt for view in list(driver.view.partitions.values())]
+    return [receipt.upstream for receipt in receipts if receipt is not None and receipt.state == "running"]

@@ -15,6 +15,7 @@ from sparkmirror.engine import round_runner
 from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
 from sparkmirror.engine.change import TaskChange
 from sparkmirror.engine.end_reason import EndReason
+from sparkmirror.engine.flow_topics import TargetTopic
 from sparkmirror.engine.flow_view import FlowView
 from sparkmirror.engine.order_book import OrderBook
 from sparkmirror.engine.planner import Growth, Planner
@@ -26,6 +27,7 @@ from sparkmirror.messages.control import Phase
 from sparkmirror.messages.moves import NO_TASK, RouteMove, RouteMoves
 from sparkmirror.messages.orders import FlowEnd, Receipt
 
+TARGET = TargetTopic("A.t", b"1" * 16)
 KEYS = [PartitionKey("A->B", "t", number) for number in range(3)]
 
 
@@ -51,7 +53,11 @@ class DriverOf:
         )
         self.control.done_topics = self.done_topics
         self.newest: Any = SimpleNamespace(
-            mirrored=[SimpleNamespace(source=SimpleNamespace(name="t"), remote=SimpleNamespace(name="A.t"))]
+            mirrored=[
+                SimpleNamespace(
+                    source=SimpleNamespace(name="t"), remote=SimpleNamespace(name="A.t", topic_id=TARGET.topic_id)
+                )
+            ]
         )
         self.takeover: Any = SimpleNamespace(refused={})
         self.ends = None
@@ -73,8 +79,8 @@ class DriverOf:
     def partitions(self) -> Mapping[PartitionKey, tuple[str, int]]:
         return {key: ("A.t", 1) for key in self.there}
 
-    def targets(self) -> Mapping[PartitionKey, str]:
-        return dict.fromkeys(self.there, "A.t")
+    def targets(self) -> Mapping[PartitionKey, TargetTopic]:
+        return dict.fromkeys(self.there, TARGET)
 
 
 @pytest.fixture

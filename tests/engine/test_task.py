@@ -25,5 +25,5 @@ def test_the_pump_hears_which_attempt_it_is(monkeypatch: pytest.MonkeyPatch, att
 
     monkeypatch.setattr(task, "pump", pump)
     monkeypatch.setattr(TaskContext, "get", lambda: SimpleNamespace(attemptNumber=lambda: attempt))
-    ends = task.run_task({0: ORDER.model_dump_json()}, 0)
+    ends = task.run_task({0: task.pack(ORDER)}, 0)
     assert [FlowEnd.model_validate_json(text).in_doubt for text in ends] == [in_doubt]

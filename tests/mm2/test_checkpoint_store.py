@@ -79,6 +79,15 @@ def test_one_beyond_the_log_of_a_topic_made_anew_is_replaced() -> None:
     assert store.is_due(checkpoint(250, 20), log_end=200)
 
 
+def test_what_the_exact_map_contradicts_is_replaced() -> None:
+    """The topic was created again, and the source had fewer records left for it: 250 is at 20 now, in a longer log."""
+    store = loaded(written(checkpoint(250, 201)))
+    assert not store.is_due(checkpoint(250, 20), log_end=400)
+    assert store.is_due(checkpoint(250, 20), log_end=400, exact=True)
+    assert not store.is_due(checkpoint(250, 201), log_end=400, exact=True)
+    assert not store.is_due(checkpoint(300, 201), log_end=400, exact=True), "only markers between"
+
+
 def test_what_is_no_checkpoint_is_left_out() -> None:
     log = written(checkpoint(1, 1))
     log.entries += [(b"k", b"v"), (checkpoint(2, 2).key(), None), (None, None), (checkpoint(3, 3).key(), b"\0\1")]

@@ -218,11 +218,19 @@ class Flow:
             self.target.append(self.target_topic, 10, self.producer(sequence), age_ms=age_ms)
         return segment
 
-    def reader(self, identity: Identity | None = None, clock: Callable[[], float] = time.monotonic) -> PositionReader:
+    def reader(
+        self,
+        identity: Identity | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        read_committed: bool = False,
+    ) -> PositionReader:
         source, target = (ClusterClient(side.config, "test") for side in (self.source, self.target))
         log = SegmentLog(TopicLog(target, self.segments_topic))
         ledger = LossLedger(TopicLog(target, self.losses_topic))
-        return PositionReader(source, target, log, ledger, self.policy, identity or self.identity, clock)
+        return PositionReader(
+            source, target, log, ledger, self.policy, identity or self.identity, clock, read_committed=read_committed
+        )
 
     def read(
         self, identity: Identity | None = None, reported: ReportedProgress = NOTHING_REPORTED

@@ -218,7 +218,6 @@ def test_what_strangers_wrote_is_lost_where_the_log_has_ours() -> None:
     [
         (LossKind.EXPIRED, {"source_start": 82}, 70, 82, 82, "continued"),
         (LossKind.TRUNCATED, {"cut_at": 60}, 60, 70, 60, "continued"),
-        (LossKind.TRUNCATED, {"cut_at": 60, "source_start": 65}, 60, 70, 65, "continued"),
         (LossKind.RECREATED, {"source_topic_id": NEW}, 70, 70, 0, "restarted"),
         (LossKind.RECREATED, {"source_topic_id": NEW, "cut_at": 8}, 70, 70, 0, "restarted"),
     ],
@@ -234,6 +233,19 @@ def test_a_loss_halts_or_is_stepped_over_as_the_user_says(
         assert (loss.downstream, loss.target_topic_id) == (25, TARGET.hex())
         assert ("set sparkmirror.on." in loss.words) == (action == "halted")
         assert found.resume_at == resume_at
+
+
+def test_what_expired_above_a_cut_is_a_loss_of_its_own() -> None:
+    """Offsets 60 to 64 of the present log are not the records that were copied from there."""
+    (halted,) = look(HALT, cut_at=60, source_start=65).losses
+    assert (halted.kind, halted.action) == (LossKind.TRUNCATED, "halted")
+    found = look(GO_ON, cut_at=60, source_start=65)
+    assert [(loss.kind, loss.first, loss.end, loss.action) for loss in found.losses] == [
+        (LossKind.TRUNCATED, 60, 70, "continued"),
+        (LossKind.EXPIRED, 60, 65, "continued"),
+    ]
+    assert found.resume_at == 65
+    assert len({loss.key for loss in found.losses}) == 2
 
 
 def test_what_somebody_else_wrote_halts_nothing() -> None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from kafka import KafkaProducer
 from tests.position.copied_flow import (
     AT_SOURCE,
     COPIED,
@@ -72,6 +73,22 @@ def test_a_partition_that_was_never_copied_starts_at_the_sources_start(flow: Flo
     assert (found.source_leader, found.target_leader) == (1, 1)
     assert found.source_topic_id == flow.source.topic_id(flow.topic)
     assert found.target_topic_id == flow.target.topic_id(flow.target_topic)
+
+
+@pytest.mark.parametrize("read_committed", [False, True])
+def test_an_open_transaction_is_nothing_to_read_with_read_committed(flow: Flow, read_committed: bool) -> None:
+    producer = KafkaProducer(
+        bootstrap_servers=flow.source.config.bootstrap_servers, transactional_id=f"{flow.topic}-open"
+    )
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send(flow.topic, value=b"open", partition=0)
+    producer.flush()
+    found = read_all(flow.reader(read_committed=read_committed), [flow.route])[flow.route]
+    producer.abort_transaction()
+    producer.close()
+    assert isinstance(found, PartitionReading)
+    assert found.source_end == (AT_SOURCE if read_committed else AT_SOURCE + 1)
 
 
 def test_the_producer_state_tells_the_position(flow: Flow) -> None:

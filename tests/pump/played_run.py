@@ -7,7 +7,7 @@ import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import pytest
@@ -16,7 +16,7 @@ from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from model_broker import FRESH_MS, SOURCE_ID, TARGET_ID, Source
 from model_pump import World
 
-from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.config import ClusterConfig, FetchConfig, FlowConfig
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import Segment
 from sparkmirror.messages.control import ControlState
@@ -79,20 +79,32 @@ class Broker:
 
 
 class PlayedControlChannel:
+    """Nothing is heard of the driver."""
+
+    def close(self, _: float) -> None:
+        """Nothing is on its way."""
+
+
+class PlayedReportChannel:
     """What is told the driver."""
 
     def __init__(self, reports: list[FlowReport]) -> None:
         self.report = reports.append
 
     def close(self, _: float) -> None:
-        """Nothing is on its way."""
+        """All was told."""
 
 
 class PlayedRun:
     """A run of three partitions, of which two brokers lead the targets; the test answers what they are sent."""
 
     def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, *, attempt: int = 0, partitions: Sequence[int] = (0, 1, 2)
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        attempt: int = 0,
+        partitions: Sequence[int] = (0, 1, 2),
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     ) -> None:
         self.loop = Loop()
         self.pool = FramePool(1 << 20, keep=2)
@@ -103,6 +115,8 @@ class PlayedRun:
         """The partitions of each request that is not answered."""
         self.reports: list[FlowReport] = []
         monkeypatch.setattr(PositionReader, "read", lambda _, routes, ready: self._read(routes, ready))
+        self.open_offsets = 0
+        """Offsets at the source's end of a transaction that is open."""
         self.waits_ms: list[int] = []
         """How long the source may wait, by fetch."""
         self.readings: list[int] = []
@@ -123,9 +137,10 @@ class PlayedRun:
         monkeypatch.setattr(TaskTeller, "tell", lambda _, words, __: self.words.append(words))
         monkeypatch.setattr(Dialer, "dial_source", lambda _, connection: self._dial_source(connection))
         monkeypatch.setattr(Dialer, "dial_target", lambda _, connection: self._dial_target(connection))
-        monkeypatch.setattr(pump_module, "ControlChannel", lambda *_: PlayedControlChannel(self.reports))
+        monkeypatch.setattr(pump_module, "ControlChannel", lambda *_: PlayedControlChannel())
+        monkeypatch.setattr(pump_module, "ReportChannel", lambda _: PlayedReportChannel(self.reports))
         source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
-        flow = FlowConfig(source=source, target=target)
+        flow = FlowConfig(source=source, target=target, fetch=FetchConfig(isolation_level=isolation))
         routes = tuple(RouteOrder(source_topic="t", target_topic="A.t", partition=number) for number in partitions)
         order = FlowOrder(flow=flow, cluster_id="c", producer_id=1, producer_epoch=0, leader_rank=-1, routes=routes)
         whole = PumpOrder(epoch=1, task=0, incarnation="i", seconds=60, flows=(order,))
@@ -190,7 +205,7 @@ class PlayedRun:
             FetchAnswer.PartitionData(
                 partition_index=part.partition,
                 error_code=0,
-                high_watermark=self.source.end,
+                high_watermark=self.source.end + self.open_offsets,
                 last_stable_offset=self.source.end,
                 log_start_offset=0,
                 records=self.source.fetch(part.fetch_offset, 4),

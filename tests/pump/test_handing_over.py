@@ -53,6 +53,35 @@ def released(run: PlayedRun) -> list[Release]:
     return [word for words in run.words[-1:] for word in words.releases]
 
 
+def test_what_was_to_be_claimed_is_not_claimed_once_the_round_ends(make: Make) -> None:
+    """Its partition may have dropped it since, while the claims of another one were being written."""
+    run = make(partitions=(0,))
+    begun, may_end = threading.Event(), threading.Event()
+    claimed: list[Segment] = []
+
+    def claim(segments: Sequence[Segment]) -> None:
+        claimed.extend(segments)
+        begun.set()
+        assert may_end.wait(20)
+
+    run.claim = claim
+    try:
+        run.turn_until(begun.is_set)
+        run.pump.add([RouteOrder(source_topic="t", target_topic="A.t", partition=1)])
+        run.turn_until(lambda: 1 in run.readings and len(run.waits_ms) > 1)
+        run.end_waits()
+        run.turn_until(lambda: bool(run.copy_of(1).queue))
+        for _ in range(5):
+            run.turn()
+        run.pump.end(20)
+        run.copy_of(1).doubt("its broker was lost", run.loop.now)
+    finally:
+        may_end.set()
+    for _ in range(20):
+        run.turn()
+    assert {segment.partition for segment in claimed} == {0}
+
+
 def test_what_is_in_flight_is_acknowledged_before_the_partition_is_released(make: Make) -> None:
     run = make()
     run.turn_until(lambda: run.sent == set(LEADERS))

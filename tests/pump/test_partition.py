@@ -11,7 +11,7 @@ from model_pump import Pump, World, a_world, assert_exact, running
 from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump.source_side import BACKFILL_OFFSETS
 from sparkmirror.pump.stage import Stage
-from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S
+from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S, Stamping
 
 REFUSED_TIMESTAMP = 32
 """Only somebody who changes the target's settings can help."""
@@ -140,6 +140,27 @@ def test_the_last_record_copied_is_forgotten_where_the_source_has_another_one_th
 
 
 # --- one batch alone (R3) -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "stamping"),
+    [
+        ({"message.timestamp.type": "CreateTime"}, Stamping.CREATE_TIME),
+        ({"message.timestamp.type": "LogAppendTime"}, Stamping.LOG_APPEND_TIME),
+        ({}, Stamping.LOG_APPEND_TIME),
+    ],
+)
+def test_a_target_that_does_not_tell_whether_it_stamps_may_do_so(settings: dict[str, str], stamping: Stamping) -> None:
+    """Without DESCRIBE_CONFIGS, each append time would seem to be of a rival's batch, for ever."""
+    pump = running(a_world())
+    assert pump.send()
+    assert pump.serve()
+    pump.answers[0] = pump.answers[0]._replace(log_append_time_ms=FRESH_MS)
+    assert pump.receive()
+    pump.ready()
+    assert pump.question is not None
+    pump.copy.answered(pump.question, settings)
+    assert pump.copy.trust.stamping is stamping
 
 
 def test_the_first_batch_goes_alone_then_five_are_in_flight() -> None:

@@ -54,6 +54,16 @@ class Cluster:
         finally:
             admin.close()
 
+    def recreate(self, topic: str) -> None:
+        """Delete a topic of one partition, and create it again."""
+        admin = KafkaAdminClient(bootstrap_servers=self.servers)
+        try:
+            admin.delete_topics([topic])
+            wait_for(lambda: topic not in admin.list_topics(), f"{topic} deleted")
+        finally:
+            admin.close()
+        self.create(topic)
+
     def produce(self, topic: str, count: int, partition: int = 0) -> None:
         producer = KafkaProducer(bootstrap_servers=self.servers, linger_ms=5)
         for number in range(count):

@@ -196,6 +196,11 @@ class Mirror:
         following = [down for down in self.copies if down >= downstream]
         return self.copies[min(following)] if following else self.upstream
 
+    def expected_present_upstream(self, downstream: int) -> int | None:
+        if downstream > self.downstream:
+            return None
+        return min((up for up, down in self.live.items() if down >= downstream), default=self.upstream)
+
 
 @modest
 @given(steps, st.integers(0, 20), st.integers(0, 20), st.sampled_from([0, 3, 1_000_000]))
@@ -210,6 +215,7 @@ def test_every_offset_is_answered_as_the_list_has_it(
             assert offsets.downstream(asked) == mirror.expected_downstream(asked), f"upstream {asked}"
         for asked in range(mirror.downstream + 3):
             assert offsets.upstream(asked) == mirror.expected_upstream(asked), f"downstream {asked}"
+            assert offsets.present_upstream(asked) == mirror.expected_present_upstream(asked), f"downstream {asked}"
         assert sum(run.records for run in offsets.runs()) == mirror.records
         twice = [
             (some.upstream + index, some.first + index, some.again + index)
@@ -249,6 +255,16 @@ def test_a_receipt_tells_that_only_markers_follow() -> None:
     offsets.pass_over(12, 10)
     assert [offsets.downstream(one) for one in (9, 10, 11, 12, 13)] == [9, 10, 10, 10, None]
     assert offsets.upstream(10) == 12
+
+
+def test_a_reader_of_the_copy_has_yet_to_read_what_a_new_source_topic_has() -> None:
+    """It stopped at 500 of the old topic, of which nothing is at the source any more."""
+    copied = Copied(1800, 800, 1800)
+    with OffsetMap.build([claim(0, 0, [Run(0, 1000)]), claim(1000, 1000, [Run(0, 800)], topic=1)], copied) as offsets:
+        assert [offsets.present_upstream(asked) for asked in (0, 500, 1000, 1300, 1800)] == [0, 0, 0, 300, 800]
+        assert offsets.upstream(500) == 500, "where the record came from"
+    with OffsetMap.build([claim(0, 0, [Run(0, 100)]), claim(100, 100, [Run(50, 9)])], Copied(109, 59, 109)) as offsets:
+        assert [offsets.present_upstream(asked) for asked in (49, 80, 100, 105)] == [49, 50, 50, 55]
 
 
 def test_a_gap_before_a_cut_leads_to_what_was_written_anew() -> None:

@@ -18,7 +18,14 @@ from sparkmirror.connect.config_log import (
     target_records,
     task_records,
 )
-from sparkmirror.connect.connector_model import ConnectorRunner, ConnectorStatus, Offset, TargetState, TaskStatus
+from sparkmirror.connect.connector_model import (
+    ConnectorRunner,
+    ConnectorSpec,
+    ConnectorStatus,
+    Offset,
+    TargetState,
+    TaskStatus,
+)
 from sparkmirror.connect.errors import STALE, RestError, bad_request, conflict, not_found
 from sparkmirror.connect.java_maps import java_text
 from sparkmirror.connect.loadable import Loadable
@@ -78,6 +85,8 @@ class Herder:
         self._writing = threading.RLock()
         self._closing = threading.Event()
         self._leading = False
+        self._applied: Mapping[str, ConnectorSpec] = {}
+        """Connectors that the worker works for."""
         self._levels: dict[str, str] = {}
         self._thread = threading.Thread(target=self._run, name="connect-herder", daemon=True)
 
@@ -347,8 +356,12 @@ class Herder:
         if not self.leads:  # the lease may be lost since the request came
             raise conflict(STALE)
         self._append(records)
-        self._worker.apply(self._config_state.specs())
+        self._apply(self._config_state.specs())
         self._publish()
+
+    def _apply(self, specs: Mapping[str, ConnectorSpec]) -> None:
+        self._worker.apply(specs)
+        self._applied = specs
 
     def _append(self, records: list[tuple[bytes, bytes | None]]) -> None:
         try:
@@ -414,11 +427,17 @@ class Herder:
         if leads and not self._leading:
             self._configs.catch_up()
             log.info("this process works for the connectors", extra=Event.CONNECTORS_LED.extra)
-            self._worker.apply(self._config_state.specs())
+            self._apply(self._config_state.specs())
             self._leading = True
         elif self._leading and not leads:
             log.info("another process works for the connectors", extra=Event.CONNECTORS_NOT_LED.extra)
             self._leading = False
-            self._worker.apply({})
+            self._apply({})
         if self._leading:
+            with self._writing:
+                # A record may be in the topic though its writer heard of a failure, and another process may have led
+                # for a moment: what the topic says counts.
+                specs = self._config_state.specs()
+                if specs != self._applied:
+                    self._apply(specs)
             self._publish()

@@ -41,6 +41,13 @@ class ReportedProgress(NamedTuple):
     appended: int = -1
     """Downstream offset after the last acknowledged record."""
 
+    def is_of(self, target_topic_id: bytes) -> bool:
+        """Tell whether the report is of this target topic, or of none.
+
+        The offsets of a topic that was created again mean other records.
+        """
+        return self.target_topic_id in ("", target_topic_id.hex())
+
     def appended_to(self, target_topic_id: bytes) -> int:
         """Return `appended` if it is of this target topic; else -1."""
         return self.appended if self.target_topic_id == target_topic_id.hex() else -1

@@ -29,10 +29,16 @@ from sparkmirror.takeover.from_mm2 import Takeover
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
-class _TopicTools(NamedTuple):
+class _Admins(NamedTuple):
     source: ClusterAdmin
     target: ClusterAdmin
-    sentinel: TopicSentinel
+
+
+class TargetTopic(NamedTuple):
+    """Remote topic of a partition that can be pumped."""
+
+    name: str
+    topic_id: bytes
 
 
 class FlowTopics:
@@ -62,42 +68,47 @@ class FlowTopics:
         self._view = view
         self._client = client
         self._once = once
-        self._opened: _TopicTools | None = None
+        self._admins: _Admins | None = None
+        self._sentinel: TopicSentinel | None = None
         self._created: set[str] = set()
-        """Target topics that this process has created."""
-        self._work: tuple[Mapping[PartitionKey, str], Mapping[PartitionPair, str]] = {}, {}
+        """Target topics that this process has created with the present lease."""
+        self._work: tuple[Mapping[PartitionKey, TargetTopic], Mapping[PartitionPair, str]] = {}, {}
         """Partitions to pump, and refused partitions, as of the last `sync`."""
 
     def open(self, source: ClusterAdmin, target: ClusterAdmin) -> None:
         """Take the connections to both clusters."""
+        self._admins = _Admins(source, target)
+
+    def begin(self) -> None:
+        """Forget earlier knowledge: another mirror may have written before the lease."""
+        self.takeover.begin()
+        self.checked = False
+        self._created.clear()
+        self._sentinel = None
+
+    def _new_sentinel(self, admins: _Admins) -> TopicSentinel:
         alias = self._flow.source.alias
         ledger = TopicLog(self._client, losses_topic(alias))
-        sentinel = TopicSentinel(
-            source,
-            target,
+        return TopicSentinel(
+            *admins,
             SegmentLog(TopicLog(self._client, segments_topic(alias))),
             LossLedger(ledger),
             TopicMemory(ledger),
             self.rules.wanted,
             from_start=self._flow.fetch.auto_offset_reset != "latest" and self._flow.legacy is None,
         )
-        self._opened = _TopicTools(source, target, sentinel)
-
-    def begin(self) -> None:
-        """Forget the checks before the lease: another mirror may have written since."""
-        self.takeover.begin()
-        self.checked = False
 
     def sync(self, identity: Identity) -> bool:
         """Run the topic duty; True if the partitions to pump, or the refusals, changed."""
         if not self._flow.copies:
             self.synced = self.checked = True
             return False
-        assert self._opened is not None  # noqa: S101 - open came first
-        source, target, sentinel = self._opened
+        assert self._admins is not None  # noqa: S101 - open came first
+        source, target_admin = self._admins
+        sentinel = self._sentinel = self._sentinel or self._new_sentinel(self._admins)
         self.checked = self.done_topics.changed = False
         others = OtherFlows(self._client, self._flow)
-        self.newest = TopicDuty(source, target, self.rules, others).sync_once()
+        self.newest = TopicDuty(source, target_admin, self.rules, others).sync_once()
         self._view.gone = sentinel.look(self.newest, identity)
         self.weaknesses.warn([topic.source.name for topic in self.newest.mirrored])
         if self._once and self.ends is None:
@@ -106,7 +117,7 @@ class FlowTopics:
         for gone in self._view.partitions.keys() - targets.keys():
             self._view.partitions.pop(gone, None)
         self._created |= set(self.newest.created)
-        routes = [PartitionPair(key.topic, target_topic, key.partition) for key, target_topic in targets.items()]
+        routes = [PartitionPair(key.topic, target.name, key.partition) for key, target in targets.items()]
         self.takeover.look(identity, routes, made=self._created)
         before, self._work = self._work, (targets, self.takeover.refused)
         self.synced = self.checked = True
@@ -136,9 +147,13 @@ class FlowTopics:
                     pumpable[key] = (topic.remote.name, leaders[index])
         return pumpable
 
-    def targets(self) -> dict[PartitionKey, str]:
-        """Partitions that can be pumped, with remote topic."""
-        return {key: target for key, (target, _) in self.partitions().items()}
+    def targets(self) -> dict[PartitionKey, TargetTopic]:
+        """Partitions that can be pumped, with remote topic.
+
+        A remote topic that was created again has another id: running pumps must read its positions.
+        """
+        ids = {topic.remote.name: topic.remote.topic_id for topic in self.newest.mirrored}
+        return {key: TargetTopic(name, ids[name]) for key, (name, _) in self.partitions().items()}
 
     def close(self) -> None:
         """Close the takeover's connections."""

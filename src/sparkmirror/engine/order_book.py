@@ -16,6 +16,7 @@ from sparkmirror.engine.predecessors import Predecessors
 from sparkmirror.messages.moves import MOST_MOVES, NO_TASK, RouteMove, RouteMoves
 from sparkmirror.messages.orders import AddedRoutes, FlowOrder, RouteOrder
 from sparkmirror.position.route import PartitionPair
+from sparkmirror.wire.topic_ids import same_topic
 
 IDLE_AFTER_S = 30.0
 """Seconds until an unreported partition counts as idle: pumps report changes only."""
@@ -48,6 +49,8 @@ class OrderBook:
         self._topics = topics
         self._ordered: dict[PartitionKey, RouteOrder] = {}
         """Orders to the pumps in this round."""
+        self._target_ids: dict[PartitionKey, bytes] = {}
+        """Id of each partition's remote topic at the time of the order."""
         self._added: dict[int, list[RouteOrder]] = {}
         """Orders that came later in this round, by task."""
         self._moves: dict[PartitionKey, RouteMove] = {}
@@ -80,6 +83,7 @@ class OrderBook:
     def forget(self) -> None:
         """Forget the orders, since a new round is planned."""
         self._ordered.clear()
+        self._target_ids.clear()
         self._added.clear()
         self._moves.clear()
         self._is_unsure = False
@@ -107,9 +111,10 @@ class OrderBook:
         return tuple(self._routes_of(keys).values())
 
     def _routes_of(self, keys: Iterable[PartitionKey]) -> dict[PartitionKey, RouteOrder]:
-        targets = {topic.source.name: topic.remote.name for topic in self._topics.newest.mirrored}
-        routes = {key: self._route_order(key, targets[key.topic]) for key in keys}
+        remote = {topic.source.name: topic.remote for topic in self._topics.newest.mirrored}
+        routes = {key: self._route_order(key, remote[key.topic].name) for key in keys}
         self._ordered |= routes
+        self._target_ids |= {key: remote[key.topic].topic_id for key in routes}
         return routes
 
     def _route_order(self, key: PartitionKey, target: str) -> RouteOrder:
@@ -132,8 +137,9 @@ class OrderBook:
     def only_grown(self) -> bool:
         """True if every partition ordered in this round is still to be copied, unmoved.
 
-        A partition may neither have another remote topic nor another reason of refusal. Partitions that reached their
-        end don't count.
+        A partition may neither have another remote topic nor another reason of refusal. A remote topic that was created
+        again is another topic: an idle pump would not notice the loss of its copy. Partitions that reached their end
+        don't count.
         """
         return self._ordered.keys() <= self._unchanged() | self._reached()
 
@@ -157,7 +163,10 @@ class OrderBook:
         return {
             key
             for key, route in self._ordered.items()
-            if targets.get(key) == route.target_topic and refused.get(route.route, "") == route.refused
+            if (target := targets.get(key)) is not None
+            and target.name == route.target_topic
+            and same_topic(target.topic_id, self._target_ids[key])
+            and refused.get(route.route, "") == route.refused
         }
 
     def _reached(self) -> set[PartitionKey]:

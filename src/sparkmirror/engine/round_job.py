@@ -12,7 +12,7 @@ from contextlib import suppress
 from pyspark import SparkContext
 
 from sparkmirror.engine.session import in_one_line
-from sparkmirror.engine.task import run_tasks
+from sparkmirror.engine.task import pack, run_tasks
 from sparkmirror.messages.orders import FlowEnd, PumpOrder
 
 
@@ -29,7 +29,7 @@ class _JobPart:
         self.thread.start()
 
     def _run(self) -> None:
-        orders = {order.task: order.to_json() for order in self._orders}
+        orders = {order.task: pack(order) for order in self._orders}
         first, count = self._orders[0].task, len(self._orders)
         try:
             self._spark.addJobTag(self._tag)

@@ -61,18 +61,20 @@ class CheckpointStore:
             return
         self._newest[checkpoint.group][checkpoint.topic, checkpoint.partition] = checkpoint
 
-    def is_due(self, checkpoint: Checkpoint, log_end: int | None = None) -> bool:
+    def is_due(self, checkpoint: Checkpoint, log_end: int | None = None, *, exact: bool = False) -> bool:
         """Tell whether to write a checkpoint.
 
         A checkpoint is due if it is the first, if its group went back upstream, or if it lies further downstream. It is
-        also due if the last checkpoint lies beyond `log_end`, the end of the target's log: then the topic was created
-        again.
+        also due if the last checkpoint lies beyond `log_end`, the end of the target's log, or, with `exact`, beyond
+        this checkpoint: then the last checkpoint was of records that the target no longer has, as after the topic was
+        created again. The exact map never gives less for the same records.
         """
         last = self._newest.get(checkpoint.group, {}).get((checkpoint.topic, checkpoint.partition))
         return (
             last is None
             or checkpoint.upstream < last.upstream
             or checkpoint.downstream > last.downstream
+            or (exact and checkpoint.downstream < last.downstream)
             or (log_end is not None and last.downstream > log_end)
         )
 

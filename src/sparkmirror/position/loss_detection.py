@@ -87,6 +87,8 @@ def look_for_losses(
     elif position.upstream is not None and cut_at is not None and cut_at < position.upstream:
         losses.append(_truncated(route, at, cut_at, position.upstream, policy))
         resume_at = max(cut_at, source_start)
+        if cut_at < source_start and policy.truncated != "halt":
+            losses.append(_expired(route, at, cut_at, source_start, policy))
     elif position.upstream is not None and position.upstream < source_start:
         done = _done_below(position, foreign, cut_at, passed)
         if done < source_start:

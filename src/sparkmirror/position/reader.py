@@ -11,6 +11,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
+from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.leader_epochs import EpochEnd, epoch_ends
@@ -40,6 +41,16 @@ A pump believes no position for more than 3 s (R6).
 """
 
 
+class _LogBounds(NamedTuple):
+    """Bounds of a source partition's log."""
+
+    start: int
+    end: int
+    """High watermark."""
+    readable_end: int
+    """End for consumers of the flow's isolation level."""
+
+
 class PositionReader:
     """Reader of positions of one flow's partitions."""
 
@@ -52,8 +63,11 @@ class PositionReader:
         policy: LossPolicy,
         identity: Identity,
         clock: Callable[[], float],
+        *,
+        read_committed: bool = False,
     ) -> None:
         self._clock = clock
+        self._read_committed = read_committed
         self._source = source
         self._target = target
         self._segments = segments
@@ -194,6 +208,11 @@ class PositionReader:
         sources = by_topic(route.source for route in routes)
         starts = list_offsets(self._source, source_leader, sources, EARLIEST)
         ends = list_offsets(self._source, source_leader, sources, LATEST)
+        readable_ends = (
+            list_offsets(self._source, source_leader, sources, LATEST, isolation_level=1)
+            if self._read_committed
+            else ends
+        )
         read_at = self._clock()
         ids = {route.target_topic: target[route.target_topic].topic_id for route in routes}
         # The ledger is read before the target: a rival's later note, behind the log's end as read here, is no loss.
@@ -211,19 +230,20 @@ class PositionReader:
         readings = positions.read([route.target for route in routes])
         read = positions.readings
         results: dict[PartitionPair, PartitionReading | Refusal] = {}
-        bounds: dict[PartitionPair, tuple[int, int]] = {}
+        bounds: dict[PartitionPair, _LogBounds] = {}
         for route in routes:
             try:
                 reading = readings[route.target]
                 if isinstance(reading, Unserved):
                     raise reading
-                start = listed_offset(starts[route.source], route.source)
-                end = listed_offset(ends[route.source], route.source)
+                bound = _LogBounds(
+                    *(listed_offset(listed[route.source], route.source) for listed in (starts, ends, readable_ends))
+                )
             except Unserved as error:
                 results[route] = Refusal(str(error), transient=True, cause=error.cause)
                 continue
             if ids[route.target_topic] != NO_ID:
-                bounds[route] = start, end
+                bounds[route] = bound
             else:
                 results[route] = Refusal(
                     f"cluster {self._target.config.alias} has no id for topic {route.target_topic}: "
@@ -231,26 +251,25 @@ class PositionReader:
                     cause=Cause.REFUSED,
                 )
         answers = positions.resolve(route.target for route in bounds)
-        decided = {route: (answers[route.target], *bound) for route, bound in bounds.items()}
+        decided = {route: (answers[route.target], bound) for route, bound in bounds.items()}
         for route in self._moving(
-            target, target_leader, {route: result for route, (result, _, _) in decided.items()}, read
+            target, target_leader, {route: result for route, (result, _) in decided.items()}, read
         ):
             del decided[route]
             rival = Refusal("a rival writes to it: its position is read again", transient=True, cause=Cause.RIVAL)
             results[route] = rival
         epochs = self._epoch_ends(
-            source_leader, source, {route: result.position for route, (result, _, _) in decided.items()}
+            source_leader, source, {route: result.position for route, (result, _) in decided.items()}
         )
         dated = self._dated(target_leader, {route.target: read[route.target] for route in decided}, read_at)
-        for route, (resolved, start, end) in decided.items():
+        for route, (resolved, bound) in decided.items():
             try:
                 results[route] = self._partition_reading(
                     route,
                     resolved,
                     epochs.get(route.source),
                     source[route.source_topic],
-                    start,
-                    end,
+                    bound,
                     ids[route.target_topic],
                     target_leader,
                     read[route.target],
@@ -326,8 +345,7 @@ class PositionReader:
         resolved: Resolved,
         epoch: EpochEnd | None,
         source: TopicLeaders,
-        start: int,
-        end: int,
+        bounds: _LogBounds,
         target_topic_id: bytes,
         target_leader: int,
         target: TargetReading,
@@ -341,21 +359,21 @@ class PositionReader:
         reported = self._reported[route]
         leader = source.partitions[route.partition]
         cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
-        if cut_at is None and position.upstream is not None and position.upstream > end:
+        if cut_at is None and position.upstream is not None and position.upstream > bounds.end:
             cut_at = self._log_end(route, leader.leader)
         history = look_for_losses(
             route,
             position,
             resolved.foreign,
             source.topic_id,
-            start,
+            bounds.start,
             self._policy,
             target_topic_id=target_topic_id,
             target_end=target.log_end_after,
             known=known,
             appended=reported.appended_to(target_topic_id),
             cut_at=cut_at,
-            passed=(reported.upstream, reported.downstream),
+            passed=(reported.upstream, reported.downstream) if reported.is_of(target_topic_id) else (-1, -1),
             moved=route.source_topic in self.writers_moved,
         )
         for loss in history.losses:
@@ -374,8 +392,8 @@ class PositionReader:
             source_topic_id=source.topic_id,
             source_leader=leader.leader,
             source_leader_epoch=leader.epoch,
-            source_start=start,
-            source_end=end,
+            source_start=bounds.start,
+            source_end=bounds.readable_end,
             target_topic_id=target_topic_id,
             target_leader=target_leader,
             read_at=read_at,

@@ -45,7 +45,10 @@ class PartitionReading:
     source_leader_epoch: int
     source_start: int
     source_end: int
-    """High watermark at the source."""
+    """End of what may be read at the source.
+
+    The high watermark, or with `read_committed` the last stable offset.
+    """
     target_topic_id: bytes
     target_leader: int
     read_at: float

@@ -1,32 +1,26 @@
-"""Control channel to the driver: commands from the control topic, reports out.
+"""Control channel from the driver: commands, as the control topic tells.
 
-Each flow has a thread for its channel, and reports go to the receipts topic. The thread must outlive hiccups of the
-target: after an error the thread tries again, with the unsent reports kept.
+Each flow has a thread for its channel. The thread must outlive hiccups of the target: after an error the thread tries
+again. It waits for nothing else, as a pump that hears nothing for a while ends.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.messages.control import ControlState, control_topic
-from sparkmirror.messages.orders import FlowReport
-from sparkmirror.messages.receipts import publish, receipts_topic
 from sparkmirror.pump.loop import Loop
 
 _WAIT_MS = 300
 _RETRY_S = 0.5
 log = logging.getLogger(__name__)
-_MOST_UNSENT = 100
 
 
 class ControlChannel:
@@ -41,21 +35,13 @@ class ControlChannel:
         self._heard = heard
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-control")
         self._control = TopicLog(self._client, control_topic(flow.source.alias))
-        self._receipts = TopicLog(self._client, receipts_topic(flow.source.alias))
         self._state = ControlState()
-        self._reports: queue.SimpleQueue[FlowReport] = queue.SimpleQueue()
-        self._unsent: deque[FlowReport] = deque(maxlen=_MOST_UNSENT)
-        """Reports that could not be published yet; the oldest are given up first."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"control channel {flow.name}", daemon=True)
         self._thread.start()
 
-    def report(self, report: FlowReport) -> None:
-        """Have a report sent soon; never blocks."""
-        self._reports.put(report)
-
     def close(self, timeout_s: float) -> None:
-        """Send the remaining reports, and stop."""
+        """Stop."""
         self._closing.set()
         self._thread.join(timeout_s)
 
@@ -68,17 +54,7 @@ class ControlChannel:
                     changed = self._state.apply(entries) or is_first
                     is_first = False
                     self._loop.post(functools.partial(self._heard, self._state, changed))
-                self._send()
             except Exception as error:  # the thread must not end; the pump notices the driver's silence by its clock
                 log.debug("%s", error)
                 time.sleep(_RETRY_S)
-        with suppress(Exception):  # Spark brings the round's receipts to the driver as well
-            self._send()
         self._client.close()
-
-    def _send(self) -> None:
-        while not self._reports.empty():
-            self._unsent.append(self._reports.get())
-        if self._unsent:
-            publish(self._receipts, self._unsent)
-            self._unsent.clear()

@@ -114,6 +114,7 @@ class FlowPump:
         """Routes of the order until it is known which of them have moved since."""
         self._held: dict[str, bool] = {}
         """Topics that are paused or not, by the present state of the control topic."""
+        self._read_committed = flow.fetch.isolation_level == "read_committed"
         self._control: ControlState | None = None
         """State of the control topic; None: not read, so nothing is fetched yet."""
         self._alarms: dict[PartitionCopy, float] = {}
@@ -305,9 +306,16 @@ class FlowPump:
             self._limits.passed(len(part.records), backfill=copy.backfilling)
             copy.backlog.join(self._targets.batch_bytes(copy))
             copy.queue_bytes = self.sources.queue_bytes(copy, len(self._partitions.all))
-            copy.feed(frame, part.records, part.high_watermark, part.aborted)
+            copy.feed(frame, part.records, self._readable_end(part), part.aborted)
             self._preparation.fed(copy)
         self._begin_work(copy)
+
+    def _readable_end(self, part: FetchedPartition) -> int:
+        """Return the end of what may be read at the source.
+
+        With `read_committed` that is the last stable offset.
+        """
+        return part.last_stable_offset if self._read_committed and part.last_stable_offset >= 0 else part.high_watermark
 
     def _on_fetch_refused(self, copy: PartitionCopy, error: int, reason: str) -> None:
         copy.source.read_from = None
@@ -355,6 +363,7 @@ class FlowPump:
         if self._end_deadline is None:
             self._end_deadline = self._loop.now + deadline_s
             self._preparation.clear()
+            self._claims.wanted.clear()  # nothing more is sent, and a partition may drop what it wanted to claim
             self.sources.end()
 
     @property

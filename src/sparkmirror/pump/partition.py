@@ -528,7 +528,8 @@ class PartitionCopy:
         """Take the target topic's settings that a question asked for."""
         why = question.refused
         if why is None:
-            if settings.get(_STAMPING) == "LogAppendTime":
+            # A target that doesn't tell (DESCRIBE_CONFIGS is missing) may stamp records: the careful side.
+            if settings.get(_STAMPING, "LogAppendTime") == "LogAppendTime":
                 self.trust.stamping = Stamping.LOG_APPEND_TIME
         elif self.trouble.reason == why.words:
             self.trouble = self.trouble._replace(reason=why.with_limits(settings))

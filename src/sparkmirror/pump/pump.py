@@ -20,6 +20,7 @@ from sparkmirror.messages.orders import FlowEnd, FlowOrder, FlowReport, PumpOrde
 from sparkmirror.pump.control_channel import ControlChannel
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.report_channel import ReportChannel
 from sparkmirror.task_lines import set_up_task_logging
 
 MEMORY_BYTES = 64 << 20
@@ -58,6 +59,7 @@ class _PumpRun:
         self._end_told = False
         self._cpu_began_s = time.process_time()
         self.flow_pump = FlowPump(flow, loop, memory_bytes=memory_bytes, task=order.task, attempt=order.attempt)
+        self._reports = ReportChannel(flow.flow)
         self._channel = ControlChannel(flow.flow, loop, self._hear)
         self.report()
 
@@ -133,13 +135,14 @@ class _PumpRun:
             ended_because=self._ended_because,
         )
         for part in with_receipts(report, news.changed, flow.figures(news.changed)):
-            self._channel.report(part)
+            self._reports.report(part)
 
     def close(self) -> FlowEnd:
         flow = self.flow_pump
         in_doubt = self._taken_over or flow.moved_in_doubt
         end = FlowEnd(flow=flow.name, pump=self._pump_name, receipts=tuple(flow.receipts()), in_doubt=in_doubt)
         self.report(ended=True)
+        self._reports.close(2.0)
         self._channel.close(2.0)
         flow.close()
         return end

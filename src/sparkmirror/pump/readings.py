@@ -51,7 +51,16 @@ class PositionReadings:
         flow, source = order.flow, order.flow.source.alias
         segments = SegmentLog(TopicLog(clients.positions, segments_topic(source)))
         ledger = LossLedger(TopicLog(clients.positions, losses_topic(source)))
-        self.reader = PositionReader(clients.source, clients.target, segments, ledger, flow.loss, order.identity, now_s)
+        self.reader = PositionReader(
+            clients.source,
+            clients.target,
+            segments,
+            ledger,
+            flow.loss,
+            order.identity,
+            now_s,
+            read_committed=flow.fetch.isolation_level == "read_committed",
+        )
         self._loop = loop
         self._target = clients.target
         self._background = Background(

@@ -6,6 +6,7 @@ The target's limits are read only after such a refusal, in the background.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -65,7 +66,9 @@ def _upstream(batch: Batch, index: int) -> int:
 def _date(batch: Batch, index: int) -> str:
     """Return the timestamp of one record in words."""
     ((_, header),) = batch_headers(batch.view)
-    timestamp = next((at for offset, at, _ in raw_parts(header, batch.view) if offset == index), header.max_timestamp)
+    timestamp = header.max_timestamp
+    with suppress(ValueError):  # a batch that goes whole may unpack to more than may be held
+        timestamp = next((at for offset, at, _ in raw_parts(header, batch.view) if offset == index), timestamp)
     try:
         return f"timestamp {timestamp}, {datetime.fromtimestamp(timestamp / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (OverflowError, ValueError, OSError):

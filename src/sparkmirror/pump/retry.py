@@ -11,6 +11,11 @@ Then the partition is parked, because `--once` must end.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _SHORTEST_RETRY_S = 0.5
 _FIRST_PARK_S, _LONGEST_PARK_S = 5.0, 300.0
+_MOST_DOUBLINGS = 8
+"""Number of doublings that reach the longest pause.
+
+After a thousand doublings a float would overflow.
+"""
 
 
 class Retry:
@@ -30,7 +35,7 @@ class Retry:
 
     def pause(self, now: float, earliest: float) -> None:
         """Read again after a pause, and at `earliest` or later."""
-        pause_s = min(_FIRST_PAUSE_S * 2 ** min(self._failures, 8), _LONGEST_PAUSE_S) if self._failures else 0.0
+        pause_s = self._doubled(_FIRST_PAUSE_S, _LONGEST_PAUSE_S) if self._failures else 0.0
         self._failures += 1
         self.at = max(now + pause_s, earliest)
 
@@ -40,8 +45,11 @@ class Retry:
 
     def park(self, now: float) -> None:
         """Look again after a long pause, which grows each time."""
-        self.at = now + min(_FIRST_PARK_S * 2**self._failures, _LONGEST_PARK_S)
+        self.at = now + self._doubled(_FIRST_PARK_S, _LONGEST_PARK_S)
         self._failures += 1
+
+    def _doubled(self, first_s: float, longest_s: float) -> float:
+        return min(first_s * (1 << min(self._failures, _MOST_DOUBLINGS)), longest_s)
 
     def progressed(self) -> None:
         """Begin with the shortest pauses again."""

@@ -106,7 +106,7 @@ class Checkpoints:
                     downstream=result.offset,
                     metadata=commit.metadata,
                 )
-                if self._store.is_due(checkpoint, result.log_end):
+                if self._store.is_due(checkpoint, result.log_end, exact=result.exact):
                     due.append(checkpoint)
         self._store.write(due)
         self.current = {

@@ -19,6 +19,7 @@ from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.position.target_reading import by_topic
 from sparkmirror.sync.mm2_translation import Mm2Translation
 from sparkmirror.translation.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Unmapped
+from sparkmirror.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
@@ -51,6 +52,16 @@ class TranslatedOffset(NamedTuple):
     """True if the copy has reached the offset; else `offset` is the copy's end."""
     log_end: int | None
     """End of the target's log; `None` if unknown."""
+    by_syncs: bool = False
+    """True if MirrorMaker 2's offset syncs gave the offset.
+
+    The syncs grow coarser: the same position may translate to less later.
+    """
+
+    @property
+    def exact(self) -> bool:
+        """True if the offset map gave a copied offset."""
+        return self.copied and not self.by_syncs
 
 
 class NothingThere(NamedTuple):
@@ -92,6 +103,8 @@ class GroupTranslator:
         self._source = source
         self._target = target
         self._reached: dict[TopicPartition, ReportedProgress] = {}
+        self._original_ids: dict[str, bytes] = {}
+        """Ids of the original topics at the target, for groups that read their copies."""
         self._routes: dict[TopicPartition, TranslationRoute] = {}
         self._maps: dict[TopicPartition, PartitionMap | Unmapped] = {}
 
@@ -114,6 +127,8 @@ class GroupTranslator:
         mapped = self._copied.refresh({remote: self._reached.get(remote) for remote in forward}) if forward else {}
         self._maps = {forward[remote]: partition_map for remote, partition_map in mapped.items()}
         if reverse:
+            originals = self._target.metadata({routes[partition].remote[0] for partition in reverse})
+            self._original_ids = {name: original.topic_id for name, original in originals.items()}
             self._maps |= self._copied_in_reverse.refresh(dict.fromkeys(reverse))
         self._routes = routes
 
@@ -128,25 +143,33 @@ class GroupTranslator:
         if route.reverse:
             if foreign := partition_map.foreign_range(downstream=offset):
                 return Unmapped(foreign.reason)
+            if not same_topic(partition_map.source_topic_id, self._original_ids.get(route.remote[0], NO_ID)):
+                return Unmapped(f"{route.remote[0]} was created again, and nothing of the new topic was copied yet")
             original = partition_map.upstream(offset)
             end = partition_map.offsets.copied.upstream
-            return TranslatedOffset(route.remote, end if original is None else original, original is not None, None)
+            return TranslatedOffset(
+                remote=route.remote,
+                offset=end if original is None else original,
+                copied=original is not None,
+                log_end=None,
+            )
         if foreign := partition_map.foreign_range(upstream=offset):
             synced = self._mm2.downstream(partition, offset, foreign.end)
             if synced is None:
                 return Unmapped(foreign.reason)
             return TranslatedOffset(
-                route.remote,
-                max(synced.downstream, foreign.first, partition_map.log.start),
-                True,
-                partition_map.log.end,
+                remote=route.remote,
+                offset=max(synced.downstream, foreign.first, partition_map.log.start),
+                copied=True,
+                log_end=partition_map.log.end,
+                by_syncs=True,
             )
         downstream = partition_map.downstream(offset)
         return TranslatedOffset(
-            route.remote,
-            partition_map.end if downstream is None else downstream,
-            downstream is not None,
-            partition_map.log.end,
+            remote=route.remote,
+            offset=partition_map.end if downstream is None else downstream,
+            copied=downstream is not None,
+            log_end=partition_map.log.end,
         )
 
     def without_records(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, NothingThere]:
@@ -160,24 +183,24 @@ class GroupTranslator:
         unmapped: dict[TopicPartition, TopicPartition] = {}
         for partition in partitions:
             remote, reverse = self._routes[partition]
-            partition_map, reached = self._maps[partition], self._reached.get(remote)
+            partition_map = self._maps[partition]
             if reverse:
                 continue
             if isinstance(partition_map, PartitionMap):
-                ends_there[partition] = TranslatedOffset(remote, partition_map.end, True, partition_map.log.end)
+                ends_there[partition] = _end_of(remote, partition_map.end, partition_map.log.end)
             elif partition_map is NOTHING_YET:
                 unmapped[remote] = partition
-                if reached is not None:
-                    empty[partition] = NothingThere(
-                        reached.upstream, TranslatedOffset(remote, reached.downstream, True, None)
-                    )
         # Target first: a record written and copied in between lies below an end that is read later.
-        for remote, end in _listed(self._target, unmapped, LATEST).items():
-            ends_there[unmapped[remote]] = TranslatedOffset(remote, end, True, end)
+        for remote, listed in _listed(self._target, unmapped, LATEST).items():
+            partition, reached = unmapped[remote], self._reached.get(remote)
+            ends_there[partition] = _end_of(remote, listed.offset, listed.offset)
+            # A report of an earlier topic of this name says nothing about this topic's log.
+            if reached is not None and reached.is_of(listed.topic_id) and reached.downstream <= listed.offset:
+                empty[partition] = NothingThere(reached.upstream, _end_of(remote, reached.downstream, listed.offset))
         starts, ends = (_listed(self._source, ends_there, at) for at in (EARLIEST, LATEST))
         for partition, end_there in ends_there.items():
             if partition in starts and starts[partition] == ends.get(partition):
-                empty[partition] = NothingThere(starts[partition], end_there)
+                empty[partition] = NothingThere(starts[partition].offset, end_there)
         return empty
 
     def close(self) -> None:
@@ -186,7 +209,18 @@ class GroupTranslator:
         self._copied_in_reverse.close()
 
 
-def _listed(client: ClusterClient, partitions: Iterable[TopicPartition], at: int) -> dict[TopicPartition, int]:
+def _end_of(remote: TopicPartition, offset: int, log_end: int) -> TranslatedOffset:
+    return TranslatedOffset(remote=remote, offset=offset, copied=True, log_end=log_end)
+
+
+class _LogOffset(NamedTuple):
+    """Offset of a partition's log, and the id of its topic."""
+
+    offset: int
+    topic_id: bytes
+
+
+def _listed(client: ClusterClient, partitions: Iterable[TopicPartition], at: int) -> dict[TopicPartition, _LogOffset]:
     """Return an offset for each partition whose leader answers."""
     wanted = list(partitions)
     by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
@@ -196,7 +230,7 @@ def _listed(client: ClusterClient, partitions: Iterable[TopicPartition], at: int
         if led is not None and led.leader >= 0:
             by_leader[led.leader].append(partition)
     return {
-        partition: listed.offset
+        partition: _LogOffset(listed.offset, topics[partition[0]].topic_id)
         for node, led_there in by_leader.items()
         for partition, listed in list_offsets(client, node, by_topic(led_there), at).items()
         if not listed.error

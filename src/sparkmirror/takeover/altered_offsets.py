@@ -193,14 +193,15 @@ class AlteredOffsets:
             downstream=so_far.downstream,
             altered=True,
         )
-        self._forget_progress(partition, so_far.downstream)
-        self._segments.revise([claim], ahead)
         if so_far.upstream is not None:
+            # Before the claim counts: if this process dies in between, the next attempt writes the same entry.
             loss = altered(
                 partition.route, LedgerPosition(target_topic_id, so_far.downstream), so_far.upstream, upstream
             )
             self._ledger.record(loss)
             log.warning("flow %s: %s", self._flow.name, loss.words, extra=Event.LOSS.extra)
+        self._forget_progress(partition, so_far.downstream)
+        self._segments.revise([claim], ahead)
 
     def _forget_progress(self, partition: _Partition, downstream: int) -> None:
         """Forget what the noted progress says about records to be copied again.

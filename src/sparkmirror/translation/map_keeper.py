@@ -109,8 +109,11 @@ class PartitionMap:
         return None if offset is None else max(offset, self.log.start)
 
     def upstream(self, downstream: int) -> int | None:
-        """Translate like `OffsetMap.upstream`."""
-        return self.offsets.upstream(downstream)
+        """Translate the next offset of a consumer of the copy back to the source.
+
+        `None` if `downstream` is not written yet. See `OffsetMap.present_upstream`.
+        """
+        return self.offsets.present_upstream(downstream)
 
     def foreign_range(self, *, upstream: int | None = None, downstream: int | None = None) -> ForeignRange | None:
         """Return the foreign range that may hold the copy of an offset.
@@ -321,7 +324,7 @@ class MapKeeper:
         reached = {
             partition: report
             for partition, report in partitions.items()
-            if report is not None and report.target_topic_id in ("", ids[partition[0]].hex())
+            if report is not None and report.is_of(ids[partition[0]])
         }
         for leader, logs in bounds.items():
             try:

@@ -252,6 +252,28 @@ class OffsetMap:
                 return upstream + downstream - start
         return self._table.row(index + 1)[UPSTREAM] if index + 1 < len(self._table) else self.copied.upstream
 
+    def present_upstream(self, downstream: int) -> int | None:
+        """Translate the next offset of a consumer of the copy; `None` if not written yet.
+
+        The result is the upstream offset of the first record at or after `downstream` that the source still has; if
+        none follows, the upstream offset to be copied next. Records that the source has lost since, by a cut or because
+        the topic was created again, have no place in the source's present log: a consumer that stopped among their
+        copies has yet to read all that was copied after them.
+        """
+        if downstream > self.copied.downstream:
+            return None
+        table, stretches = self._table, self._stretches
+        number = bisect_right(stretches, downstream, key=lambda stretch: table.row(stretch.first)[DOWNSTREAM]) - 1
+        following = stretches[number + 1].start if number + 1 < len(stretches) else self.copied.upstream
+        if number < 0:
+            return following
+        stretch = stretches[number]
+        index = table.find(DOWNSTREAM, downstream, stretch.first, stretch.end)
+        upstream, start, count = table.row(index)
+        if downstream < start + count:
+            return min(upstream + downstream - start, following)
+        return table.row(index + 1)[UPSTREAM] if index + 1 < stretch.end else following
+
     def end_below(self, downstream: int) -> int:
         """Return the target offset after this flow's last record below `downstream`.
 

@@ -1,0 +1,123 @@
+"""What a flow knows of its topics, from one lease to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.durable.identity import Identity
+from sparkmirror.engine import flow_topics
+from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.flow_topics import FlowTopics, TargetTopic
+from sparkmirror.engine.order_book import OrderBook
+from sparkmirror.position.route import PartitionPair
+from sparkmirror.wire.topic_ids import NO_ID
+
+SOURCE, TARGET = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
+IDENTITY = Identity(cluster_id="c", producer_id=1, producer_epoch=0)
+KEY = PartitionKey("A->B", "t", 0)
+
+
+class PlayedFlow:
+    """A flow of one partition, whose clusters answer as the test says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.remote_id = b"1" * 16
+        self.created: tuple[str, ...] = ()
+        self.made: list[set[str]] = []
+        """What the takeover was told to be made by this process, by look."""
+        self.sentinels = 0
+        monkeypatch.setattr(flow_topics, "TopicDuty", lambda *_: SimpleNamespace(sync_once=self._synced))
+        monkeypatch.setattr(flow_topics, "TopicSentinel", self._sentinel)
+        flow = FlowConfig(source=SOURCE, target=TARGET)
+        view = SimpleNamespace(partitions={}, gone=())
+        done = SimpleNamespace(is_released=lambda _: False, is_reached=lambda *_: False, changed=False)
+        done.end_of = lambda *_: None
+        self.topics = FlowTopics(flow, cast("Any", view), cast("Any", None), cast("Any", done), once=False)
+        takeover = SimpleNamespace(refused={}, begin=lambda: None, look=self._look)
+        self.topics.takeover = cast("Any", takeover)
+        self.topics.weaknesses = cast("Any", SimpleNamespace(warn=lambda _: None))
+        self.topics.open(cast("Any", None), cast("Any", None))
+
+    def _sentinel(self, *_: object, from_start: bool) -> SimpleNamespace:
+        assert from_start
+        self.sentinels += 1
+        return SimpleNamespace(look=lambda *_: ())
+
+    def _synced(self) -> SimpleNamespace:
+        partition = SimpleNamespace(partition=0, leader=1)
+        topic = SimpleNamespace(
+            source=SimpleNamespace(name="t", partitions=[partition]),
+            remote=SimpleNamespace(name="A.t", topic_id=self.remote_id, partitions=[partition]),
+            partitions=(0,),
+        )
+        return SimpleNamespace(mirrored=(topic,), created=self.created, grown=(), refused={})
+
+    def _look(self, _: Identity, routes: Iterable[PartitionPair], *, made: set[str]) -> None:
+        assert list(routes) == [PartitionPair("t", "A.t", 0)]
+        self.made.append(set(made))
+
+    def sync(self) -> bool:
+        return self.topics.sync(IDENTITY)
+
+    def orders(self) -> OrderBook:
+        """The orders of a round that copies the partition."""
+        flow = FlowConfig(source=SOURCE, target=TARGET)
+        nothing = SimpleNamespace(target_topic_id="", appended=-1, upstream=-1, downstream=-1)
+        leadership = SimpleNamespace(identity=IDENTITY, rank=1, state_lifetime_ms=1)
+        predecessors = SimpleNamespace(unclean=False, progress=lambda *_: nothing)
+        view = SimpleNamespace(partitions={})
+        book = OrderBook(
+            flow, "i", *(cast("Any", each) for each in (view, None, leadership, predecessors, self.topics))
+        )
+        book.order([KEY])
+        return book
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> PlayedFlow:
+    return PlayedFlow(monkeypatch)
+
+
+def test_a_topic_that_this_process_made_is_looked_at_after_the_lease_was_lost(played: PlayedFlow) -> None:
+    """MirrorMaker 2 may have copied into it, while this process had no lease."""
+    played.topics.begin()
+    played.created = ("A.t",)
+    played.sync()
+    played.created = ()
+    played.sync()
+    assert played.made == [{"A.t"}, {"A.t"}]
+    played.topics.begin()
+    played.sync()
+    assert played.made[-1] == set()
+
+
+def test_what_was_read_of_losses_and_topics_holds_for_one_lease(played: PlayedFlow) -> None:
+    for _ in range(2):
+        played.topics.begin()
+        played.sync()
+        played.sync()
+    assert played.sentinels == 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [(b"1" * 16, b"2" * 16, False), (b"1" * 16, b"1" * 16, True), (NO_ID, b"1" * 16, True)],
+)
+def test_a_remote_topic_that_was_created_again_is_another(
+    played: PlayedFlow, before: bytes, after: bytes, same: bool
+) -> None:
+    """A topic that gets its id in an upgrade stays the same."""
+    played.remote_id = before
+    assert played.sync()
+    assert not played.sync()
+    orders = played.orders()
+    played.remote_id = after
+    assert played.sync() is (before != after)
+    assert played.topics.targets() == {KEY: TargetTopic("A.t", after)}
+    assert orders.only_grown is same
+    assert orders.can_take({}) is same
