@@ -49,6 +49,20 @@ def test_what_has_worked_for_a_while_begins_at_nothing() -> None:
     assert list(auto_restarts(asked, [RUNS], before, NOW + timedelta(minutes=3))) == []
 
 
+@pytest.mark.parametrize(
+    ("entry", "count"),
+    [
+        ({"connectorName": SOURCE, "count": 2, "lastRestartTimestamp": "2025-12-31T23:59:59.356123456Z"}, 2),
+        ({"connectorName": SOURCE, "count": 2, "lastRestartTimestamp": "yesterday"}, 1),
+        ({"connectorName": SOURCE, "lastRestartTimestamp": "2025-12-31T23:59:59Z"}, 1),
+    ],
+)
+def test_what_strimzis_own_operator_has_written_is_read(entry: dict[str, object], count: int) -> None:
+    """It writes fractions of seconds; what can't be read begins anew."""
+    [(restart, _)] = auto_restarts({SOURCE: {"enabled": True}}, [FAILED], {"autoRestartStatuses": [entry]}, NOW)
+    assert restart.count == count
+
+
 @pytest.mark.parametrize("wanted", [{}, {SOURCE: {}}, {SOURCE: {"enabled": False}}, {CHECKPOINT: {"enabled": True}}])
 def test_only_who_asks_for_it(wanted: dict[str, dict[str, object]]) -> None:
     assert list(auto_restarts(wanted, [FAILED], {}, NOW)) == []

@@ -90,6 +90,15 @@ def old_message(magic: int, value: bytes, offset: int = 7) -> bytes:
     return bytes(builder.build())
 
 
+@pytest.mark.parametrize("timestamp", [1_500_000_000_000, 0x0120_7F00_0000])
+def test_a_message_of_an_older_format_is_one_record_and_no_marker(timestamp: int) -> None:
+    """A part of its timestamp is where a batch has attributes and the last offset's delta."""
+    builder = LegacyRecordBatchBuilder(magic=1, compression_type=0, batch_size=1 << 20)
+    builder.append(7, timestamp, b"key", b"x" * 50)
+    header = header_of(bytes(builder.build()))
+    assert (header.next_offset, header.is_control) == (8, False)
+
+
 def header_of(data: bytes | bytearray) -> BatchHeader:
     ((position, header),) = batch_headers(memoryview(data))
     assert position == 0

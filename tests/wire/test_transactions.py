@@ -15,7 +15,7 @@ from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.intake import Intake
-from sparkmirror.wire.batches import ATTRIBUTES_AT, CONTROL_BIT, batch_headers
+from sparkmirror.wire.batches import ATTRIBUTES_AT, CONTROL_BIT, HEADER_SIZE, LENGTH_OVERHEAD, batch_headers
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.transactions import Transactions
 
@@ -247,3 +247,15 @@ def test_the_model_writes_what_kafka_python_reads() -> None:
     (record,) = marker
     assert record.abort
     assert not record.commit
+
+
+@pytest.mark.parametrize("kind", ["abort", "commit"])
+def test_a_marker_that_the_cleaner_has_emptied_is_passed_over(kind: Kind) -> None:
+    """Of a compacted topic: its header stays, as the last batch of its producer, without the record."""
+    marker = bytearray(stored_bytes(Stored(7, 5, kind, 1))[:HEADER_SIZE])
+    struct.pack_into(">i", marker, 8, HEADER_SIZE - LENGTH_OVERHEAD)
+    struct.pack_into(">i", marker, HEADER_SIZE - 4, 0)
+    struct.pack_into(">I", marker, 17, crc32c(marker[ATTRIBUTES_AT:]))
+    ((_, header),) = batch_headers(memoryview(marker))
+    assert (header.is_control, header.records, header.next_offset) == (True, 0, 8)
+    assert Transactions([]).is_aborted(header, memoryview(marker)) is False

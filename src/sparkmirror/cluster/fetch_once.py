@@ -55,14 +55,23 @@ def fetch_once(
     bounds: FetchBounds,
     *,
     read_committed: bool = False,
+    leader_epoch: int = -1,
 ) -> FetchReply:
     """Fetch each partition from its offset on.
+
+    A leader in another epoch than `leader_epoch` refuses its partition; -1 is any epoch (KIP-320).
 
     The connection to the leader is closed after an error, and never used again (R11).
     """
     try:
         return fetch_over(
-            client.broker(leader), client.client_id, offsets, topic_ids, bounds, read_committed=read_committed
+            client.broker(leader),
+            client.client_id,
+            offsets,
+            topic_ids,
+            bounds,
+            read_committed=read_committed,
+            leader_epoch=leader_epoch,
         )
     except ConnectionError:
         client.hang_up(leader)
@@ -77,6 +86,7 @@ def fetch_over(
     bounds: FetchBounds,
     *,
     read_committed: bool = False,
+    leader_epoch: int = -1,
 ) -> FetchReply:
     """Fetch over a connection of the caller's own, as `fetch_once` does."""
     session = fetch.FetchSession(
@@ -90,7 +100,7 @@ def fetch_over(
         incremental=False,
     )
     for (topic, partition), offset in offsets.items():
-        session.want(topic, topic_ids[topic], partition, fetch.FetchPosition(offset, -1, -1))
+        session.want(topic, topic_ids[topic], partition, fetch.FetchPosition(offset, leader_epoch, -1))
     head, parts = session.read(connection.exchange_raw([session.request(0)]))
     if head.throttle_ms:
         time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))

@@ -5,13 +5,12 @@ Blocking: append entries durably, or read entries from an offset to the end.
 
 from __future__ import annotations
 
-import functools
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.client import ClusterClient, PartitionLeader
 from sparkmirror.cluster.entry_batches import entry_batches
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
@@ -25,6 +24,7 @@ from sparkmirror.wire.topic_ids import NO_ID
 
 _APPEND_TIMEOUT_MS = 10_000
 _READ_BYTES = 1 << 20
+_NO_LEADER = PartitionLeader(-1, -1)
 _TRIES = 5
 _PAUSE_S = 0.2
 _FINAL_ERRORS = {
@@ -71,18 +71,20 @@ class TopicLog:
         self._client = client
         self.topic = topic
         self._topic_id = NO_ID
-        self._leaders: dict[int, int] = {}
+        self._leaders: dict[int, PartitionLeader] = {}
+        self._whole: set[int] = set()
+        """Partitions whose leader, as known, shows all that was ever acknowledged."""
 
     @property
     def partitions(self) -> int:
         """Number of the topic's partitions."""
         if not self._leaders:
-            self._at_leader(0, lambda _: None)  # with retries: brokers may not know a new topic at once
+            self._tried(lambda: None)  # with retries: brokers may not know a new topic at once
         return len(self._leaders)
 
     def reach(self) -> None:
         """Connect to all leaders, since there will be something to write soon."""
-        self._tried(lambda: [self._client.broker(leader) for leader in set(self._leaders.values())])
+        self._tried(lambda: [self._client.broker(leader) for leader in {at.leader for at in self._leaders.values()}])
 
     def append(
         self, partition: int, entries: Sequence[tuple[bytes, bytes | None]], *, timestamp_ms: int | None = None
@@ -123,7 +125,7 @@ class TopicLog:
         by_leader: dict[int, dict[int, memoryview]] = defaultdict(dict)
         for partition, batch in batches.items():
             if partition not in offsets:
-                by_leader[self._leaders.get(partition, -1)][partition] = batch
+                by_leader[self._leader(partition).leader][partition] = batch
         asked = []
         for leader, part in by_leader.items():
             connection = self._client.broker(leader)
@@ -149,7 +151,8 @@ class TopicLog:
         """Read all records from `offset` to the high watermark.
 
         Return the records and the next offset to read. An offset below the log's start is moved up to the start:
-        compaction and retention are expected here.
+        compaction and retention are expected here. Every record that was acknowledged before is below the high
+        watermark (`_see_all_acknowledged`).
         """
         entries: list[LogEntry] = []
         more = True
@@ -164,7 +167,7 @@ class TopicLog:
         Return the records, the next offset, and True if more follow below the high watermark.
         """
         entries: list[LogEntry] = []
-        part = self._at_leader(partition, functools.partial(self._fetch, partition, offset, wait_ms))
+        part = self._tried(lambda: self._fetch(partition, offset, wait_ms))
         if part.error == ErrorCode.OFFSET_OUT_OF_RANGE and part.log_start_offset < 0:
             return entries, self._log_start(partition), True
         if part.error:
@@ -188,24 +191,28 @@ class TopicLog:
 
     def end(self, partition: int) -> int:
         """Return the offset after the newest readable record."""
-        return self._at_leader(partition, functools.partial(self._listed, partition, LATEST))
+        return self._tried(lambda: self._listed(partition, LATEST))
 
     def since(self, partition: int, at_ms: int) -> int:
         """Return the offset of the first record at `at_ms` or later, or else the end."""
         end = self.end(partition)
-        first = self._at_leader(partition, functools.partial(self._listed, partition, at_ms))
+        first = self._tried(lambda: self._listed(partition, at_ms))
         return first if first >= 0 else end
 
-    def _listed(self, partition: int, at: int, leader: int) -> int:
+    def _listed(self, partition: int, at: int) -> int:
+        leader = self._leader(partition).leader
         listed = list_offsets(self._client, leader, {self.topic: [partition]}, at)[self.topic, partition]
         if listed.error:
             raise LogUnavailable(self.topic, "its offsets can't be found", listed.error)
         return listed.offset
 
-    def _fetch(self, partition: int, offset: int, wait_ms: int, leader: int) -> FetchedPartition:
+    def _fetch(self, partition: int, offset: int, wait_ms: int) -> FetchedPartition:
+        self._see_all_acknowledged(partition)
         bounds = FetchBounds(_READ_BYTES, _READ_BYTES, wait_ms)
+        at = self._leader(partition)
+        asked = {(self.topic, partition): offset}
         part = only_part(
-            fetch_once(self._client, leader, {(self.topic, partition): offset}, {self.topic: self._topic_id}, bounds)
+            fetch_once(self._client, at.leader, asked, {self.topic: self._topic_id}, bounds, leader_epoch=at.epoch)
         )
         if isinstance(part, int):
             throttled = part == ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -215,7 +222,7 @@ class TopicLog:
         return part
 
     def _log_start(self, partition: int) -> int:
-        listed = list_offsets(self._client, self._leaders[partition], {self.topic: [partition]}, EARLIEST)
+        listed = list_offsets(self._client, self._leader(partition).leader, {self.topic: [partition]}, EARLIEST)
         start = listed[self.topic, partition]
         if start.error:
             raise LogUnavailable(self.topic, "its start can't be found", start.error)
@@ -226,11 +233,22 @@ class TopicLog:
         if topic.error:
             raise LogUnavailable(self.topic, "it isn't there", topic.error)
         self._topic_id = topic.topic_id
-        self._leaders = {partition: leader.leader for partition, leader in topic.partitions.items()}
+        self._leaders = dict(topic.partitions)
+        self._whole.clear()
 
-    def _at_leader(self, partition: int, attempt: Callable[[int], Answer]) -> Answer:
-        """Try at the partition's leader, with a few retries."""
-        return self._tried(lambda: attempt(self._leaders.get(partition, -1)))
+    def _leader(self, partition: int) -> PartitionLeader:
+        return self._leaders.get(partition, _NO_LEADER)
+
+    def _see_all_acknowledged(self, partition: int) -> None:
+        """Wait until a new leader shows all that the leaders before it acknowledged.
+
+        A new leader's high watermark is behind until its followers have fetched, and a Fetch tells nothing of that. A
+        broker answers a question for the log's end only afterwards (KIP-207: OFFSET_NOT_AVAILABLE). The leader epoch in
+        each Fetch shows that the leader is still the same.
+        """
+        if partition not in self._whole:
+            self._listed(partition, LATEST)
+            self._whole.add(partition)
 
     def _tried(self, attempt: Callable[[], Answer]) -> Answer:
         """Try with a few retries.

@@ -7,6 +7,7 @@ anew.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -71,6 +72,8 @@ def auto_restarts(
 
 
 def _read(status: Mapping[str, Any]) -> Iterator[AutoRestart]:
+    """Read the restarts that a status has; Strimzi's own operator writes fractions of seconds."""
     for item in status.get("autoRestartStatuses") or ():
-        at = datetime.strptime(item["lastRestartTimestamp"], TIME).replace(tzinfo=UTC)
-        yield AutoRestart(item["connectorName"], int(item["count"]), at)
+        with suppress(KeyError, TypeError, ValueError):  # restarts that can't be read are forgotten
+            at = datetime.fromisoformat(item["lastRestartTimestamp"])
+            yield AutoRestart(item["connectorName"], int(item["count"]), at if at.tzinfo else at.replace(tzinfo=UTC))

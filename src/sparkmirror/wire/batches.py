@@ -67,9 +67,10 @@ class BatchHeader(NamedTuple):
     def next_offset(self) -> int:
         """First offset after this batch.
 
-        The record count can't give this offset, because compaction removes records.
+        The record count can't give this offset, because compaction removes records. The offset of a message of an older
+        format is that of its last record; other bytes are in the place of the delta.
         """
-        return self.base_offset + self.last_offset_delta + 1
+        return self.base_offset + (self.last_offset_delta if self.magic >= MAGIC else 0) + 1
 
     @property
     def codec(self) -> str:
@@ -85,7 +86,8 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        return bool(self.attributes & CONTROL_BIT)
+        """True for a transaction marker; older formats have none."""
+        return self.magic >= MAGIC and bool(self.attributes & CONTROL_BIT)
 
 
 def batch_headers(records: memoryview, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
