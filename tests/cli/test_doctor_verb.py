@@ -42,6 +42,13 @@ def test_nothing_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert run(monkeypatch, tmp_path, [Status(well(), 0)], "--wait", "0") == (0, "nothing is wrong with A->B\n")
 
 
+@pytest.mark.parametrize("wait", ["inf", "1e300"])
+def test_a_time_that_never_ends_is_refused(wait: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code, words = run(monkeypatch, tmp_path, [], "--wait", wait)
+    assert (code, words) == (2, f"--wait: {float(wait)}: must be a number of seconds that can pass")
+    assert run(monkeypatch, tmp_path, [], "--wait", "nan")[0] == 2
+
+
 def test_a_notice_is_no_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     code, text = run(monkeypatch, tmp_path, [Status(well(processes=1), 0)], "--wait", "0")
     assert code == 0

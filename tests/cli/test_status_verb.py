@@ -71,6 +71,16 @@ def test_the_help_names_the_unhealthy_states(state: FlowState) -> None:
     assert (state.value in told) is (not verb.is_healthy(flow(state=state)))
 
 
+def test_a_refused_topic_is_unhealthy_and_the_reason() -> None:
+    refused = topic("bills", refused="no right to create primary.bills")
+    now = flow(state=FlowState.COPYING, topics=(topic(), refused), lag=0)
+    assert not verb.is_healthy(now)
+    line = verb.line(now, 0.0)
+    assert "copying (bills is refused: no right to create primary.bills)" in line
+    assert verb.progress(now) is None, "how much of the topic is to be copied is not known"
+    assert verb.is_healthy(flow(topics=())), "no topic matches"
+
+
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: Status, *arguments: str) -> tuple[int, str]:
     (tmp_path / "mm2.properties").write_text(FILE)
     monkeypatch.setattr(verb, "read_status", lambda _: status)  # stands for a target that holds this

@@ -179,7 +179,8 @@ def published(patch: pytest.MonkeyPatch) -> None:
 
 def explained(patch: Patch) -> None:
     step = Step(check="filter", mark=Mark.YES, words="orders of topics matches it")
-    patch.setattr(explain, "explanations", lambda *_: [Explanation("A->B", "topic", "orders", (step,))])
+    told = Explanation(flow="A->B", kind="topic", name="orders", steps=(step,))
+    patch.setattr(explain, "explanations", lambda *_: [told])
 
 
 def alone(patch: Patch) -> None:

@@ -69,14 +69,18 @@ class InMemoryApi:
 
 @contextmanager
 def in_memory_api(
-    resolve: Callable[[str], str] = str, *, admin: bool = True, loadable: Loadable | None = None
+    resolve: Callable[[str], str] = str,
+    *,
+    admin: bool = True,
+    loadable: Loadable | None = None,
+    leads: Callable[[], bool] = lambda: True,
 ) -> Iterator[InMemoryApi]:
-    """An interface whose process works; `resolve` is that of its config providers."""
+    """An interface whose process works while it `leads`; `resolve` is that of its config providers."""
     config_state, status_state = ConfigState(), StatusState()
     configs, statuses = InMemoryTopic("configs", config_state.take), InMemoryTopic("statuses", status_state.take)
     worker, loggers = InMemoryWorker("worker:8083"), Loggers()
     herder = Herder(
-        worker, configs, statuses, config_state, status_state, lambda: True, URL, lambda *_: None, resolve, loadable
+        worker, configs, statuses, config_state, status_state, leads, URL, lambda *_: None, resolve, loadable
     )
     paths = routers(herder, loggers if admin else None, "cluster", "commit", topic_tracking=True, topic_reset=True)
     api = build_api(paths)
@@ -90,7 +94,9 @@ def in_memory_api(
         herder.close()
 
 
-async def asgi_answer(app: ASGIApp, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+async def asgi_answer(
+    app: ASGIApp, method: str, path: str, body: bytes = b"", content_type: str = "application/json"
+) -> tuple[int, bytes]:
     """Send a request as the HTTP server does; status and body of the answer."""
     bare, _, query = path.partition("?")
     scope = {
@@ -103,7 +109,7 @@ async def asgi_answer(app: ASGIApp, method: str, path: str, body: bytes = b"") -
         "raw_path": bare.encode(),
         "query_string": query.encode(),
         "root_path": "",
-        "headers": [(b"host", b"worker:8083"), (b"content-type", b"application/json")],
+        "headers": [(b"host", b"worker:8083")] + [(b"content-type", content_type.encode())] * bool(content_type),
         "server": ("worker", 8083),
         "client": ("client", 1),
     }

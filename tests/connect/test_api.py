@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
 import pytest
-from tests.connect.in_memory_api import InMemoryApi, InMemoryTopic, in_memory_api
+from tests.connect.in_memory_api import URL, InMemoryApi, InMemoryTopic, in_memory_api
 from tests.connect.rest_cases import connector
 
-from sparkmirror.connect.connector_model import TargetState
+from sparkmirror.cluster.topic_log import LogUnavailable
+from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
+from sparkmirror.connect.status_log import LEADER
 from sparkmirror.connect.storage_topic import Record
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.error_codes import ErrorCode
 
 SOURCE = connector("Source", "source:9092", "target:9092")
 
@@ -55,6 +59,85 @@ def test_a_write_whose_answer_was_lost_counts(api: InMemoryApi, monkeypatch: pyt
     while api.worker.connectors:
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def _wait_for(true: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_process_that_loses_the_lease_during_a_request_works_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    leading = threading.Event()
+    leading.set()
+    with in_memory_api(leads=leading.is_set) as api:
+        assert api.ask("PUT", "/connectors/shop/config", SOURCE)[0] == 201
+
+        def append(records: Sequence[Record]) -> None:
+            InMemoryTopic.append(api.configs, records)
+            if any(key == b"connector-late" for key, _ in records):
+                leading.clear()
+                time.sleep(1.5)  # some turns of the herder's own thread
+
+        monkeypatch.setattr(api.configs, "append", append)
+        told = len(api.statuses.records)
+        assert api.ask("PUT", "/connectors/late/config", SOURCE)[0] == 409
+        _wait_for(lambda: not api.worker.connectors)
+        time.sleep(0.5)
+        assert not api.worker.connectors
+        assert LEADER.encode() not in [key for key, _ in api.statuses.records[told:]]
+        leading.set()
+        _wait_for(lambda: api.worker.connectors.keys() == {"shop", "late"})
+
+
+def test_work_that_could_not_be_ended_is_ended_at_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    leading = threading.Event()
+    leading.set()
+    with in_memory_api(leads=leading.is_set) as api:
+        assert api.ask("PUT", "/connectors/shop/config", SOURCE)[0] == 201
+        failures = iter([OSError("no more threads")])
+
+        def apply(connectors: Mapping[str, ConnectorSpec]) -> None:
+            for failure in failures:
+                raise failure
+            type(api.worker).apply(api.worker, connectors)
+
+        monkeypatch.setattr(api.worker, "apply", apply)
+        leading.clear()
+        _wait_for(lambda: not api.worker.connectors)
+
+
+def test_tasks_that_are_refused_hold_nothing_else_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with in_memory_api() as api:
+
+        def append(records: Sequence[Record]) -> None:
+            if any(key.startswith(b"task-broad") for key, _ in records):
+                raise LogUnavailable("configs", "a record was refused", ErrorCode.MESSAGE_TOO_LARGE)
+            InMemoryTopic.append(api.configs, records)
+
+        monkeypatch.setattr(api.configs, "append", append)
+        for name in ("broad", "shop"):
+            assert api.ask("PUT", f"/connectors/{name}/config", SOURCE)[0] == 201
+        states = {f"status-{part}".encode() for part in ("connector-broad", "connector-shop", "task-broad-0")}
+        _wait_for(lambda: {LEADER.encode(), *states} <= {key for key, _ in api.statuses.records})
+        assert api.herder.leader_url == URL
+        _wait_for(lambda: api.ask("GET", "/connectors/shop/tasks")[1])
+        assert api.ask("GET", "/connectors/broad/tasks") == (200, [])
+        time.sleep(1.2)  # some more attempts
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == ["tasks of connector broad can't be written: topic configs: a record was refused (error 10)"]
+
+
+def test_why_offsets_cannot_be_read_is_said(api: InMemoryApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> list[object]:
+        raise ValueError(f"connector {name}: topics: is no regular expression")
+
+    monkeypatch.setattr(api.worker, "offsets", refuse)
+    message = "connector shop: topics: is no regular expression"
+    assert api.ask("GET", "/connectors/shop/offsets") == (400, {"error_code": 400, "message": message})
 
 
 SECRET = "hunter2"

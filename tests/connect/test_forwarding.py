@@ -26,7 +26,7 @@ from sparkmirror.demo.ports import free_ports
 
 
 class _Leader(BaseHTTPRequestHandler):
-    """Answers with the request's line."""
+    """Answers with the request's line, and the type of its body if there is one."""
 
     def do_GET(self) -> None:
         self._answer()
@@ -35,7 +35,8 @@ class _Leader(BaseHTTPRequestHandler):
         self._answer()
 
     def _answer(self) -> None:
-        content = self.requestline.encode()
+        typed = [self.headers["Content-Type"]] if self.headers.get("Content-Length", "0") != "0" else []
+        content = " ".join([self.requestline, *typed]).encode()
         self.send_response(202)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -98,6 +99,13 @@ def test_a_name_with_a_slash_is_sent_on_as_it_came(leader: str) -> None:
     mannerly = Manners(app, [Route("/connectors/{name}/offsets", _nothing)], CrossOrigin())
     answer = asyncio.run(asgi_answer(mannerly, "GET", "/connectors/a%2Fb%25/offsets"))
     assert answer == (202, b"GET /connectors/a%2Fb%25/offsets HTTP/1.1")
+
+
+@pytest.mark.parametrize("stated", ["", "application/json", "text/plain"])
+def test_a_body_of_no_stated_type_is_json_as_at_the_leader(leader: str, stated: str) -> None:
+    app = Forwarding(_nothing, lambda: False, lambda: leader, URL)
+    answer = asyncio.run(asgi_answer(app, "PUT", "/connectors/shop/config", b"{}", stated))
+    assert answer == (202, f"PUT /connectors/shop/config HTTP/1.1 {stated or 'application/json'}".encode())
 
 
 @pytest.mark.parametrize("client_auth", ["none", "required"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +13,14 @@ from tests.connect.connectors import aws_connectors, demo_connectors, specs, wor
 from tests.connect.in_memory_api import InMemoryApi, in_memory_api
 from tests.connect.rest_cases import connector
 
+from sparkmirror.config import FlowConfig
+from sparkmirror.connect import offsets as offsets_module
 from sparkmirror.connect.config_log import PLACE, ConfigState, Record, connector_records, target_records
-from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
+from sparkmirror.connect.connector_model import ConnectorSpec, Offset, TargetState
 from sparkmirror.connect.flows import Flows, read_flows
+from sparkmirror.connect.worker import ConnectWorker
+from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.formats.connect_files import ConnectorRole
 
 STARTED, PAUSED, STOPPED = TargetState.STARTED, TargetState.PAUSED, TargetState.STOPPED
 CASE = {
@@ -153,6 +160,90 @@ def test_who_could_not_run_and_now_can_takes_nothing() -> None:
     assert [name for name, part in parts.items() if part.unfit] == ["mirror2"]
     parts = read_flows(queued(CASE, "mirror2", "aaa"), worker_file()).parts
     assert not [name for name, part in parts.items() if part.unfit], "to wait is no fault"
+
+
+# --- what the worker tells of those without work ------------------------------------------------
+
+
+class _Store:
+    """Stored offsets, which name whose they are and at which brokers they were looked for."""
+
+    def __init__(self, flow: FlowConfig, connector: str, role: ConnectorRole) -> None:
+        self._offsets: list[Offset] = [
+            ({"cluster": connector, "topic": role.value, "partition": 0}, {"offset": flow.target.bootstrap_servers[0]})
+        ]
+
+    def __enter__(self) -> _Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self) -> list[Offset]:
+        return self._offsets
+
+
+def _running_worker(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A worker without threads, whose drivers and stores are the test's."""
+    monkeypatch.setattr(offsets_module, "OffsetStore", _Store)
+    worker: Any = ConnectWorker(worker_file(), "worker:8083")
+    monkeypatch.setattr(worker._mirror, "change", lambda *_: None)  # noqa: SLF001 - a test's way in
+    return worker
+
+
+def test_who_was_taken_over_has_the_offsets_that_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = _running_worker(monkeypatch)
+    own = {**CASE, "aaa": {**CASE["aaa"], "target.cluster.bootstrap.servers": "elsewhere:9092"}}
+    worker.apply(queued(own, "aaa", "mirror2", aaa=STOPPED))
+    assert worker.status("aaa").state == "STOPPED"
+    (offset,) = worker.offsets("aaa")
+    assert offset == (
+        {"cluster": "aaa", "topic": ConnectorRole.SOURCE.value, "partition": 0},
+        {"offset": "elsewhere:9092"},
+    )
+
+
+@pytest.mark.parametrize(("key", "value"), [("topics", "orders["), ("connector.class", "FileStreamSource")])
+def test_who_can_not_be_read_has_a_reason_and_no_empty_list(
+    monkeypatch: pytest.MonkeyPatch, key: str, value: str
+) -> None:
+    worker = _running_worker(monkeypatch)
+    worker.apply(queued({**CASE, "aaa": {**CASE["aaa"], key: value}}, "mirror2", "aaa"))
+    with pytest.raises(ValueError, match=key):
+        worker.offsets("aaa")
+
+
+def _driver(flow: FlowConfig, *topics: str) -> FlowDriver:
+    """At work, with records copied to these topics."""
+    receipts = [SimpleNamespace(receipt=SimpleNamespace(target_topic=t, partition=0, downstream=9)) for t in topics]
+    view = SimpleNamespace(partitions=dict(enumerate(receipts)))
+    return cast("FlowDriver", SimpleNamespace(name=flow.name, flow=flow, view=view))
+
+
+def test_a_new_connector_has_none_of_its_predecessors_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = _running_worker(monkeypatch)
+    drivers: list[FlowDriver] = []
+    monkeypatch.setattr(type(worker._mirror), "drivers", drivers)  # noqa: SLF001 - a test's way in
+    monkeypatch.setattr(type(worker), "_status", lambda *_: SimpleNamespace(state="RUNNING"))
+
+    def noted() -> object:
+        worker._note_topics()  # noqa: SLF001
+        return worker.topics("mirror2")
+
+    def copying(topic: str) -> FlowDriver:
+        (flow,) = worker._state.flows.config.flows  # noqa: SLF001
+        return _driver(flow, topic)
+
+    worker.apply(queued(CASE, "mirror2"))
+    drivers[:] = [copying("source.orders")]
+    assert noted() == {"source.orders"}
+    worker.apply(queued(CASE, "mirror2", mirror2=PAUSED))
+    assert noted() == {"source.orders"}
+    worker.apply({})
+    worker.apply(queued({"mirror2": {**CASE["mirror2"], "topics": "others"}}, "mirror2"))
+    assert noted() == set(), "the driver of the deleted one goes on until it is closed"
+    drivers[:] = [copying("source.others")]
+    assert noted() == {"source.others"}
 
 
 # --- over the topic -----------------------------------------------------------------------------

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
+from tests.connect.connectors import aws_connectors, specs, worker_file
 
 from sparkmirror.connect.connector_model import ConnectorSpec, ConnectorStatus, TargetState
 from sparkmirror.connect.flows import ConnectorPart
 from sparkmirror.connect.status import FlowWork, connector_status
+from sparkmirror.connect.worker import LISTED_BYTES, ConnectWorker
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.formats.connect_files import ConnectorRole
 
@@ -101,3 +104,22 @@ def test_a_cluster_that_is_away_fails_the_tasks() -> None:
 def test_one_that_has_nothing_to_do_runs() -> None:
     found = status(FlowWork(), ConnectorRole.CHECKPOINT, note="another one does it", idle=True)
     assert (shown(found), found.trace) == ("RUNNING RUNNING", "another one does it")
+
+
+@pytest.mark.parametrize("partitions", [3, 40_000])
+def test_a_tasks_list_fits_into_a_record(monkeypatch: pytest.MonkeyPatch, partitions: int) -> None:
+    keys = tuple(
+        PartitionKey("msksource->mskdest", f"a-topic-of-some-length-{index}", 0) for index in range(partitions)
+    )
+    worker: Any = ConnectWorker(worker_file(), "worker:8083")
+    monkeypatch.setattr(worker._mirror, "tasks", lambda _: [keys])  # noqa: SLF001 - a test's way in
+    monkeypatch.setattr(worker._mirror, "change", lambda *_: None)  # noqa: SLF001
+    worker.apply(specs(aws_connectors()))
+    (config,) = worker.task_configs("mm2-msc")
+    listed = config["task.assigned.partitions"].split(",")
+    assert listed == [f"{key.topic}-{key.partition}" for key in keys[: len(listed)]], "as a real worker can read it"
+    assert len(listed) + int(config.get("task.assigned.partitions.left.out", 0)) == partitions
+    assert ("task.assigned.partitions.left.out" in config) == (partitions > 3)
+    size = len(config["task.assigned.partitions"])
+    assert size <= LISTED_BYTES
+    assert partitions == 3 or size > LISTED_BYTES - 50

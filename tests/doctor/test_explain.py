@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from snapshot_samples import NOW_MS, flow, group, partition, topic
 
+from sparkmirror.cli.explain import lines
 from sparkmirror.doctor.explain_facts import matching
 from sparkmirror.doctor.explain_group import explain_group
 from sparkmirror.doctor.explain_topic import explain_topic
 from sparkmirror.doctor.explanation import Explanation, Filtered, GroupFacts, Mark, Reason, Running, Side, TopicFacts
 from sparkmirror.doctor.parked import WAITS
 from sparkmirror.durable.losses import Loss, LossKind
-from sparkmirror.engine.snapshot import Cause, FlowState, PartitionState
+from sparkmirror.engine.snapshot import Cause, FlowState, PartitionState, Topic
 from sparkmirror.messages.control import DoneTopic
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.sync.group_standing import GroupState
@@ -248,6 +249,31 @@ def test_what_is_asked_of_one_partition_is_told_of_that() -> None:
     assert (beyond.last.reason, beyond.name) == (Reason.NOT_AT_SOURCE, "orders:3")
     smaller = told(of_orders(partition=2, source=three[0], target=Side("B", "", 2, ALL)))
     assert (smaller.last.reason, "only 2 partitions" in smaller.last.words) == (Reason.NOT_AT_TARGET, True)
+
+
+def test_a_topic_whose_newest_partitions_are_refused_is_copied_in_part() -> None:
+    grown = running(topics=(topic("orders", *map(partition, range(10)), refused="no right to add partitions"),))
+    sides = {"source": Side("A", "", 12, ALL), "target": Side("B", "", 10, ALL)}
+    assert told(of_orders(partition=9, running=grown, **sides)).mirrored
+    new = told(of_orders(partition=10, running=grown, **sides))
+    assert (new.last.reason, new.in_part) == (Reason.NOT_AT_TARGET, False)
+    assert "no right to add partitions" in new.last.words
+    for target in (sides["target"], sides["source"]):
+        whole = told(of_orders(running=grown, source=sides["source"], target=target))
+        assert (whole.mirrored, whole.in_part) == (False, True)
+        assert lines(whole)[0].startswith("A->B: topic orders is not mirrored in full: ")
+    nothing = told(of_orders(running=running(topics=(Topic(topic="orders", target_topic="", refused="no right"),))))
+    assert (nothing.last.reason, nothing.in_part) == (Reason.REFUSED, False)
+
+
+def test_late_records_are_told_of_their_partition() -> None:
+    late = running(topics=(topic("orders", *map(partition, range(4)), late_in={3: 12}),))
+    of_four = {"source": Side("A", "", 4, ALL), "target": Side("B", "", 4, ALL), "done": MOVED, "running": late}
+    assert told(of_orders(partition=0, **of_four)).mirrored
+    third = told(of_orders(partition=3, **of_four))
+    assert (third.last.reason, third.last.words[:10], third.in_part) == (Reason.LATE, "12 offsets", False)
+    whole = told(of_orders(**of_four))
+    assert (whole.last.reason, whole.in_part) == (Reason.LATE, True)
 
 
 def test_variants() -> None:

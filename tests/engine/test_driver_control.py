@@ -1,17 +1,22 @@
-"""What a driver writes to the control topic, and when it may."""
+"""What a driver writes to the control topic, and when it may; what it makes of topics whose writers have moved."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
+from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.driver_control import DriverControl
+from sparkmirror.messages.control import Control, ControlState, DoneTopic
 from sparkmirror.messages.moves import RouteMoves
-from sparkmirror.messages.orders import AddedRoutes
+from sparkmirror.messages.orders import AddedRoutes, Receipt
 
 ADDED = AddedRoutes(incarnation="i", epoch=1, routes={}, shares={})
 MOVES = RouteMoves(incarnation="i", epoch=1, moves=(), shares={})
@@ -33,3 +38,190 @@ def test_without_the_lease_no_partition_is_given_to_a_task(monkeypatch: pytest.M
                 act()
     assert written == ([ADDED, MOVES] if held else [])
     control.close()
+
+
+class ControlTopic:
+    """A control topic in memory, into which another leader writes while this process reads it."""
+
+    def __init__(self) -> None:
+        self.entries: list[LogEntry] = []
+        self.other: list[bytes] = []
+        """What another leader writes right after the first reading."""
+
+    def read(self, _: int, offset: int) -> tuple[list[LogEntry], int]:
+        entries = self.entries[offset:]
+        for value in self.other:
+            self.entries.append(LogEntry(len(self.entries), b"epoch", value))
+        self.other.clear()
+        return entries, offset + len(entries)
+
+    def append(self, _: int, entries: list[tuple[bytes, bytes]]) -> int:
+        offset = len(self.entries)
+        self.entries += [LogEntry(offset + index, *entry) for index, entry in enumerate(entries)]
+        return offset
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_who_stood_still_while_another_had_the_lease_knows_of_its_round(
+    monkeypatch: pytest.MonkeyPatch, held: bool
+) -> None:
+    """Between the reading of the topic and the announcement: the other's pumps may still be alive (R5)."""
+    source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "ab")
+    control = DriverControl(FlowConfig(source=source, target=target), "i", lambda: held)
+    topic = ControlTopic()
+    monkeypatch.setattr(control, "_log", topic)
+    monkeypatch.setattr(control, "_control", Control(cast("TopicLog", topic)))
+    topic.other.append(json.dumps({"incarnation": "other", "number": 3, "phase": "running"}).encode())
+    if held:
+        state, rank = control.begin(announce=True)
+        assert (state.unclean, rank) == (True, 1)
+    else:
+        with pytest.raises(ConnectionError, match="the lease is no longer held"):
+            control.begin(announce=True)
+        assert [entry.key for entry in topic.entries] == [b"epoch"]
+    control.close()
+
+
+# --- topics whose writers have moved ------------------------------------------------------------------
+
+ENDS = {0: 10, 1: 20}
+
+
+class PlayedTopic:
+    """A control topic in memory, with an operator who may write just before a driver's record."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[bytes, bytes]] = []
+        self.operator: list[DoneTopic | None] = []
+        """What the operator says before the next records of the driver, one each."""
+        self.is_lost_then = False
+        """True if the broker is away after the driver's next record."""
+        self.is_away = False
+        log: Any = self
+        self.log = log
+        self.done = DoneTopics(self._said_by_the_driver)
+
+    def append(self, _: int, entries: list[tuple[bytes, bytes]]) -> int:
+        self.records += entries
+        return len(self.records) - len(entries)
+
+    def read(self, _: int, offset: int) -> tuple[list[LogEntry], int]:
+        if self.is_away:
+            raise ConnectionError("the broker is away")
+        return [LogEntry(at, *record) for at, record in enumerate(self.records)][offset:], len(self.records)
+
+    def says(self, word: DoneTopic | None, topic: str = "orders") -> int:
+        return Control(self.log).done(topic, word)
+
+    def _said_by_the_driver(self, topic: str, word: DoneTopic | None) -> int:
+        if self.operator:
+            self.says(self.operator.pop(0))
+        self.is_away = self.is_lost_then
+        return self.says(word, topic)
+
+    @property
+    def newest(self) -> DoneTopic | None:
+        """What somebody reads who comes after compaction."""
+        state, newest = ControlState(), dict(self.records)
+        state.apply(LogEntry(0, key, value) for key, value in newest.items())
+        return state.done.get("orders")
+
+
+def receipt(partition: int, upstream: int) -> Receipt:
+    return Receipt(
+        flow="a->b",
+        source_topic="orders",
+        target_topic="a.orders",
+        partition=partition,
+        state="done",
+        upstream=upstream,
+        downstream=upstream,
+    )
+
+
+ALL = [receipt(0, 10), receipt(1, 20)]
+LATER = DoneTopic(ends={0: 15, 1: 25})
+
+
+def test_how_far_a_topic_is_copied_is_written_down_once() -> None:
+    topic = PlayedTopic()
+    topic.says(DoneTopic(ends=ENDS))
+    topic.done.follow(topic.log, ALL[:1])
+    topic.done.follow(topic.log, ALL)
+    topic.done.follow(topic.log, ALL)
+    assert topic.newest == DoneTopic(ends=ENDS, reached=ENDS)
+    assert topic.done.released == ("orders",)
+    assert [json.loads(value)["reached"] for _, value in topic.records] == [{}, {"0": 10}, {"0": 10, "1": 20}]
+
+
+@pytest.mark.parametrize("word", [None, LATER], ids=["undo", "done again"])
+@pytest.mark.parametrize("closes", [True, False])
+def test_an_operators_word_stands_behind_the_drivers_progress(word: DoneTopic | None, closes: bool) -> None:
+    """The driver has read the control topic, and writes under the same key just after the operator."""
+    topic = PlayedTopic()
+    topic.says(DoneTopic(ends=ENDS))
+    topic.done.follow(topic.log, ())
+    for each in ALL:
+        topic.done.reach(each)
+    topic.operator = [word]
+    if closes:
+        topic.done.close(topic.log)
+    else:
+        topic.done.follow(topic.log, ())
+    assert topic.newest == word
+    assert topic.done.end_of("orders", 0) == (None if word is None else 15)
+    count = len(topic.records)
+    topic.done.follow(topic.log, ())
+    assert len(topic.records) == count
+
+
+def test_an_operators_word_is_found_though_the_broker_was_away_meanwhile() -> None:
+    topic = PlayedTopic()
+    topic.says(DoneTopic(ends=ENDS))
+    topic.operator, topic.is_lost_then = [None], True
+    with pytest.raises(ConnectionError):
+        topic.done.follow(topic.log, ALL)
+    hiding = topic.newest
+    assert hiding is not None
+    assert hiding.released
+    topic.is_away = topic.is_lost_then = False
+    topic.done.follow(topic.log, ())
+    assert topic.newest is None
+    assert topic.done.topics == ()
+
+
+@pytest.mark.parametrize("word", [None, LATER])
+def test_at_the_end_an_operators_newest_word_is_read_first(word: DoneTopic | None) -> None:
+    topic = PlayedTopic()
+    topic.says(DoneTopic(ends=ENDS))
+    topic.done.follow(topic.log, ())
+    topic.done.reach(ALL[0])
+    topic.says(word)
+    count = len(topic.records)
+    topic.done.close(topic.log)
+    assert topic.newest == word
+    assert len(topic.records) == count
+
+
+def test_a_partition_that_came_after_the_word_is_late_from_its_first_record() -> None:
+    """Also after the release; it is copied as soon as the operator takes the word back."""
+    topic = PlayedTopic()
+    topic.says(DoneTopic(ends=ENDS))
+    parts = [
+        PartitionDescription(partition=index, leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,))
+        for index in range(3)
+    ]
+    at_source = {("orders", 0): 10, ("orders", 1): 20, ("orders", 2): 7}
+    for receipts in ((), ALL):
+        topic.done.follow(topic.log, receipts)
+        topic.done.see({"orders": TopicDescription("orders", b"t" * 16, tuple(parts))})
+        assert sorted(topic.done.partitions) == [("orders", 0), ("orders", 1), ("orders", 2)]
+        assert topic.done.late_offsets(at_source) == [("orders", 2, 7)]
+        assert topic.done.late(at_source)[0].startswith("orders-2: 7 offsets came to the source")
+        assert topic.done.end_of("orders", 2) == 0
+        assert topic.done.is_reached("orders", 2)
+    assert topic.done.is_released("orders")
+    topic.says(None)
+    topic.done.follow(topic.log, ())
+    assert (topic.done.end_of("orders", 2), topic.done.is_reached("orders", 2)) == (None, False)
+    assert topic.done.late_offsets(at_source) == []

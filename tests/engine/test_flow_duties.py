@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sparkmirror.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.config import load_mm2_properties
+from sparkmirror.config.model import LegacyConfig
 from sparkmirror.engine.duties import Schedule
 from sparkmirror.engine.flow_duties import FlowDuties, FlowGroups
+from sparkmirror.messages.orders import Receipt
+from sparkmirror.sync.group_commits import OURS
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.sync.topics import TopicSync
+from sparkmirror.wire.topic_partition import TopicPartition
 
 NOBODY: Any = None
 """In the place of an admin that is never asked."""
@@ -29,7 +35,14 @@ ALL = {
 }
 
 
-def schedules(directory: Path, settings: dict[str, str], *, once: bool = False) -> dict[str, Schedule]:
+def schedules(
+    directory: Path,
+    settings: dict[str, str],
+    *,
+    once: bool = False,
+    legacy: LegacyConfig | None = None,
+    receipts: Sequence[Receipt] = (),
+) -> dict[str, Schedule]:
     lines = {
         "clusters": "A, B",
         "A.bootstrap.servers": "a:1",
@@ -41,13 +54,13 @@ def schedules(directory: Path, settings: dict[str, str], *, once: bool = False) 
     path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
     (flow,) = load_mm2_properties(str(path)).flows
     duties = FlowDuties(
-        flow=flow,
+        flow=flow.model_copy(update={"legacy": legacy}),
         rules=topic_rules(flow),
         wanted_groups=group_filter(flow),
         source=NOBODY,
         target=NOBODY,
         topics=lambda: TopicSync(mirrored=(), created=(), grown=(), refused={}),
-        receipts=list,
+        receipts=lambda: receipts,
         receipts_mark=lambda: 0,
         copied=dict,
         groups=FlowGroups(),
@@ -107,3 +120,34 @@ def test_group_offsets_come_behind_the_checkpoints(tmp_path: Path) -> None:
 def test_without_checkpoints_no_group_can_be_set(tmp_path: Path) -> None:
     settings = {"sync.group.offsets.enabled": "true", "emit.checkpoints.enabled": "false"}
     assert not {"checkpoints", "group offsets", "share groups"} & set(schedules(tmp_path, settings))
+
+
+@pytest.mark.parametrize(
+    ("receipt", "committed"),
+    [
+        ({"state": "running", "upstream": 0}, 0),
+        ({"state": "running", "upstream": 7, "last_upstream": 4}, 7),
+        ({"state": "parked", "upstream": 7}, 7),
+        ({"state": "waiting"}, None),
+        ({"state": "parked", "source_end": 5}, None),
+    ],
+    ids=["empty so far", "copied", "parked later", "no position yet", "parked at once"],
+)
+def test_an_old_mirror_maker_gets_each_known_position(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipt: dict[str, Any], committed: int | None
+) -> None:
+    """Without a commit it would begin at `latest`, and skip what is written to an empty partition meanwhile."""
+    calls: list[dict[str, Offsets]] = []
+
+    def commit(_: Groups, offsets: dict[str, Offsets]) -> dict[str, dict[TopicPartition, int]]:
+        calls.append(offsets)
+        return {"g": {}}
+
+    monkeypatch.setattr(Groups, "commit", commit)
+    legacy = LegacyConfig(group_id="g")
+    receipts = [Receipt(flow="A->B", source_topic="t", target_topic="t", partition=0, **receipt)]
+    duty = schedules(tmp_path, {}, legacy=legacy, receipts=receipts)["group commits"].make()
+    duty.run()
+    duty.close()
+    expected = [] if committed is None else [{"g": {("t", 0): Committed(committed, OURS)}}]
+    assert calls == expected

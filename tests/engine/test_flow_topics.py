@@ -31,17 +31,22 @@ class PlayedFlow:
         self.made: list[set[str]] = []
         """What the takeover was told to be made by this process, by look."""
         self.sentinels = 0
+        self.leadership = SimpleNamespace(identity=IDENTITY, rank=1, state_lifetime_ms=1_000)
+        self.seen: list[object] = []
+        """What the done topics were told of the source."""
         monkeypatch.setattr(flow_topics, "TopicDuty", lambda *_: SimpleNamespace(sync_once=self._synced))
         monkeypatch.setattr(flow_topics, "TopicSentinel", self._sentinel)
         flow = FlowConfig(source=SOURCE, target=TARGET)
         view = SimpleNamespace(partitions={}, gone=())
-        done = SimpleNamespace(is_released=lambda _: False, is_reached=lambda *_: False, changed=False)
-        done.end_of = lambda *_: None
+        done = SimpleNamespace(is_released=lambda _: False, is_reached=lambda *_: False, changed=False, topics=())
+        done.end_of, done.see = lambda *_: None, self.seen.append
+        self.done = done
         self.topics = FlowTopics(flow, cast("Any", view), cast("Any", None), cast("Any", done), once=False)
         takeover = SimpleNamespace(refused={}, begin=lambda: None, look=self._look)
         self.topics.takeover = cast("Any", takeover)
         self.topics.weaknesses = cast("Any", SimpleNamespace(warn=lambda _: None))
-        self.topics.open(cast("Any", None), cast("Any", None))
+        source = SimpleNamespace(topics=lambda names: {name: f"{name}, described" for name in names})
+        self.topics.open(cast("Any", source), cast("Any", None))
 
     def _sentinel(self, *_: object, from_start: bool) -> SimpleNamespace:
         assert from_start
@@ -68,11 +73,10 @@ class PlayedFlow:
         """The orders of a round that copies the partition."""
         flow = FlowConfig(source=SOURCE, target=TARGET)
         nothing = SimpleNamespace(target_topic_id="", appended=-1, upstream=-1, downstream=-1)
-        leadership = SimpleNamespace(identity=IDENTITY, rank=1, state_lifetime_ms=1)
         predecessors = SimpleNamespace(unclean=False, progress=lambda *_: nothing)
         view = SimpleNamespace(partitions={})
         book = OrderBook(
-            flow, "i", *(cast("Any", each) for each in (view, None, leadership, predecessors, self.topics))
+            flow, "i", *(cast("Any", each) for each in (view, None, self.leadership, predecessors, self.topics))
         )
         book.order([KEY])
         return book
@@ -104,6 +108,19 @@ def test_what_was_read_of_losses_and_topics_holds_for_one_lease(played: PlayedFl
     assert played.sentinels == 2
 
 
+def test_a_round_ends_when_the_target_forgets_producers_sooner(played: PlayedFlow) -> None:
+    """Its pumps take records for fresh that are old by now (R4)."""
+    played.sync()
+    orders = played.orders()
+    played.leadership.state_lifetime_ms = 2_000
+    assert (orders.only_grown, orders.can_take({})) == (True, True)
+    played.leadership.state_lifetime_ms = 999
+    assert (orders.only_grown, orders.can_take({})) == (False, False)
+    orders.forget()
+    assert orders.order([KEY]).state_lifetime_ms == 999
+    assert orders.only_grown
+
+
 @pytest.mark.parametrize(
     ("before", "after", "same"),
     [(b"1" * 16, b"2" * 16, False), (b"1" * 16, b"1" * 16, True), (NO_ID, b"1" * 16, True)],
@@ -121,3 +138,11 @@ def test_a_remote_topic_that_was_created_again_is_another(
     assert played.topics.targets() == {KEY: TargetTopic("A.t", after)}
     assert orders.only_grown is same
     assert orders.can_take({}) is same
+
+
+def test_the_partitions_of_topics_whose_writers_have_moved_are_looked_at(played: PlayedFlow) -> None:
+    """The topic duty leaves them out, so nothing else would show that they have grown."""
+    played.sync()
+    played.done.topics = ("orders",)
+    played.sync()
+    assert played.seen == [{"orders": "orders, described"}]

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Committed, Groups
+from sparkmirror.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.config import ClusterConfig, MirrorConfig
 from sparkmirror.config.legacy import LegacyOptions, load_legacy, named_after
 from sparkmirror.demo import KafkaCluster
@@ -40,13 +40,13 @@ Configure = Callable[..., MirrorConfig]
 class OldMirrorMaker:
     """MirrorMaker 1's loop: consume as a member of the group, produce by key, flush, commit; a context manager."""
 
-    def __init__(self, source: str, target: str, topic: str, group: str) -> None:
+    def __init__(self, source: str, target: str, topic: str, group: str, *, reset: str = "earliest") -> None:
         self._consumer: Any = KafkaConsumer(
             topic,
             bootstrap_servers=source,
             group_id=group,
             enable_auto_commit=False,
-            auto_offset_reset="earliest",
+            auto_offset_reset=reset,
             session_timeout_ms=6000,
             heartbeat_interval_ms=500,
         )
@@ -165,11 +165,12 @@ def test_a_group_is_taken_over_and_given_back(
         old.copy(120)
     by_them = sum(mp.end_offsets(servers[1], topic_name, 3))
     assert by_them < 200
-    assert sum(one.offset for one in committed().values()) == by_them
+    theirs = committed()
+    assert sum(one.offset for one in theirs.values()) == by_them
 
     with run_config(config, spark) as mirror:
         mp.wait_for(lambda: copied(200), PATIENCE_S, "what MirrorMaker 1 had left")
-        assert mirror.drivers[0].topics.takeover.taken == len(committed())
+        assert mirror.drivers[0].topics.takeover.taken == len(theirs)
         write(source_cluster, topic_name, 200, 100, [0, 1, 2])  # partition 2 was empty, and nothing was committed
         mp.wait_for(lambda: copied(300), PATIENCE_S, "all partitions")
         mp.wait_for(
@@ -198,6 +199,34 @@ def test_a_group_is_taken_over_and_given_back(
     assert ours == {
         f"mm2-sparkmirror-{what}.{alias}.internal" for what in ("segments", "losses", "control", "receipts", "status")
     }
+
+
+def test_an_empty_partition_is_given_back(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    spark: SparkSession,
+    configure: Configure,
+    groups: Groups,
+) -> None:
+    """MirrorMaker 1 begins at `latest` without a commit, and would skip what is written before it starts."""
+    servers = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    mp.create_topic(servers[0], topic_name, 2)
+    mp.create_topic(servers[1], topic_name, 2)
+
+    def committed() -> Offsets:
+        return groups.committed([topic_name]).offsets.get(topic_name, {})
+
+    starts = {(topic_name, partition): Committed(0, OURS) for partition in range(2)}
+    with run_config(configure(offset_commit_interval_ms=500), spark):
+        mp.wait_for(lambda: committed() == starts, PATIENCE_S, "commits for empty partitions")
+    write(source_cluster, topic_name, 0, 20, [0])
+    with OldMirrorMaker(*servers, topic_name, topic_name, reset="latest") as old:
+        old.copy(20)
+    with run_config(configure(), spark):  # partition 0 from MirrorMaker 1's commit, partition 1 from the start
+        write(source_cluster, topic_name, 20, 20, [0, 1])
+        mp.wait_for(lambda: sum(mp.end_offsets(servers[1], topic_name, 2)) >= 40, PATIENCE_S, "the rest")
+    assert numbers(target_cluster, topic_name, 2) == Counter(range(40))
 
 
 @pytest.mark.full

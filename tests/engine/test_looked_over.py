@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -68,6 +69,22 @@ def test_a_mirror_looks_before_each_round_if_the_last_look_came_to_nothing(monke
     assert prepared() == ["active", "running"]
     stub.topics.checked = False  # the lease was lost, and got again
     assert prepared() == looked
+
+
+def test_flows_that_hang_delay_each_other_and_others_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are made ready at the same time."""
+    clusters = {alias: ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "abcd"}
+    flows = [FlowConfig(source=clusters[alias], target=clusters["d"]) for alias in "abc"]
+    mirror = Mirror(MirrorConfig(path="test", flows=tuple(flows)), use_lease=False)
+    stubs = [StubDriver(flow) for flow in flows]
+    together = threading.Barrier(3, timeout=10)
+    for stub in stubs:
+        stub.name = stub.flow.name
+        stub.away = stub is not stubs[1]
+        monkeypatch.setattr(stub, "become_active", together.wait)
+    ready = mirror._prepare([cast("FlowDriver", stub) for stub in stubs])  # noqa: SLF001 - one turn of it
+    assert [driver.name for driver in ready] == [flows[1].name]
+    assert mirror.troubles == {flows[0].name: "away", flows[2].name: "away"}
 
 
 @pytest.mark.broker

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from conftest import VerifyVerb
 from sparkmirror.cli.app import app
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import load_mm2_properties
@@ -135,6 +136,30 @@ def test_a_late_record_is_named_and_copied_when_that_is_taken_back(
         assert end(target_cluster, topic_name) == COUNT
         assert "is copied on" in say("undo", file, topic_name)
         mp.wait_for(lambda: end(target_cluster, topic_name) == COUNT + 1, 30, "the late record is copied")
+        mp.wait_for(lambda: not progress(mirror).late, 30, "nothing is late any more")
+
+
+@pytest.mark.full
+def test_a_record_in_a_partition_that_came_later_is_late_too(
+    spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, file: Path
+) -> None:
+    """A forgotten writer's; the topic has got the partition after the release."""
+    there = target_cluster.bootstrap_servers
+
+    with run_mirror(file, spark) as mirror:
+        mp.wait_for(lambda: end(target_cluster, topic_name) == COUNT, 90, "copied")
+        say("done", file, topic_name)
+        mp.wait_for(lambda: is_released(mirror, topic_name), 30, "the topic is released")
+        with ClusterAdmin.connect(mirror.drivers[0].flow.source, "test") as admin:
+            admin.create_partitions({topic_name: 3})
+        mp.produce(source_cluster.bootstrap_servers, topic_name, 3, 9)
+        mp.wait_for(lambda: len(progress(mirror).late) == 3, 30, "the late records are named")
+        assert f"{topic_name}-2: 3 offsets came to the source" in progress(mirror).late[2]
+        assert progress(mirror).state == "held up"
+        say("undo", file, topic_name)
+        mp.wait_for(
+            lambda: mp.end_offsets(there, topic_name, 3) == [COUNT + 3, 3, 3], 60, "the late records are copied"
+        )
         mp.wait_for(lambda: not progress(mirror).late, 30, "nothing is late any more")
 
 

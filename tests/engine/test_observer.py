@@ -1,4 +1,4 @@
-"""The snapshot of a mirror at work."""
+"""The snapshot of a mirror at work, and of drivers that were told what their flows' pumps say."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import mirror_process as mp
 import pytest
@@ -15,15 +16,21 @@ from mirror_thread import run_config
 from pyspark.sql import SparkSession
 from test_verify import IDENTITY, plain, write
 
-from sparkmirror.config import load_mm2_properties
+from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
+from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine import flow_duties, lag_monitor, publishing
+from sparkmirror.engine.duties import Duties, Schedule
+from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role, Topic
+from sparkmirror.engine.observer import MOVES_S, Observer
+from sparkmirror.engine.progress import FlowProgress, ProgressMeter
+from sparkmirror.engine.snapshot import Cause, Flow, FlowState, PartitionState, Role, Topic
 from sparkmirror.engine.status_topic import read_status
+from sparkmirror.engine.surroundings import Surroundings
+from sparkmirror.messages.orders import FlowReport, Receipt
 from sparkmirror.sync.group_standing import GroupState
-
-pytestmark = [pytest.mark.broker, pytest.mark.spark]
+from sparkmirror.sync.topics import MirroredTopic, TopicSync
 
 COUNT = 300
 FAST = {
@@ -53,6 +60,8 @@ def topic_of(mirror: Mirror, name: str) -> Topic:
     return next(topic for topic in flow_of(mirror).topics if topic.topic == name)
 
 
+@pytest.mark.broker
+@pytest.mark.spark
 def test_it_tells_what_is_so(
     spark: SparkSession,
     source_cluster: KafkaCluster,
@@ -134,3 +143,145 @@ def test_it_tells_what_is_so(
     process = mirror.observer.snapshot().process
     assert process.spark_version
     assert process.jvm_memory_bytes > 0
+
+
+# --- drivers that were told ---------------------------------------------------------------------
+
+
+FLOW = FlowConfig(
+    source=ClusterConfig(alias="A", bootstrap_servers=("127.0.0.1:1",)),
+    target=ClusterConfig(alias="B", bootstrap_servers=("127.0.0.1:1",)),
+)
+
+
+def a_driver(partitions: int, refused: dict[str, str] | None = None) -> FlowDriver:
+    """A driver of A->B whose topic duty has run, with as many partitions of the topic t."""
+    driver = FlowDriver(FLOW, "incarnation", use_lease=False, once=False)
+    rows = tuple(
+        PartitionDescription(partition=number, leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,))
+        for number in range(partitions)
+    )
+    mirrored = MirroredTopic(*(TopicDescription(name, b"1" * 16, rows) for name in ("t", "A.t")))
+    driver.topics.newest = TopicSync(
+        mirrored=(mirrored,) if partitions else (), created=(), grown=(), refused=refused or {}
+    )
+    driver.topics.synced = True
+    return driver
+
+
+def receipt(number: int, position: int, **changes: Any) -> Receipt:
+    one = Receipt(
+        flow="A->B", source_topic="t", target_topic="A.t", partition=number, state="running", upstream=position
+    )
+    return one.model_copy(update=changes)
+
+
+def tell(driver: FlowDriver, *receipts: Receipt, at_ms: int = 0, **changes: Any) -> None:
+    """Have a pump tell this, at a time of its own clock."""
+    report = FlowReport(
+        epoch=1, task=0, pump="1/0", incarnation="incarnation", at_ms=at_ms, receipts=receipts
+    ).model_copy(update=changes)
+    driver.view.note(report)
+    driver.view.take_report("A->B", report)
+
+
+def copying(driver: FlowDriver, positions: dict[int, tuple[int, int]], **changes: Any) -> None:
+    """Have the pump be at these positions of these ends."""
+    driver.view.take_ends({("t", number): end for number, (_, end) in positions.items()}, {})
+    tell(driver, *(receipt(number, position, **changes) for number, (position, _) in positions.items()))
+
+
+def looked_at(*drivers: FlowDriver) -> list[Flow]:
+    """The flow as one observer sees these drivers, each in place of the one before."""
+    at_work: list[FlowDriver] = []
+    meters: dict[str, ProgressMeter] = {}
+    surroundings = Surroundings(list, lambda: None, lease=False)
+    observer = Observer(lambda: at_work, meters, lambda _: "", surroundings)
+    seen: list[Flow] = []
+    for driver in drivers:
+        at_work[:], meters["A->B"] = [driver], ProgressMeter(driver)
+        observer._made_at = float("-inf")  # noqa: SLF001 - no second to wait
+        seen.extend(observer.snapshot().flows)
+    return seen
+
+
+@pytest.mark.parametrize(("refused", "state"), [({"t": "no right to create"}, "held up"), ({}, "caught up")])
+def test_a_flow_that_has_no_partition_does_not_start_for_ever(refused: dict[str, str], state: str) -> None:
+    driver = a_driver(0, refused)
+    driver.topics.synced = False
+    assert ProgressMeter(driver).read().state == "starting"
+    driver.topics.synced = True
+    assert ProgressMeter(driver).read().state == state
+    (flow,) = looked_at(driver)
+    assert (flow.state, flow.unknown) == (state, 0)
+
+
+def test_a_refused_topic_is_no_partition_whose_lag_is_not_known() -> None:
+    driver = a_driver(1, {"u": "no right to create"})
+    copying(driver, {0: (90, 100)})
+    (flow,) = looked_at(driver)
+    assert (flow.unknown, flow.lag) == (0, 10)
+    assert flow.lag_s is not None
+    copying(driver, {0: (100, 100)})
+    (flow,) = looked_at(driver)
+    assert (flow.state, flow.unknown, flow.lag, flow.lag_s) == (FlowState.HELD_UP, 0, 0, 0.0)
+
+
+@pytest.mark.parametrize("stuck", [{"state": "parked"}, {"state": "waiting", "cause": Cause.PAUSED}])
+def test_what_is_not_copied_has_no_part_in_the_time_that_is_left(stuck: dict[str, Any]) -> None:
+    driver = a_driver(3)
+    driver.view.take_ends({("t", 0): 10_000_000, ("t", 1): 1_000, ("t", 2): 1_000}, {})
+    meter = ProgressMeter(driver)
+    meter.read()
+
+    def progress(stuck_at: int, moving_at: int) -> FlowProgress:
+        tell(driver, receipt(0, stuck_at, **stuck), receipt(1, 900), receipt(2, moving_at), records=1_000)
+        return meter.read()
+
+    def waiting(progress: FlowProgress) -> int | None:
+        """The records that the time left is meant for."""
+        return None if progress.eta_s is None else round(progress.eta_s * progress.records_per_s)
+
+    both = progress(0, 900)
+    assert (both.lag, waiting(both)) == (10_000_200, 200)
+    nowhere = progress(-1, 900)
+    assert (nowhere.lag, waiting(nowhere)) == (None, 200), "it is known of all that is copied"
+    assert waiting(progress(0, -1)) is None, "the position of a partition that is copied is not known"
+
+
+@pytest.mark.parametrize("ahead_s", [-3_600, 0, 3_600])
+def test_the_clock_of_an_executor_does_not_decide_what_moves(ahead_s: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = a_driver(1)
+    driver.view.take_ends({("t", 0): 1_000}, {})
+    now_ms = int((time.time() + ahead_s) * 1000)
+    tell(driver, receipt(0, 100, records=100, bytes=1_000), at_ms=now_ms - 2_000)
+    tell(driver, receipt(0, 300, records=300, bytes=3_000), at_ms=now_ms)
+    (flow,) = looked_at(driver)
+    (partition,) = flow.topics[0].partitions
+    assert (partition.records_per_s, partition.bytes_per_s, partition.eta_s) == (100, 1_000, 7)
+    assert abs(flow.at_ms - flow.pumps[0].at_ms) < 2_000
+    later = time.time() + MOVES_S
+    monkeypatch.setattr(time, "time", lambda: later)
+    (flow,) = looked_at(driver)
+    (partition,) = flow.topics[0].partitions
+    assert (partition.records_per_s, flow.at_ms - flow.pumps[0].at_ms >= MOVES_S * 1000) == (0, True)
+
+
+def test_no_count_falls_when_another_driver_works_on_the_flow(monkeypatch: pytest.MonkeyPatch) -> None:
+    duties_of: dict[FlowDriver, Duties] = {}
+    monkeypatch.setattr(FlowDriver, "duties", property(duties_of.get))
+
+    def told(records: int, failures: int) -> FlowDriver:
+        driver = a_driver(1)
+        tell(driver, receipt(0, 100, records=records, bytes=records * 10), records=records, bytes=records * 10)
+        schedule = Schedule(name="heartbeats", interval_s=1.0, make=lambda: pytest.fail("is not started"))
+        duties = duties_of[driver] = Duties("A->B", [schedule], lambda: True)
+        for _ in range(failures):
+            duties.failed("heartbeats", "no answer")
+        return driver
+
+    first, second, third = told(70, 3), told(0, 0), told(5, 1)
+    flows = looked_at(first, second, third)
+    counts = [(one.topics[0].partitions[0].records, one.topics[0].partitions[0].bytes) for one in flows]
+    assert counts == [(one.records, one.bytes) for one in flows] == [(70, 700), (70, 700), (75, 750)]
+    assert [one.duties[0].failures for one in flows] == [3, 3, 4]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from sparkmirror.engine import round_runner
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.engine import left_out_flows, round_runner
 from sparkmirror.engine.end_reason import EndReason
 from sparkmirror.engine.round_runner import RoundRunner
 
@@ -26,3 +28,20 @@ def test_a_round_ends_a_day_after_it_began(monkeypatch: pytest.MonkeyPatch) -> N
     runner = RoundRunner(nothing, nothing, nothing, nothing, nothing, list, nothing.show, threading.Event())
     monkeypatch.setattr(round_runner, "ROUND_S", -1.0)
     assert runner._wait_for_end(nothing, nothing, [], []) is EndReason.PLANNED  # noqa: SLF001 - its loop alone
+
+
+def test_a_round_goes_on_until_the_clusters_of_a_flow_left_out_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ending it for a flow that is still away would hold up all others for nothing."""
+    answers = iter([False, False, True])
+    monkeypatch.setattr(left_out_flows, "PAUSE_S", 0.01)
+    monkeypatch.setattr(left_out_flows, "_answers", lambda cluster: cluster.alias == "b" or next(answers))
+    source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "ab")
+    with left_out_flows.LeftOutFlows([FlowConfig(source=source, target=target)], 0.01) as left_out:
+        deadline = time.monotonic() + 10
+        while not left_out.is_back:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert next(answers, None) is None
+    with left_out_flows.LeftOutFlows([], 0.0) as nobody:
+        time.sleep(0.05)
+    assert not nobody.is_back

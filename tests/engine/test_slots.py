@@ -73,6 +73,13 @@ def four(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return cluster
 
 
+def test_there_is_a_task_to_plan_for_though_all_flows_are_gone_for_a_moment() -> None:
+    """Their last drivers may still be at work."""
+    slots = Slots({}, 2)
+    slots.ask(0)
+    assert slots.count == 1
+
+
 def test_tasks_without_a_slot_are_waited_for_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(monkeypatch, 4)
     cluster.begin()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 
 import mirror_process as mp
@@ -14,9 +15,9 @@ from test_verify_of_moving_logs import keep_ranges
 
 from conftest import StartMirror
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import ClusterUnreachable, SetupError
 from sparkmirror.frames import Options, ranges, run_verification
-from sparkmirror.frames.verify_task import Answer, CompareOrder, compare_range
+from sparkmirror.frames.verify_task import Answer, CompareOrder, compare_range, run_tasks
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -96,3 +97,22 @@ def test_what_was_compared_is_kept_where_another_range_fails(
     again = [line for line in journal.read_text().splitlines() if line.startswith('{"done"')]
     assert again[: len(done)] == done
     assert len(again) == found.all_ranges
+
+
+def test_a_task_that_fails_each_time_is_told_in_one_line(spark: SparkSession) -> None:
+    """Its Python ends, or can't do its work."""
+
+    def dies(order: str) -> str:
+        os._exit(1)
+
+    def lacks_something(order: str) -> str:
+        raise ModuleNotFoundError("No module named 'sparkmirror'")
+
+    with pytest.raises(
+        SetupError, match=r"^Spark failed to run verify's tasks: .*Python worker exited unexpectedly"
+    ) as one:
+        run_tasks(spark, ["order"], dies)
+    assert "\n" not in str(one.value)
+    with pytest.raises(SetupError, match=r"ModuleNotFoundError: No module named 'sparkmirror'$") as other:
+        run_tasks(spark, ["order"], lacks_something)
+    assert "\n" not in str(other.value)

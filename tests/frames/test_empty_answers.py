@@ -40,9 +40,10 @@ class Answering(RangeReader):
         raise ConnectionError("its leader has moved")
 
 
-def reading(*answers: FetchedPartition) -> Answering:
+def reading(*answers: FetchedPartition, read_committed: bool = False, compacted: bool = False) -> Answering:
     config = ClusterConfig(alias="A", bootstrap_servers=("127.0.0.1:1",))
-    reader = Answering(config, "orders", bytes(16), 0, OffsetBounds(0, END), read_committed=False)
+    bounds = OffsetBounds(0, END)
+    reader = Answering(config, "orders", bytes(16), 0, bounds, read_committed=read_committed, compacted=compacted)
     reader.answers = iter(answers)
     return reader
 
@@ -51,15 +52,35 @@ def answer(records: memoryview | None = None, error: int = 0) -> FetchedPartitio
     return FetchedPartition("orders", 0, 0, error, END, END, 0, records or memoryview(b""), None)
 
 
-@pytest.mark.parametrize("empty", [0, 1, 3])
-def test_records_may_come_after_some_answers_without_any(empty: int) -> None:
-    with reading(*[answer()] * empty, answer(WHOLE.view)) as found:
+@pytest.mark.parametrize(("empty", "compacted"), [(0, True), (3, True), (9, False)])
+def test_records_may_come_after_some_answers_without_any(
+    empty: int, compacted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient(monkeypatch)
+    with reading(*[answer()] * empty, answer(WHOLE.view), compacted=compacted) as found:
         assert [one.header.records for one in found] == [END]
 
 
-def test_at_last_it_is_believed_that_there_are_none() -> None:
-    with reading(*[answer()] * 4, answer(WHOLE.view)) as found:
+def test_at_last_it_is_believed_that_a_cleaner_took_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    impatient(monkeypatch)
+    with reading(*[answer()] * 4, answer(WHOLE.view), compacted=True) as found:
         assert list(found) == []
+
+
+@pytest.mark.parametrize("read_committed", [False, True])
+def test_of_a_log_that_is_not_compacted_it_is_never_believed(
+    read_committed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    impatient(monkeypatch)
+    unread = pytest.raises(ClusterUnreachable, match="orders-0: no record comes at offset 0, though it goes on to 4")
+    with reading(*[answer()] * 999, read_committed=read_committed) as found, unread:
+        list(found)
+
+
+def test_a_batch_that_is_cut_off_is_no_empty_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    impatient(monkeypatch)
+    with reading(*[answer(WHOLE.view[:-1])] * 999, compacted=True) as found, pytest.raises(ClusterUnreachable):
+        list(found)
 
 
 def test_a_leader_that_moves_while_retention_is_looked_into_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +94,7 @@ def test_a_leader_that_moves_while_retention_is_looked_into_is_asked_again(monke
 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparkmirror.frames.log_reader._PAUSE_S", 0.01)
+    monkeypatch.setattr("sparkmirror.frames.log_reader._EMPTY_PAUSE_S", 0.01)
     monkeypatch.setattr("sparkmirror.frames.log_reader._PATIENCE_S", 0.2)
 
 

@@ -152,7 +152,7 @@ def registry(remote: str) -> Change:
 
 BAD: list[tuple[str, Change, str]] = [
     ("unreachable", lambda p: setattr(p.target, "error", "no broker answers"), "no broker answers"),
-    ("one-cluster", lambda p: setattr(p.target, "cluster_id", "one"), "us and eu"),
+    ("one-cluster", lambda p: setattr(p.target, "cluster_id", "one"), "eu and us are the same cluster"),
     ("forbidden-at-source", lose("source", "READ"), "READ on topic t"),
     ("forbidden-at-source", lose("source", "DESCRIBE_CONFIGS"), "DESCRIBE_CONFIGS on topic t"),
     (
@@ -223,6 +223,7 @@ BAD: list[tuple[str, Change, str]] = [
 
 
 def found(probe: FlowProbe) -> dict[str, str]:
+    compare([probe])
     return {one.rule: one.what for rule in CONNECTED_RULES for one in rule.findings(probe)}
 
 
@@ -319,6 +320,37 @@ def test_a_copy_belongs_to_the_first_flow() -> None:
     probes[0].copiers["t"] = "asia->eu"
     compare(probes)
     assert [probe.copiers for probe in probes] == [{"t": "asia->eu"}, {}, {"t": "asia->eu"}]
+
+
+def flows(*pairs: str, **ids: str) -> list[FlowProbe]:
+    """Flows such as `ab`, from cluster `a` to `b`; `ids` has the clusters that can be asked."""
+    probes = []
+    for pair in pairs:
+        clusters = [ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in pair]
+        source, target = (ProbedCluster(cluster=one, cluster_id=ids.get(one.alias, "")) for one in clusters)
+        flow = FlowConfig(source=clusters[0], target=clusters[1])
+        probes.append(FlowProbe(flow=flow, source=source, target=target))
+    compare(probes)
+    return probes
+
+
+@pytest.mark.parametrize(
+    ("probes", "told"),
+    [
+        (flows("ac", "bc", a="1", b="1", c="2"), [{}, {"b": "a and b"}]),
+        (flows("ab", "ba", a="1", b="1"), [{"b": "a and b"}, {}]),
+        (flows("ab", "ac", "bd", a="1", b="1", c="2", d="2"), [{"b": "a and b"}, {}, {"d": "c and d"}]),
+        (flows("ac", "ca", "bc", a="1", b="2", c="3"), [{}, {}, {}]),
+        (flows("ac", "bc", c="3"), [{}, {}]),
+    ],
+    ids=["two sources", "both directions", "two pairs", "none", "not asked"],
+)
+def test_a_cluster_with_two_aliases_is_told_once(probes: list[FlowProbe], told: list[dict[str, str]]) -> None:
+    """A run compares the clusters of all flows, not only the two of each."""
+    (rule,) = [rule for rule in CONNECTED_RULES if rule.name == "one-cluster"]
+    for probe, expected in zip(probes, told, strict=True):
+        said = {one.key: one.what.partition(": ")[2].partition(" are the same")[0] for one in rule.findings(probe)}
+        assert said == {f"{alias}.bootstrap.servers": aliases for alias, aliases in expected.items()}
 
 
 def test_a_limit_that_is_copied_is_none() -> None:

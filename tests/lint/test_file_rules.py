@@ -48,6 +48,9 @@ TARGET = {
 BY_TLS = {"target.cluster.security.protocol": "SSL", "target.cluster.ssl.truststore.type": "PEM"}
 TLS_WORKER = ("security.protocol=SSL", "producer.security.protocol=SSL")
 WORKERS_KEYS = ("producer.ssl.keystore.location=/tmp/k.jks", "producer.ssl.truststore.location=/tmp/t.jks")
+PASSWORD = (("eu.security.protocol", "SSL"), ("eu.ssl.key.password", "told"))
+BEATS = (("eu->us.emit.heartbeats.enabled", "true"),)
+"""Heartbeats of a pair that copies nothing."""
 FAN_IN_LINES = (("asia.bootstrap.servers", "asia1:9092"), ("asia->eu.enabled", "true"))
 FAN_IN = {"clusters": "us, eu, asia", "us->eu.topics": "orders"}
 
@@ -254,6 +257,20 @@ BAD: list[tuple[str, Any, str, int]] = [
     ("old-api", lambda d: strimzi(d, resource(version="v1beta2")), "apiVersion", 1),
     ("no-effect", lambda d: properties(d, ("us->eu.key.converter.x", "1")), "us->eu.key.converter.x", 7),
     ("wrong-pattern", lambda d: properties(d, ("topic.filter.class", "nowhere:Filter")), "us->eu.enabled", 4),
+    ("wrong-pattern", lambda d: properties(d, *BEATS, ("eu->us.replication.policy.class", "nowhere:P")), "eu->us", 0),
+    ("spark-refused", lambda d: properties(d, ("spark.speculation", "True")), "spark.speculation", 7),
+    (
+        "spark-refused",
+        lambda d: properties(d, ("spark.speculation", "true"), ("spark.python.task.killTimeout", "1h")),
+        "spark.python.task.killTimeout",
+        8,
+    ),
+    (
+        "spark-refused",
+        lambda d: properties(d, ("spark.master", "yarn"), ("spark.authenticate", "true"), *PASSWORD),
+        "spark.master",
+        7,
+    ),
     (
         "kerberos-here",
         lambda d: properties(d, ("us.security.protocol", "SASL_SSL"), ("us.sasl.jaas.config", KERBEROS)),
@@ -421,6 +438,21 @@ FOLLOWED: list[tuple[str, Any, str]] = [
     ("old-api", lambda d: strimzi(d, resource()), "v1"),
     ("no-effect", lambda d: properties(d), "take it out"),
     ("wrong-pattern", lambda d: properties(d, ("topics", "a(b)")), "as the reason says"),
+    ("spark-refused", lambda d: properties(d, ("spark.speculation", "false")), "as the reason says"),
+    ("spark-refused", lambda d: properties(d, ("spark.python.task.killTimeout", "2s")), "as the reason says"),
+    ("spark-refused", lambda d: properties(d, ("spark.master", "yarn")), "as the reason says"),
+    ("spark-refused", lambda d: properties(d, ("spark.master", "local[4]"), *PASSWORD), "as the reason says"),
+    (
+        "spark-refused",
+        lambda d: properties(
+            d,
+            ("spark.master", "yarn"),
+            ("spark.authenticate", "true"),
+            ("spark.network.crypto.enabled", "true"),
+            *PASSWORD,
+        ),
+        "as the reason says",
+    ),
     ("kerberos-here", lambda d: properties(d), "as the reason says"),
     ("echo-loop", lambda d: properties(d, ("replication.policy.class", IDENTITY)), "take eu->us.enabled out"),
     ("echo-loop", lambda d: properties(d, ("eu->us.enabled", "true")), "use DefaultReplicationPolicy in all"),
@@ -528,6 +560,25 @@ def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
     assert properties(tmp_path) == []
     assert connectors(tmp_path) == []
     assert strimzi(tmp_path, resource()) == []
+
+
+def test_each_refusal_of_a_run_is_told_in_its_words(tmp_path: Path) -> None:
+    """Once for all flows, except that each flow with passwords is named."""
+    lines = (("spark.master", "yarn"), ("spark.speculation", "true"), ("spark.python.task.killTimeout", "1h"))
+    found = properties(tmp_path, ("eu->us.enabled", "true"), *lines, *PASSWORD)
+    told = [one.what.partition(": ")[2] for one in found if one.rule == "spark-refused"]
+    begins = ("flow eu->us has passwords", "flow us->eu has passwords", "spark.speculation = true", "spark.python.task")
+    assert [next(begin for begin in begins if one.startswith(begin)) for one in told] == [
+        "flow us->eu has passwords",
+        "flow eu->us has passwords",
+        "spark.speculation = true",
+        "spark.python.task",
+    ]
+
+
+def test_heartbeats_alone_need_no_spark(tmp_path: Path) -> None:
+    found = properties(tmp_path, *BEATS, ("spark.speculation", "true"), **{"us->eu.enabled": "false"})
+    assert [one for one in found if one.severity == "error"] == []
 
 
 def test_only_what_workers_do_share_is_found(tmp_path: Path) -> None:

@@ -114,6 +114,16 @@ def test_moves_and_words_are_for_one_round_of_one_driver() -> None:
     assert unknown.carried(move.route) == move.route, "nothing known is no progress"
 
 
+def test_a_partition_without_a_noted_end_is_not_copied() -> None:
+    """The source got it after its topic's writers had moved."""
+    state = told()
+    assert state.end_of("orders", 0) is None
+    assert state.apply([said("done:orders", {"ends": {"0": 7}})])
+    assert [state.end_of("orders", partition) for partition in range(2)] == [7, 0]
+    assert state.apply([said("done:orders", {})])
+    assert state.end_of("orders", 1) is None
+
+
 def settled() -> PartitionReading:
     """Where a copy is at rest."""
     position = Position(

@@ -112,6 +112,16 @@ SAID = [
         "parked (orders-3: the target's max.message.bytes is 1,048,588, the batch has 2,000,000).",
     ),
     (
+        flow(state=FlowState.HELD_UP, topics=(Topic(topic="x", target_topic="", refused="no right"),)),
+        Tone.BAD,
+        "Held up for 1 min: all that can be copied now is copied, but 1 topic can't be copied at all (x: no right).",
+    ),
+    (
+        flow(topics=()),
+        Tone.UNKNOWN,
+        "Nothing to copy for 1 min: no topic of the source matches.",
+    ),
+    (
         flow(losses=(LOSS,)),
         Tone.BAD,
         "Caught up for 1 min: all that can be read at the source is at the target, but 1,200 offsets were lost for "
@@ -281,6 +291,8 @@ def test_cut_over() -> None:
         "3 records are not copied (about 2 s more)",
         "1 group has read what isn't copied yet",
     )
+    stuck = cut_over(flow(lag=3, eta_s=2.0, topics=(topic("orders", parked(lag=2), partition(lag=1)),)), NOW_MS)
+    assert stuck.reasons[0] == "3 records are not copied (about 2 s more for what can be copied)"
     assert cut_over(flow(groups=(group(partitions=()),)), NOW_MS).words == (
         "Not known: what 1 group would read again isn't known."
     )

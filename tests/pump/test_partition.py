@@ -163,6 +163,19 @@ def test_a_target_that_does_not_tell_whether_it_stamps_may_do_so(settings: dict[
     assert pump.copy.trust.stamping is stamping
 
 
+def test_an_end_that_is_reached_while_the_position_is_read_waits_for_it() -> None:
+    """Of a partition that leaves: what was to be sent is dropped, so that nothing but the reading is on its way."""
+    pump = running(a_world())
+    pump.world.now += 2 * MAX_CONFIRMATION_AGE_S
+    assert pump.ask()
+    pump.copy.drop_unsent()
+    pump.copy.end_at(30, pump.world.now)
+    stages = [pump.copy.stage]
+    assert pump.hear()
+    assert [*stages, pump.copy.stage] == [Stage.RUNNING, Stage.DONE]
+    assert_exact(pump.world)
+
+
 def test_the_first_batch_goes_alone_then_five_are_in_flight() -> None:
     pump = Pump(a_world())
     pump.start()

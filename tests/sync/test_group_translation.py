@@ -339,6 +339,35 @@ def test_groups_of_topics_that_keep_their_names(
     assert far.committed(f"{topic_name}-17")[topic_name, 0].offset < 17
 
 
+def test_a_group_behind_a_marker_is_synced_when_no_pump_reports(
+    near: Cluster, far: Cluster, make_flow: MakeFlow, topic_name: str
+) -> None:
+    """As of a topic whose writers have moved: the mirror has noted how far it has come."""
+    near.create(topic_name)
+    flow = make_flow(near, far, topic_name, **{"near.consumer.isolation.level": "read_committed"})
+    near.produce(topic_name, 5)
+    near.aborted(topic_name)
+    flow.copy()
+    flow.receipts.clear()
+    end = near.end(topic_name)
+    near.commit(topic_name, {(topic_name, 0): end})
+    near.commit(f"{topic_name}-beyond", {(topic_name, 0): end + 1})
+    duty = flow.checkpoints(topic_name)
+    sync = flow.group_offsets(duty)
+    for _ in range(2):
+        duty.run()
+        sync.run()
+        assert sync.standings[topic_name].state is GroupState.SYNCED
+        assert sync.standings[f"{topic_name}-beyond"].state is GroupState.CATCHING_UP
+    assert far.committed(topic_name)[f"near.{topic_name}", 0].offset == 5
+    producer = KafkaProducer(bootstrap_servers=far.servers)  # the topic's own writer
+    producer.send(f"near.{topic_name}", b"later", partition=0)
+    producer.close()
+    duty.run()
+    sync.run()
+    assert sync.standings[topic_name].state is GroupState.SYNCED
+
+
 def test_a_group_that_went_back_at_the_source_stays_at_the_target(copied: GroupFlow, topic_name: str) -> None:
     checkpoints = copied.checkpoints(topic_name)
     sync = copied.group_offsets(checkpoints)

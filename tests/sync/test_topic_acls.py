@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -32,7 +32,8 @@ from sparkmirror.config.model import SslConfig, TopicSyncConfig
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.durable.losses import losses_topic
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.policy import IdentityReplicationPolicy
+from sparkmirror.policy import IdentityReplicationPolicy, ReplicationPolicy, SameNameReplicationPolicy
+from sparkmirror.sync import topic_acls
 from sparkmirror.sync.topic_acls import TopicAclSync, remote_acl
 from sparkmirror.sync.topic_config_duty import TopicConfigSync
 from sparkmirror.sync.topic_rules import TopicRules
@@ -74,6 +75,124 @@ def test_what_a_copy_gets(source: Acl, expected: Acl | None) -> None:
 def test_names_that_stay() -> None:
     own = rules(policy=IdentityReplicationPolicy("us"))
     assert remote_acl(acl("t", ALL), own) == acl("t", READ)
+
+
+KEEPING_NAMES = IdentityReplicationPolicy, SameNameReplicationPolicy
+
+
+class PlayedAcls:
+    """A duty of a flow us->eu between two clusters that are sets of ACLs."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, policy: ReplicationPolicy | None = None, **settings: bool) -> None:
+        self.at: dict[str, set[Acl]] = {"us": set(), "eu": set()}
+        self.released: set[str] = set()
+        self.copies: dict[str, str] = {}
+        patch.setattr(topic_acls, "read_acls", lambda client, *_: set(self.at[client.config.alias]))
+        patch.setattr(topic_acls, "create_acls", self._create)
+        patch.setattr(topic_acls, "delete_acls", self._delete)
+        patch.setattr(topic_acls, "AccessMemory", lambda *_: self)
+        self.known: dict[str, frozenset[str]] = {}
+        us, eu = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in ("us", "eu"))
+        flow = FlowConfig(source=us, target=eu, topic_sync=TopicSyncConfig.model_validate(settings))
+        own = dataclasses.replace(rules(policy=policy), left_alone=lambda topic: topic in self.released)
+        self.duty = TopicAclSync(flow, own, lambda: {k: v for k, v in self.copies.items() if k not in self.released})
+
+    def _create(self, _: ClusterClient, acls: Iterable[Acl]) -> dict[Acl, None]:
+        self.at["eu"] |= set(acls)
+        return dict.fromkeys(acls)
+
+    def _delete(self, _: ClusterClient, acls: Iterable[Acl]) -> dict[Acl, None]:
+        self.at["eu"] -= set(acls)
+        return dict.fromkeys(acls)
+
+    def learn(self, added: Mapping[str, Iterable[str]]) -> None:
+        """As the durable memory does."""
+        self.known |= {name: frozenset(origins) for name, origins in added.items()}
+
+    def forget(self, names: Iterable[str]) -> None:
+        """As the durable memory does."""
+        for name in set(names):
+            self.known.pop(name, None)
+
+
+def test_nothing_is_said_of_a_topic_whose_writers_have_moved(
+    monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
+) -> None:
+    """Neither when it is released nor when its ACLs at the source are cleaned up; of other topics all is said."""
+    played = PlayedAcls(monkeypatch)
+    played.at["us"] = {acl("orders", READ), acl("bills", READ)}
+    played.duty.run()
+    lines()
+    played.released.add("orders")
+    played.duty.run()
+    played.at["us"] = set()
+    for _ in range(2):
+        played.duty.run()
+    assert lines() == [
+        f"ACL revoked on cluster us, and still there on cluster eu: {acl('us.bills', READ)}; "
+        "remove it there if it is to go"
+    ]
+
+
+def test_a_released_topic_that_goes_on_is_looked_after_again(
+    monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
+) -> None:
+    played = PlayedAcls(monkeypatch)
+    played.at["us"] = {acl("orders", READ)}
+    played.duty.run()
+    played.released.add("orders")
+    played.duty.run()
+    played.released.clear()
+    played.duty.run()
+    lines()
+    played.at["us"].clear()
+    played.duty.run()
+    assert [line.split(" on ")[0] for line in lines()] == ["ACL revoked"]
+
+
+def test_an_acl_of_a_prefix_is_not_revoked_while_the_prefix_is_there(
+    monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
+) -> None:
+    """A copy's own ACL stands for it; the copy's topic was deleted."""
+    played = PlayedAcls(monkeypatch, IdentityReplicationPolicy("us"), acl_patterns_enabled=True)
+    prefix = dataclasses.replace(acl("or", READ), pattern=PREFIXED)
+    played.at["us"], played.copies = {prefix}, {"orders": "orders"}
+    played.duty.run()
+    lines()
+    played.copies = {}
+    played.duty.run()
+    assert lines() == []
+    played.at["us"].clear()
+    played.duty.run()
+    assert [line.split(" on ")[0] for line in lines()] == ["ACL revoked"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "pattern"),
+    [
+        (None, False),  # copies share the ACL of a prefix
+        *((policy("us"), pattern) for policy in KEEPING_NAMES for pattern in (False, True)),
+    ],
+)
+def test_no_acl_of_a_released_copy_is_removed(
+    monkeypatch: pytest.MonkeyPatch, policy: ReplicationPolicy | None, pattern: bool
+) -> None:
+    """By its own ACL, and where names stay by one of a prefix; what the mirror does not leave alone is removed."""
+    played = PlayedAcls(monkeypatch, policy, acl_removals_enabled=True, acl_patterns_enabled=True)
+    played.copies = {"orders": "orders", "ordinary": "ordinary"}
+    named = {acl("orders", READ), acl("ordinary", READ)}
+    played.at["us"] = {dataclasses.replace(acl("ord", READ), pattern=PREFIXED)} if pattern else named
+    played.duty.run()
+    before = set(played.at["eu"])
+    (of_orders,) = (one for one in before if one.name.endswith("orders"))
+    assert len(before) == 2
+    played.released.add("orders")
+    played.duty.run()
+    assert played.at["eu"] == before
+    played.at["us"].clear()
+    played.duty.run()
+    assert played.at["eu"] == {of_orders}
+    assert played.known == {}, "from now on it is the operator's"
 
 
 # --- real brokers -----------------------------------------------------------------------------------

@@ -7,7 +7,9 @@ import io
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from group_flow import Cluster, GroupFlow, from_offset
@@ -15,8 +17,17 @@ from tests.in_process import sparkmirror
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
+from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.durable.losses import losses_topic
+from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog, TopicProgress
 from sparkmirror.errors import ConfigError
+from sparkmirror.messages.control import Control, DoneTopic, control_topic
+from sparkmirror.messages.receipts import receipts_topic
+from sparkmirror.sync import noted_markers
+from sparkmirror.sync import translator as translator_module
 from sparkmirror.sync.translator import Stored, Translation, Translator
 
 pytestmark = pytest.mark.broker
@@ -24,6 +35,17 @@ pytestmark = pytest.mark.broker
 COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 TOPIC = "stored"
 TRANSACTIONS = 20
+
+
+class Behind(NamedTuple):
+    """A topic of five records, and the end of its log at the source."""
+
+    topic: str
+    end: int
+    source_id: bytes
+    target_id: bytes
+    client: ClusterClient
+    """To the target."""
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +110,87 @@ def test_what_is_copied_later_is_known(copied: GroupFlow, translator: Translator
         copied.source.produce(where, 5)
         copied.copy()
         assert translator.translate(where, 0, 8).offset == 8
+    finally:
+        copied.flow = flow
+
+
+@pytest.fixture
+def behind_a_marker(copied: GroupFlow, topic_name: str) -> Iterator[Behind]:
+    """A copied topic with aborted records at its end, of which no receipt is left."""
+    copied.source.create(topic_name)
+    copied.source.produce(topic_name, 5)
+    copied.source.aborted(topic_name)
+    flow = copied.flow
+    copied.flow = flow.model_copy(update={"topics": (topic_name,)})
+    copied.copy()
+    copied.flow = flow
+    end = copied.source.end(topic_name)
+    assert end > 5
+    ids: dict[str, bytes] = {}
+    for side, config, name in (("source", flow.source, topic_name), ("target", flow.target, f"here.{topic_name}")):
+        with ClusterAdmin.connect(config, "test") as admin:
+            ids[side] = admin.topics([name])[name].topic_id
+    with closing(ClusterClient(flow.target, "test")) as client, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(translator_module, "read_reports", lambda _: ())
+        yield Behind(topic_name, end, ids["source"], ids["target"], client)
+
+
+def test_a_marker_at_the_end_is_known_when_no_receipt_is_left(copied: GroupFlow, behind_a_marker: Behind) -> None:
+    """By the progress that the mirror has noted; or by the end of a topic whose writers have moved."""
+    topic, end, source_id, target_id, client = behind_a_marker
+    remote, unknown = f"here.{topic}", "not copied yet: everything below 5 is"
+    notes = ProgressLog(TopicLog(client, losses_topic("here")))
+    control = Control(TopicLog(client, control_topic("here")))
+
+    def at_the_end() -> Translation:
+        with Translator.of(copied.flow) as translator:
+            assert translator.translate(topic, 0, end + 1).offset is None
+            return translator.translate(topic, 0, end)
+
+    assert at_the_end() == Translation(remote, 0, 5)
+    for topic_id, upstream in ((b"x" * 16, end), (target_id, 5)):
+        progress = {0: CopyProgress(upstream, 5, 5)}
+        notes.learn([TopicProgress(target_topic=remote, standing_of=topic_id.hex(), partitions=progress)])
+        assert at_the_end().reason == unknown
+    for topic_id, reached in ((b"x" * 16, 5), (source_id, 4)):
+        control.done(topic, DoneTopic(source_topic_id=topic_id.hex(), ends={0: end}, reached={0: reached}))
+        assert at_the_end().reason == unknown
+    control.done(topic, DoneTopic(source_topic_id=source_id.hex(), ends={0: end}, reached={0: 5}))
+    assert at_the_end() == Translation(remote, 0, 5)
+    control.done(topic, None)
+
+
+def test_notes_that_cant_be_read_are_none(
+    copied: GroupFlow, behind_a_marker: Behind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(noted_markers, "losses_topic", lambda _: "no-such-topic")
+    with Translator.of(copied.flow) as translator:
+        said = translator.translate(behind_a_marker.topic, 0, behind_a_marker.end)
+    assert said.reason == "not copied yet: everything below 5 is"
+
+
+def test_receipts_that_were_deleted_unread_make_earlier_ones_void(
+    copied: GroupFlow, topic_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A translator that was idle for hours asks the log instead."""
+    copied.source.create(topic_name)
+    flow = copied.flow
+    copied.flow = flow.model_copy(update={"topics": (topic_name,)})
+    try:
+        copied.source.produce(topic_name, 5)
+        copied.copy()
+        with Translator.of(flow) as translator:
+            assert translator.translate(topic_name, 0, 5).offset == 5
+            copied.source.produce(topic_name, 5)
+            copied.copy()
+            read = TopicLog.read
+
+            def deleted(log: TopicLog, *args: int) -> tuple[list[LogEntry], int]:
+                entries, end = read(log, *args)
+                return ([] if log.topic == receipts_topic("here") else entries), end
+
+            monkeypatch.setattr(TopicLog, "read", deleted)
+            assert translator.translate(topic_name, 0, 10).offset == 10
     finally:
         copied.flow = flow
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.doctor.findings import Finding, Severity, diagnose
 from sparkmirror.engine.snapshot import Process, Snapshot
 from sparkmirror.engine.status_topic import INTERVAL_S, read_status
+from sparkmirror.errors import ConfigError
 
 COLOURS = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.NOTICE: "blue"}
 WAIT_S = INTERVAL_S + 1.0
@@ -48,6 +50,8 @@ def doctor(
 
     Example: sparkmirror doctor mm2.properties --wait 70
     """
+    if wait > threading.TIMEOUT_MAX:
+        raise ConfigError("must be a number of seconds that can pass", origin="--wait", key=str(wait))
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
     before = _look(flows, stale) if wait else None
     time.sleep(wait)

@@ -12,7 +12,7 @@ from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.published import Stale
 from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.doctor.explain_facts import explanations
-from sparkmirror.doctor.explanation import Explanation, Reason
+from sparkmirror.doctor.explanation import Explanation
 
 NOT_MIRRORED = 1
 
@@ -63,8 +63,7 @@ def lines(told: Explanation) -> list[str]:
     if told.mirrored:
         said = f"is mirrored: {state.words}"
     else:
-        fully = " in full" if told.kind == "topic" and told.last.reason in (Reason.PARKED, Reason.WAITING) else ""
-        said = f"is not mirrored{fully}: {told.last.words}"
+        said = f"is not mirrored{' in full' if told.in_part else ''}: {told.last.words}"
     width = max(len(step.check) for step in told.steps)
     checks = [f"  {step.mark:<4}  {step.check:<{width}}  {step.words}" for step in told.steps]
     return [

@@ -16,7 +16,7 @@ from sparkmirror.cli.output import Format, Output, print_json, print_line
 from sparkmirror.cli.published import fresh
 from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.engine import snapshot
-from sparkmirror.engine.snapshot import FlowState, Partition
+from sparkmirror.engine.snapshot import FlowState, Partition, Topic
 from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 
 UNHEALTHY = {FlowState.HELD_UP, FlowState.INCOMPLETE, FlowState.JOINING}
@@ -40,8 +40,8 @@ def status(
     """Show the state of a running mirror's flows.
 
     Works wherever the target can be read. With --check a flow is unhealthy if it is held up,
-    incomplete or joining (it waits for its lease or a cluster), if a partition is parked, or if
-    something was lost since the process took charge.
+    incomplete or joining (it waits for its lease or a cluster), if a partition is parked or a topic
+    refused, or if something was lost since the process took charge.
 
     Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
     the target can't be reached, or nothing was published for longer than --stale seconds.
@@ -66,10 +66,14 @@ def status(
 def is_healthy(flow: snapshot.Flow) -> bool:
     """Return True if a flow is healthy.
 
-    A healthy flow is neither held up nor incomplete nor waiting for its lease; no partition is parked, and nothing
-    was lost since the process took charge.
+    A healthy flow is neither held up nor incomplete nor waiting for its lease; no partition is parked, no topic is
+    refused, and nothing was lost since the process took charge.
     """
-    return flow.state not in UNHEALTHY and not flow.parked and not lost(flow)
+    return flow.state not in UNHEALTHY and not flow.parked and not _refused(flow) and not lost(flow)
+
+
+def _refused(flow: snapshot.Flow) -> list[Topic]:
+    return [topic for topic in flow.topics if topic.refused]
 
 
 def lost(flow: snapshot.Flow) -> int:
@@ -80,10 +84,10 @@ def lost(flow: snapshot.Flow) -> int:
 def progress(flow: snapshot.Flow) -> float | None:
     """Return the copied share of the source's records, 0 to 1.
 
-    `None` if the lag is not known. The share follows from the partitions' positions, so a restart of the mirror does
-    not change it.
+    `None` if the lag is not known, or a topic is refused: nobody reads the ends of such a topic. The share follows from
+    the partitions' positions, so a restart of the mirror does not change it.
     """
-    if flow.lag is None:
+    if flow.lag is None or _refused(flow):
         return None
     copied = sum(_copied(each) for topic in flow.topics for each in topic.partitions)
     whole = copied + flow.lag
@@ -104,11 +108,13 @@ def first_reason(flow: snapshot.Flow) -> str:
     """Return the reason of the flow's state, in one line."""
     if flow.reason:
         return flow.reason
-    if not flow.parked:
-        newest = max((loss for loss in flow.losses if loss.is_loss), key=lambda loss: loss.newest_ms, default=None)
-        return flow.waiting or (f"lost: {newest.words}" if newest is not None else "")
-    topic, partition = flow.parked[0]
-    return f"{topic.topic}-{partition.partition} is parked: {partition.reason or partition.cause}"
+    if flow.parked:
+        topic, partition = flow.parked[0]
+        return f"{topic.topic}-{partition.partition} is parked: {partition.reason or partition.cause}"
+    if refused := _refused(flow):
+        return f"{refused[0].topic} is refused: {refused[0].refused}"
+    newest = max((loss for loss in flow.losses if loss.is_loss), key=lambda loss: loss.newest_ms, default=None)
+    return flow.waiting or (f"lost: {newest.words}" if newest is not None else "")
 
 
 def line(flow: snapshot.Flow, age_s: float) -> str:

@@ -5,14 +5,15 @@ Blocking; for a driver's duties. At read_committed aborted transactions are left
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.error_names import error_name
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
-from sparkmirror.cluster.log_range import LogBatch, RangeUnread, answered, readable_end
+from sparkmirror.cluster.log_range import LogBatch, Patience, RangeUnread, answered, is_cleaned_away, readable_end
 from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.topic_partition import TopicPartition
 
 _BOUNDS = FetchBounds(max_bytes=8 << 20, partition_bytes=64 << 10)
@@ -59,11 +60,13 @@ def batches_at(
     wanted: Mapping[TopicPartition, int],
     *,
     read_committed: bool,
+    damaged: Callable[[TopicPartition, ValueError], None],
 ) -> Iterator[tuple[TopicPartition, LogBatch, int]]:
     """Yield each partition's first data batch at the wanted offset or later.
 
-    Yields partition, batch and the offset after the batch; nothing for a partition without such a batch now. A batch's
-    bytes are valid until the next batch is asked for. Raises `RangeUnread` and other `ConnectionError`s.
+    Yields partition, batch and the offset after the batch; nothing for a partition without such a batch now. `damaged`
+    is called for a partition with bytes that are no batch. A batch's bytes are valid until the next batch is asked for.
+    Raises `RangeUnread` and other `ConnectionError`s.
     """
     for leader, partitions in _by_leader(topics).items():
         led = {(topic, index) for topic, indexes in partitions.items() for index in indexes}
@@ -73,6 +76,7 @@ def batches_at(
             {topic: topics[topic].topic_id for topic in partitions},
             {partition: offset for partition, offset in wanted.items() if partition in led},
             read_committed,
+            damaged,
         )
 
 
@@ -82,31 +86,45 @@ def _of_leader(
     topic_ids: Mapping[str, bytes],
     pending: dict[TopicPartition, int],
     read_committed: bool,
+    damaged: Callable[[TopicPartition, ValueError], None],
 ) -> Iterator[tuple[TopicPartition, LogBatch, int]]:
+    patience = Patience()
     while pending:
+        before = dict(pending)
+        parts: dict[TopicPartition, FetchedPartition] = {}
         reply = fetch_once(client, leader, pending, topic_ids, _BOUNDS, read_committed=read_committed)
         first = next(iter(pending))
         if reply.error:
             raise _unread(client, first, reply.error)
         for part in reply.parts:
             partition = part.topic, part.partition
+            parts[partition] = part
             if part.error == ErrorCode.OFFSET_OUT_OF_RANGE:  # retention took the offset meanwhile
                 del pending[partition]
                 continue
             if part.error:
                 raise _unread(client, partition, part.error)
-            asked = pending[partition]
-            for batch, following in answered(part, asked):
-                pending[partition] = following
-                if batch is not None:
-                    yield partition, batch, following
-                    break
-            else:
-                # A request's first partition always gets room: without batches it has only compacted offsets left.
-                empty = partition == first and pending[partition] == asked and not reply.throttled
-                if pending[partition] < readable_end(part, read_committed=read_committed) and not empty:
-                    continue
+            try:
+                for batch, following in answered(part, pending[partition]):
+                    pending[partition] = following
+                    if batch is not None:
+                        yield partition, batch, following
+                        break
+                else:
+                    if pending[partition] < readable_end(part, read_committed=read_committed):
+                        continue
+            except ValueError as error:
+                damaged(partition, error)
             del pending[partition]
+        if pending != before:
+            patience = Patience()
+        elif first in parts and not reply.throttled:  # a request's first partition always gets room
+            offset, part = pending[first], parts[first]
+            if read_committed and is_cleaned_away(client, leader, first, topic_ids[first[0]], offset, part):
+                del pending[first]
+            else:
+                place = f"cluster {client.config.alias}: {first[0]}-{first[1]} at offset {offset}"
+                patience.wait(place, readable_end(part, read_committed=read_committed))
 
 
 def _by_leader(topics: Mapping[str, TopicLeaders]) -> dict[int, dict[str, list[int]]]:

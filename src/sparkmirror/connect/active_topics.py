@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.messages.orders import Receipt
@@ -41,6 +41,14 @@ class ActiveTopics:
         """Return the active topics of a connector."""
         with self._lock:
             return set(self._topics[connector])
+
+    def keep(self, connectors: Container[str]) -> None:
+        """Forget all other connectors, which were deleted."""
+        with self._lock:
+            for name in [name for name in self._topics if name not in connectors]:
+                del self._topics[name]
+            for entry in [entry for entry in self._reset_at if entry[0] not in connectors]:
+                del self._reset_at[entry]
 
     def reset(self, connector: str, driver: FlowDriver | None) -> None:
         """Forget the connector's topics; records that its pumps report later count again."""

@@ -106,7 +106,10 @@ class ConnectorRunner(Protocol):
         """Forget the target topics that the connector has written to."""
 
     def offsets(self, name: str) -> list[Offset]:
-        """Return the connector's offset of each source partition."""
+        """Return the connector's offset of each source partition.
+
+        Raises `ValueError` with the reason if the configuration does not tell where the offsets are.
+        """
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
         """Set offsets of a stopped connector; return a sentence about the result.

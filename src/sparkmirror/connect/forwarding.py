@@ -91,6 +91,8 @@ class Forwarding:
         """Send the request to the leader; return None if the connection is refused."""
         headers = Headers(scope=scope)
         kept = {name: headers[name] for name in _KEPT if name in headers}
+        if body:  # urllib would call it a form, which the leader refuses
+            kept.setdefault("content-type", "application/json")
         path = scope.get("raw_path", scope["path"].encode()).decode("latin-1")
         query = scope["query_string"].decode("latin-1")
         request = urllib.request.Request(  # noqa: S310 - a URL that another sparkmirror process has written

@@ -6,6 +6,7 @@ Every process answers reading requests from the topics.
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -85,8 +86,10 @@ class Herder:
         self._writing = threading.RLock()
         self._closing = threading.Event()
         self._leading = False
-        self._applied: Mapping[str, ConnectorSpec] = {}
-        """Connectors that the worker works for."""
+        self._applied: Mapping[str, ConnectorSpec] | None = {}
+        """Connectors that the worker works for; None if an attempt to change them failed."""
+        self._unwritten: dict[str, str] = {}
+        """Reason by the part of the topics that can't be written."""
         self._levels: dict[str, str] = {}
         self._thread = threading.Thread(target=self._run, name="connect-herder", daemon=True)
 
@@ -252,7 +255,10 @@ class Herder:
 
     def offsets(self, name: str) -> list[Offset]:
         self._must_be_known(name, "Connector {} not found")
-        return self._worker.offsets(name)
+        try:
+            return self._worker.offsets(name)
+        except ValueError as error:
+            raise bad_request(str(error)) from None
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
         """Set the offsets of a stopped connector; return a sentence about the result."""
@@ -356,10 +362,13 @@ class Herder:
         if not self.leads:  # the lease may be lost since the request came
             raise conflict(STALE)
         self._append(records)
+        if not self.leads:  # the append may take longer than the lease: the records count for the next leader
+            raise conflict(STALE)
         self._apply(self._config_state.specs())
         self._publish()
 
     def _apply(self, specs: Mapping[str, ConnectorSpec]) -> None:
+        self._applied = None
         self._worker.apply(specs)
         self._applied = specs
 
@@ -383,30 +392,47 @@ class Herder:
     def _publish(self) -> None:
         """Write the worker's states and tasks that differ from the topics.
 
-        Only the leader calls this.
+        Nothing is written by a process that leads no longer. A record that the brokers refuse holds no other
+        connector's records back.
         """
         with self._writing:
             specs = self._config_state.specs()
             wanted = {name: status for name in specs if (status := self._own_status(name)) is not None}
-            try:
-                for name in wanted:
-                    tasks = [dict(task) for task in self._worker.task_configs(name)]
-                    if tasks != self._config_state.tasks.get(name, []):
-                        self._configs.append(task_records(name, tasks))
-                records = status_records(self._status_state, wanted, 1)
-                for name in {*wanted, *self._status_state.used}:
-                    # Topics that an earlier leader has recorded stay in the topic until a reset.
-                    known = self._status_state.used.get(name, set())
-                    used = known | self._worker.topics(name) if name in wanted else set()
-                    records += topic_records(self._status_state, name, used)
-                if self._status_state.leader != self._url:
-                    records.append(leader_record(self._url))
-                if records:
-                    self._statuses.append(records)
-            except KeyError:  # the connector was removed in between
-                return
-            except (ConnectionError, SparkMirrorError) as error:
-                log.warning("%s", error, extra=Event.STATUS_NOT_WRITTEN.extra)
+            self._publish_part("states of the connectors", lambda: self._publish_states(wanted))
+            for name in wanted:
+                self._publish_part(f"tasks of connector {name}", functools.partial(self._publish_tasks, name))
+
+    def _publish_part(self, part: str, publish: Callable[[], None]) -> None:
+        """Call `publish` if this process still leads; log a new reason why it can't write."""
+        if not self._leads():
+            return
+        try:
+            publish()
+        except KeyError:  # the connector was removed in between
+            return
+        except (ConnectionError, SparkMirrorError) as error:
+            if self._unwritten.get(part) != str(error):
+                log.warning("%s can't be written: %s", part, error, extra=Event.STATUS_NOT_WRITTEN.extra)
+            self._unwritten[part] = str(error)
+        else:
+            self._unwritten.pop(part, None)
+
+    def _publish_states(self, wanted: Mapping[str, ConnectorStatus]) -> None:
+        """Write this process's URL, and the states and topics of the connectors."""
+        records = [leader_record(self._url)] if self._status_state.leader != self._url else []
+        records += status_records(self._status_state, wanted, 1)
+        for name in {*wanted, *self._status_state.used}:
+            # Topics that an earlier leader has recorded stay in the topic until a reset.
+            known = self._status_state.used.get(name, set())
+            used = known | self._worker.topics(name) if name in wanted else set()
+            records += topic_records(self._status_state, name, used)
+        if records:
+            self._statuses.append(records)
+
+    def _publish_tasks(self, name: str) -> None:
+        tasks = [dict(task) for task in self._worker.task_configs(name)]
+        if tasks != self._config_state.tasks.get(name, []):
+            self._configs.append(task_records(name, tasks))
 
     def _run(self) -> None:
         while not self._closing.wait(_PUBLISH_S if self._leading else 0.1):
@@ -426,13 +452,15 @@ class Herder:
         leads = self._leads()
         if leads and not self._leading:
             self._configs.catch_up()
+            with self._writing:
+                self._apply(self._config_state.specs())
+                self._leading = True
             log.info("this process works for the connectors", extra=Event.CONNECTORS_LED.extra)
-            self._apply(self._config_state.specs())
-            self._leading = True
-        elif self._leading and not leads:
+        elif not leads and (self._leading or self._applied != {}):
+            with self._writing:  # a request that began while this process led applies its change first
+                self._apply({})
+                self._leading = False
             log.info("another process works for the connectors", extra=Event.CONNECTORS_NOT_LED.extra)
-            self._leading = False
-            self._apply({})
         if self._leading:
             with self._writing:
                 # A record may be in the topic though its writer heard of a failure, and another process may have led

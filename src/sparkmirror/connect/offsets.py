@@ -62,8 +62,7 @@ class ConnectorOffsets:
         after a kill.
         """
         flow = self._flow.name
-        if not _wait_for(self._has_settled):
-            raise conflict(f"flow {flow} has not ended yet, so that its last offsets are not stored; try again")
+        self._wait_until_settled()
         copies = (driver := self._driver()) is not None and driver.flow.copies
         if self._role is ConnectorRole.SOURCE and not copies:
             self._wait_for_other_processes()
@@ -73,6 +72,21 @@ class ConnectorOffsets:
                     f"flow {flow} could not store its last offsets: {failure}; resume the connector, and stop it again"
                 )
         return self._stored()
+
+    def read_stored(self) -> list[Offset]:
+        """Return the stored offsets of a connector that can't run.
+
+        Its flow may work for another connector, whose progress does not count. Raises `RestError` while
+        the flow is changing, as this connector's last offsets may not be stored yet.
+        """
+        self._wait_until_settled()
+        with OffsetStore(self._flow, self._connector, self._role) as store:
+            return store.read()
+
+    def _wait_until_settled(self) -> None:
+        if not _wait_for(self._has_settled):
+            words = "has not ended yet, so that its last offsets are not stored; try again"
+            raise conflict(f"flow {self._flow.name} {words}")
 
     def _wait_for_other_processes(self) -> None:
         """Wait for the flow's lease: its holder may be storing a copy's last offsets.

@@ -6,7 +6,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.providers import declared_providers, resolve
+from sparkmirror.config.spark_guards import MASTER
 from sparkmirror.connect.active_topics import ActiveTopics
 from sparkmirror.connect.connector_model import ConnectorSpec, ConnectorStatus, Offset, TargetState
 from sparkmirror.connect.flows import ConnectorPart, Flows, read_flows
@@ -23,7 +24,6 @@ from sparkmirror.connect.status import connector_status, flow_state
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress_display import OnProgress
-from sparkmirror.engine.session import MASTER
 from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
@@ -42,6 +42,12 @@ RESET = "The offsets for this connector have been reset successfully"
 
 FLUSH_S = 5.0
 """Interval at which new offsets of checkpoint and heartbeat connectors are stored."""
+
+LISTED_BYTES = 500_000
+"""Longest list of partitions or groups in a task's configuration.
+
+The configuration is one record, and brokers take none above `max.message.bytes`, 1,048,588 bytes by default.
+"""
 
 _LOOK_S = 1.0
 
@@ -146,6 +152,7 @@ class ConnectWorker:
             flows = read_flows(connectors, self._file)
             self._state = _WorkerState(dict(connectors), flows)
             self._ended_flows = set()
+            self._topics.keep(connectors)
             self._mirror.change(flows.config)
         for line in flows.config.warnings:
             if line not in self._said:
@@ -214,10 +221,10 @@ class ConnectWorker:
                 more["task.index"] = str(task.id)
             if part.role is ConnectorRole.SOURCE:
                 keys = dealt[task.id] if task.id < len(dealt) else ()
-                more["task.assigned.partitions"] = ",".join(f"{key.topic}-{key.partition}" for key in keys)
+                more |= _listed("task.assigned.partitions", (f"{key.topic}-{key.partition}" for key in keys))
             elif part.role is ConnectorRole.CHECKPOINT:
                 driver = self._driver(part.flow)
-                more["task.assigned.groups"] = ",".join(sorted(driver.groups.current)) if driver else ""
+                more |= _listed("task.assigned.groups", sorted(driver.groups.current) if driver else ())
             configs.append({**spec.config, **more})
         return configs
 
@@ -236,12 +243,16 @@ class ConnectWorker:
     def offsets(self, name: str) -> list[Offset]:
         """Return the connector's offsets in Connect's format.
 
-        Records copied since Connect's topic was written count already.
+        Records copied since Connect's topic was written count already. A connector that can't run has its stored
+        offsets. Raises `ValueError`, whose message shows no path of the server, if the connector can't be read.
         """
-        _, part, flow = self._known(name)
-        if flow is None or part.role is None or part.failure:
-            return []
-        return self._offsets_of(name, flow, part.role).read()
+        spec, part, flow = self._known(name)
+        if part.failure:  # the flow is another connector's, which may name other brokers
+            flow = read_flows({name: spec}, self._file).known.get(part.flow)
+        if flow is None or part.role is None:
+            raise ValueError(without_paths(part.failure or f"connector {name} can't be run", spec.config.values()))
+        offsets = self._offsets_of(name, flow, part.role)
+        return offsets.read_stored() if part.failure else offsets.read()
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
         """Set offsets of a stopped connector.
@@ -311,17 +322,41 @@ class ConnectWorker:
             yield name, part.role, flow, self._driver(part.flow)
 
     def _note_topics(self) -> None:
-        for name, role, flow, driver in self._running():
-            if role is ConnectorRole.SOURCE and driver is not None:
-                self._topics.copied(name, driver)
-            elif role is ConnectorRole.CHECKPOINT and driver is not None and driver.groups.current:
-                self._topics.written(name, functools.partial(_checkpoints_topic, flow))
-            elif role is ConnectorRole.HEARTBEAT:
-                self._topics.written(name, functools.partial(_heartbeats_topic, flow))
+        with self._lock:  # a connector that is deleted meanwhile would be noted again
+            for name, role, flow, driver in self._running():
+                if role is ConnectorRole.SOURCE and driver is not None:
+                    if _copies_as(driver.flow, flow):
+                        self._topics.copied(name, driver)
+                elif role is ConnectorRole.CHECKPOINT and driver is not None and driver.groups.current:
+                    self._topics.written(name, functools.partial(_checkpoints_topic, flow))
+                elif role is ConnectorRole.HEARTBEAT:
+                    self._topics.written(name, functools.partial(_heartbeats_topic, flow))
 
     def _store_others(self) -> None:
         for name, role, flow, driver in self._running():
             self._others.store(flow, name, role, driver)
+
+
+def _listed(key: str, words: Iterable[str]) -> dict[str, str]:
+    """Return a task's list under `key`, without what is too much for a record.
+
+    The number of words left out has its own key, since a real worker that takes over reads each word as a partition or
+    a group.
+    """
+    text = ",".join(words)
+    encoded = text.encode()
+    if len(encoded) <= LISTED_BYTES:
+        return {key: text}
+    listed = encoded[:LISTED_BYTES].rpartition(b",")[0].decode()
+    return {key: listed, f"{key}.left.out": str(text.count(",") - listed.count(","))}
+
+
+def _copies_as(working: FlowConfig, flow: FlowConfig) -> bool:
+    """Tell whether a driver's flow copies as `flow` says.
+
+    The driver of a deleted connector goes on until it has ended, though another connector may have the name by then.
+    """
+    return working.model_copy(update={key: getattr(flow, key) for key in ("copies", "group", "heartbeat")}) == flow
 
 
 def _checkpoints_topic(flow: FlowConfig) -> str:

@@ -19,7 +19,7 @@ def explain_group(facts: GroupFacts) -> Explanation:
         steps.append(step)
         if step.mark is Mark.NO:
             break
-    return Explanation(facts.flow, "group", facts.group, tuple(steps))
+    return Explanation(flow=facts.flow, kind="group", name=facts.group, steps=tuple(steps))
 
 
 def _steps(facts: GroupFacts) -> Iterator[Step]:

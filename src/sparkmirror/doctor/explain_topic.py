@@ -21,7 +21,15 @@ def explain_topic(facts: TopicFacts) -> Explanation:
     """Run check after check, up to the first NO."""
     kind = "topic" if facts.partition is None else "partition"
     name = facts.topic if facts.partition is None else f"{facts.topic}:{facts.partition}"
-    return Explanation(facts.flow, kind, name, _until_no(step for check in _CHECKS for step in check(facts)))
+    steps = _until_no(step for check in _CHECKS for step in check(facts))
+    return Explanation(flow=facts.flow, kind=kind, name=name, steps=steps, in_part=_is_in_part(facts, steps[-1].reason))
+
+
+def _is_in_part(facts: TopicFacts, reason: Reason | None) -> bool:
+    if facts.partition is not None:
+        return False
+    refused = reason in (Reason.REFUSED, Reason.NOT_AT_TARGET) and facts.running.fresh and bool(_asked(facts))
+    return refused or reason in (Reason.LATE, Reason.PARKED, Reason.WAITING)
 
 
 def _until_no(steps: Iterator[Step]) -> tuple[Step, ...]:
@@ -228,8 +236,11 @@ def _topic(facts: TopicFacts) -> Topic | None:
 
 
 def _refusal(facts: TopicFacts) -> str:
+    """Return why the topic is refused; empty for a copied partition."""
     topic = _topic(facts)
-    return topic.refused if topic is not None and facts.running.fresh else ""
+    if topic is None or not facts.running.fresh or (facts.partition is not None and _asked(facts)):
+        return ""
+    return topic.refused
 
 
 def _refused(facts: TopicFacts) -> Iterator[Step]:
@@ -253,8 +264,11 @@ def _refused(facts: TopicFacts) -> Iterator[Step]:
 def _released(facts: TopicFacts) -> Iterator[Step]:
     topic, done = _topic(facts), facts.done
     undo = f"`sparkmirror topics undo FILE --topics {facts.topic}`, if its writers are at the source"
-    if topic is not None and topic.late:
-        words = f"{topic.late:,} offsets came to the source after its writers were said to have moved"
+    late = 0
+    if topic is not None:
+        late = topic.late if facts.partition is None else topic.late_in.get(facts.partition, 0)
+    if late:
+        words = f"{late:,} offsets came to the source after its writers were said to have moved"
         yield Step(check="released", mark=Mark.NO, words=words, reason=Reason.LATE, change=undo)
     if (done is not None and done.released) or (topic is not None and topic.released):
         words = "an operator has said that its writers have moved to the copy: all was copied, and it is left alone"

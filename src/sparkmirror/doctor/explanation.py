@@ -84,7 +84,7 @@ class Step:
     """Action for another result; empty without an action."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """Checks of one topic, partition or group along one flow.
 
@@ -96,6 +96,8 @@ class Explanation:
     """Kind: `topic`, `partition` or `group`."""
     name: str
     steps: tuple[Step, ...]
+    in_part: bool = False
+    """True for a topic that a check says no to, and that is copied in part."""
 
     @property
     def mirrored(self) -> bool:

@@ -9,9 +9,10 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
+from sparkmirror.cluster.topic_descriptions import TopicDescription
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.errors import SparkMirrorError
-from sparkmirror.messages.control import ControlState, DoneTopic
+from sparkmirror.messages.control import ControlState, DoneTopic, done_key
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -22,13 +23,20 @@ class DoneTopics:
     `follow` reads the operators' words in the control topic; `reach` takes the pumps' receipts.
     """
 
-    def __init__(self, say: Callable[[str, DoneTopic], None]) -> None:
-        """Begin empty; `say` makes durable how far a topic's copy has got."""
+    def __init__(self, say: Callable[[str, DoneTopic | None], int]) -> None:
+        """Begin empty; `say` appends a word on a topic, and returns the record's offset."""
         self._say = say
         self._state = ControlState()
         self._offset = 0
         self._lock = threading.Lock()
         self._unwritten: set[str] = set()
+        """Topics with progress that is not written down."""
+        self._said: dict[str, int] = {}
+        """Offsets of own records that were not read back, by topic."""
+        self._hidden: set[str] = set()
+        """Topics with an operator's word that an own record has hidden."""
+        self._at_source: dict[str, frozenset[int]] = {}
+        """Partitions that the source has now, by topic."""
         self.changed = False
         """True if the work changed: an operator's word, or a released topic."""
 
@@ -37,29 +45,61 @@ class DoneTopics:
 
         Raises `ConnectionError`s.
         """
-        entries, offset = log.read(0, self._offset)
-        with self._lock:
-            before = dict(self._state.done)
-            self._state.apply(entries)
-            self._offset = offset
-            self.changed |= before != self._state.done
+        self._read(log)
         # A pump may have read the operator's word before the driver.
         for receipt in receipts if self._state.done else ():
             self.reach(receipt)
-        self._write_down()
+        self._write_down(log)
 
-    def close(self) -> None:
+    def close(self, log: TopicLog) -> None:
         """Write down the last progress, so that a successor need not find it out."""
         with suppress(ConnectionError, SparkMirrorError):
-            self._write_down()
+            self._read(log)
+            self._write_down(log)
 
-    def _write_down(self) -> None:
+    def _read(self, log: TopicLog) -> None:
+        """Read on in the control topic, and find operators' words that own records hide."""
+        entries, offset = log.read(0, self._offset)
         with self._lock:
-            due = {topic: self._state.done[topic] for topic in self._unwritten & self._state.done.keys()}
-        for topic, done in due.items():
-            self._say(topic, done)
+            before = dict(self._state.done)
+            ours = set(self._said.values())
+            theirs = [entry for entry in entries if entry.offset not in ours]
+            self._state.apply(theirs)
+            first: dict[bytes | None, int] = {}
+            for entry in theirs:
+                first.setdefault(entry.key, entry.offset)
+            self._hidden |= {topic for topic, at in self._said.items() if first.get(done_key(topic).encode(), at) < at}
+            # The progress of such a topic was of an earlier word.
+            self._unwritten = {topic for topic in self._unwritten if done_key(topic).encode() not in first}
+            self._said.clear()
+            self._offset = offset
+            self.changed |= before != self._state.done
+
+    def _write_down(self, log: TopicLog) -> None:
+        """Append progress, and the operators' words that were appended just before it.
+
+        Both have the same key, so the progress would take back what the operator has said meanwhile.
+        """
+        while due := self._due():
+            for topic, done in due.items():
+                at = self._say(topic, done)
+                with self._lock:
+                    self._said[topic] = at
+                    if self._state.done.get(topic) == done:
+                        self._unwritten.discard(topic)
+                        self._hidden.discard(topic)
+            self._read(log)
+
+    def _due(self) -> dict[str, DoneTopic | None]:
         with self._lock:
-            self._unwritten -= due.keys()
+            topics = (self._unwritten & self._state.done.keys()) | self._hidden
+            return {topic: self._state.done.get(topic) for topic in sorted(topics)}
+
+    def see(self, topics: Mapping[str, TopicDescription]) -> None:
+        """Take note of the partitions that the done topics have at the source now."""
+        self._at_source = {
+            name: frozenset(partition.partition for partition in topic.partitions) for name, topic in topics.items()
+        }
 
     def reach(self, receipt: Receipt) -> None:
         """Take note of a pump's receipt."""
@@ -79,14 +119,22 @@ class DoneTopics:
         return self._state.end_of(topic, partition)
 
     def is_reached(self, topic: str, partition: int) -> bool:
-        """True if a partition is copied up to its end, so that no work is left."""
+        """True if a partition is copied up to its end, so that no work is left.
+
+        Nothing is to be copied of a partition that the source got after its writers had moved.
+        """
         done = self._state.done.get(topic)
-        return done is not None and partition in done.reached
+        return done is not None and (partition in done.reached or partition not in done.ends)
 
     def is_released(self, topic: str) -> bool:
         """True if every partition of a topic is copied up to its end."""
         done = self._state.done.get(topic)
         return done is not None and done.released
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Topics whose writers have moved."""
+        return tuple(sorted(list(self._state.done)))
 
     @property
     def released(self) -> tuple[str, ...]:
@@ -108,12 +156,19 @@ class DoneTopics:
         """
         return [
             (topic, partition, ends[topic, partition] - end)
-            for topic, done in sorted(list(self._state.done.items()))
-            for partition, end in sorted(done.ends.items())
+            for topic, partition, end in self._ends()
             if ends.get((topic, partition), end) > end
         ]
 
     @property
     def partitions(self) -> Iterable[TopicPartition]:
-        """All partitions of the done topics."""
-        return [(topic, partition) for topic, done in list(self._state.done.items()) for partition in done.ends]
+        """All partitions of the done topics, also those that the source got later."""
+        return [(topic, partition) for topic, partition, _ in self._ends()]
+
+    def _ends(self) -> list[tuple[str, int, int]]:
+        """Return topic, partition and end to be copied, in order."""
+        return [
+            (topic, partition, done.end_of(partition))
+            for topic, done in sorted(list(self._state.done.items()))
+            for partition in sorted(done.ends.keys() | self._at_source.get(topic, frozenset()))
+        ]

@@ -55,18 +55,27 @@ class DriverControl:
         rank = None
         with self._lock:
             self._phase = None
-            entries, _ = self._log.read(0, 0)
+            entries, offset = self._log.read(0, 0)
             state.apply(entries)
             self.done_topics.follow(self._log, ())
             if announce:
+                self._demand_lease()
                 rank = self._control.lead(
                     Leader(incarnation=self._incarnation, host=socket.gethostname(), pid=os.getpid())
                 )
+                # This process may have stood still since it read, while another had the lease.
+                entries, _ = self._log.read(0, offset)
+                state.apply(entry for entry in entries if entry.offset < rank)
         return state, rank
 
     def say(self, round_number: int, phase: Phase) -> None:
-        """Order the pumps of a round to run or to end, or say that the round has ended."""
+        """Order the pumps of a round to run or to end, or say that the round has ended.
+
+        Raises `ConnectionError` for a round to be begun without the lease.
+        """
         with self._lock:
+            if phase == "running" and (round_number, phase) != self._phase:
+                self._demand_lease()
             if self.first_round is None:
                 self.first_round = round_number
             self._phase = (round_number, phase) if phase != "ended" else None
@@ -121,7 +130,7 @@ class DriverControl:
         """Write the last progress of the done topics, if this process works on the flow."""
         with self._lock:
             if self._held():
-                self.done_topics.close()
+                self.done_topics.close(self._log)
 
     def close(self) -> None:
         """Close the connections."""

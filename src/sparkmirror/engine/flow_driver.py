@@ -191,8 +191,14 @@ class FlowDriver:
         self.leadership.active_term = term
 
     def sync_topics(self) -> bool:
-        """Run the topic duty; True if the partitions to pump, or the refusals, changed."""
-        return self.topics.sync(self.leadership.identity)
+        """Run the topic duty; True if there is something to order anew.
+
+        That is: the partitions to pump, the refusals, or a shorter lifetime of the producer state (R4).
+        """
+        before = self.leadership.state_lifetime_ms
+        self.leadership.ask_state_lifetime(self._client)
+        changed = self.topics.sync(self.leadership.identity)
+        return changed or self.leadership.state_lifetime_ms < before
 
     def partitions(self) -> dict[PartitionKey, TopicPartition]:
         """Partitions that can be pumped, with remote topic and source leader."""

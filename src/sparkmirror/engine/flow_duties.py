@@ -195,7 +195,7 @@ class FlowDuties:
             Schedule(
                 name="group commits",
                 interval_s=legacy.offset_commit_interval_ms / 1000,
-                make=lambda: GroupCommits(self.flow, legacy, self.copied),
+                make=lambda: GroupCommits(self.flow, legacy, self.receipts),
                 delayed=True,
                 at_end=True,
             )

@@ -110,6 +110,8 @@ class FlowTopics:
         others = OtherFlows(self._client, self._flow)
         self.newest = TopicDuty(source, target_admin, self.rules, others).sync_once()
         self._view.gone = sentinel.look(self.newest, identity)
+        if moved := self.done_topics.topics:
+            self.done_topics.see(source.topics(moved))
         self.weaknesses.warn([topic.source.name for topic in self.newest.mirrored])
         if self._once and self.ends is None:
             self._note_ends(source)

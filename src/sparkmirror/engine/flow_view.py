@@ -32,7 +32,9 @@ class PartitionView:
     bytes_per_s: float = 0.0
     records_per_s: float = 0.0
     seen_at: float = 0.0
-    """Time of the pump's report, in seconds since 1970."""
+    """Time of reading the pump's newest report, in seconds since 1970."""
+    told_at: float = 0.0
+    """Time of the same report by the clock of the pump's host."""
     pump: str = ""
     turn: tuple[int, int] = (0, 0)
     """Round, and number of the move in it, by which the newest pump has the partition."""
@@ -46,16 +48,17 @@ class PartitionView:
         """
         return self.pump not in ("", pump) and (receipt.released or turn < self.turn)
 
-    def take(self, receipt: Receipt, pump: str, at_s: float, turn: tuple[int, int]) -> None:
+    def take(self, receipt: Receipt, pump: str, told_at: float, turn: tuple[int, int]) -> None:
         """Take a pump's newest receipt of the partition.
 
-        The rates are those since the pump's receipt before.
+        The rates are those since the pump's receipt before, by the pump's clock.
         """
-        seconds = at_s - self.seen_at
+        seconds = told_at - self.told_at
         records, size = self.counts.take(turn[0], pump, receipt.records, receipt.bytes)
         if self.receipt is not None and self.pump == pump and seconds >= SHORTEST_S:
             self.records_per_s, self.bytes_per_s = records / seconds, size / seconds
-        self.receipt, self.pump, self.seen_at, self.turn = receipt, pump, at_s, turn
+        self.receipt, self.pump, self.turn = receipt, pump, turn
+        self.seen_at, self.told_at = time.time(), told_at
 
     def end_with(self, receipt: Receipt) -> None:
         """Take the final receipt of the partition's pump, which may never have reported.
@@ -77,6 +80,8 @@ class FlowView:
     """Newest facts about a flow; counts since this process began."""
 
     pumps: dict[str, FlowReport] = field(default_factory=dict)
+    heard_at: dict[str, float] = field(default_factory=dict)
+    """Time of reading each pump's newest report, in seconds since 1970."""
     source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     """High watermarks at the source, read by the driver.
 
@@ -152,14 +157,13 @@ class FlowView:
 
     def take_report(self, flow: str, report: FlowReport) -> None:
         """Take a pump's receipts and figures."""
-        now = report.at_ms / 1000
         for receipt in report.receipts:
             view = self._of(receipt)
             turn = report.epoch, receipt.move
             if view.is_late(receipt, report.pump, turn):
                 view.counts.take(report.epoch, report.pump, receipt.records, receipt.bytes)
             else:
-                view.take(receipt, report.pump, now, turn)
+                view.take(receipt, report.pump, report.at_ms / 1000, turn)
         for figures in report.figures:
             known = self.partitions.get(PartitionKey(flow, figures.source_topic, figures.partition))
             if known is not None:
@@ -221,10 +225,12 @@ class FlowView:
             if report.epoch > newest:
                 self.past_totals += sum((other.totals for other in self._former.values()), Totals())
                 self._former, self.pumps = self.pumps, {}
+                self.heard_at = {pump: at for pump, at in self.heard_at.items() if pump in self._former}
             pumps = self.pumps if report.epoch >= newest else self._former
             known = pumps.get(report.pump)
             if known is not None and known.cpu_s > report.cpu_s:
                 return False
             if report.epoch >= newest - 1:
+                self.heard_at[report.pump] = time.time()
                 pumps[report.pump] = report
             return True

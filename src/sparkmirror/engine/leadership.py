@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from sparkmirror.cluster.broker_versions import producer_state_ms
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
@@ -86,8 +88,15 @@ class Leadership:
     def agree(self, target: ClusterClient) -> None:
         """Agree on the flow's identity, and ask the target for the state's lifetime."""
         self._identity = agree_identity(self._flow)
-        lifetime_ms = producer_state_ms(target)
-        self.state_lifetime_ms = STATE_LIFETIME_DEFAULT_MS if lifetime_ms is None else lifetime_ms
+        self.ask_state_lifetime(target)
+
+    def ask_state_lifetime(self, target: ClusterClient) -> None:
+        """Ask the target for the state's lifetime.
+
+        An operator may change it at any time. Without an answer the known value stays.
+        """
+        with suppress(ConnectionError):
+            self.state_lifetime_ms = producer_state_ms(target) or self.state_lifetime_ms
 
     @property
     def identity(self) -> Identity:

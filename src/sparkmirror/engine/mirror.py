@@ -10,10 +10,12 @@ import threading
 import time
 import uuid
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import FlowConfig, MirrorConfig
+from sparkmirror.config.spark_guards import guard_secrets, refuse_two_pumps
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.completion import Completion
 from sparkmirror.engine.duties import LAST_TURNS_S
@@ -25,7 +27,7 @@ from sparkmirror.engine.progress_display import OnProgress, ProgressDisplay
 from sparkmirror.engine.publishing import Publishing
 from sparkmirror.engine.round_job import RoundJob
 from sparkmirror.engine.round_runner import TURN_S, RoundRunner
-from sparkmirror.engine.session import guard_secrets, refuse_two_pumps, settings_of
+from sparkmirror.engine.session import settings_of
 from sparkmirror.engine.slots import Slots
 from sparkmirror.engine.spark_start import SparkStart
 from sparkmirror.engine.surroundings import Surroundings
@@ -236,26 +238,30 @@ class Mirror:
 
         A flow whose clusters are unreachable does not hold up other flows.
         """
-        ready = []
-        errors: list[Exception] = []
-        for driver in held:
-            try:
-                driver.become_active()
-                self.troubles.pop(driver.name, None)
-                if not driver.topics.checked:
-                    self._refresh.forget(driver.name)
-                self._refresh.refresh(driver)
-                if driver.partitions():
-                    driver.control.say(self.rounds + 1, "running")
-                ready.append(driver)
-            except (ConnectionError, SparkMirrorError) as error:
-                log.warning("flow %s: %s", driver.name, error, extra=Event.FLOW_NOT_READY.extra)
-                self.troubles[driver.name] = str(error)
-                errors.append(error)
+        with ThreadPoolExecutor(len(held)) as pool:
+            outcomes = list(pool.map(self._prepare_flow, held))
+        errors = [error for error in outcomes if error is not None]
+        ready = [driver for driver, error in zip(held, outcomes, strict=True) if error is None]
         if errors and (not ready or self._once):
             self._fail_or_wait(errors[0])
             return []
         return ready
+
+    def _prepare_flow(self, driver: FlowDriver) -> ConnectionError | SparkMirrorError | None:
+        """Make a driver ready for a round; return the error if that fails."""
+        try:
+            driver.become_active()
+            self.troubles.pop(driver.name, None)
+            if not driver.topics.checked:
+                self._refresh.forget(driver.name)
+            self._refresh.refresh(driver)
+            if driver.partitions():
+                driver.control.say(self.rounds + 1, "running")
+        except (ConnectionError, SparkMirrorError) as error:
+            log.warning("flow %s: %s", driver.name, error, extra=Event.FLOW_NOT_READY.extra)
+            self.troubles[driver.name] = str(error)
+            return error
+        return None
 
     def _fail_or_wait(self, error: Exception) -> None:
         """Raise the error, or pause to try again.

@@ -10,8 +10,9 @@ import platform
 import socket
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -144,6 +145,10 @@ class _FlowObserver:
         self._driver: FlowDriver | None = None
         self._past = _Counts()
         """Counts of earlier drivers."""
+        self._past_of: dict[PartitionKey, tuple[int, int]] = {}
+        """Records and bytes of each partition, copied by pumps of earlier drivers."""
+        self._past_failures: Counter[str] = Counter()
+        """Failed turns of each duty of earlier drivers."""
         self._state: FlowState | None = None
         self._state_since_ms = 0
         self._waits: Waits[PartitionKey] = Waits()
@@ -159,7 +164,7 @@ class _FlowObserver:
         now_ms = int(time.time() * 1000)
         if driver is not self._driver:
             if self._driver is not None:
-                self._past = self._past.plus(_Counts.of(self._driver.view))
+                self._count_on_from(self._driver)
             self._driver = driver
             self._rows.clear()
             self._made.clear()
@@ -203,7 +208,7 @@ class _FlowObserver:
             recent_latency_ms=progress.latency_ms,
             topics=topics,
             groups=self._groups(driver),
-            duties=_duties(driver),
+            duties=self._duties(driver),
             losses=_losses(driver.losses),
             ledger=_losses(driver.reports.loss_watch.ledger),
             pumps=_pumps(driver.view),
@@ -224,6 +229,22 @@ class _FlowObserver:
                 "emit.heartbeats.enabled": str(flow.heartbeat.emit_heartbeats_enabled).lower(),
             },
         )
+
+    def _count_on_from(self, driver: FlowDriver) -> None:
+        """Keep the counts of a replaced driver."""
+        self._past = self._past.plus(_Counts.of(driver.view))
+        for key, view in list(driver.view.partitions.items()):
+            self._past_of[key] = self._count(key, view)
+        for duty in _duties(driver):
+            self._past_failures[duty.duty] += duty.failures
+
+    def _count(self, key: PartitionKey, view: PartitionView) -> tuple[int, int]:
+        """Return records and bytes copied of a partition by all drivers."""
+        (past_records, past_size), (records, size) = self._past_of.get(key, (0, 0)), view.counts.total
+        return past_records + records, past_size + size
+
+    def _duties(self, driver: FlowDriver) -> tuple[Duty, ...]:
+        return tuple(replace(duty, failures=duty.failures + self._past_failures[duty.duty]) for duty in _duties(driver))
 
     # --- topics ---------------------------------------------------------------------------------
 
@@ -306,7 +327,7 @@ class _FlowObserver:
 
     def _make(self, key: PartitionKey, view: PartitionView, seen: _Seen, now: float) -> Partition:
         end, task, leader, figures = seen.end, seen.task, seen.leader, seen.figures
-        receipt, (records, size) = seen.receipt, view.counts.total
+        receipt, (records, size) = seen.receipt, self._count(key, view)
         if receipt is None:
             self._waits.forget(key)
             return Partition(
@@ -533,7 +554,7 @@ def _pumps(view: FlowView) -> tuple[Pump, ...]:
             fetch_ms=report.fetch_ms,
             connections=report.connections,
             lines=tuple(BrokerLine(**line.model_dump()) for line in report.lines),
-            at_ms=report.at_ms,
+            at_ms=int(view.heard_at[report.pump] * 1000),
         )
         for report in sorted(live, key=lambda report: report.task)
     )

@@ -49,6 +49,8 @@ class OrderBook:
         self._topics = topics
         self._ordered: dict[PartitionKey, RouteOrder] = {}
         """Orders to the pumps in this round."""
+        self._ordered_lifetime_ms = 0
+        """Lifetime of the producer state in this round's orders."""
         self._target_ids: dict[PartitionKey, bytes] = {}
         """Id of each partition's remote topic at the time of the order."""
         self._added: dict[int, list[RouteOrder]] = {}
@@ -84,6 +86,7 @@ class OrderBook:
         """Forget the orders, since a new round is planned."""
         self._ordered.clear()
         self._target_ids.clear()
+        self._ordered_lifetime_ms = 0
         self._added.clear()
         self._moves.clear()
         self._is_unsure = False
@@ -94,6 +97,7 @@ class OrderBook:
         `share` is the task's part of the flow's bandwidth cap.
         """
         identity, rank = self._leadership.identity, self._leadership.rank
+        self._ordered_lifetime_ms = self._ordered_lifetime_ms or self._leadership.state_lifetime_ms
         return FlowOrder(
             flow=self._flow,
             cluster_id=identity.cluster_id,
@@ -102,7 +106,7 @@ class OrderBook:
             routes=self._route_orders(keys),
             share=share,
             leader_rank=NO_RANK if rank is None else rank,
-            state_lifetime_ms=self._leadership.state_lifetime_ms,
+            state_lifetime_ms=min(self._leadership.state_lifetime_ms, self._ordered_lifetime_ms),
             unclean=self._predecessors.unclean,
             former=identity.former,
         )
@@ -159,6 +163,8 @@ class OrderBook:
         return self._ordered.keys() <= self._unchanged() | self._reached() | (self._ordered.keys() - targets)
 
     def _unchanged(self) -> set[PartitionKey]:
+        if self._leadership.state_lifetime_ms < self._ordered_lifetime_ms:
+            return set()  # running pumps take too old records for fresh ones (R4)
         targets, refused = self._topics.targets(), self._topics.takeover.refused
         return {
             key

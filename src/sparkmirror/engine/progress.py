@@ -17,6 +17,7 @@ from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import ENDS_S
 from sparkmirror.engine.loss_watch import summed_up
 from sparkmirror.engine.still_look import StillLook
+from sparkmirror.position.cause import Cause
 from sparkmirror.sync.group_standing import counted
 
 _WINDOW_S = 5.0
@@ -35,9 +36,9 @@ class FlowProgress:
     state: str
     """State of the flow, in words.
 
-    `joining`, `starting`, `finding out` (a position or an end isn't known), `copying`, `held up` (every partition has
-    caught up except parked ones), `caught up`, `standing by: why`, `ending`, `done` or `incomplete` (with `--once`); or
-    `translating`, for a flow that copies nothing.
+    `joining`, `starting`, `finding out` (a position or an end isn't known), `copying`, `held up` (all has caught up
+    except parked partitions and refused topics), `caught up`, `standing by: why`, `ending`, `done` or `incomplete`
+    (with `--once`); or `translating`, for a flow that copies nothing.
     """
     records: int = 0
     bytes: int = 0
@@ -46,11 +47,15 @@ class FlowProgress:
     lag: int | None = 0
     """Upstream offsets not acknowledged at the target yet.
 
-    None: not known of every partition.
+    None: not known of every partition. Refused topics don't count.
     """
     unknown: int = 0
     """Number of partitions whose position, or whose end, is not known."""
     eta_s: float | None = None
+    """Seconds until all but parked and paused partitions has caught up.
+
+    None: unknown, or nothing to copy.
+    """
     latency_ms: tuple[float, float] | None = None
     """Median and 99th percentile."""
     partitions: int = 0
@@ -89,6 +94,8 @@ class _Look(NamedTuple):
     """Partitions with a receipt."""
     unknown: int
     lag: int | None
+    moving_lag: int | None
+    """Lag of all partitions but those that are parked or paused."""
     done: int
     parked: tuple[str, ...]
 
@@ -126,7 +133,8 @@ class ProgressMeter:
         elapsed = max(now - since, 0.1)
         records_per_s = (records - old_records) / elapsed
         look = self._looks.at(self._driver, lambda: self._look(now))
-        lag = look.lag if self._driver.topics.synced else None
+        synced = self._driver.topics.synced
+        moving_lag = look.moving_lag if synced else None
         live = [report for report in list(view.pumps.values()) if not report.ended]
         latencies = [report.latency_ms for report in live if report.latency_ms is not None]
         refused = tuple(f"{topic}: {why}" for topic, why in sorted(self._driver.topics.newest.refused.items()))
@@ -134,14 +142,14 @@ class ProgressMeter:
         waiting = waiting or view.silence(self._driver.flow.source.alias, now)
         return FlowProgress(
             flow=self._driver.name,
-            state=state or self._state(look.told, look.partitions, look.state),
+            state=state or self._state(look),
             records=records,
             bytes=size,
             records_per_s=records_per_s,
             bytes_per_s=(size - old_size) / elapsed,
-            lag=lag,
+            lag=look.lag if synced else None,
             unknown=look.unknown,
-            eta_s=lag / records_per_s if lag and records_per_s > 0 else None,
+            eta_s=moving_lag / records_per_s if moving_lag and records_per_s > 0 else None,
             latency_ms=(max(p50 for p50, _ in latencies), max(p99 for _, p99 in latencies)) if latencies else None,
             partitions=look.partitions,
             done=look.done,
@@ -163,14 +171,22 @@ class ProgressMeter:
         views = list(self._driver.view.partitions.values())
         known = [partition.receipt for partition in views if partition.receipt is not None]
         lags = self._lags(partitions, now)
-        unknown = sum(not lag.known for lag in lags)
+        unknown = sum(not each.known for each in lags)
         lag = sum(each.lag or 0 for each in lags)
+        stuck = {
+            (receipt.source_topic, receipt.partition)
+            for receipt in known
+            if receipt.state == "parked" or receipt.cause is Cause.PAUSED
+        }
+        moving = [each.lag or 0 for each in lags if each.key[1:] not in stuck and each.known]
+        moving_known = all(each.known or each.key[1:] in stuck for each in lags)
         look = _Look(
-            state=self._catching_up.look(lags, now),
+            state=self._catching_up.look([*lags, *self._refused()], now),
             partitions=len(partitions),
             told=len(known),
             unknown=unknown,
             lag=None if unknown else lag,
+            moving_lag=sum(moving) if moving_known else None,
             done=sum(receipt.state == "done" for receipt in known),
             parked=tuple(
                 f"{receipt.source_topic}-{receipt.partition}: "
@@ -183,10 +199,7 @@ class ProgressMeter:
         return look, not unknown and not lag
 
     def _lags(self, partitions: Iterable[PartitionKey], now: float) -> list[PartitionLag[PartitionKey]]:
-        """Return the lag of each partition.
-
-        Refused topics count as parked partitions.
-        """
+        """Return the lag of each partition."""
         view = self._driver.view
         ends = view.known_ends(now)
         views, starts = dict(view.partitions), view.source_starts
@@ -207,14 +220,19 @@ class ProgressMeter:
                     key=key, position=position, end=end, parked=receipt.state == "parked", start=starts.get(at, 0)
                 )
             )
-        refused = [
-            PartitionKey(self._driver.name, topic, _NO_PARTITION) for topic in self._driver.topics.newest.refused
-        ]
-        return lags + [PartitionLag(key=key, position=None, end=None, parked=True) for key in refused]
+        return lags
 
-    def _state(self, known: int, partitions: int, state: str) -> str:
+    def _refused(self) -> list[PartitionLag[PartitionKey]]:
+        """Return the refused topics as parked partitions, which hold the flow up."""
+        keys = [PartitionKey(self._driver.name, topic, _NO_PARTITION) for topic in self._driver.topics.newest.refused]
+        return [PartitionLag(key=key, position=None, end=None, parked=True) for key in keys]
+
+    def _state(self, look: _Look) -> str:
+        topics = self._driver.topics
         if not self._driver.flow.copies:
             return "translating"
-        if not partitions and self._driver.topics.done_topics.released:
-            return "held up" if self._driver.topics.done_topics.late(self._driver.view.source_ends) else "caught up"
-        return "starting" if known < partitions or not partitions else state
+        if not topics.synced or look.told < look.partitions:
+            return "starting"
+        if not look.partitions and topics.done_topics.late(self._driver.view.source_ends):
+            return "held up"
+        return look.state

@@ -17,6 +17,7 @@ from sparkmirror.engine.completion import Completion, send_failure
 from sparkmirror.engine.end_reason import EndReason
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_registry import FlowRegistry, at_once
+from sparkmirror.engine.left_out_flows import LeftOutFlows
 from sparkmirror.engine.observer import Observer
 from sparkmirror.engine.planner import ROUND_S, Growth, Planner
 from sparkmirror.engine.round_job import RoundJob
@@ -35,10 +36,10 @@ REPLAN_S = 300.0
 A round goes on if the new plan is the same, or if running tasks can change to it.
 """
 
-AGAIN_S = 30.0
-"""Seconds that a round runs without flows whose clusters were unreachable.
+AGAIN_S, LONGEST_AGAIN_S = 30.0, 300.0
+"""Seconds that a round runs at least without flows that could not be prepared.
 
-Then the round ends, to try these flows again.
+Then the round ends once their clusters answer, to try these flows again. The time doubles with each vain attempt.
 """
 
 END_S = 8.0
@@ -87,6 +88,8 @@ class RoundRunner:
         self._held = held
         self._show = show
         self._stopping = stopping
+        self._again_s = AGAIN_S
+        """Seconds until flows left out are tried again."""
         self._changed: set[str] = set()
         """Flows whose partitions differ from this round's orders."""
 
@@ -121,7 +124,19 @@ class RoundRunner:
         self, job: RoundJob, spark: SparkContext, held: Sequence[FlowDriver], ready: Sequence[FlowDriver]
     ) -> EndReason:
         """Look after a running job until it is done or has to end; return the reason."""
-        again_at = time.monotonic() + AGAIN_S if len(ready) < len(held) else float("inf")
+        missing = [driver.flow for driver in held if driver not in ready]
+        with LeftOutFlows(missing, self._again_s) as left_out:
+            self._again_s = min(2 * self._again_s, LONGEST_AGAIN_S) if missing else AGAIN_S
+            return self._watch(job, spark, held, ready, left_out)
+
+    def _watch(
+        self,
+        job: RoundJob,
+        spark: SparkContext,
+        held: Sequence[FlowDriver],
+        ready: Sequence[FlowDriver],
+        left_out: LeftOutFlows,
+    ) -> EndReason:
         replan_at = time.monotonic() + REPLAN_S
         ends_at = time.monotonic() + ROUND_S
         changes = ChangeWatch(self._planner, job, self.number, ready)
@@ -133,7 +148,7 @@ class RoundRunner:
                 return EndReason.STOPPED
             if time.monotonic() > ends_at:  # tasks that began later would go on alone for as much longer
                 return EndReason.PLANNED
-            if time.monotonic() > again_at or self._held() != list(held):
+            if left_out.is_back or self._held() != list(held):
                 return EndReason.FLOWS
             self._registry.exchange_beats()
             if self._registry.is_due:

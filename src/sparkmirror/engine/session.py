@@ -20,21 +20,14 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from sparkmirror.config import FlowConfig
+from sparkmirror.config.spark_guards import KILL_DELAY, KILLED_AFTER, MASTER, SPECULATION, is_local
 from sparkmirror.engine.jvm_output import relay
-from sparkmirror.errors import ConfigError, SetupError
+from sparkmirror.errors import SetupError
 
-MASTER = "spark.master"
 _TASK_CPUS = "spark.task.cpus"
 WARM = "spark.sparkmirror.standby.warm"
 """Setting of sparkmirror: Spark hands settings of any name on."""
 WORKER_PYTHON = "spark.pyspark.python"
-SPECULATION = "spark.speculation"
-KILL_DELAY = "spark.python.task.killTimeout"
-"""Setting of the time that Spark gives the Python of a cancelled task to end.
-
-The quiet rule (R5) counts on it.
-"""
 ATTEMPTS = 4
 
 _SECRET = re.compile(r"secret|password|token|access\.?key", re.IGNORECASE)
@@ -52,7 +45,7 @@ DEFAULTS = {
     "spark.decommission.enabled": "true",
     "spark.driver.memory": "512m",
     "spark.task.maxFailures": str(ATTEMPTS),
-    KILL_DELAY: "2s",
+    KILL_DELAY: KILLED_AFTER,
 }
 """Settings that sparkmirror chooses; `docs/spark.md` has them, with the reasons."""
 _LOCAL_JAVA = (
@@ -77,59 +70,12 @@ By default each thread of the JVM, and of a task, may keep freed memory for itse
 """
 
 
-def is_local(settings: Mapping[str, str]) -> bool:
-    """True if the tasks run in this process' own JVM, so that we choose the slots."""
-    return settings.get(MASTER, "local").startswith("local")
-
-
 def starts_early(settings: Mapping[str, str]) -> bool:
     """True if a process that stands by starts Spark.
 
     On a cluster Spark takes executors, so the operator must ask for that (`WARM`).
     """
     return is_local(settings) or settings.get(WARM, "").strip().lower() == "true"
-
-
-def keeps_secrets(settings: Mapping[str, str]) -> bool:
-    """True if the driver's words to its tasks can't be read on the way.
-
-    The rules are from Spark's security page.
-    """
-    if is_local(settings):
-        return True
-    on = {key for key, value in settings.items() if value.strip().lower() == "true"}
-    return "spark.authenticate" in on and not on.isdisjoint({"spark.network.crypto.enabled", "spark.ssl.rpc.enabled"})
-
-
-def guard_secrets(flow: FlowConfig, settings: Mapping[str, str], origin: str) -> None:
-    """Refuse a flow whose passwords could be read on their way to the tasks.
-
-    The passwords travel inside the orders. Raises `ConfigError` with that `origin`.
-    """
-    if flow.has_secrets and not keeps_secrets(settings):
-        raise ConfigError(
-            f"flow {flow.name} has passwords, which its tasks on a Spark cluster would get in clear: set"
-            " spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true",
-            origin=origin,
-        )
-
-
-def refuse_two_pumps(settings: Mapping[str, str], origin: str) -> None:
-    """Refuse settings that let a partition have two pumps at a time (R5, R7).
-
-    Raises `ConfigError` with that `origin`.
-    """
-    if settings.get(SPECULATION, "").strip().lower() == "true":
-        raise ConfigError(
-            f"{SPECULATION} = true would give partitions two pumps at a time: take it out, or set it to false",
-            origin=origin,
-        )
-    if settings.get(KILL_DELAY, DEFAULTS[KILL_DELAY]) != DEFAULTS[KILL_DELAY]:
-        raise ConfigError(
-            f"{KILL_DELAY} = {settings[KILL_DELAY]} would let a cancelled task copy on beside its successor: take it"
-            f" out, or set it to {DEFAULTS[KILL_DELAY]}",
-            origin=origin,
-        )
 
 
 def local_slots(settings: Mapping[str, str]) -> int | None:

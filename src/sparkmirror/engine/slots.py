@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from pyspark import SparkContext
 
-from sparkmirror.engine.session import is_local, local_slots, slots_of
+from sparkmirror.config.spark_guards import is_local
+from sparkmirror.engine.session import local_slots, slots_of
 from sparkmirror.events import Event
 
 START_S = 10.0
@@ -93,8 +94,11 @@ class Slots:
         self.ask(asked)
 
     def ask(self, asked: int) -> None:
-        """Set the number of tasks that the flows ask for from now on."""
-        self._most = self._given or asked
+        """Set the number of tasks that the flows ask for from now on.
+
+        Flows may all be gone for a moment, while their last drivers still work.
+        """
+        self._most = self._given or max(asked, 1)
         self.count = self._room()
         """Number of tasks to plan for."""
 

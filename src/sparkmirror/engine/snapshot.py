@@ -44,7 +44,7 @@ class FlowState(StrEnum):
     """A partition's position, or its end, is not known."""
     COPYING = "copying"
     HELD_UP = "held up"
-    """Every partition has caught up except parked ones."""
+    """All has caught up except parked partitions and refused topics."""
     CAUGHT_UP = "caught up"
 
 
@@ -316,7 +316,7 @@ class Pump:
     lines: tuple[BrokerLine, ...] = ()
     """Lines to brokers, with what was measured and chosen."""
     at_ms: int = 0
-    """Time of the last report."""
+    """Time of reading the last report, by the clock of the leading process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,10 +377,17 @@ class Flow:
     records_per_s: float = 0.0
     bytes_per_s: float = 0.0
     lag: int | None = None
-    """Lag of all partitions; None: not known of every partition."""
+    """Lag of all partitions; None: not known of every partition.
+
+    Refused topics don't count.
+    """
     lag_s: float | None = None
     """Largest of all partitions."""
     eta_s: float | None = None
+    """Seconds until the copy has caught up, at the present rate.
+
+    Parked and paused partitions don't count.
+    """
     unknown: int = 0
     """Number of partitions whose lag is not known."""
     latency: Histogram = Histogram()

@@ -8,13 +8,13 @@ from contextlib import closing
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
 from sparkmirror.frames.listed_offsets import ROLE
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan
 from sparkmirror.frames.report import ReportModel
 from sparkmirror.frames.stream_comparison import OffsetBounds
-from sparkmirror.frames.verify_task import Answer
+from sparkmirror.frames.verify_task import Answer, failed
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.wire.batches import MAGIC
@@ -52,7 +52,13 @@ def count_records(order_json: str) -> str:
     records = read = 0
     try:
         with RangeReader(
-            order.cluster, order.log.topic, topic_id, order.partition, bounds, read_committed=order.read_committed
+            order.cluster,
+            order.log.topic,
+            topic_id,
+            order.partition,
+            bounds,
+            read_committed=order.read_committed,
+            compacted=order.log.compacted,
         ) as batches:
             for header, view in batches:
                 if header.magic != MAGIC:
@@ -64,8 +70,8 @@ def count_records(order_json: str) -> str:
                 if read >= RANGE_BYTES:
                     records += max(order.end - max(header.next_offset, order.first), 0)
                     break
-    except ClusterUnreachable as error:
-        return Answer(failed=str(error)).model_dump_json()
+    except SparkMirrorError as error:
+        return failed(error)
     except (ValueError, LogChanged):  # whatever the log holds now, the offsets were not copied
         records = order.end - order.first
     return Answer(records=records).model_dump_json()

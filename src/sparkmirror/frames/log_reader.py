@@ -42,10 +42,11 @@ If a leader dies, a new leader takes over after the brokers' session timeout, by
 """
 _PAUSE_S = 0.5
 _WAIT_S = 0.2
-_EMPTY_ANSWERS = 4
-"""Consecutive empty answers after which a read ends.
+_EMPTY_ANSWERS, _EMPTY_PAUSE_S = 4, 1.0
+"""Empty answers that end a compacted log's read, and the pause after each.
 
-A slow read of old data (tiered storage) may give some empty answers.
+The cleaner may have taken all batches up to the end. Otherwise an empty answer proves nothing: old data may be slow to
+come (tiered storage, and its quota for fetches).
 """
 
 
@@ -63,7 +64,7 @@ class _EndsEarly(ClusterTrouble):
 class RangeReader:
     """Reader of the batches of offsets [first, end) of one partition, in order.
 
-    A context manager. The reader connects when the iteration begins.
+    A context manager. The reader connects when the iteration begins. Only a compacted log may end before the range.
     """
 
     def __init__(
@@ -75,11 +76,13 @@ class RangeReader:
         bounds: OffsetBounds,
         *,
         read_committed: bool,
+        compacted: bool,
     ) -> None:
         self._config = config
         self._topic, self._topic_id, self._partition = topic, topic_id, partition
         self._bounds = bounds
         self._read_committed = read_committed
+        self._compacted = compacted
         self._answers: queue.Queue[list[ComparedBatch] | BaseException | None] = queue.Queue(AHEAD)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"read {topic}-{partition}", daemon=True)
@@ -127,7 +130,7 @@ class RangeReader:
                 return
 
     def _fetch_all(self, client: ClusterClient) -> None:
-        offset, empty = self._bounds.first, 0
+        offset, empty, moved_at = self._bounds.first, 0, 0.0
         failing_since: float | None = None
         connection: RpcConnection | None = None
         while offset < self._bounds.end and not self._closing.is_set():
@@ -136,7 +139,7 @@ class RangeReader:
                     connection = self._connect(client)
                 part = self._fetch(connection, offset)
                 if part is not None and part.error == ErrorCode.OFFSET_OUT_OF_RANGE:
-                    offset = self._expire(client, offset)
+                    offset, empty = self._expire(client, offset), 0
                     continue
                 if part is not None:
                     self._see_that_it_goes_on(part)
@@ -156,10 +159,19 @@ class RangeReader:
                 continue
             batches, following = self._batches(part, offset)
             self._put(batches)
-            empty = empty + 1 if following == offset else 0
-            if empty == _EMPTY_ANSWERS:  # only compacted offsets are left up to the end
-                return
-            offset = following
+            if following > offset:
+                offset, empty = following, 0
+                continue
+            moved_at = moved_at if empty else time.monotonic()
+            empty += 1
+            if self._compacted and not part.records and empty >= _EMPTY_ANSWERS:
+                break  # only compacted offsets are left up to the end
+            if time.monotonic() - moved_at >= _PATIENCE_S:
+                end = self._bounds.end
+                raise ClusterUnreachable(
+                    f"{self._name}: no record comes at offset {offset}, though it goes on to {end}"
+                )
+            self._closing.wait(_EMPTY_PAUSE_S)
         if connection is not None:
             connection.close()
 

@@ -14,7 +14,8 @@ from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
-from sparkmirror.engine.session import guard_secrets, settings_of
+from sparkmirror.config.spark_guards import guard_secrets
+from sparkmirror.engine.session import settings_of
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap
 from sparkmirror.translation.offset_map import CopiedRun

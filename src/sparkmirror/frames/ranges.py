@@ -68,6 +68,11 @@ class PartitionPlan(ReportModel):
     twice: int = 0
     """Number of source records copied again, after a copy that still exists."""
     expired: int = 0
+    began: int | None = None
+    """Source end at the verification's begin, if there is no map; else None.
+
+    Source records behind the last equal record may be not copied yet, or later ones.
+    """
     notes: tuple[str, ...] = ()
 
     @property
@@ -153,7 +158,8 @@ def extent(
 ) -> Extent:
     """Return the offsets of a partition that can be compared.
 
-    Without a map, both logs are compared completely. `began` is the end of the source's log when the verification
+    Without a map, both logs are compared completely: nothing tells before the comparison which part was not copied yet.
+    `began` is the end of the source's log when the verification
     began; later records need not be copied yet. Left out are offsets not copied yet, offsets that retention deleted on
     one side, and offsets before the copy's start.
 

@@ -19,7 +19,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
-from sparkmirror.engine.session import guard_secrets, settings_of
+from sparkmirror.config.spark_guards import guard_secrets
+from sparkmirror.engine.session import settings_of
 from sparkmirror.errors import ClusterUnreachable, SetupError
 from sparkmirror.frames.receipt_minutes import Beginnings, Minute, MinuteReading, PartitionMinutes, minutes, readings
 from sparkmirror.messages.orders import FlowReport

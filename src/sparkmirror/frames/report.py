@@ -62,6 +62,10 @@ class RangeReport(ReportModel):
     unmatched: tuple[Unmatched, ...] = ()
     not_listed: int = 0
     """Number of unmatched records beyond the most that a range lists."""
+    equal_to: int = 0
+    """Source offset after the last equal record."""
+    behind: int = 0
+    """Number of unlisted source records behind all the target's, due at the begin."""
     damage: str = ""
     """Reason why the range was not compared: an unreadable batch, or a changed log."""
 

@@ -59,6 +59,10 @@ class Comparison:
     not_listed: int = 0
     expired: int = 0
     """Records whose equals retention took before they were read."""
+    equal_to: int = 0
+    """Source offset after the last equal record."""
+    behind: int = 0
+    """Unlisted source records behind all the target's, of those that are due."""
 
 
 class _RecordStream:
@@ -167,6 +171,11 @@ class _RecordStream:
         return len(self.records) >= records
 
     @property
+    def equal_to(self) -> int:
+        """Offset after the last record with an equal."""
+        return self._last + 1
+
+    @property
     def ended(self) -> bool:
         """True if no batch follows the decoded batches."""
         return self._next is None
@@ -201,7 +210,9 @@ class Comparer:
     """Comparison of one range.
 
     With `timestamps`, timestamps must be equal, too. `cleaned` is True if a side is compacted. `source_expired` and
-    `target_expired` are offsets that retention took; both may grow with the batches.
+    `target_expired` are offsets that retention took; both may grow with the batches. If `due_to` is given, the source's
+    records behind all the target's may be not copied yet: too many to be listed, they are no unlisted differences, and
+    those below `due_to` are counted as `behind`.
     """
 
     def __init__(
@@ -215,6 +226,7 @@ class Comparer:
         target_expired: Sequence[OffsetBounds] = (),
         timestamps: bool = True,
         cleaned: bool = True,
+        due_to: int | None = None,
         most_unmatched: int = MOST_UNMATCHED,
     ) -> None:
         self._source = _RecordStream(source, source_bounds, source_expired)
@@ -222,6 +234,7 @@ class Comparer:
         self._past = Past()
         self._timestamps = timestamps
         self._cleaned = cleaned
+        self._due_to = due_to
         self._most_unmatched = most_unmatched
         self._gap = 0
         self._found = Comparison()
@@ -249,6 +262,7 @@ class Comparer:
         while source.decoded() or target.decoded():
             self._realign()
         outcome.bytes = source.bytes
+        outcome.equal_to = source.equal_to
         return outcome
 
     def _same(self, ours: ComparedBatch, theirs: ComparedBatch) -> bool:
@@ -433,10 +447,13 @@ class Comparer:
         other.excuse(expired)
         self._found.expired += expired
         for index in range(stream.at + indexes.start + expired, stream.at + indexes.stop):
-            if len(self._found.unmatched) >= self._most_unmatched:
-                self._found.not_listed += 1
-                continue
             offset, timestamp = stream.records.offsets[index], stream.records.timestamps[index]
+            if len(self._found.unmatched) >= self._most_unmatched:
+                if self._due_to is None or side == TARGET or other.decoded():
+                    self._found.not_listed += 1
+                else:
+                    self._found.behind += offset < self._due_to
+                continue
             body = stream.records.bodies[index]
             key, tombstone = key_digest(body)
             content = content_digest(body, timestamp if self._timestamps else None)

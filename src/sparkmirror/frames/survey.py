@@ -251,6 +251,7 @@ class FlowSurvey:
             due=compared.due,
             expired=compared.expired,
             twice=twice,
+            began=began if offsets is None else None,
             notes=tuple(notes),
         )
 

@@ -22,11 +22,12 @@ from pyspark.sql import DataFrame, SparkSession
 from sparkmirror.chunks import chunks
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.model import REVEAL
-from sparkmirror.engine.session import guard_secrets, settings_of
-from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.config.spark_guards import guard_secrets
+from sparkmirror.engine.session import settings_of
+from sparkmirror.errors import ClusterUnreachable, ConfigError, SetupError, SparkMirrorError
 from sparkmirror.frames.due import GONE, NO_PARTITION, NOT_COPIED, PARKED, CountOrder, count_records, parked
 from sparkmirror.frames.journal import Journal
-from sparkmirror.frames.judge import Cleaning, KeysSeen, Placed, judge
+from sparkmirror.frames.judge import Cleaning, Judged, KeysSeen, Placed, judge
 from sparkmirror.frames.listed_offsets import ends_now
 from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan, PartitionPlan, RangePlan, Window
 from sparkmirror.frames.report import (
@@ -135,8 +136,8 @@ def verify(spark: SparkSession, config: MirrorConfig, options: Options | None = 
     """Compare sources and targets; return a row for each difference (`DIFFERENCES`).
 
     Without differences the DataFrame is empty. A partition with unlisted or unjudged records has one more row of kind
-    `unlisted`; a partition with records not copied yet has one more row of kind `behind`. Raises `ConfigError` and
-    `ClusterUnreachable`.
+    `unlisted`; a partition with records not copied yet has one more row of kind `behind`. Raises `ConfigError`,
+    `ClusterUnreachable`, and `SetupError` if Spark fails.
     """
     verification = run_verification(spark, config, options or Options())
     listed = Counter(difference[:4] for difference in verification.differences)
@@ -264,11 +265,11 @@ class _VerifyRun:
     def _jobs(self, orders: Sequence[str], body: Callable[[str], str]) -> Iterator[list[Answer]]:
         """Run orders in jobs of a few tasks a slot, two jobs at a time.
 
-        Answers come as jobs end. If an order failed, the answers of running jobs still come before `ClusterUnreachable`
-        is raised.
+        Answers come as jobs end. If an order or a job failed, the answers of running jobs still come before
+        `ClusterUnreachable` or `SetupError` is raised.
         """
         waiting = list(chunks(orders, self._slots * _TASKS_A_SLOT))[::-1]
-        failed = ""
+        failure: SparkMirrorError | None = None
         with ThreadPoolExecutor(_JOBS) as pool:
             running: set[Future[list[Answer]]] = set()
             while waiting or running:
@@ -276,13 +277,18 @@ class _VerifyRun:
                     running.add(pool.submit(run_tasks, self._spark, waiting.pop(), body))
                 ended, running = wait(running, return_when=FIRST_COMPLETED)
                 for job in ended:
-                    answers = job.result()
-                    failed = failed or next((answer.failed for answer in answers if answer.failed), "")
+                    try:
+                        answers = job.result()
+                    except SetupError as error:
+                        failure = failure or error
+                        continue
+                    if reason := next((answer.failed for answer in answers if answer.failed), ""):
+                        failure = failure or ClusterUnreachable(reason)
                     yield [answer for answer in answers if not answer.failed]
-                if failed:
+                if failure:
                     waiting.clear()
-        if failed:
-            raise ClusterUnreachable(failed)
+        if failure:
+            raise failure
 
     def _compare_order(self, plan: PartitionPlan, span: RangePlan) -> str:
         flow = self._flows[plan.flow]
@@ -294,6 +300,7 @@ class _VerifyRun:
             partition=plan.partition,
             read_committed=plan.isolation == "read_committed",
             timestamps=plan.timestamps,
+            due_to=plan.began,
             range=span,
         ).model_dump_json(context=REVEAL)
 
@@ -314,13 +321,18 @@ class _VerifyRun:
         for at, plan in before.items():
             words = tuple(note for note in results[at].notes if note != plan.why_due)
             results[at] = results[at].model_copy(update={"notes": words, **_behind(plan.due[1] - plan.due[0], GONE)})
-        for plan, result, count in zip(rest, later.partitions, self._counted(rest), strict=True):
+        for plan, result, counted in zip(rest, later.partitions, self._counted(rest), strict=True):
+            count = counted + result.not_copied_yet
             due, start = before[plan.at].due, plan.source.start
             joined = results[plan.at].joined(result)
             expired = joined.expired + max(min(start, due[1]) - due[0], 0)
             because, words = self._why(plan) if count else ("", ())
             results[plan.at] = joined.model_copy(
-                update={"expired": expired, "notes": (*joined.notes, *words), **_behind(count, because)}
+                update={
+                    "expired": expired,
+                    "notes": tuple(dict.fromkeys((*joined.notes, *words))),
+                    **_behind(count, because),
+                }
             )
         return Verification(
             tuple(results.values()),
@@ -405,8 +417,11 @@ class _VerifyRun:
                 timestamps=plan.timestamps,
             )
             place = plan.flow, plan.source.topic, plan.target.topic, plan.partition
+            reports = by_plan[index]
+            kept, behind = _without_tail(plan, reports, judgement.differences)
+            because, words = self._why(plan) if behind else ("", ())
             judged = sorted(
-                judgement.differences,
+                kept,
                 key=lambda difference: (difference.upstream is None, difference.upstream, difference.downstream),
             )
             differences += [Difference(*place, *difference) for difference in judged[: self._options.limit]]
@@ -414,7 +429,6 @@ class _VerifyRun:
             counts.update({kind: count for kind, count in _by_plan(plan) if count})
             for difference in judged:
                 counts[difference.kind] += 1
-            reports = by_plan[index]
             results.append(
                 PartitionResult(
                     flow=plan.flow,
@@ -425,10 +439,12 @@ class _VerifyRun:
                     bytes=sum(report.bytes for report in reports),
                     differences=dict(counts),
                     compacted=judgement.compacted,
+                    not_copied_yet=behind,
+                    because=because,
                     expired=plan.expired + sum(report.expired for report in reports),
                     unjudged=sum(report.not_listed for report in reports)
                     + (len(placed[index]) if index in changed else 0),
-                    notes=tuple(dict.fromkeys((*plan.notes, *_damage(reports), *changed.get(index, ())))),
+                    notes=tuple(dict.fromkeys((*plan.notes, *words, *_damage(reports), *changed.get(index, ())))),
                 )
             )
         return Verification(tuple(results), tuple(differences), len(chosen), all_ranges)
@@ -505,6 +521,28 @@ class _VerifyRun:
             }
             ends |= {(theirs[partition], TARGET): end for partition, end in ends_now(flow.target, theirs).items()}
         return ends
+
+
+def _without_tail(
+    plan: PartitionPlan, reports: Sequence[RangeReport], judged: Sequence[Judged]
+) -> tuple[Sequence[Judged], int]:
+    """Return the differences without the tail of a copy that has no map.
+
+    Also return the number of due records of the tail. The tail is missing records behind the last equal record: another
+    mirror may copy them yet. With a map, the survey has left the tail out.
+    """
+    if plan.began is None:
+        return judged, 0
+    equal_to = max((report.equal_to for report in reports), default=0)
+    kept: list[Judged] = []
+    behind = sum(report.behind for report in reports)
+    for difference in judged:
+        upstream = difference.upstream
+        if difference.kind == "missing" and upstream is not None and upstream >= equal_to:
+            behind += upstream < plan.began
+        else:
+            kept.append(difference)
+    return kept, behind
 
 
 def _behind(records: int, because: str) -> dict[str, object]:

@@ -5,14 +5,17 @@ Orders and answers are JSON.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pydantic import Field
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import ClusterConfig
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.engine.session import in_one_line
+from sparkmirror.errors import ConfigError, SetupError, SparkMirrorError
 from sparkmirror.frames.judge import KeysSeen
 from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import LogPlan, RangePlan
@@ -33,6 +36,8 @@ class CompareOrder(ReportModel):
     partition: int
     read_committed: bool
     timestamps: bool
+    due_to: int | None
+    """Source end at the verification's begin, if there is no map."""
     range: RangePlan
 
 
@@ -82,7 +87,8 @@ class Answer(ReportModel):
 def run_tasks(spark: SparkSession, orders: Sequence[str], body: Callable[[str], str]) -> list[Answer]:
     """Run one Spark job with a task for each order; answers come in the same order.
 
-    Failed answers are included.
+    Failed answers are included. Raises `SetupError` if Spark fails: an executor may have been killed, or lack
+    sparkmirror, or the answers may be larger than spark.driver.maxResultSize.
     """
     count = len(orders)
     numbered = dict(enumerate(orders))
@@ -90,8 +96,34 @@ def run_tasks(spark: SparkSession, orders: Sequence[str], body: Callable[[str], 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from _run(numbered, body, batches)
 
-    rows = spark.range(0, count, 1, count).mapInArrow(run, "task long, " + ANSWER).collect()
+    try:
+        rows = spark.range(0, count, 1, count).mapInArrow(run, "task long, " + ANSWER).collect()
+    except Exception as error:  # Spark's own, Py4J's, and those of a JVM that has ended
+        raise SetupError(f"Spark failed to run verify's tasks: {_reason(error)}") from error
     return [Answer.model_validate_json(row.answer) for row in sorted(rows, key=lambda row: int(row.task))]
+
+
+def _reason(error: Exception) -> str:
+    """Return Spark's reason in one line.
+
+    The reason for an exception in a task's Python is in the last line of its traceback.
+    """
+    first = in_one_line(error)
+    if not isinstance(error, PythonException):
+        return first
+    last = [line for line in str(error).splitlines() if line[:1].strip()][-1:]
+    return " ".join([first, *last])
+
+
+def failed(error: SparkMirrorError) -> str:
+    """Return the answer of a task that can't do its order, as JSON.
+
+    The driver has read the same configuration without a mistake, so a mistake comes with the executor's host.
+    """
+    reason = "; ".join(str(error).splitlines())
+    if isinstance(error, ConfigError):
+        reason = f"on the executor's host {socket.gethostname()}: {reason}"
+    return Answer(failed=reason).model_dump_json()
 
 
 def _run(
@@ -121,9 +153,10 @@ def compare_range(order_json: str) -> str:
                 target_expired=target.expired,
                 timestamps=order.timestamps,
                 cleaned=order.source.compacted or order.target.compacted,
+                due_to=order.due_to,
             ).compare()
-    except ClusterUnreachable as error:
-        return Answer(failed=str(error)).model_dump_json()
+    except SparkMirrorError as error:
+        return failed(error)
     except (ValueError, LogChanged) as error:
         unknown = max(ours.end - ours.first, 1) if isinstance(error, LogChanged) else 1
         report = RangeReport(
@@ -138,6 +171,8 @@ def compare_range(order_json: str) -> str:
         expired=comparison.expired,
         unmatched=tuple(comparison.unmatched),
         not_listed=comparison.not_listed,
+        equal_to=comparison.equal_to,
+        behind=comparison.behind,
     )
     return Answer(report=report).model_dump_json()
 
@@ -155,8 +190,8 @@ def look(wanted: Mapping[int, Wanted], order_json: str) -> str:
                 for offset, timestamp, body in raw_parts(header, view):
                     if bounds.first <= offset < bounds.end:
                         _see(seen, keys, contents, offset, timestamp, body, order.timestamps)
-    except ClusterUnreachable as error:
-        return Answer(failed=str(error)).model_dump_json()
+    except SparkMirrorError as error:
+        return failed(error)
     except LogChanged as error:
         return Answer(changed=str(error)).model_dump_json()
     except ValueError:  # a damaged batch, which the comparison has reported
@@ -189,5 +224,11 @@ def _reader(
     cluster: ClusterConfig, log: LogPlan, partition: int, bounds: OffsetBounds, read_committed: bool
 ) -> RangeReader:
     return RangeReader(
-        cluster, log.topic, bytes.fromhex(log.topic_id), partition, bounds, read_committed=read_committed
+        cluster,
+        log.topic,
+        bytes.fromhex(log.topic_id),
+        partition,
+        bounds,
+        read_committed=read_committed,
+        compacted=log.compacted,
     )

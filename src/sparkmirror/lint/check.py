@@ -15,6 +15,7 @@ from sparkmirror.lint.format_rules import FORMAT_RULES
 from sparkmirror.lint.probe import FlowProbe, probe
 from sparkmirror.lint.schema_rules import SCHEMA_CLUSTER_RULES, SCHEMA_FILE_RULES
 from sparkmirror.lint.subject import Subject
+from sparkmirror.policy import shared_cluster
 
 _FIRST_WARNINGS = (
     "replicator-key",
@@ -72,6 +73,12 @@ def check_clusters(reading: Reading, timeout_s: float) -> list[LintFinding]:
 
 
 def compare(probes: Sequence[FlowProbe]) -> None:
+    """Note in each probe the troubles between its flow and other flows of the file."""
+    _compare_copies(probes)
+    _compare_clusters(probes)
+
+
+def _compare_copies(probes: Sequence[FlowProbe]) -> None:
     """Note in each probe the target topics into which another flow of the file copies.
 
     Of several flows that would copy into a new topic, the first in the file has the topic.
@@ -86,6 +93,21 @@ def compare(probes: Sequence[FlowProbe]) -> None:
             owner = first.setdefault((flow_probe.flow.target.alias, remote), flow_probe.flow.name)
             if owner != flow_probe.flow.name:
                 flow_probe.copiers.setdefault(remote, owner)
+
+
+def _compare_clusters(probes: Sequence[FlowProbe]) -> None:
+    """Note aliases of clusters that have another alias, each pair in one probe."""
+    ids: dict[str, str] = {}
+    told = set()
+    for flow_probe in probes:
+        for side in (flow_probe.source, flow_probe.target):
+            alias, cluster_id = side.cluster.alias, side.cluster_id
+            reason = shared_cluster({**ids, alias: cluster_id}) if cluster_id else None
+            if cluster_id and reason is None:
+                ids[alias] = cluster_id
+            elif reason is not None and reason not in told:
+                told.add(reason)
+                flow_probe.second_aliases[alias] = reason
 
 
 def ranked(findings: Iterable[LintFinding]) -> list[LintFinding]:

@@ -38,9 +38,8 @@ def unreachable(probe: FlowProbe) -> Iterator[Spot]:
 
 
 def one_cluster(probe: FlowProbe) -> Iterator[Spot]:
-    if probe.source.cluster_id and probe.source.cluster_id == probe.target.cluster_id:
-        aliases = f"{probe.source.cluster.alias} and {probe.target.cluster.alias}"
-        yield _spot(probe, f"{probe.target.cluster.alias}.bootstrap.servers", aliases)
+    for alias, reason in probe.second_aliases.items():
+        yield _spot(probe, f"{alias}.bootstrap.servers", reason)
 
 
 def too_old_brokers(probe: FlowProbe) -> Iterator[Spot]:
@@ -295,8 +294,8 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         name="one-cluster",
         severity=_ERROR,
         what="two aliases are one cluster",
-        effect="the run stops; MirrorMaker 2 would copy a cluster into itself",
-        fix="correct the brokers of one of them",
+        effect="the run stops; MirrorMaker 2 would copy a cluster into itself, or its topics twice",
+        fix="correct the brokers of one of them, or write one alias in all flows",
         look=one_cluster,
     ),
     LintRule(

@@ -12,7 +12,8 @@ from sparkmirror.config import IDENTITY_POLICY, ClusterConfig, FlowConfig
 from sparkmirror.config.credentials import Kerberos, LoginError
 from sparkmirror.config.login import GSSAPI, read_login
 from sparkmirror.config.providers import with_secrets
-from sparkmirror.errors import SparkMirrorError
+from sparkmirror.config.spark_guards import MASTER, guard_secrets, refuse_two_pumps
+from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject
 from sparkmirror.policy import DefaultReplicationPolicy
@@ -30,6 +31,29 @@ def wrong_pattern(subject: Subject) -> Iterator[Spot]:
             group_filter(flow)
         except SparkMirrorError as error:
             yield at(subject.flow_spot(flow), str(error))
+    for pair in subject.config.beats if subject.config else ():
+        try:
+            topic_rules(pair)
+        except SparkMirrorError as error:
+            yield at(subject.flow_spot(pair), str(error))
+
+
+def spark_refused(subject: Subject) -> Iterator[Spot]:
+    """Yield settings of Spark with which a run's flows are refused.
+
+    Spark runs for flows only: heartbeats alone need none.
+    """
+    spark = subject.config.spark if subject.config else {}
+    for flow in subject.flows:
+        for key, value in spark.items():
+            try:
+                refuse_two_pumps({key: value}, subject.reading.path)
+            except ConfigError as error:
+                yield at(subject.stated(key, flow) or subject.flow_spot(flow), error.reason)
+        try:
+            guard_secrets(flow, spark, subject.reading.path)
+        except ConfigError as error:
+            yield at(subject.stated(MASTER, flow) or subject.flow_spot(flow), error.reason)
 
 
 def kerberos_here(subject: Subject) -> Iterator[Spot]:
@@ -158,6 +182,14 @@ FLOW_RULES: tuple[LintRule[Subject], ...] = (
         effect="the run stops when it starts",
         fix="as the reason says; patterns are Java's regular expressions",
         look=wrong_pattern,
+    ),
+    LintRule(
+        name="spark-refused",
+        severity=_ERROR,
+        what="is refused among the settings of Spark",
+        effect="the run stops when it starts, with exit code 2",
+        fix="as the reason says; lint does not see what is given by --spark only",
+        look=spark_refused,
     ),
     LintRule(
         name="kerberos-here",

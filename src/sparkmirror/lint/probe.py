@@ -135,6 +135,8 @@ class FlowProbe:
 
     The flow is another mirror's, found at the target, or one of the same file.
     """
+    second_aliases: dict[str, str] = field(default_factory=dict)
+    """Aliases of clusters that have another alias in the file, with the run's reason."""
     refused_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Properties without which a refused copy would be created, by copy."""
     too_old: dict[str, int] = field(default_factory=dict)

@@ -124,6 +124,15 @@ class DoneTopic(BaseModel):
         """True if all partitions are copied, so that the mirror leaves the topic alone."""
         return self.ends.keys() <= self.reached.keys()
 
+    def end_of(self, partition: int) -> int:
+        """Return the end to be copied; 0 for a partition that the source got later."""
+        return self.ends.get(partition, 0)
+
+
+def done_key(topic: str) -> str:
+    """Return the key of the records on a source topic with moved writers."""
+    return _DONE + topic
+
 
 def control_topic(source_alias: str) -> str:
     """Return the topic's name, with an ending that MirrorMaker 2 never mirrors.
@@ -256,7 +265,7 @@ class ControlState:
     def end_of(self, topic: str, partition: int) -> int | None:
         """Return the end to be copied of a source partition with moved writers, or None."""
         done = self.done.get(topic)
-        return done.ends.get(partition) if done is not None else None
+        return done.end_of(partition) if done is not None else None
 
     def is_paused(self, topic: str) -> bool:
         """True if pumps must leave a source topic alone."""
@@ -300,12 +309,12 @@ class Control:
         """
         self._say("pause", Pause(topics=list(topics)).model_dump())
 
-    def done(self, topic: str, done: DoneTopic | None) -> None:
-        """Announce that a source topic's writers have moved to the copy.
+    def done(self, topic: str, done: DoneTopic | None) -> int:
+        """Announce that a source topic's writers have moved; return the record's offset.
 
         None takes the announcement back.
         """
-        self._say(_DONE + topic, {} if done is None else done.model_dump())
+        return self._say(done_key(topic), {} if done is None else done.model_dump())
 
     def throttle(self, bytes_per_second: float | None, backfill_bytes_per_second: float | None = None) -> None:
         """Cap the bandwidth of the flow and of the backfill; None takes a cap away."""

@@ -60,7 +60,7 @@ _FLOW = (
         "Age of the oldest record that is not copied (not fetched yet: time since it was first seen to wait), of the "
         "partition where it is largest.",
     ),
-    ("eta_seconds", "gauge", "Time until the flow has caught up, at the present rate."),
+    ("eta_seconds", "gauge", "Time until all but parked and paused partitions has caught up, at the present rate."),
     ("objective_seconds", "gauge", "Promised lag (sparkmirror.objective.seconds)."),
     ("retention_race_seconds", "gauge", "Time until the source deletes records that are not copied, if that is near."),
     ("partitions_unknown", "gauge", "Partitions whose lag is not known."),

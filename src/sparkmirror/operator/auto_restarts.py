@@ -72,7 +72,7 @@ def auto_restarts(
 
 
 def _read(status: Mapping[str, Any]) -> Iterator[AutoRestart]:
-    """Read the restarts that a status has; Strimzi's own operator writes fractions of seconds."""
+    """Read a status' restarts; Strimzi's own operator writes fractions of seconds."""
     for item in status.get("autoRestartStatuses") or ():
         with suppress(KeyError, TypeError, ValueError):  # restarts that can't be read are forgotten
             at = datetime.fromisoformat(item["lastRestartTimestamp"])

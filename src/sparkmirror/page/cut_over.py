@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sparkmirror.engine.snapshot import Flow, Group, PartitionState, Role
-from sparkmirror.page.sentences import OLD_S, is_old, short, unknown_partitions
+from sparkmirror.page.sentences import OLD_S, are_stuck, is_old, short, unknown_partitions
 from sparkmirror.page.words import cannot, count, duration
 from sparkmirror.sync.group_standing import GroupState
 
@@ -69,7 +69,8 @@ def _against(flow: Flow) -> Iterator[str]:
     if flow.role is not Role.LEADER:
         return
     if flow.lag:
-        until = f" (about {duration(flow.eta_s)} more)" if flow.eta_s is not None else ""
+        of = " for what can be copied" if are_stuck(flow) else ""
+        until = f" (about {duration(flow.eta_s)} more{of})" if flow.eta_s is not None else ""
         yield f"{count(flow.lag, 'record')} {'is' if flow.lag == 1 else 'are'} not copied{until}"
     if parked := len(flow.parked):
         yield f"{count(parked, 'partition')} {'is' if parked == 1 else 'are'} parked"

@@ -98,6 +98,11 @@ def unknown_partitions(flow: Flow) -> int:
     return max(flow.unknown, sum(partition.lag is None for topic in flow.topics for partition in topic.partitions))
 
 
+def are_stuck(flow: Flow) -> bool:
+    """Tell whether partitions are parked or paused, which no ETA counts."""
+    return any(partition.state in _STUCK for topic in flow.topics for partition in topic.partitions)
+
+
 def _old(flow: Flow, now_ms: int) -> str:
     age_s = (now_ms - flow.at_ms) / 1000
     return f" (as of {duration(age_s)} ago)" if age_s > OLD_S else ""
@@ -126,6 +131,8 @@ def _headline(flow: Flow) -> Sentence:
             return Sentence(Tone.UNKNOWN, f"How far behind it is isn't known yet{in_it}: {_not_known(flow)}")
         case FlowState.INCOMPLETE:
             return Sentence(Tone.BAD, f"Ended without having copied everything: {_behind(flow)}")
+        case FlowState.CAUGHT_UP if not any(topic.partitions or topic.released for topic in flow.topics):
+            return Sentence(Tone.UNKNOWN, f"Nothing to copy{in_it}: no topic of the source matches")
         case FlowState.DONE | FlowState.CAUGHT_UP if flow.lag is None or unknown_partitions(flow):
             return Sentence(Tone.UNKNOWN, f"Seems to have caught up{in_it}, which isn't certain: {_not_known(flow)}")
         case FlowState.DONE if not flow.lag:
@@ -134,6 +141,8 @@ def _headline(flow: Flow) -> Sentence:
             return Sentence(Tone.GOOD, f"Caught up{in_it}: all that can be read at the source is at the target")
         case FlowState.CAUGHT_UP if _is_on_the_way(flow):
             return Sentence(Tone.GOOD, f"Caught up{in_it}: {_on_the_way(flow)}")
+        case FlowState.HELD_UP if flow.lag == 0 and not unknown_partitions(flow):
+            return Sentence(Tone.BAD, f"Held up{in_it}: all that can be copied now is copied")
         case FlowState.HELD_UP:
             return Sentence(Tone.BAD, f"Held up{in_it}: {_behind(flow)}, and the rest has caught up")
         case _:
@@ -150,10 +159,9 @@ def _copying(flow: Flow) -> Sentence:
         return Sentence(Tone.GOOD, f"Keeps up at {rate(flow.records_per_s, 'records')}: {_on_the_way(flow)}")
     if not moves:
         return Sentence(Tone.WARNING, f"{_behind(flow).capitalize()}, and nothing moves just now")
-    stuck = any(partition.state in _STUCK for topic in flow.topics for partition in topic.partitions)
     until = "when it will have caught up isn't known"
     if flow.eta_s is not None:
-        until = f"{'what can be copied is ' if stuck else ''}caught up in about {duration(flow.eta_s)}"
+        until = f"{'what can be copied is ' if are_stuck(flow) else ''}caught up in about {duration(flow.eta_s)}"
     return Sentence(Tone.WORKING, f"{_behind(flow).capitalize()}; {rate(flow.records_per_s, 'records')}; {until}")
 
 

@@ -550,7 +550,9 @@ class PartitionCopy:
 
     def _finish_if_done(self) -> None:
         goal, upstream = self.end.goal, self.progress.upstream
-        if goal is not None and upstream is not None and upstream >= goal and not self.in_flight:
+        # While a position is being read, `take` decides.
+        is_settled = not self.in_flight and self.asked_at is None
+        if goal is not None and upstream is not None and upstream >= goal and is_settled:
             self.drop_queue()
             self._on(StageEvent.REACHED)
 

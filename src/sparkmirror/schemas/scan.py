@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.error_names import error_name
-from sparkmirror.cluster.log_range import LogBatch, read_batches
+from sparkmirror.cluster.log_range import LogBatch, RangeDamaged, read_batches
 from sparkmirror.cluster.log_samples import batches_at, log_ends, sample_offsets
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.schemas.header import Field, Fields, SchemaId, fields, large_fields
@@ -97,7 +97,12 @@ class Scan:
                     if value.there:
                         values.add(value, index, offset)
         except ValueError as error:
-            self.unread.setdefault(topic, f"partition {index}: {error}")
+            self.note(partition, error)
+
+    def note(self, partition: TopicPartition, error: Exception) -> None:
+        """Note that a part of a partition could not be read."""
+        topic, index = partition
+        self.unread.setdefault(topic, f"partition {index}: {error}")
 
 
 def _records(batch: LogBatch) -> Iterator[tuple[int, Fields | None]]:
@@ -127,7 +132,8 @@ def scan_sample(
             here = {partition: offsets[step] for partition, offsets in wanted.items() if step < len(offsets)}
             # A batch may cover several places.
             asked = {partition: offset for partition, offset in here.items() if offset >= passed.get(partition, 0)}
-            for partition, batch, following in batches_at(client, leaders, asked, read_committed=read_committed):
+            batches = batches_at(client, leaders, asked, read_committed=read_committed, damaged=scan.note)
+            for partition, batch, following in batches:
                 scan.take(partition, batch, MOST_OF_A_BATCH)
                 passed[partition] = following
             done += len(here)
@@ -151,11 +157,14 @@ def scan_whole(
         done, whole = 0, sum(end - start for start, end in ends.values())
         for (topic, index), (start, end) in ends.items():
             if end > start:
-                for batch in read_batches(client, leaders[topic], index, start, read_committed=read_committed):
-                    if batch.header.base_offset >= end:
-                        break
-                    scan.take((topic, index), batch)
-                    tell(done + min(batch.header.next_offset, end) - start, whole)
+                try:
+                    for batch in read_batches(client, leaders[topic], index, start, read_committed=read_committed):
+                        if batch.header.base_offset >= end:
+                            break
+                        scan.take((topic, index), batch)
+                        tell(done + min(batch.header.next_offset, end) - start, whole)
+                except RangeDamaged as error:
+                    scan.note((topic, index), error)
             done += end - start
     except ConnectionError as error:
         raise _unreachable(client, error) from error

@@ -7,13 +7,14 @@ skips none: an offset is committed only when all records before were acknowledge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Committed, Groups
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import LegacyConfig
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.messages.orders import Receipt
 from sparkmirror.sync.group_offsets import why_refused
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -27,16 +28,13 @@ So the metadata tells who committed.
 class GroupCommits:
     """The duty of committing for one flow.
 
-    `run` is due each `--offset.commit.interval.ms`, and once more when the pumps have ended for good. `copied` gives
-    the upstream offset of the last record copied, by source topic and partition; offsets without a record count as
-    copied when the pump has passed over them.
+    `run` is due each `--offset.commit.interval.ms`, and once more when the pumps have ended for good. `receipts` gives
+    the newest receipt of each partition; offsets without a record count as copied when the pump has passed over them.
     """
 
-    def __init__(
-        self, flow: FlowConfig, legacy: LegacyConfig, copied: Callable[[], Mapping[TopicPartition, int]]
-    ) -> None:
+    def __init__(self, flow: FlowConfig, legacy: LegacyConfig, receipts: Callable[[], Iterable[Receipt]]) -> None:
         self._group = legacy.group_id
-        self._copied = copied
+        self._receipts = receipts
         self._client = ClusterClient(flow.source, f"{flow.name}|sparkmirror-commits")
         self._groups = Groups(self._client)
 
@@ -47,7 +45,7 @@ class GroupCommits:
         offsets `offsets.retention.minutes` after the last member has left, whatever was committed since; offsets
         committed after the loss are kept as for a group that never had members.
         """
-        offsets = {partition: Committed(upstream + 1, OURS) for partition, upstream in self._copied().items()}
+        offsets = commits(self._receipts())
         if not offsets:
             return
         outcome = self._groups.commit({self._group: offsets})[self._group]
@@ -60,3 +58,16 @@ class GroupCommits:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+
+def commits(receipts: Iterable[Receipt]) -> dict[TopicPartition, Committed]:
+    """Return the commits that receipts give, by source topic and partition.
+
+    Receipts of partitions with an unknown position give no commit. The start of an empty partition is committed, too:
+    MirrorMaker 1 would begin at `auto.offset.reset` there, and might skip records that are written meanwhile.
+    """
+    return {
+        (receipt.source_topic, receipt.partition): Committed(receipt.upstream, OURS)
+        for receipt in receipts
+        if receipt.upstream >= 0
+    }

@@ -7,7 +7,7 @@ lies inside the log, and a group skips no record there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
@@ -18,6 +18,7 @@ from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.position.target_reading import by_topic
 from sparkmirror.sync.mm2_translation import Mm2Translation
+from sparkmirror.sync.noted_markers import NotedMarkers, PassedOver, pass_over
 from sparkmirror.translation.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Unmapped
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -103,6 +104,9 @@ class GroupTranslator:
         self._source = source
         self._target = target
         self._reached: dict[TopicPartition, ReportedProgress] = {}
+        self._noted = NotedMarkers(target, flow.source.alias)
+        self._notes: dict[TopicPartition, tuple[int, list[PassedOver]]] = {}
+        """The copy's end when the notes were read, and the notes, by target partition."""
         self._original_ids: dict[str, bytes] = {}
         """Ids of the original topics at the target, for groups that read their copies."""
         self._routes: dict[TopicPartition, TranslationRoute] = {}
@@ -125,12 +129,36 @@ class GroupTranslator:
         forward = {route.remote: partition for partition, route in routes.items() if not route.reverse}
         reverse = [partition for partition, route in routes.items() if route.reverse]
         mapped = self._copied.refresh({remote: self._reached.get(remote) for remote in forward}) if forward else {}
+        self._pass_over_noted(forward, mapped)
         self._maps = {forward[remote]: partition_map for remote, partition_map in mapped.items()}
         if reverse:
             originals = self._target.metadata({routes[partition].remote[0] for partition in reverse})
             self._original_ids = {name: original.topic_id for name, original in originals.items()}
             self._maps |= self._copied_in_reverse.refresh(dict.fromkeys(reverse))
         self._routes = routes
+
+    def _pass_over_noted(
+        self,
+        copies: Mapping[TopicPartition, TopicPartition],
+        mapped: Mapping[TopicPartition, PartitionMap | Unmapped],
+    ) -> None:
+        """Let maps without a receipt pass over noted markers; read notes for new ends."""
+        silent = {
+            remote: copied
+            for remote, copied in mapped.items()
+            if isinstance(copied, PartitionMap) and remote not in self._reached
+        }
+        self._notes = {remote: known for remote, known in self._notes.items() if remote in silent}
+        unread = {
+            remote: copied
+            for remote, copied in silent.items()
+            if remote not in self._notes or self._notes[remote][0] != copied.end
+        }
+        for remote, notes in self._noted.of(copies, unread).items():
+            self._notes[remote] = unread[remote].end, notes
+        for remote, copied in silent.items():
+            if remote in self._notes:
+                pass_over(copied, self._notes[remote][1])
 
     def of(self, partition: TopicPartition, offset: int) -> TranslatedOffset | Unmapped:
         """Translate a source offset of a refreshed partition; `Unmapped` if impossible.

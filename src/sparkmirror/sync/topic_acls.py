@@ -59,7 +59,8 @@ class TopicAclSync:
         self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-topic-acls")
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topic-acls")
         self._memory = AccessMemory(TopicLog(self._target, losses_topic(flow.source.alias)), "acl")
-        self._granted: set[Acl] = set()
+        self._granted: dict[Acl, set[Acl]] = {}
+        """ACLs at the target that were seen granted, with their origins at the source."""
         self._named: set[Acl] = set()
         self._without_acls: set[str] = set()
 
@@ -80,7 +81,7 @@ class TopicAclSync:
         if self._sync.acl_removals_enabled:
             self._remove(theirs, origins, present)
         else:
-            self._name_revoked(set(origins), present)
+            self._name_revoked(theirs, origins, present)
 
     def close(self) -> None:
         """Close the connections."""
@@ -151,12 +152,12 @@ class TopicAclSync:
     def _remove(self, theirs: set[Acl], origins: Mapping[Acl, set[Acl]], present: set[Acl]) -> None:
         """Remove added ACLs whose origins are all revoked at the source.
 
-        A changed filter removes no ACL.
+        A changed filter removes no ACL. The ACLs of a copy that is left alone are the operator's.
         """
         granted = set(map(_written, theirs))
         wanted = set(map(_written, origins))
         gone = [name for name, known in self._memory.known.items() if name not in wanted and not known & granted]
-        doomed = [acl for acl in map(_acl, gone) if acl in present]
+        doomed = [acl for acl in map(_acl, gone) if acl in present and not self._is_left_alone(acl)]
         alias = self._target.config.alias
         kept = []
         for acl, reason in delete_acls(self._target, doomed).items():
@@ -173,8 +174,14 @@ class TopicAclSync:
                 self._named.add(acl)
         self._memory.forget(set(gone) - set(kept))
 
-    def _name_revoked(self, wanted: set[Acl], present: set[Acl]) -> None:
-        revoked = (self._granted - wanted) & present
+    def _name_revoked(self, theirs: set[Acl], origins: Mapping[Acl, set[Acl]], present: set[Acl]) -> None:
+        """Name ACLs at the target whose origins are all revoked at the source."""
+        former = {
+            acl: seen
+            for acl, seen in self._granted.items()
+            if acl in present and acl not in origins and not self._is_left_alone(acl)
+        }
+        revoked = {acl for acl, seen in former.items() if not seen & theirs}
         for acl in sorted(revoked - self._named):
             logger.warning(
                 "ACL revoked on cluster %s, and still there on cluster %s: %s; remove it there if it is to go",
@@ -184,7 +191,18 @@ class TopicAclSync:
                 extra=Event.ACL_NOT_REMOVED.extra,
             )
         self._named = revoked
-        self._granted = wanted | revoked
+        self._granted = {**former, **origins}
+
+    def _is_left_alone(self, acl: Acl) -> bool:
+        """Tell whether an ACL is about a copy whose topic's writers have moved."""
+        if acl.resource is not AclResource.TOPIC or acl.is_pattern:
+            return False
+        rules = self._rules
+        # Policies that keep all names may know no upstream topic.
+        return any(
+            rules.left_alone(topic) and rules.remote_name(topic) == acl.name
+            for topic in {acl.name, rules.policy.upstream_topic(acl.name) or acl.name}
+        )
 
 
 def _written(acl: Acl) -> str:

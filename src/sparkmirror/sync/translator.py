@@ -7,7 +7,7 @@ skipped; and back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -18,6 +18,7 @@ from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.messages.receipts import read_reports, receipts_topic
 from sparkmirror.policy import ReplicationPolicy
+from sparkmirror.sync.noted_markers import NotedMarkers, pass_over
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.translation.map_keeper import MapKeeper, PartitionMap, Unmapped
 from sparkmirror.wire.error_codes import ErrorCode
@@ -58,6 +59,7 @@ class Translator:
         self._receipts = TopicLog(self._client, receipts_topic(source_alias))
         self._receipts_read_to = 0
         self._reached: dict[TopicPartition, ReportedProgress] = {}
+        self._noted = NotedMarkers(self._client, source_alias)
 
     @classmethod
     def of(cls, flow: FlowConfig) -> Self:
@@ -78,6 +80,8 @@ class Translator:
             self._read_receipts()
             wanted = {(topic, position.partition): None for topic, position in zip(targets, stored, strict=True)}
             maps = self._maps.refresh({partition: self._reached.get(partition) for partition in wanted})
+            if not reverse:
+                self._pass_over_noted(targets, stored, maps)
         except ConnectionError as error:
             raise ClusterUnreachable(f"cluster {self._client.config.alias}: {error}") from error
         return [
@@ -103,14 +107,35 @@ class Translator:
         reason = "" if offset is not None else f"nothing is there yet: the copy ends at {mapped.end}"
         return Translation(topic, stored.partition, offset, reason)
 
+    def _pass_over_noted(
+        self, targets: Sequence[str], stored: Sequence[Stored], maps: Mapping[TopicPartition, PartitionMap | Unmapped]
+    ) -> None:
+        """Let maps without a receipt pass over noted markers, if offsets lie beyond."""
+        copies, beyond = {}, {}
+        for topic, position in zip(targets, stored, strict=True):
+            remote = topic, position.partition
+            mapped = maps[remote]
+            if (
+                remote in self._reached
+                or isinstance(mapped, Unmapped)
+                or mapped.downstream(position.offset) is not None
+            ):
+                continue
+            copies[remote], beyond[remote] = (position.topic, position.partition), mapped
+        for remote, notes in self._noted.of(copies, beyond).items():
+            pass_over(beyond[remote], notes)
+
     def _read_receipts(self) -> None:
         """Read new receipts; only pumps know that markers alone follow the last record."""
+        known_to = self._receipts_read_to
         try:
-            entries, self._receipts_read_to = self._receipts.read(0, self._receipts_read_to)
+            entries, self._receipts_read_to = self._receipts.read(0, known_to)
         except LogUnavailable as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
             return
+        if known_to < (entries[0].offset if entries else self._receipts_read_to):
+            self._reached.clear()  # newer receipts were deleted unread
         for report in read_reports(entries):
             for receipt in report.receipts:
                 if receipt.upstream >= 0 and receipt.downstream >= 0:

@@ -1,0 +1,65 @@
+"""Refusals of Spark settings with which copies would be inexact, or secrets told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sparkmirror.config.model import FlowConfig
+from sparkmirror.errors import ConfigError
+
+MASTER = "spark.master"
+SPECULATION = "spark.speculation"
+KILL_DELAY = "spark.python.task.killTimeout"
+"""Setting of the time that Spark gives the Python of a cancelled task to end.
+
+The quiet rule (R5) counts on it.
+"""
+KILLED_AFTER = "2s"
+"""The only accepted value of `KILL_DELAY`."""
+
+
+def is_local(settings: Mapping[str, str]) -> bool:
+    """True if the tasks run in this process' own JVM, so that we choose the slots."""
+    return settings.get(MASTER, "local").startswith("local")
+
+
+def keeps_secrets(settings: Mapping[str, str]) -> bool:
+    """True if the driver's words to its tasks can't be read on the way.
+
+    The rules are from Spark's security page.
+    """
+    if is_local(settings):
+        return True
+    on = {key for key, value in settings.items() if value.strip().lower() == "true"}
+    return "spark.authenticate" in on and not on.isdisjoint({"spark.network.crypto.enabled", "spark.ssl.rpc.enabled"})
+
+
+def guard_secrets(flow: FlowConfig, settings: Mapping[str, str], origin: str) -> None:
+    """Refuse a flow whose passwords could be read on their way to the tasks.
+
+    The passwords travel inside the orders. Raises `ConfigError` with that `origin`.
+    """
+    if flow.has_secrets and not keeps_secrets(settings):
+        raise ConfigError(
+            f"flow {flow.name} has passwords, which its tasks on a Spark cluster would get in clear: set"
+            " spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true",
+            origin=origin,
+        )
+
+
+def refuse_two_pumps(settings: Mapping[str, str], origin: str) -> None:
+    """Refuse settings that let a partition have two pumps at a time (R5, R7).
+
+    Raises `ConfigError` with that `origin`.
+    """
+    if settings.get(SPECULATION, "").strip().lower() == "true":
+        raise ConfigError(
+            f"{SPECULATION} = true would give partitions two pumps at a time: take it out, or set it to false",
+            origin=origin,
+        )
+    if settings.get(KILL_DELAY, KILLED_AFTER) != KILLED_AFTER:
+        raise ConfigError(
+            f"{KILL_DELAY} = {settings[KILL_DELAY]} would let a cancelled task copy on beside its successor: take it"
+            f" out, or set it to {KILLED_AFTER}",
+            origin=origin,
+        )
