@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 from kafka import KafkaProducer
-from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError
-from tests.position.copied_flow import Side, built, read_all, wait_for
+from tests.position.copied_flow import Side, built, wait_for
+from tests.takeover.mirrored import AT_SOURCE, BEGAN_MS, Mirrored
 
 from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import ListedOffset
 from sparkmirror.cluster.log_tail import TailUnread
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
-from sparkmirror.config import FlowConfig, LossPolicy
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import segments_topic
-from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import LossLedger, losses_topic
 from sparkmirror.mm2.connect_offsets import (
     DEDICATED_CONNECTOR,
@@ -37,12 +32,13 @@ from sparkmirror.mm2.connect_offsets import (
 from sparkmirror.mm2.record_formats import OffsetSync
 from sparkmirror.mm2.stored_offsets import read_stored_offsets
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.position.decision import TargetReading
+from sparkmirror.position.loss_detection import target_recreated
+from sparkmirror.position.route import PartitionPair, Refusal
+from sparkmirror.position.target_reading import TargetReader, Unserved
 from sparkmirror.sync.connect_offsets import ConnectOffsets
 from sparkmirror.sync.group_translator import GroupTranslator, TranslatedOffset
 from sparkmirror.takeover import our_progress as foreign_ends
-from sparkmirror.takeover.from_mm2 import Takeover
 from sparkmirror.takeover.log_bounds import BothLogs
 from sparkmirror.takeover.our_progress import ForeignEnds
 from sparkmirror.translation.map_keeper import Unmapped
@@ -50,88 +46,6 @@ from sparkmirror.wire.rpc import RpcConnection
 from sparkmirror.wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.broker
-
-AT_SOURCE = 60
-
-
-@dataclass
-class Mirrored:
-    """A topic of one partition that MirrorMaker 2 has copied a part of."""
-
-    source: Side
-    target: Side
-    topic: str
-    alias: str
-
-    def __post_init__(self) -> None:
-        self.flow = FlowConfig(
-            source=self.source.config.model_copy(update={"alias": self.alias}),
-            target=self.target.config,
-            replication_factor=1,
-        )
-        self.flow = self.flow.model_copy(
-            update={"connect": self.flow.connect.model_copy(update={"offset_storage_replication_factor": 1})}
-        )
-        self.route = PartitionPair(self.topic, f"{self.alias}.{self.topic}", 0)
-        self.offsets_topic = f"mm2-offsets.{self.alias}.internal"
-        self.syncs_topic = f"mm2-offset-syncs.{self.flow.target.alias}.internal"
-        self.source.create(self.topic, 1)
-        topics = {self.route.target_topic: 1, self.offsets_topic: 3, self.segments: 2, losses_topic(self.alias): 1}
-        self.target.create_all(*(NewTopic(topic, partitions, 1) for topic, partitions in topics.items()))
-        self.target.client.metadata([])
-        self.identity = Identity(self.target.client.cluster_id, self.target.producer_id(), 0)
-        self.takeover = Takeover(self.flow)
-
-    @property
-    def segments(self) -> str:
-        return segments_topic(self.alias)
-
-    def produce(self, side: Side, topic: str, values: Sequence[int]) -> None:
-        """Records that both sides write alike."""
-        producer = KafkaProducer(bootstrap_servers=list(side.config.bootstrap_servers), linger_ms=5)
-        for value in values:
-            producer.send(topic, b"%d" % value, headers=[("n", b"%d" % value)], timestamp_ms=value + 1, partition=0)
-        producer.close()
-
-    def copy(self, first: int, end: int) -> None:
-        """As MirrorMaker 2 appends."""
-        self.produce(self.target, self.route.target_topic, range(first, end))
-
-    def store(self, upstream: int, connector: str = "MirrorSourceConnector", topic: str = "") -> None:
-        """As Connect stores an offset."""
-        key = SourcePartition(connector, self.alias, self.topic, 0).key()
-        log = TopicLog(self.target.client, topic or self.offsets_topic)
-        log.append(java_partition(key, log.partitions), [(key, offset_value(upstream))])
-
-    def sync(self, *pins: tuple[int, int]) -> None:
-        """As MirrorMaker 2 writes offset syncs."""
-        if not self.source.topic_id(self.syncs_topic):
-            self.source.create(self.syncs_topic, 1)
-        syncs = [OffsetSync(self.topic, 0, *pin) for pin in pins]
-        TopicLog(self.source.client, self.syncs_topic).append(0, [(sync.key(), sync.value()) for sync in syncs])
-
-    def look(self) -> str:
-        """Why it is not taken over; nothing: it is, or need not be."""
-        self.takeover.look(self.identity, [self.route])
-        return self.takeover.refused.get(self.route, "")
-
-    def read(self) -> PartitionReading | Refusal:
-        """Where a pump would begin."""
-        client = ClusterClient(self.target.config, "test")
-        segments = SegmentLog(TopicLog(client, self.segments))
-        ledger = LossLedger(TopicLog(client, losses_topic(self.alias)))
-        reader = PositionReader(
-            self.source.client, client, segments, ledger, LossPolicy(), self.identity, time.monotonic
-        )
-        found = read_all(reader, [self.route])[self.route]
-        client.close()
-        return found
-
-    def begins_at(self) -> tuple[int, int | None, int]:
-        """Sequence, upstream and downstream of what a pump would send next."""
-        found = self.read()
-        assert isinstance(found, PartitionReading), found
-        return found.position.sequence, found.resume_at, found.position.downstream
 
 
 @pytest.fixture
@@ -340,7 +254,7 @@ def test_both_were_killed_and_the_stored_offset_is_older_than_our_own_copy(mirro
     mirrored.store(29)
     assert mirrored.look() == ""
     ours = (mirrored.identity.producer_id, 0, 0)
-    batch = built([b"%d" % value for value in range(30, 36)], ours, first_ms=31, header="n")
+    batch = built([b"%d" % value for value in range(30, 36)], ours, first_ms=BEGAN_MS + 30, header="n")
     mirrored.target.send(mirrored.route.target_topic, batch)
     assert mirrored.begins_at() == (6, 36, 36)
     mirrored.store(32)
@@ -413,6 +327,97 @@ def test_one_that_still_writes_is_taken_over_where_it_ends(mirrored: Mirrored) -
     assert mirrored.begins_at() == (0, 34, 34)
 
 
+def test_a_log_that_grows_while_it_is_read_is_looked_at_again(
+    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Taken for settled, what MirrorMaker 2 had copied since would be copied a second time."""
+    mirrored.copy(0, 30)
+    mirrored.store(29)
+    assert mirrored.look() == ""
+    ours = (mirrored.identity.producer_id, 0, 0)
+    mirrored.target.send(mirrored.route.target_topic, built([b"30", b"31"], ours))
+    mirrored.copy(32, 45)
+    mirrored.store(44)
+    read = TargetReader.read
+
+    def growing(*asked: Any) -> dict[TopicPartition, TargetReading | Unserved]:
+        answers = read(*asked)
+        for partition, answer in answers.items():
+            assert isinstance(answer, TargetReading)
+            answers[partition] = dataclasses.replace(answer, log_end_before=answer.log_end_before - 1)
+        return answers
+
+    monkeypatch.setattr(TargetReader, "read", growing)
+    mirrored.takeover.begin()
+    assert "more than this flow wrote" in mirrored.look()
+    assert mirrored.takeover.waiting
+    monkeypatch.undo()
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (2, 45, 45)
+
+
+@pytest.mark.parametrize("stamp", ["CreateTime", "LogAppendTime"])
+def test_our_own_word_does_not_count_in_a_target_that_was_created_again(mirrored: Mirrored, stamp: str) -> None:
+    """Believed, it would leave out the whole partition; a pump says that somebody else wrote there."""
+    topic = mirrored.route.target_topic
+    mirrored.target.delete(topic)
+    mirrored.target.create(topic, 1, **{"message.timestamp.type": stamp})
+    mirrored.target.append(topic, 1)
+    mirrored.store(AT_SOURCE - 1)  # by ourselves
+    ledger = LossLedger(TopicLog(mirrored.target.client, losses_topic(mirrored.alias)))
+    ledger.record(target_recreated(mirrored.route, mirrored.target.topic_id(topic), 0, 0))
+    assert mirrored.look() == ""
+    assert mirrored.takeover.taken == 0
+    assert "already holds" in str(mirrored.read())
+    mirrored.target.delete_records(topic, 1)
+    mirrored.takeover.begin()
+    assert "delete" in mirrored.look()
+    mirrored.copy(0, AT_SOURCE)  # by a MirrorMaker 2, after all
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, AT_SOURCE, AT_SOURCE + 1)
+
+
+def test_the_offset_of_another_flows_connector_does_not_count(mirrored: Mirrored) -> None:
+    """One worker, one source alias, two targets: it has gone on, this flow's was stopped."""
+    mirrored.copy(0, 40)
+    mirrored.store(39, "mine")
+    mirrored.store(AT_SOURCE - 1, "to-others")
+    mirrored.is_named("mine")
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 40, 40)
+
+
+def test_connectors_of_which_each_may_be_this_flows_must_agree(mirrored: Mirrored) -> None:
+    """Or else the logs have to tell that both do."""
+    mirrored.copy(0, 40)
+    mirrored.store(39, "to-us")
+    mirrored.store(AT_SOURCE - 1, "to-others")
+    assert f"to-others ({AT_SOURCE - 1}) and to-us (39)" in mirrored.look()
+    assert not mirrored.takeover.waiting
+    mirrored.store(35, "to-others")
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 40, 40)
+
+
+def test_a_lone_name_is_this_flows_unless_the_logs_say_otherwise(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 40)
+    mirrored.store(39)
+    mirrored.store(AT_SOURCE - 1, "to-others")
+    assert f"to-others ({AT_SOURCE - 1}) and {DEDICATED_CONNECTOR} (39)" in mirrored.look()
+    mirrored.store(39)
+    assert mirrored.look() == "", "what the configuration names is the newest"
+    assert mirrored.begins_at() == (0, 40, 40)
+
+
+def test_an_old_offset_does_not_gainsay_a_lone_name(mirrored: Mirrored) -> None:
+    """The logs don't tell it: something has altered all records."""
+    mirrored.target.send(mirrored.route.target_topic, built([b"altered"] * AT_SOURCE))
+    mirrored.store(39)
+    mirrored.store(AT_SOURCE - 1, "mm2-msc")
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, AT_SOURCE, AT_SOURCE)
+
+
 def test_offsets_are_handed_back_under_the_name_that_is_found(mirrored: Mirrored) -> None:
     """A partition that is new since then, too."""
     mirrored.store(29, "mm2-msc")
@@ -441,7 +446,7 @@ def test_another_flows_connector_is_not_told_what_this_one_copies(mirrored: Mirr
 def test_a_connectors_file_says_what_it_is_called(mirrored: Mirrored) -> None:
     """Where the worker's file is not there, its topic may be the one of Connect's examples."""
     there(mirrored, "connect-offsets")
-    mirrored.flow = named(mirrored.flow, "mine")
+    mirrored.is_named("mine")
     mirrored.store(29, "to-others")
     with handed_back(mirrored, {(mirrored.topic, 0): 41}) as duty:
         duty.run()
@@ -503,10 +508,6 @@ def test_the_offsets_topic_is_made_again(mirrored: Mirrored) -> None:
     wait_for(lambda: reads(mirrored, mirrored.offsets_topic), "every partition has its leader")
     assert stored_names(mirrored, mirrored.topic) == {(DEDICATED_CONNECTOR, 42)}
     assert stored_names(mirrored, "other") == {(DEDICATED_CONNECTOR, 5)}
-
-
-def named(flow: FlowConfig, connector: str) -> FlowConfig:
-    return flow.model_copy(update={"connect": flow.connect.model_copy(update={"connector": connector})})
 
 
 def there(mirrored: Mirrored, topic: str) -> None:

@@ -64,7 +64,7 @@ def find_names(client: ClusterClient, flow: FlowConfig, *, is_new: bool) -> Conn
         partition: frozenset(
             ConnectorName(entry.offsets_topic, entry.of.connector)
             for entry in entries
-            if _may_be(flow, entry.of.connector)
+            if may_be(flow, entry.of.connector)
         )
         for partition, entries in stored.items()
     }
@@ -81,12 +81,18 @@ def find_names(client: ClusterClient, flow: FlowConfig, *, is_new: bool) -> Conn
     )
 
 
-def _may_be(flow: FlowConfig, connector: str) -> bool:
+def is_configured(flow: FlowConfig, connector: str) -> bool:
+    """Tell whether a name follows from the configuration: it is this flow's."""
+    strimzis = strimzis_connector(flow.source.alias, flow.target.alias)
+    return connector in (flow.connect.connector, DEDICATED_CONNECTOR, strimzis)
+
+
+def may_be(flow: FlowConfig, connector: str) -> bool:
     """Tell whether a name in an offsets topic can be this flow's."""
-    if connector in (flow.connect.connector, DEDICATED_CONNECTOR):
+    if is_configured(flow, connector):
         return True
     if connector.startswith(f"{flow.source.alias}->") and connector.endswith(f".{DEDICATED_CONNECTOR}"):
-        return connector == strimzis_connector(flow.source.alias, flow.target.alias)
+        return False  # Strimzi's name for another target
     return flow.connect.connector == DEDICATED_CONNECTOR  # a connector's file gives the name otherwise
 
 

@@ -20,11 +20,12 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import segments_topic
 from sparkmirror.durable.identity import Identity
-from sparkmirror.durable.losses import LossLedger, losses_topic
+from sparkmirror.durable.losses import LossKind, LossLedger, losses_topic
 from sparkmirror.events import Event
 from sparkmirror.mm2.connect_offsets import offsets_topics
+from sparkmirror.mm2.connector_names import is_configured, may_be
 from sparkmirror.mm2.record_formats import OffsetSync
-from sparkmirror.mm2.stored_offsets import read_stored_offsets
+from sparkmirror.mm2.stored_offsets import StoredOffset, read_stored_offsets
 from sparkmirror.mm2.stored_syncs import read_syncs, syncs_topic
 from sparkmirror.position.route import PartitionPair
 from sparkmirror.position.target_reading import Unserved
@@ -91,14 +92,13 @@ class Takeover:
         topics = offsets_topics(self._flow.source.alias, self._flow.connect.offset_storage_topic)
         stored = read_stored_offsets(self._target, topics, self._flow.mm2_source)
         syncs = self._offset_syncs()
-        copied = {
-            partition: _Copied(offsets[0].upstream, offsets[0].of.connector) for partition, offsets in stored.items()
-        }
-        copied = {partition: _Copied(sync.upstream, _BY_SYNCS) for partition, sync in syncs.items()} | copied
+        copied = {partition: [_Copied(sync.upstream, _BY_SYNCS)] for partition, sync in syncs.items()}
+        copied |= {partition: told for partition, offsets in stored.items() if (told := self._stored(offsets))}
         self._decided |= {route.target for route in todo if route.source not in copied}
         for route, reason in unread.items():
             if route.source in copied:
                 self._refuse(route, reason, wait=True)
+        self._ledger.outdate()
         begun = list[OurProgress]()
         for leader, group in foreign.items():
             ours = [pair for pair in group if pair.route.source in copied]
@@ -165,52 +165,86 @@ class Takeover:
                 begun.append(so_far)
         return begun
 
+    def _stored(self, offsets: Sequence[StoredOffset]) -> list[_Copied]:
+        """Return the stored offsets that count, the newest first.
+
+        The newest alone counts if its connector name follows from the configuration. Any other name may be this flow's,
+        or that of a flow to a further target; a lone one is likely to be this flow's.
+        """
+        ours = [stored for stored in offsets if may_be(self._flow, stored.of.connector)]
+        configured = [stored for stored in ours if is_configured(self._flow, stored.of.connector)]
+        if configured[:1] == ours[:1]:
+            return [_Copied(stored.upstream, stored.of.connector) for stored in configured[:1]]
+        likely = len({stored.of.connector for stored in ours if stored not in configured}) == 1
+        told: dict[int, _Copied] = {}
+        for stored in ours:
+            if stored not in configured[1:]:
+                of = _Copied(stored.upstream, stored.of.connector, older=likely and bool(told))
+                told.setdefault(stored.upstream, of)
+        return list(told.values())
+
+    def _begun_anew(self, so_far: OurProgress, bounds: Bounds) -> tuple[OurProgress, bool]:
+        """Return the progress, and True for a target topic that this flow begins anew.
+
+        The target topic was created again, and has no record of this flow yet: the flow begins at the source's start.
+        """
+        topic_id, partition = so_far.pair.target.topic_id.hex(), so_far.pair.route.partition
+        if so_far.sequence or not any(
+            loss.kind is LossKind.TARGET_RECREATED for loss in self._ledger.known(topic_id, partition)
+        ):
+            return so_far, False
+        upstream = bounds.source_start if so_far.upstream is None else so_far.upstream
+        return so_far._replace(upstream=upstream, end=max(so_far.end, 0)), True
+
     def _last_copied(
         self,
         begun: Sequence[OurProgress],
-        copied: Mapping[TopicPartition, _Copied],
+        copied: Mapping[TopicPartition, Sequence[_Copied]],
         syncs: Mapping[TopicPartition, OffsetSync],
     ) -> list[_Found]:
         """Return the partitions with MirrorMaker 2's end; the rest is decided or refused."""
         bounds = read_bounds(self._source, self._target, (so_far.pair for so_far in begun))
-        answers: list[tuple[OurProgress, Answer]] = []
-        unread: list[tuple[OurProgress, Unread]] = []
+        answers: list[tuple[OurProgress, _Copied, Answer]] = []
+        unread: list[tuple[OurProgress, _Copied, Unread]] = []
         for so_far in begun:
             source, known = so_far.pair.route.source, bounds[so_far.pair.route]
+            if isinstance(known, Unserved):
+                answers.append((so_far, copied[source][0], known))
+                continue
             sync = syncs.get(source)
-            if isinstance(known, Bounds) and sync is not None and sync.downstream >= known.target_end:
+            if sync is not None and sync.downstream >= known.target_end:
                 self._say_strange(so_far.pair.route, sync, known.target_end)
                 sync = None
-                if copied[source].connector == _BY_SYNCS:
+                if copied[source][0].connector == _BY_SYNCS:
                     self._decided.add(so_far.pair.route.target)
                     continue
-            stored = copied[source].upstream
-            ours = (
-                OurEnd(so_far.upstream, so_far.end)
-                if so_far.upstream is not None and stored >= so_far.upstream
-                else None
-            )
-            answer = known if isinstance(known, Unserved) else told_by_bounds(known, stored)
-            if isinstance(known, Bounds) and (answer is None or (ours is not None and isinstance(answer, LastCopied))):
-                unread.append((so_far, Unread(pair=so_far.pair, bounds=known, stored=stored, sync=sync, ours=ours)))
-            elif answer is not None:
-                answers.append((so_far, answer))
-        read = self._reader.find([question for _, question in unread])
-        answers += zip((so_far for so_far, _ in unread), read, strict=True)
+            so_far, recreated = self._begun_anew(so_far, known)
+            for of in copied[source]:
+                ours = None
+                if so_far.upstream is not None and of.upstream >= so_far.upstream:
+                    ours = OurEnd(so_far.upstream, so_far.end, recreated)
+                told = told_by_bounds(known, of.upstream)
+                if told is None or (ours is not None and isinstance(told, LastCopied)):
+                    question = Unread(pair=so_far.pair, bounds=known, stored=of.upstream, sync=sync, ours=ours)
+                    unread.append((so_far, of, question))
+                else:
+                    answers.append((so_far, of, told))
+        read = self._reader.find([question for _, _, question in unread])
+        answers += [(so_far, of, answer) for (so_far, of, _), answer in zip(unread, read, strict=True)]
+        outcomes: dict[PartitionPair, list[_Found | _Refused | None]] = {}
+        for so_far, of, answer in answers:
+            outcome = _outcome(so_far, of, answer)
+            if not of.older or isinstance(outcome, _Found):
+                outcomes.setdefault(so_far.pair.route, []).append(outcome)
         takeovers = []
-        for so_far, answer in answers:
-            route = so_far.pair.route
-            of = copied[route.source]
-            if isinstance(answer, Unserved):
-                self._refuse(route, str(answer), wait=True)
-            elif isinstance(answer, Untold) and (
-                so_far.upstream is None or of.upstream >= so_far.upstream or not answer.strange
-            ):
-                self._refuse(route, str(answer), wait=answer.wait)
-            elif isinstance(answer, LastCopied) and (so_far.upstream is None or answer.upstream >= so_far.upstream):
-                takeovers.append(_Found(so_far, of, answer))
-            else:
-                self._decided.add(route.target)  # no further record of MirrorMaker 2: a foreign producer wrote
+        for route, several in outcomes.items():
+            match _settled(several, copied[route.source]):
+                case _Refused(reason, wait):
+                    self._refuse(route, reason, wait=wait)
+                case None:
+                    self._decided.add(route.target)  # no further record of MirrorMaker 2: a foreign producer wrote
+                case takeover:
+                    takeovers.append(takeover)
         return takeovers
 
     def _say_strange(self, route: PartitionPair, sync: OffsetSync, end: int) -> None:
@@ -268,6 +302,11 @@ class _Copied(NamedTuple):
 
     upstream: int
     connector: str
+    older: bool = False
+    """True beside a newer offset of the likely connector.
+
+    Then this offset counts only if the logs agree with it.
+    """
 
 
 class _Found(NamedTuple):
@@ -276,3 +315,40 @@ class _Found(NamedTuple):
     begun: OurProgress
     copied: _Copied
     last: LastCopied
+
+
+class _Refused(NamedTuple):
+    """Reason why a partition can't be taken over; `wait`: the reason may pass."""
+
+    reason: str
+    wait: bool
+
+
+def _outcome(so_far: OurProgress, of: _Copied, answer: Answer) -> _Found | _Refused | None:
+    """Return what follows from an answer.
+
+    `None` if MirrorMaker 2 has copied no record that this flow lacks.
+    """
+    if isinstance(answer, Unserved):
+        return _Refused(str(answer), wait=True)
+    if isinstance(answer, Untold):
+        is_theirs = so_far.upstream is None or of.upstream >= so_far.upstream or not answer.strange
+        return _Refused(str(answer), answer.wait) if is_theirs else None
+    return _Found(so_far, of, answer) if so_far.upstream is None or answer.upstream >= so_far.upstream else None
+
+
+def _settled(outcomes: Sequence[_Found | _Refused | None], copied: Sequence[_Copied]) -> _Found | _Refused | None:
+    """Return the outcome on which all stored offsets agree, else a refusal."""
+    refused = [outcome for outcome in outcomes if isinstance(outcome, _Refused)]
+    waiting = next((outcome for outcome in refused if outcome.wait), None)
+    ends = {outcome.last.upstream if isinstance(outcome, _Found) else None for outcome in outcomes}
+    if waiting is not None or len(refused) == len(outcomes):
+        return waiting or refused[0]
+    if len(ends) == 1 and not refused:
+        return outcomes[0]
+    names = " and ".join(f"{of.connector} ({of.upstream})" for of in copied)
+    return _Refused(
+        f"several connectors have stored an offset, {names}, and the logs don't tell which of them copies to this "
+        "target: run sparkmirror on the right connector's own file, or name its offsets topic as offset.storage.topic",
+        wait=False,
+    )

@@ -59,6 +59,11 @@ class OurEnd(NamedTuple):
 
     upstream: int
     end: int
+    recreated: bool = False
+    """True if the target topic was created again, and has no record of this flow yet.
+
+    Then MirrorMaker 2's word counts only if the log shows its last record.
+    """
 
 
 class Untold(HandledError):
@@ -156,9 +161,9 @@ class LastCopiedReader:
             empty = False
             stamped |= record.timestamp == ANY_TIME
             any_alike |= record.content in contents or _alike(record, missing[0])
-            if stamped or _alike(record, newest):
+            if _is_copy(record, newest) if ours.recreated else stamped or _alike(record, newest):
                 return False
-        if stamped or (empty and start > ours.end):
+        if not ours.recreated and (stamped or (empty and start > ours.end)):
             return False
         configs = topic_configs(self._target, [pair.target.name], (CLEANUP_POLICY,)).get(pair.target.name, {})
         whole = start == ours.end and newest is missing[-1] and "compact" not in configs.get(CLEANUP_POLICY, "compact")
@@ -236,6 +241,12 @@ def _strange(stored: int, pair: BothLogs) -> str:
 
 def _alike(left: LogRecord, right: LogRecord) -> bool:
     return left.content == right.content or left.timestamp == right.timestamp
+
+
+def _is_copy(record: LogRecord, original: LogRecord) -> bool:
+    if ANY_TIME in (record.timestamp, original.timestamp):
+        return record.content == original.content
+    return record.timestamp == original.timestamp
 
 
 class _Logs:

@@ -109,7 +109,8 @@ class ForeignEnds:
                 if isinstance(position, Doubt) and position.unreplicated:
                     progress.append(Unserved(position.reason))
                 elif isinstance(position, Doubt):
-                    progress.append(self._never_sent(pair, reading))
+                    unsettled = Unserved(position.reason) if position.wait else None
+                    progress.append(self._never_sent(pair, reading) or unsettled)
                 else:
                     may_begin = whoever or _ends_foreign(resolved.foreign, reading.log_end_after)
                     upstream = position.upstream
