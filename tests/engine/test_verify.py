@@ -245,7 +245,7 @@ def test_aborted_data_is_no_part_of_a_committed_copy(
     )
     producer.init_transactions()
     copied: list[Plain] = []
-    for turn in range(6):
+    for turn in range(7):  # the last is copied: what follows the copy might be not copied yet
         producer.begin_transaction()
         records = plain(range(100 * turn, 100 * turn + 50))
         for key, value, timestamp in records:
@@ -263,7 +263,7 @@ def test_aborted_data_is_no_part_of_a_committed_copy(
         spark, config_of(tmp_path, source_cluster, target_cluster, topic_name, committed), Options()
     )
     assert not clean.differs
-    assert clean.partitions[0].records == 150
+    assert clean.partitions[0].records == 200
     dirty = run_verification(
         spark, config_of(tmp_path, source_cluster, target_cluster, topic_name, IDENTITY), Options()
     )

@@ -99,8 +99,8 @@ def test_what_is_too_much_to_be_judged_is_said(
     monkeypatch.setattr(import_module("sparkmirror.frames.verify"), "MOST_JUDGED", 3)
     for cluster in (source_cluster, target_cluster):
         mp.create_topic(cluster.bootstrap_servers, topic_name, 1)
-    write(source_cluster, topic_name, plain(range(20)))
-    write(target_cluster, topic_name, plain(range(10)))
+    write(source_cluster, topic_name, plain(range(21)))
+    write(target_cluster, topic_name, plain([*range(10), 20]))
     config = config_of(tmp_path, source_cluster, target_cluster, topic_name, IDENTITY)
     options = Options(resume=tmp_path / "journal")
     for _ in range(2):
