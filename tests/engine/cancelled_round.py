@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import time
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from unittest import mock
@@ -40,9 +41,9 @@ class Outcome:
 def cancel_one(spark: SparkContext, directory: Path) -> Outcome:
     """Start both, cancel the first; `directory` is where their tasks say their process ids."""
 
-    def hang(orders: dict[int, str], _: object) -> list[str]:
-        for order in orders.values():
-            incarnation = json.loads(order)["incarnation"]
+    def hang(orders: dict[int, bytes], _: object) -> list[str]:
+        for order in orders.values():  # as `engine.task.pack` has made them
+            incarnation = json.loads(zlib.decompress(order))["incarnation"]
             draft = directory / f"{incarnation}.draft"
             draft.write_text(str(os.getpid()))
             draft.rename(directory / incarnation)
