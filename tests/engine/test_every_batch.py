@@ -177,7 +177,8 @@ def test_every_kind_of_log_at_once(
     assert len(expected["cut-inside"]) == 1000 - 123
     limit = int(SHORT["max.message.bytes"])
     assert max(header.size for header in headers(source_cluster, f"{topic_name}-too-large")) > limit
-    assert {header.codec for header in headers(source_cluster, f"{topic_name}-other-codec")} == {"lz4"}
+    # A client leaves a batch of one or two records as it is.
+    assert "lz4" in {header.codec for header in headers(source_cluster, f"{topic_name}-other-codec")}
     settings = {
         "sparkmirror.merge.tiny.batches": "true",
         "sync.topic.configs.enabled": "false",  # it would take the target's overrides away, as the source has none

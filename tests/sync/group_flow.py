@@ -99,6 +99,8 @@ class Cluster:
         producer.flush()
         producer.abort_transaction()
         producer.close()
+        # The coordinator writes the marker after it has answered.
+        wait_for(lambda: self.end(topic, committed=True) == self.end(topic), f"the marker in {topic}")
 
     def delete_records(self, topic: str, before: int) -> None:
         """Of partition 0, as retention does."""
@@ -127,8 +129,9 @@ class Cluster:
         finally:
             consumer.close()
 
-    def end(self, topic: str, partition: int = 0) -> int:
-        consumer = KafkaConsumer(bootstrap_servers=self.servers)
+    def end(self, topic: str, partition: int = 0, *, committed: bool = False) -> int:
+        isolation = "read_committed" if committed else "read_uncommitted"
+        consumer = KafkaConsumer(bootstrap_servers=self.servers, isolation_level=isolation)
         where = TopicPartition(topic, partition)
         try:
             return int(consumer.end_offsets([where])[where])
