@@ -95,7 +95,7 @@ class RegistryUnreachable(SparkMirrorError):
 
 
 class SetupError(SparkMirrorError):
-    """A requirement is missing on this machine, and could not be installed."""
+    """A requirement is missing on this machine, or Spark failed to do the work."""
 
     exit_code = 3
 
