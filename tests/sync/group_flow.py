@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -265,6 +266,17 @@ class GroupFlow:
     def close(self) -> None:
         for duty in self._duties:
             duty.close()
+
+
+@contextmanager
+def group_flows(directory: Path) -> Iterator[Callable[..., GroupFlow]]:
+    """Make flows as `GroupFlow` does, with their files in this directory; close them at the end."""
+    with ExitStack() as made:
+
+        def make(source: Cluster, target: Cluster, topics: str, **settings: str) -> GroupFlow:
+            return made.enter_context(closing(GroupFlow(source, target, topics, directory, **settings)))
+
+        yield make
 
 
 def console(cluster: Cluster, tool: str, topic: str, group: str, *arguments: str) -> list[str]:

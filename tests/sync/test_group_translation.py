@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from group_flow import Cluster, GroupFlow, console, from_offset, wait_for
+from group_flow import Cluster, GroupFlow, console, from_offset, group_flows, wait_for
 from kafka import KafkaConsumer, KafkaProducer
 
 from sparkmirror.demo import KafkaCluster
@@ -38,15 +38,8 @@ def far(target_cluster: KafkaCluster) -> Cluster:
 
 @pytest.fixture
 def make_flow(tmp_path: Path) -> Iterator[MakeFlow]:
-    made: list[GroupFlow] = []
-
-    def make(source: Cluster, target: Cluster, topics: str, **settings: str) -> GroupFlow:
-        made.append(GroupFlow(source, target, topics, tmp_path, **settings))
-        return made[-1]
-
-    yield make
-    for flow in made:
-        flow.close()
+    with group_flows(tmp_path) as make:
+        yield make
 
 
 def compact(cluster: Cluster, topic: str, count: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from group_flow import Cluster, GroupFlow, wait_for
+from group_flow import Cluster, GroupFlow, group_flows, wait_for
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.sync.group_standing import GroupState
@@ -28,15 +28,8 @@ def far(target_cluster: KafkaCluster) -> Cluster:
 
 @pytest.fixture
 def make_flow(tmp_path: Path) -> Iterator[MakeFlow]:
-    made: list[GroupFlow] = []
-
-    def make(source: Cluster, target: Cluster, topics: str) -> GroupFlow:
-        made.append(GroupFlow(source, target, topics, tmp_path))
-        return made[-1]
-
-    yield make
-    for flow in made:
-        flow.close()
+    with group_flows(tmp_path) as make:
+        yield make
 
 
 def test_a_report_of_an_earlier_target_topic_says_nothing_about_the_new_one(

@@ -129,7 +129,7 @@ def answered(part: FetchedPartition, offset: int) -> Iterator[tuple[LogBatch | N
     transactions = Transactions(part.aborted)
     for position, header in batch_headers(part.records):
         view = part.records[position : position + header.size]
-        following = header.next_offset if header.magic == MAGIC else header.base_offset + 1
+        following = header.next_offset
         is_data = header.magic != MAGIC or not (
             transactions.is_aborted(header, view) or header.is_control or not header.records
         )

@@ -224,7 +224,7 @@ class RangeReader:
                 break
             if offset >= end or (header.magic == MAGIC and header.base_offset >= end):
                 return batches, end
-            following = _next_offset(header)
+            following = header.next_offset
             if following > offset and not _is_passed_over(header, view, transactions):
                 batches.append(ComparedBatch(header, view))
             offset = max(offset, following)
@@ -251,8 +251,3 @@ def _is_passed_over(header: BatchHeader, view: memoryview, transactions: Transac
         return False
     aborted = transactions.is_aborted(header, view)
     return aborted or header.is_control or not header.records
-
-
-def _next_offset(header: BatchHeader) -> int:
-    """Return the next offset; an old format's base offset is that of its last message."""
-    return header.next_offset if header.magic == MAGIC else header.base_offset + 1

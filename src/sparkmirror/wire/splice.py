@@ -290,7 +290,7 @@ class _Source:
     def add(self, header: BatchHeader, batch: memoryview, from_offset: int) -> None:
         records = self.records
         old = header.magic < MAGIC
-        next_offset = header.base_offset + 1 + (0 if old else header.last_offset_delta)
+        next_offset = header.next_offset
         if next_offset > from_offset and (old or header.records):
             leader_epoch = _UNKNOWN if old else header.leader_epoch
             if not self.leader_epochs or leader_epoch != self.leader_epochs[-1]:
