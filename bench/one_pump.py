@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sparkmirror.config import FlowConfig
+from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.messages.orders import PumpOrder, Receipt
 from sparkmirror.pump.pump import pump
@@ -21,12 +22,15 @@ def begun(driver: FlowDriver, incarnation: str, seconds: float) -> PumpOrder:
 def copy_once(flow: FlowConfig, incarnation: str, seconds: float) -> list[Receipt]:
     """Copy everything that is at the source, in so much time at most; returns what became of each partition.
 
-    The driver says that the round has ended, as a mirror's does: else the flow's next pump waits for this one (R5).
+    The driver takes the last receipts and says that the round has ended, as a mirror's does: else its duties may end
+    without the newest progress, and the flow's next pump waits for this one (R5).
     """
     driver = FlowDriver(flow, incarnation, use_lease=False, once=True)
     driver.open()
     try:
         (end,) = pump(begun(driver, incarnation, seconds))
+        last = {PartitionKey(told.flow, told.source_topic, told.partition): told for told in end.receipts}
+        driver.reports.take_receipts(1, last, [end])
         if end.in_order:
             driver.control.say(1, "ended")
         return [*end.receipts]

@@ -163,15 +163,14 @@ def compact(cluster: KafkaCluster, topic: str) -> None:
     mp.wait_for(lambda: len(values(cluster, topic)) < 150, 180, f"{topic} compacted")
 
 
-def write_transactions(cluster: KafkaCluster, topic: str, begun: threading.Event) -> None:
-    """Three records each, every third one aborted, for a while; the last of all is aborted."""
+def write_transactions(cluster: KafkaCluster, topic: str, begun: threading.Event, enough: threading.Event) -> None:
+    """Three records each, every third one aborted, until there are enough; the last of all is aborted."""
     producer = KafkaProducer(
         bootstrap_servers=cluster.bootstrap_servers, transactional_id=f"{topic}-writer", enable_idempotence=True
     )
     producer.init_transactions()
     number = 0
-    ending = time.monotonic() + WRITTEN_S
-    while time.monotonic() < ending or number % 3:
+    while not enough.is_set() or number % 3:
         number += 1
         producer.begin_transaction()
         for index in range(3):
@@ -197,14 +196,22 @@ def test_each_sync_is_true(flow: PumpedFlow, source_cluster: KafkaCluster, targe
     transactions, compacted = flow.topics
     compact(source_cluster, compacted)
     emitter = OffsetSyncEmitter(flow.config, DefaultReplicationPolicy(), flow.last_copied)
-    begun = threading.Event()
+    begun, enough = threading.Event(), threading.Event()
+
+    def told_of(topic: str) -> list[tuple[int, int]]:
+        return [(sync.upstream, sync.downstream) for sync in flow.syncs() if sync.topic == topic]
+
     with ThreadPoolExecutor(2) as pool:
-        writing = pool.submit(write_transactions, source_cluster, transactions, begun)
+        writing = pool.submit(write_transactions, source_cluster, transactions, begun, enough)
         assert begun.wait(60)
         flow.say("running")
         pumping = pool.submit(pump, flow.order())
+        least = time.monotonic() + WRITTEN_S
         while not pumping.done():
             emitter.run()
+            waited_s = time.monotonic() - least
+            if waited_s > 60 or (waited_s > 0 and len(set(told_of(transactions))) >= 3):
+                enough.set()
             flow.say("ending" if writing.done() and is_through(source_cluster, flow) else "running")
             time.sleep(0.1)
         writing.result()
@@ -213,14 +220,13 @@ def test_each_sync_is_true(flow: PumpedFlow, source_cluster: KafkaCluster, targe
         flow.hear(receipt)
     emitter.finish()
     emitter.close()
-    syncs = flow.syncs()
     for topic in flow.topics:
         ours, copies = values(source_cluster, topic), values(target_cluster, flow.remote(topic))
         assert list(ours.values()) == list(copies.values())
-        told = [(sync.upstream, sync.downstream) for sync in syncs if sync.topic == topic]
+        told = told_of(topic)
         assert all(ours[upstream] == copies[downstream] for upstream, downstream in told)
         assert told[-1] == (max(ours), max(copies))
-    assert len({sync.upstream for sync in syncs if sync.topic == transactions}) >= 3
+    assert len(set(told_of(transactions))) >= 3
     upstream = {receipt.source_topic: receipt.upstream for receipt in receipts}
     assert upstream[transactions] > flow.heard[transactions].upstream + 3, (
         "a marker and aborted records were passed over"
