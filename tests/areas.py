@@ -17,7 +17,7 @@ PAGE = TESTS.parent / "TESTING.md"
 
 _ENGINE_AREAS = {
     "plan": "assignment change change_watch driver_control duties flow_duties flow_registry flow_topics flow_view"
-    " forecast growth identity lag lease moves_of_a_round report_watch round_job round_runner slots standby"
+    " forecast growth identity lag leadership lease moves_of_a_round report_watch round_job round_runner slots standby"
     " still_look surroundings task waits",
     "flows": "active_active another_configuration bomb catching_up every_batch fairness long_lines many_partitions"
     " mirror moved_writers real_checkpoint_connector topic_list true_syncs",

@@ -65,6 +65,7 @@ class ModelCluster:
         self.config = ClusterConfig(alias="T", bootstrap_servers=("127.0.0.1:1",))
         self._brokers = dict(enumerate(brokers, start=1))
         self._topic_id = topic_id
+        self.hung_up: list[int] = []
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -72,6 +73,9 @@ class ModelCluster:
 
     def metadata(self, topics: list[str]) -> dict[str, TopicLeaders]:
         return {topic: TopicLeaders(topic, self._topic_id, 0, {}) for topic in topics}
+
+    def hang_up(self, node: int) -> None:
+        self.hung_up.append(node)
 
     def broker(self, node: int) -> ModelBroker:
         broker = self._brokers[node]
@@ -137,6 +141,19 @@ def test_how_long_producers_are_remembered_is_read_of_every_broker() -> None:
     assert producer_state_ms(model(old)) == 3_600_000
     assert producer_state_ms(model(new, old, None)) == 3_600_000
     assert producer_state_ms(model(ModelBroker("2.8"))) is None
+
+
+def test_a_late_answer_is_not_taken_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection to a broker that did not answer is closed."""
+    slow, other = ModelBroker("3.1"), ModelBroker("3.1", producer_id_expiration_ms="1000")
+
+    def call(_: object) -> None:
+        raise ConnectionError("no answer")
+
+    monkeypatch.setattr(slow, "call", call)
+    cluster = ModelCluster(slow, other)
+    assert producer_state_ms(cast(ClusterClient, cluster)) == 1_000
+    assert cluster.hung_up == [1]
 
 
 @pytest.mark.broker

@@ -28,6 +28,9 @@ class InMemoryWorker:
     def apply(self, connectors: Mapping[str, ConnectorSpec]) -> None:
         self.connectors = dict(connectors)
 
+    def stand_by(self) -> None:
+        self.connectors = {}
+
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
         self.restarted.append(f"{name} {include_tasks=} {only_failed=}")
         if include_tasks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import quote
 
 import pytest
@@ -12,7 +12,7 @@ from tests.connect.in_memory_api import URL, InMemoryApi, InMemoryTopic, in_memo
 from tests.connect.rest_cases import connector
 
 from sparkmirror.cluster.topic_log import LogUnavailable
-from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
+from sparkmirror.connect.connector_model import TargetState
 from sparkmirror.connect.status_log import LEADER
 from sparkmirror.connect.storage_topic import Record
 from sparkmirror.errors import ClusterUnreachable
@@ -98,12 +98,12 @@ def test_work_that_could_not_be_ended_is_ended_at_the_next_turn(monkeypatch: pyt
         assert api.ask("PUT", "/connectors/shop/config", SOURCE)[0] == 201
         failures = iter([OSError("no more threads")])
 
-        def apply(connectors: Mapping[str, ConnectorSpec]) -> None:
+        def stand_by() -> None:
             for failure in failures:
                 raise failure
-            type(api.worker).apply(api.worker, connectors)
+            type(api.worker).stand_by(api.worker)
 
-        monkeypatch.setattr(api.worker, "apply", apply)
+        monkeypatch.setattr(api.worker, "stand_by", stand_by)
         leading.clear()
         _wait_for(lambda: not api.worker.connectors)
 

@@ -244,6 +244,10 @@ def test_a_new_connector_has_none_of_its_predecessors_topics(monkeypatch: pytest
     assert noted() == set(), "the driver of the deleted one goes on until it is closed"
     drivers[:] = [copying("source.others")]
     assert noted() == {"source.others"}
+    worker.reset_topics("mirror2")
+    worker.stand_by()  # the lease is lost, and got again
+    worker.apply(queued({"mirror2": {**CASE["mirror2"], "topics": "others"}}, "mirror2"))
+    assert noted() == set(), "nothing was copied since the reset"
 
 
 # --- over the topic -----------------------------------------------------------------------------

@@ -97,6 +97,9 @@ class PlayedTopic:
         self.is_lost_then = False
         """True if the broker is away after the driver's next record."""
         self.is_away = False
+        self.is_unheard = False
+        """True if the answer to the driver's next record is lost; it is written again, or the append fails."""
+        self.is_repeated = True
         log: Any = self
         self.log = log
         self.done = DoneTopics(self._said_by_the_driver)
@@ -117,7 +120,13 @@ class PlayedTopic:
         if self.operator:
             self.says(self.operator.pop(0))
         self.is_away = self.is_lost_then
-        return self.says(word, topic)
+        at = self.says(word, topic)
+        if self.is_unheard:
+            self.is_unheard = False
+            if not self.is_repeated:
+                raise ConnectionError("no answer")
+            at = self.says(word, topic)
+        return at
 
     @property
     def newest(self) -> DoneTopic | None:
@@ -188,6 +197,26 @@ def test_an_operators_word_is_found_though_the_broker_was_away_meanwhile() -> No
     topic.done.follow(topic.log, ())
     assert topic.newest is None
     assert topic.done.topics == ()
+
+
+@pytest.mark.parametrize("word", [None, LATER])
+@pytest.mark.parametrize("is_repeated", [True, False])
+def test_an_operators_word_is_found_behind_an_own_one_without_an_answer(
+    word: DoneTopic | None, is_repeated: bool
+) -> None:
+    topic = PlayedTopic()
+    topic.says(DoneTopic(ends=ENDS))
+    topic.operator, topic.is_unheard, topic.is_repeated = [word], True, is_repeated
+    try:
+        topic.done.follow(topic.log, ALL)
+    except ConnectionError:
+        assert not is_repeated
+    topic.done.follow(topic.log, ())
+    assert topic.newest == word
+    assert topic.done.end_of("orders", 0) == (None if word is None else 15)
+    count = len(topic.records)
+    topic.done.follow(topic.log, ())
+    assert len(topic.records) == count
 
 
 @pytest.mark.parametrize("word", [None, LATER])

@@ -36,6 +36,8 @@ class PlayedFlow:
         """What the done topics were told of the source."""
         monkeypatch.setattr(flow_topics, "TopicDuty", lambda *_: SimpleNamespace(sync_once=self._synced))
         monkeypatch.setattr(flow_topics, "TopicSentinel", self._sentinel)
+        notes = SimpleNamespace(expect=lambda _: None, give_way=lambda topics: topics)
+        monkeypatch.setattr(flow_topics, "FirstNotes", lambda *_: notes)
         flow = FlowConfig(source=SOURCE, target=TARGET)
         view = SimpleNamespace(partitions={}, gone=())
         done = SimpleNamespace(is_released=lambda _: False, is_reached=lambda *_: False, changed=False, topics=())
@@ -113,9 +115,9 @@ def test_a_round_ends_when_the_target_forgets_producers_sooner(played: PlayedFlo
     played.sync()
     orders = played.orders()
     played.leadership.state_lifetime_ms = 2_000
-    assert (orders.only_grown, orders.can_take({})) == (True, True)
+    assert (orders.only_grown, orders.can_take({}), orders.is_outlived) == (True, True, False)
     played.leadership.state_lifetime_ms = 999
-    assert (orders.only_grown, orders.can_take({})) == (False, False)
+    assert (orders.only_grown, orders.can_take({}), orders.is_outlived) == (False, False, True)
     orders.forget()
     assert orders.order([KEY]).state_lifetime_ms == 999
     assert orders.only_grown

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -35,6 +38,9 @@ class StubDriver:
 
     def become_active(self) -> None:
         self.done.append("active")
+
+    def reach(self) -> None:
+        """Both clusters answer."""
 
     def sync_topics(self) -> bool:
         self.topics.checked = False
@@ -71,17 +77,31 @@ def test_a_mirror_looks_before_each_round_if_the_last_look_came_to_nothing(monke
     assert prepared() == looked
 
 
-def test_flows_that_hang_delay_each_other_and_others_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All are made ready at the same time."""
+def test_flows_whose_clusters_hang_delay_each_other_and_others_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All clusters are asked at the same time; topics are looked at flow by flow."""
     clusters = {alias: ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "abcd"}
     flows = [FlowConfig(source=clusters[alias], target=clusters["d"]) for alias in "abc"]
     mirror = Mirror(MirrorConfig(path="test", flows=tuple(flows)), use_lease=False)
     stubs = [StubDriver(flow) for flow in flows]
     together = threading.Barrier(3, timeout=10)
+    looking = threading.Semaphore(1)
+
+    def reach(stub: StubDriver) -> None:
+        together.wait()
+        if stub is stubs[0]:
+            raise ConnectionError("away")
+
+    def look(stub: StubDriver, look: Callable[[], bool]) -> bool:
+        assert looking.acquire(blocking=False), "another flow's look is under way"
+        time.sleep(0.05)
+        looking.release()
+        return look()
+
     for stub in stubs:
         stub.name = stub.flow.name
-        stub.away = stub is not stubs[1]
-        monkeypatch.setattr(stub, "become_active", together.wait)
+        stub.away = stub is stubs[2]
+        monkeypatch.setattr(stub, "reach", functools.partial(reach, stub))
+        monkeypatch.setattr(stub, "sync_topics", functools.partial(look, stub, stub.sync_topics))
     ready = mirror._prepare([cast("FlowDriver", stub) for stub in stubs])  # noqa: SLF001 - one turn of it
     assert [driver.name for driver in ready] == [flows[1].name]
     assert mirror.troubles == {flows[0].name: "away", flows[2].name: "away"}

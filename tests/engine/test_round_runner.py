@@ -12,6 +12,7 @@ import pytest
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.engine import left_out_flows, round_runner
 from sparkmirror.engine.end_reason import EndReason
+from sparkmirror.engine.planner import Growth
 from sparkmirror.engine.round_runner import RoundRunner
 
 
@@ -28,6 +29,22 @@ def test_a_round_ends_a_day_after_it_began(monkeypatch: pytest.MonkeyPatch) -> N
     runner = RoundRunner(nothing, nothing, nothing, nothing, nothing, list, nothing.show, threading.Event())
     monkeypatch.setattr(round_runner, "ROUND_S", -1.0)
     assert runner._wait_for_end(nothing, nothing, [], []) is EndReason.PLANNED  # noqa: SLF001 - its loop alone
+
+
+def test_a_round_ends_for_a_shorter_lifetime_though_the_look_at_topics_fails() -> None:
+    """The lifetime was asked for before the failure, and the next look finds nothing new (R4)."""
+
+    def fail(_: object) -> bool:
+        raise ConnectionError("away")
+
+    taken: Any = SimpleNamespace(take_in=lambda *_: Growth.IMPOSSIBLE)
+    failing: Any = SimpleNamespace(refresh=fail)
+    nothing: Any = SimpleNamespace(is_under_way=False, show=None)
+    runner = RoundRunner(taken, nothing, failing, nothing, nothing, list, nothing.show, threading.Event())
+    driver: Any = SimpleNamespace(name="a->b", orders=SimpleNamespace(is_outlived=False))
+    assert runner._refreshed(driver, [driver], nothing)  # noqa: SLF001 - one turn of its loop
+    driver.orders.is_outlived = True
+    assert not runner._refreshed(driver, [driver], nothing)  # noqa: SLF001
 
 
 def test_a_round_goes_on_until_the_clusters_of_a_flow_left_out_answer(monkeypatch: pytest.MonkeyPatch) -> None:

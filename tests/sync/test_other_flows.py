@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 from flow_rules import cluster_config
@@ -18,9 +18,10 @@ from sparkmirror.config import IDENTITY_POLICY, FlowConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
 from sparkmirror.durable.losses import losses_topic
+from sparkmirror.sync.first_notes import FirstNotes
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.topic_rules import topic_rules
-from sparkmirror.sync.topics import TopicDuty, TopicSync
+from sparkmirror.sync.topics import MirroredTopic, TopicDuty, TopicSync
 
 pytestmark = pytest.mark.broker
 
@@ -33,6 +34,12 @@ class Clusters:
 
     def sync(self, alias: str, topic: str) -> TopicSync:
         """One run of a flow's topic duty, which then notes what it writes to, as the driver has it."""
+        with self.run(alias, topic) as looked:
+            return looked()
+
+    @contextmanager
+    def run(self, alias: str, topic: str) -> Iterator[Callable[[], TopicSync]]:
+        """A run in two parts: topics are there, and then, at the call, they are noted and looked at again."""
         source, target = cluster_config(alias, self.source), cluster_config("C", self.target)
         flow = FlowConfig(
             source=source,
@@ -44,15 +51,21 @@ class Clusters:
         )
         with ClusterAdmin.connect(source, "test", 20) as here, ClusterAdmin.connect(target, "test", 20) as there:
             there.create_compacted_topic(losses_topic(alias), 1, 1)
-            result = TopicDuty(here, there, topic_rules(flow), OtherFlows(self.client, flow)).sync_once()
-        memory = TopicMemory(TopicLog(self.client, losses_topic(alias)))
-        memory.learn(
-            KnownTopic(
-                source_topic=one.source.name, target_topic=one.remote.name, target_topic_id=one.remote.topic_id.hex()
-            )
-            for one in result.mirrored
-        )
-        return result
+            others, memory = OtherFlows(self.client, flow), TopicMemory(TopicLog(self.client, losses_topic(alias)))
+            first_notes = FirstNotes(flow.name, there, others, memory)
+            result = TopicDuty(here, there, topic_rules(flow), others).sync_once()
+            first_notes.expect(result.mirrored)
+
+            def noted() -> TopicSync:
+                memory.learn(note_of(one) for one in result.mirrored)
+                return first_notes.give_way(result)
+
+            yield noted
+
+
+def note_of(topic: MirroredTopic) -> KnownTopic:
+    remote = topic.remote
+    return KnownTopic(source_topic=topic.source.name, target_topic=remote.name, target_topic_id=remote.topic_id.hex())
 
 
 @pytest.fixture
@@ -81,6 +94,37 @@ def test_the_second_leaves_it_to_the_first(clusters: Clusters, topic_name: str) 
     again = clusters.sync(first, topic_name)
     assert (again.refused, again.grown) == ({}, (topic_name,))
     assert clusters.sync(second, topic_name).refused == {topic_name: reason}
+
+
+def test_of_two_that_start_together_only_one_copies(clusters: Clusters, topic_name: str) -> None:
+    """Both find the topic unnoted, at first; whoever sees the other's note gives way, also if both do."""
+    make(clusters.source, topic_name, 1)
+    first, second = f"first-{topic_name}", f"second-{topic_name}"
+    with clusters.run(first, topic_name) as one, clusters.run(second, topic_name) as other:
+        early, late = one(), other()
+    assert ([topic.remote.name for topic in early.mirrored], early.refused) == ([topic_name], {})
+    assert (late.mirrored, late.created) == ((), ())
+    assert late.refused[topic_name].startswith(f"topic {topic_name} at the target is a copy that flow {first}->C keeps")
+    assert clusters.sync(first, topic_name).refused == {}
+    assert clusters.sync(second, topic_name).refused == late.refused
+
+
+def test_two_that_note_a_topic_at_the_same_moment_both_try_again(clusters: Clusters, topic_name: str) -> None:
+    make(clusters.source, topic_name, 1)
+    first, second = f"first-{topic_name}", f"second-{topic_name}"
+    with (
+        clusters.run(first, topic_name) as one,
+        ClusterAdmin.connect(cluster_config("C", clusters.target), "test", 20) as there,
+    ):
+        there.create_compacted_topic(losses_topic(second), 1, 1)
+        memory = TopicMemory(TopicLog(clusters.client, losses_topic(second)))
+        remote = there.topics([topic_name])[topic_name]
+        note = KnownTopic(source_topic=topic_name, target_topic=topic_name, target_topic_id=remote.topic_id.hex())
+        memory.learn([note])
+        assert topic_name in one().refused
+        memory.forget([note])
+    assert clusters.sync(second, topic_name).refused == {}
+    assert topic_name in clusters.sync(first, topic_name).refused
 
 
 def test_a_topic_that_was_deleted_is_anybodys(clusters: Clusters, topic_name: str) -> None:

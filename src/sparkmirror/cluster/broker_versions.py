@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeProducersRequest, IncrementalAlterConfigsRequest
@@ -181,8 +180,12 @@ def each_broker(
     for node in sorted(client.brokers):
         if time.monotonic() > until:
             return
-        with suppress(ConnectionError):
-            yield node, look(node, client.broker(node))
+        try:
+            seen = look(node, client.broker(node))
+        except ConnectionError:
+            client.hang_up(node)  # a late answer would be taken for the next one
+            continue
+        yield node, seen
 
 
 def _protocol_version(node: int, broker: RpcConnection) -> tuple[int, int] | None:

@@ -21,11 +21,16 @@ from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, UnsupportedBr
 from sparkmirror.wire.topic_ids import NO_ID
 
 TOPICS_PER_REQUEST = 300
+_RELIABLE_EPOCHS = 9
+"""First version of Metadata whose leader epochs can be relied on.
+
+Brokers before Kafka 2.4 may tell an outdated one while partitions are reassigned (KAFKA-9212).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLeader:
-    """Leader of a partition, and the leader epoch; `leader` is -1 without a leader."""
+    """Leader of a partition, -1 without a leader, and the leader epoch, -1 if unknown."""
 
     leader: int
     epoch: int
@@ -64,12 +69,16 @@ class ClusterClient:
             self.cluster_id = answer.cluster_id or ""
             self.controller = answer.controller_id
             self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+            reliable = answer.version >= _RELIABLE_EPOCHS
             for topic in answer.topics:
                 described[topic.name] = TopicLeaders(
                     topic.name,
                     topic.topic_id.bytes if topic.topic_id else NO_ID,
                     topic.error_code,
-                    {p.partition_index: PartitionLeader(p.leader_id, p.leader_epoch) for p in topic.partitions},
+                    {
+                        p.partition_index: PartitionLeader(p.leader_id, p.leader_epoch if reliable else -1)
+                        for p in topic.partitions
+                    },
                 )
         return described
 

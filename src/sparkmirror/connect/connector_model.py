@@ -81,6 +81,12 @@ class ConnectorRunner(Protocol):
         Returns soon: connectors start and stop in the background.
         """
 
+    def stand_by(self) -> None:
+        """End all work; what was said of the connectors stays.
+
+        For example a reset of their topics.
+        """
+
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
         """Restart the connector.
 

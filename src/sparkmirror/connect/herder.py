@@ -458,7 +458,9 @@ class Herder:
             log.info("this process works for the connectors", extra=Event.CONNECTORS_LED.extra)
         elif not leads and (self._leading or self._applied != {}):
             with self._writing:  # a request that began while this process led applies its change first
-                self._apply({})
+                self._applied = None
+                self._worker.stand_by()
+                self._applied = {}
                 self._leading = False
             log.info("another process works for the connectors", extra=Event.CONNECTORS_NOT_LED.extra)
         if self._leading:

@@ -148,11 +148,18 @@ class ConnectWorker:
 
     def apply(self, connectors: Mapping[str, ConnectorSpec]) -> None:
         """Replace the set of wanted connectors; flows start and end in the background."""
+        self._topics.keep(connectors)
+        self._change(connectors)
+
+    def stand_by(self) -> None:
+        """End all flows; the connectors stay, and another process may work for them."""
+        self._change({})
+
+    def _change(self, connectors: Mapping[str, ConnectorSpec]) -> None:
         with self._lock:
             flows = read_flows(connectors, self._file)
             self._state = _WorkerState(dict(connectors), flows)
             self._ended_flows = set()
-            self._topics.keep(connectors)
             self._mirror.change(flows.config)
         for line in flows.config.warnings:
             if line not in self._said:

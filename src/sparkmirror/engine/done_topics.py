@@ -5,16 +5,35 @@ Each flow's driver looks after the topics of its flow.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import NamedTuple
 
 from sparkmirror.cluster.topic_descriptions import TopicDescription
-from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.messages.control import ControlState, DoneTopic, done_key
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
+
+
+class _OwnWord(NamedTuple):
+    """Word on a topic that this process has appended, perhaps several times."""
+
+    word: DoneTopic | None
+    at: float
+    """Offset of its last record; infinite while unknown.
+
+    Unknown means that the append is under way or has failed.
+    """
+
+    def is_in(self, entry: LogEntry, topic: str) -> bool:
+        """Tell whether a record of the topic is this word; a repeated append has several."""
+        state = ControlState()
+        state.apply([entry])
+        return entry.offset == self.at or (entry.offset < self.at and state.done.get(topic) == self.word)
 
 
 class DoneTopics:
@@ -31,8 +50,8 @@ class DoneTopics:
         self._lock = threading.Lock()
         self._unwritten: set[str] = set()
         """Topics with progress that is not written down."""
-        self._said: dict[str, int] = {}
-        """Offsets of own records that were not read back, by topic."""
+        self._said: dict[str, _OwnWord] = {}
+        """Own words that were not read back, by topic."""
         self._hidden: set[str] = set()
         """Topics with an operator's word that an own record has hidden."""
         self._at_source: dict[str, frozenset[int]] = {}
@@ -62,13 +81,19 @@ class DoneTopics:
         entries, offset = log.read(0, self._offset)
         with self._lock:
             before = dict(self._state.done)
-            ours = set(self._said.values())
-            theirs = [entry for entry in entries if entry.offset not in ours]
+            said = {done_key(topic).encode(): topic for topic in self._said}
+            theirs, last = [], {topic: own.at for topic, own in self._said.items() if own.at < math.inf}
+            for entry in entries:
+                topic = said.get(entry.key or b"")
+                if topic is not None and self._said[topic].is_in(entry, topic):
+                    last[topic] = entry.offset
+                else:
+                    theirs.append(entry)
             self._state.apply(theirs)
             first: dict[bytes | None, int] = {}
             for entry in theirs:
                 first.setdefault(entry.key, entry.offset)
-            self._hidden |= {topic for topic, at in self._said.items() if first.get(done_key(topic).encode(), at) < at}
+            self._hidden |= {topic for topic, at in last.items() if first.get(done_key(topic).encode(), at) < at}
             # The progress of such a topic was of an earlier word.
             self._unwritten = {topic for topic in self._unwritten if done_key(topic).encode() not in first}
             self._said.clear()
@@ -82,9 +107,10 @@ class DoneTopics:
         """
         while due := self._due():
             for topic, done in due.items():
+                self._said[topic] = _OwnWord(done, math.inf)
                 at = self._say(topic, done)
                 with self._lock:
-                    self._said[topic] = at
+                    self._said[topic] = _OwnWord(done, at)
                     if self._state.done.get(topic) == done:
                         self._unwritten.discard(topic)
                         self._hidden.discard(topic)

@@ -190,15 +190,15 @@ class FlowDriver:
         self.leadership.agree(self._client)
         self.leadership.active_term = term
 
-    def sync_topics(self) -> bool:
-        """Run the topic duty; True if there is something to order anew.
+    def reach(self) -> None:
+        """Ask both clusters for an answer; raises `ClusterUnreachable`."""
+        for admin in self._admins:
+            admin.cluster_id()
 
-        That is: the partitions to pump, the refusals, or a shorter lifetime of the producer state (R4).
-        """
-        before = self.leadership.state_lifetime_ms
+    def sync_topics(self) -> bool:
+        """Run the topic duty; True if the partitions to pump, or the refusals, changed."""
         self.leadership.ask_state_lifetime(self._client)
-        changed = self.topics.sync(self.leadership.identity)
-        return changed or self.leadership.state_lifetime_ms < before
+        return self.topics.sync(self.leadership.identity)
 
     def partitions(self) -> dict[PartitionKey, TopicPartition]:
         """Partitions that can be pumped, with remote topic and source leader."""

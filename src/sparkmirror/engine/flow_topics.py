@@ -20,6 +20,7 @@ from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.flow_view import FlowView
 from sparkmirror.engine.weaknesses import Weaknesses
 from sparkmirror.position.route import PartitionPair
+from sparkmirror.sync.first_notes import FirstNotes
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
@@ -70,6 +71,7 @@ class FlowTopics:
         self._once = once
         self._admins: _Admins | None = None
         self._sentinel: TopicSentinel | None = None
+        self._first_notes: FirstNotes | None = None
         self._created: set[str] = set()
         """Target topics that this process has created with the present lease."""
         self._work: tuple[Mapping[PartitionKey, TargetTopic], Mapping[PartitionPair, str]] = {}, {}
@@ -84,19 +86,24 @@ class FlowTopics:
         self.takeover.begin()
         self.checked = False
         self._created.clear()
-        self._sentinel = None
+        self._sentinel = self._first_notes = None
 
-    def _new_sentinel(self, admins: _Admins) -> TopicSentinel:
-        alias = self._flow.source.alias
-        ledger = TopicLog(self._client, losses_topic(alias))
-        return TopicSentinel(
-            *admins,
-            SegmentLog(TopicLog(self._client, segments_topic(alias))),
-            LossLedger(ledger),
-            TopicMemory(ledger),
-            self.rules.wanted,
-            from_start=self._flow.fetch.auto_offset_reset != "latest" and self._flow.legacy is None,
-        )
+    def _watch(self, admins: _Admins, others: OtherFlows) -> tuple[TopicSentinel, FirstNotes]:
+        """Return what looks after whole topics, made anew with each lease."""
+        if self._sentinel is None or self._first_notes is None:
+            alias = self._flow.source.alias
+            ledger = TopicLog(self._client, losses_topic(alias))
+            memory = TopicMemory(ledger)
+            self._sentinel = TopicSentinel(
+                *admins,
+                SegmentLog(TopicLog(self._client, segments_topic(alias))),
+                LossLedger(ledger),
+                memory,
+                self.rules.wanted,
+                from_start=self._flow.fetch.auto_offset_reset != "latest" and self._flow.legacy is None,
+            )
+            self._first_notes = FirstNotes(self._flow.name, admins.target, others, memory)
+        return self._sentinel, self._first_notes
 
     def sync(self, identity: Identity) -> bool:
         """Run the topic duty; True if the partitions to pump, or the refusals, changed."""
@@ -105,11 +112,13 @@ class FlowTopics:
             return False
         assert self._admins is not None  # noqa: S101 - open came first
         source, target_admin = self._admins
-        sentinel = self._sentinel = self._sentinel or self._new_sentinel(self._admins)
-        self.checked = self.done_topics.changed = False
         others = OtherFlows(self._client, self._flow)
-        self.newest = TopicDuty(source, target_admin, self.rules, others).sync_once()
-        self._view.gone = sentinel.look(self.newest, identity)
+        sentinel, first_notes = self._watch(self._admins, others)
+        self.checked = self.done_topics.changed = False
+        newest = TopicDuty(source, target_admin, self.rules, others).sync_once()
+        first_notes.expect(newest.mirrored)
+        self._view.gone = sentinel.look(newest, identity)
+        self.newest = first_notes.give_way(newest)
         if moved := self.done_topics.topics:
             self.done_topics.see(source.topics(moved))
         self.weaknesses.warn([topic.source.name for topic in self.newest.mirrored])

@@ -12,6 +12,7 @@ from sparkmirror.engine.driver_control import DriverControl
 from sparkmirror.engine.identity import agree_identity
 from sparkmirror.engine.lease import Lease
 from sparkmirror.engine.snapshot import ELSEWHERE
+from sparkmirror.errors import SparkMirrorError
 from sparkmirror.messages.control import ControlState, control_topic
 
 STATE_LIFETIME_DEFAULT_MS = 86_400_000
@@ -95,7 +96,7 @@ class Leadership:
 
         An operator may change it at any time. Without an answer the known value stays.
         """
-        with suppress(ConnectionError):
+        with suppress(ConnectionError, SparkMirrorError):
             self.state_lifetime_ms = producer_state_ms(target) or self.state_lifetime_ms
 
     @property

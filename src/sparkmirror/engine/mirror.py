@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
@@ -236,27 +236,41 @@ class Mirror:
     def _prepare(self, held: Sequence[FlowDriver]) -> list[FlowDriver]:
         """Return the drivers of flows that can be worked on now.
 
-        A flow whose clusters are unreachable does not hold up other flows.
+        A flow whose clusters are unreachable does not hold up other flows: all clusters are asked at the same time.
+        Topics are looked at flow by flow: of two flows that could copy into one topic, the second must see the first
+        flow's note (`sync.other_flows`).
         """
         with ThreadPoolExecutor(len(held)) as pool:
-            outcomes = list(pool.map(self._prepare_flow, held))
-        errors = [error for error in outcomes if error is not None]
-        ready = [driver for driver, error in zip(held, outcomes, strict=True) if error is None]
-        if errors and (not ready or self._once):
-            self._fail_or_wait(errors[0])
+            errors = list(pool.map(lambda driver: self._attempt(driver, self._activate), held))
+        for index, driver in enumerate(held):
+            errors[index] = errors[index] or self._attempt(driver, self._look)
+        ready = [driver for driver, error in zip(held, errors, strict=True) if error is None]
+        first = next((error for error in errors if error is not None), None)
+        if first is not None and (not ready or self._once):
+            self._fail_or_wait(first)
             return []
         return ready
 
-    def _prepare_flow(self, driver: FlowDriver) -> ConnectionError | SparkMirrorError | None:
-        """Make a driver ready for a round; return the error if that fails."""
+    def _activate(self, driver: FlowDriver) -> None:
+        """Have a driver become active, if both of its clusters answer."""
+        driver.become_active()
+        driver.reach()
+
+    def _look(self, driver: FlowDriver) -> None:
+        """Run the topic duty if due, and say that the flow will run."""
+        self.troubles.pop(driver.name, None)
+        if not driver.topics.checked:
+            self._refresh.forget(driver.name)
+        self._refresh.refresh(driver)
+        if driver.partitions():
+            driver.control.say(self.rounds + 1, "running")
+
+    def _attempt(
+        self, driver: FlowDriver, step: Callable[[FlowDriver], None]
+    ) -> ConnectionError | SparkMirrorError | None:
+        """Do a step towards a round; return the error if that fails."""
         try:
-            driver.become_active()
-            self.troubles.pop(driver.name, None)
-            if not driver.topics.checked:
-                self._refresh.forget(driver.name)
-            self._refresh.refresh(driver)
-            if driver.partitions():
-                driver.control.say(self.rounds + 1, "running")
+            step(driver)
         except (ConnectionError, SparkMirrorError) as error:
             log.warning("flow %s: %s", driver.name, error, extra=Event.FLOW_NOT_READY.extra)
             self.troubles[driver.name] = str(error)

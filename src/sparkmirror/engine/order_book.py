@@ -162,9 +162,17 @@ class OrderBook:
             return False
         return self._ordered.keys() <= self._unchanged() | self._reached() | (self._ordered.keys() - targets)
 
+    @property
+    def is_outlived(self) -> bool:
+        """True if the target's producer state lives shorter than this round's orders say.
+
+        Running pumps then take too old records for fresh ones (R4).
+        """
+        return self._leadership.state_lifetime_ms < self._ordered_lifetime_ms
+
     def _unchanged(self) -> set[PartitionKey]:
-        if self._leadership.state_lifetime_ms < self._ordered_lifetime_ms:
-            return set()  # running pumps take too old records for fresh ones (R4)
+        if self.is_outlived:
+            return set()
         targets, refused = self._topics.targets(), self._topics.takeover.refused
         return {
             key

@@ -7,7 +7,7 @@ Each flow notes a topic before writing to it (`durable.known_topics`), so a topi
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_descriptions import TopicDescription
@@ -38,17 +38,32 @@ class OtherFlows:
         `copies` are the target topics that this flow would copy into, `there` all topics of the target. Topics in
         unreadable notes of a flow are left out.
         """
-        aliases = [alias for alias in _aliases(there) if alias != self._flow.source.alias]
-        if not aliases or not copies:
+        if not copies or not self._aliases(there):
             return {}
         own = self._known(self._flow.source.alias) if losses_topic(self._flow.source.alias) in there else {}
-        new = {name: topic for name, topic in copies.items() if not _is(own.get(name), topic)}
+        return self.noted({name: topic for name, topic in copies.items() if not is_noted(own.get(name), topic)}, there)
+
+    def noted(self, copies: Mapping[str, TopicDescription], there: Mapping[str, TopicDescription]) -> dict[str, str]:
+        """Map target topics to the other flow that has noted the topic.
+
+        Own notes don't matter; the arguments are as in `copiers`.
+        """
         owners: dict[str, str] = {}
-        for alias in aliases if new else ():
+        for alias in self._aliases(there) if copies else ():
             theirs = self._known(alias)
             flow = f"{alias}->{self._flow.target.alias}"
-            owners |= {name: flow for name, topic in new.items() if name not in owners and _is(theirs.get(name), topic)}
+            owners |= {
+                name: flow for name, topic in copies.items() if name not in owners and is_noted(theirs.get(name), topic)
+            }
         return owners
+
+    def _aliases(self, topics: Mapping[str, TopicDescription]) -> list[str]:
+        """Return the source aliases of all other flows that write to the target, or did."""
+        return [
+            name.removeprefix(_START).removesuffix(_END)
+            for name in sorted(topics)
+            if name.startswith(_START) and name.endswith(_END) and name != losses_topic(self._flow.source.alias)
+        ]
 
     def _known(self, alias: str) -> Mapping[str, KnownTopic]:
         try:
@@ -58,14 +73,7 @@ class OtherFlows:
             return {}
 
 
-def _aliases(topics: Mapping[str, TopicDescription]) -> Iterator[str]:
-    """Yield the source aliases of all flows that write to the target, or did."""
-    for name in sorted(topics):
-        if name.startswith(_START) and name.endswith(_END):
-            yield name.removeprefix(_START).removesuffix(_END)
-
-
-def _is(known: KnownTopic | None, topic: TopicDescription) -> bool:
+def is_noted(known: KnownTopic | None, topic: TopicDescription) -> bool:
     """Tell whether a topic is the noted topic, and not a later topic of the same name."""
     return known is not None and same_topic(bytes.fromhex(known.target_topic_id), topic.topic_id)
 
