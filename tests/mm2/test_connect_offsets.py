@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.config.model import ConnectStorage
 from sparkmirror.mm2.connect_offsets import (
     DEDICATED_CONNECTOR,
     SourcePartition,
@@ -12,7 +14,9 @@ from sparkmirror.mm2.connect_offsets import (
     offsets_topics,
     read_key,
     read_value,
+    strimzis_connector,
 )
+from sparkmirror.mm2.connector_names import is_configured, may_be
 
 GOLDEN = b'["MirrorSourceConnector",{"cluster":"A","partition":3,"topic":"topic1"}]'
 
@@ -45,6 +49,26 @@ def test_any_connector_name(connector: str) -> None:
 )
 def test_other_connectors_keys_are_passed_over(key: bytes | None) -> None:
     assert read_key(key) is None
+
+
+STRIMZIS = strimzis_connector("A", "B")
+
+
+@pytest.mark.parametrize(
+    ("name", "configured", "possible"),
+    [
+        ("mine", {"mine"}, {"mine"}),
+        (STRIMZIS, {STRIMZIS}, {STRIMZIS}),
+        (DEDICATED_CONNECTOR, {DEDICATED_CONNECTOR, STRIMZIS}, {DEDICATED_CONNECTOR, STRIMZIS, "mine"}),
+    ],
+)
+def test_a_connectors_own_file_says_the_only_name(name: str, configured: set[str], possible: set[str]) -> None:
+    """Any other is perhaps of a flow to another target, also where it is the dedicated mode's."""
+    source, target = (ClusterConfig(alias=alias, bootstrap_servers=("b:9092",)) for alias in "AB")
+    flow = FlowConfig(source=source, target=target, connect=ConnectStorage(connector=name))
+    names = {"mine", STRIMZIS, DEDICATED_CONNECTOR, strimzis_connector("A", "other")}
+    assert {one for one in names if is_configured(flow, one)} == configured
+    assert {one for one in names if may_be(flow, one)} == possible
 
 
 @pytest.mark.parametrize("value", [None, b"", b"null", b"{}", b'{"offset":"42"}', b'{"offset":-1}', b'{"offset":true}'])

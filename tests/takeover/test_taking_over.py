@@ -16,6 +16,7 @@ from tests.takeover.mirrored import AT_SOURCE, BEGAN_MS, Mirrored
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.list_offsets import ListedOffset
+from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.cluster.log_tail import TailUnread
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.demo import KafkaCluster
@@ -39,6 +40,7 @@ from sparkmirror.position.target_reading import TargetReader, Unserved
 from sparkmirror.sync.connect_offsets import ConnectOffsets
 from sparkmirror.sync.group_translator import GroupTranslator, TranslatedOffset
 from sparkmirror.takeover import our_progress as foreign_ends
+from sparkmirror.takeover.last_copied import LastCopied, LastCopiedReader
 from sparkmirror.takeover.log_bounds import BothLogs
 from sparkmirror.takeover.our_progress import ForeignEnds
 from sparkmirror.translation.map_keeper import Unmapped
@@ -377,11 +379,12 @@ def test_our_own_word_does_not_count_in_a_target_that_was_created_again(mirrored
     assert mirrored.begins_at() == (0, AT_SOURCE, AT_SOURCE + 1)
 
 
-def test_the_offset_of_another_flows_connector_does_not_count(mirrored: Mirrored) -> None:
+@pytest.mark.parametrize("other", ["to-others", DEDICATED_CONNECTOR])
+def test_the_offset_of_another_flows_connector_does_not_count(mirrored: Mirrored, other: str) -> None:
     """One worker, one source alias, two targets: it has gone on, this flow's was stopped."""
     mirrored.copy(0, 40)
     mirrored.store(39, "mine")
-    mirrored.store(AT_SOURCE - 1, "to-others")
+    mirrored.store(AT_SOURCE - 1, other)
     mirrored.is_named("mine")
     assert mirrored.look() == ""
     assert mirrored.begins_at() == (0, 40, 40)
@@ -418,6 +421,63 @@ def test_an_old_offset_does_not_gainsay_a_lone_name(mirrored: Mirrored) -> None:
     assert mirrored.begins_at() == (0, AT_SOURCE, AT_SOURCE)
 
 
+def test_an_old_offset_that_many_readings_fit_gainsays_a_lone_name(mirrored: Mirrored) -> None:
+    """Left out, it would leave the newest to the source's end alone: what was not copied would never be."""
+    same = built([b"same"] * 20)
+    topic = f"{mirrored.topic}-same"
+    mirrored.source.create(topic, 1)
+    mirrored.target.create(f"{mirrored.alias}.{topic}", 1)
+    mirrored.topic, mirrored.route = topic, PartitionPair(topic, f"{mirrored.alias}.{topic}", 0)
+    for side, name, copies in (mirrored.source, topic, 3), (mirrored.target, mirrored.route.target_topic, 2):
+        for _ in range(copies):
+            side.send(name, same)
+    mirrored.store(19)
+    mirrored.store(AT_SOURCE - 1, "to-others")
+    assert f"to-others ({AT_SOURCE - 1}) and {DEDICATED_CONNECTOR} (19)" in mirrored.look()
+    assert not mirrored.takeover.waiting
+
+
+def test_an_old_offset_that_can_not_be_examined_now_is_waited_for(
+    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirrored.copy(0, 40)
+    mirrored.store(39)
+    mirrored.store(AT_SOURCE - 1, "to-others")
+
+    def throttled(*_: object) -> LastCopied:
+        raise RangeUnread("throttled")
+
+    monkeypatch.setattr(LastCopiedReader, "find", throttled)
+    assert "throttled" in mirrored.look()
+    assert mirrored.takeover.waiting
+    monkeypatch.undo()
+    assert f"to-others ({AT_SOURCE - 1}) and {DEDICATED_CONNECTOR} (39)" in mirrored.look()
+
+
+@pytest.mark.parametrize(("copied", "newest"), [(AT_SOURCE, AT_SOURCE - 1), (AT_SOURCE, 50), (50, 49)])
+def test_an_old_offset_below_the_log_start_gainsays_no_shown_end(mirrored: Mirrored, copied: int, newest: int) -> None:
+    mirrored.copy(0, copied)
+    mirrored.target.delete_records(mirrored.route.target_topic, 30)
+    mirrored.source.delete_records(mirrored.topic, 10)
+    mirrored.store(5)
+    mirrored.store(newest, "mm2-msc")
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, copied, copied)
+
+
+def test_an_old_offset_below_the_log_start_may_be_right(mirrored: Mirrored) -> None:
+    """This flow's MirrorMaker 2 was stopped for longer than the source keeps records; another flow's went on."""
+    mirrored.copy(0, 6)
+    mirrored.source.delete_records(mirrored.topic, 10)
+    mirrored.store(5)
+    mirrored.store(AT_SOURCE - 1, "to-others")
+    assert f"does not end with the source's record at offset {AT_SOURCE - 1}" in mirrored.look()
+    assert not mirrored.takeover.waiting
+    mirrored.source.delete_records(mirrored.topic, AT_SOURCE)
+    assert mirrored.look() == "", "nothing is left that could be left out"
+    assert mirrored.takeover.taken == 1
+
+
 def test_offsets_are_handed_back_under_the_name_that_is_found(mirrored: Mirrored) -> None:
     """A partition that is new since then, too."""
     mirrored.store(29, "mm2-msc")
@@ -448,9 +508,10 @@ def test_a_connectors_file_says_what_it_is_called(mirrored: Mirrored) -> None:
     there(mirrored, "connect-offsets")
     mirrored.is_named("mine")
     mirrored.store(29, "to-others")
+    mirrored.store(28)
     with handed_back(mirrored, {(mirrored.topic, 0): 41}) as duty:
         duty.run()
-    assert stored_names(mirrored, mirrored.topic) == {("mine", 41), ("to-others", 29)}
+    assert stored_names(mirrored, mirrored.topic) == {("mine", 41), ("to-others", 29), (DEDICATED_CONNECTOR, 28)}
     assert stored_names(mirrored, mirrored.topic, "connect-offsets") == {("mine", 41)}
 
 

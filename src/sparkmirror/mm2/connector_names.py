@@ -69,8 +69,7 @@ def find_names(client: ClusterClient, flow: FlowConfig, *, is_new: bool) -> Conn
         for partition, entries in stored.items()
     }
     others = frozenset[ConnectorName]().union(*names_of.values()) - {own}
-    strimzis = strimzis_connector(flow.source.alias, flow.target.alias)
-    known = {name for name in others if name.connector in (DEDICATED_CONNECTOR, strimzis)}
+    known = {name for name in others if is_configured(flow, name.connector)}
     if len(others) == 1:  # of two names, either may be this flow's
         known |= others
     guessed = frozenset[ConnectorName]() if others else _guessed(client, flow, before)
@@ -82,9 +81,13 @@ def find_names(client: ClusterClient, flow: FlowConfig, *, is_new: bool) -> Conn
 
 
 def is_configured(flow: FlowConfig, connector: str) -> bool:
-    """Tell whether a name follows from the configuration: it is this flow's."""
-    strimzis = strimzis_connector(flow.source.alias, flow.target.alias)
-    return connector in (flow.connect.connector, DEDICATED_CONNECTOR, strimzis)
+    """Tell whether a name follows from the configuration: it is this flow's.
+
+    A connector's file or Strimzi's resource gives the only name. `MirrorSourceConnector` may be another flow's then.
+    """
+    if flow.connect.connector != DEDICATED_CONNECTOR:
+        return connector == flow.connect.connector
+    return connector in (DEDICATED_CONNECTOR, strimzis_connector(flow.source.alias, flow.target.alias))
 
 
 def may_be(flow: FlowConfig, connector: str) -> bool:

@@ -219,13 +219,21 @@ class Takeover:
                     self._decided.add(so_far.pair.route.target)
                     continue
             so_far, recreated = self._begun_anew(so_far, known)
+            # Any tail agrees with an offset below the source's log start: such an older offset can be neither proved
+            # nor disproved. It may be right, so the newest offset counts only if the target's last record shows it.
+            gone = [of for of in copied[source] if of.older and of.upstream < known.source_start]
+            doubted = any(so_far.upstream is None or of.upstream >= so_far.upstream for of in gone)
             for of in copied[source]:
+                if of in gone:
+                    continue
                 ours = None
                 if so_far.upstream is not None and of.upstream >= so_far.upstream:
                     ours = OurEnd(so_far.upstream, so_far.end, recreated)
                 told = told_by_bounds(known, of.upstream)
-                if told is None or (ours is not None and isinstance(told, LastCopied)):
-                    question = Unread(pair=so_far.pair, bounds=known, stored=of.upstream, sync=sync, ours=ours)
+                if told is None or ((doubted or ours is not None) and isinstance(told, LastCopied)):
+                    question = Unread(
+                        pair=so_far.pair, bounds=known, stored=of.upstream, sync=sync, ours=ours, doubted=doubted
+                    )
                     unread.append((so_far, of, question))
                 else:
                     answers.append((so_far, of, told))
@@ -234,7 +242,7 @@ class Takeover:
         outcomes: dict[PartitionPair, list[_Found | _Refused | None]] = {}
         for so_far, of, answer in answers:
             outcome = _outcome(so_far, of, answer)
-            if not of.older or isinstance(outcome, _Found):
+            if not of.older or not _is_disproved(outcome):
                 outcomes.setdefault(so_far.pair.route, []).append(outcome)
         takeovers = []
         for route, several in outcomes.items():
@@ -305,7 +313,7 @@ class _Copied(NamedTuple):
     older: bool = False
     """True beside a newer offset of the likely connector.
 
-    Then this offset counts only if the logs agree with it.
+    Then this offset counts unless the logs disagree with it, or no longer reach back to it.
     """
 
 
@@ -318,10 +326,14 @@ class _Found(NamedTuple):
 
 
 class _Refused(NamedTuple):
-    """Reason why a partition can't be taken over; `wait`: the reason may pass."""
+    """Reason why a partition can't be taken over; `wait`: the reason may pass.
+
+    `strange`: the logs disagree with the stored offset.
+    """
 
     reason: str
     wait: bool
+    strange: bool = False
 
 
 def _outcome(so_far: OurProgress, of: _Copied, answer: Answer) -> _Found | _Refused | None:
@@ -333,8 +345,16 @@ def _outcome(so_far: OurProgress, of: _Copied, answer: Answer) -> _Found | _Refu
         return _Refused(str(answer), wait=True)
     if isinstance(answer, Untold):
         is_theirs = so_far.upstream is None or of.upstream >= so_far.upstream or not answer.strange
-        return _Refused(str(answer), answer.wait) if is_theirs else None
+        return _Refused(str(answer), answer.wait, answer.strange) if is_theirs else None
     return _Found(so_far, of, answer) if so_far.upstream is None or answer.upstream >= so_far.upstream else None
+
+
+def _is_disproved(outcome: _Found | _Refused | None) -> bool:
+    """Tell whether the logs disagree with a stored offset.
+
+    A leader that does not answer, or a tail with several readings, disproves no offset.
+    """
+    return outcome is None or (isinstance(outcome, _Refused) and outcome.strange)
 
 
 def _settled(outcomes: Sequence[_Found | _Refused | None], copied: Sequence[_Copied]) -> _Found | _Refused | None:

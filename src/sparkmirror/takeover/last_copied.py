@@ -111,20 +111,39 @@ class LastCopiedReader:
         self._read_committed = read_committed
 
     def find(
-        self, pair: BothLogs, bounds: Bounds, stored: int, sync: OffsetSync | None, ours: OurEnd | None
+        self,
+        pair: BothLogs,
+        bounds: Bounds,
+        stored: int,
+        sync: OffsetSync | None,
+        ours: OurEnd | None,
+        doubted: bool = False,
     ) -> LastCopied:
         """Find the end of the copy. Raises `Untold`, and `ConnectionError`s.
 
         Call `told_by_bounds` first. `stored` is the upstream offset that MirrorMaker 2 says it has copied; `sync` is
         its newest offset sync. `ours` is this flow's progress, given if `stored` lies beyond. If the target has none of
         the records beyond the progress, sparkmirror itself stored the offset, and the target has lost the records
-        since: then the result is this flow's progress.
+        since: then the result is this flow's progress. `doubted` is True if another connector's offset may be right
+        instead: then `stored` counts only if the target ends with the last record up to `stored`.
         """
         logs = _Logs(self._source, self._target, pair, bounds, self._read_committed)
         if ours is not None and self._is_our_word(logs, pair, ours, stored):
             return LastCopied(ours.upstream - 1, bounds.target_end)
-        if next(logs.source_records(stored + 1), None) is None:
-            return LastCopied(stored, bounds.target_end)  # the stored record is copied, and no more exist
+        end = stored  # right if no further record exists
+        if next(logs.source_records(stored + 1), None) is not None:
+            end = self._by_tail(logs, pair, stored, sync)
+        if doubted and end == stored and not _is_shown(logs, stored):
+            raise Untold(
+                f"the target does not end with the source's record at offset {stored}, the last that a connector says "
+                "it copied. Another connector's offset is older than the source's first record, and the logs don't "
+                "tell which of them copies to this target: run sparkmirror on the right connector's own file, or name "
+                "its offsets topic as offset.storage.topic"
+            )
+        return LastCopied(end, bounds.target_end)
+
+    def _by_tail(self, logs: _Logs, pair: BothLogs, stored: int, sync: OffsetSync | None) -> int:
+        """Return the end of the copy by the target's last records. Raises `Untold`."""
         try:
             ends = self._from_sync(logs, stored, sync) or self._from_context(logs, stored)
         except Unclear:
@@ -133,7 +152,7 @@ class LastCopiedReader:
         else:
             many = str(len(ends))
             if len(ends) == 1:
-                return LastCopied(ends.pop(), bounds.target_end)
+                return ends.pop()
             if not ends:
                 raise Untold(_strange(stored, pair), strange=True)
         raise Untold(
@@ -237,6 +256,21 @@ def _strange(stored: int, pair: BothLogs) -> str:
         f"it copied: a foreign producer wrote there, or compaction removed the evidence; {STOP_CLEANLY}, or delete "
         f"{pair.target.name}"
     )
+
+
+def _is_shown(logs: _Logs, stored: int) -> bool:
+    """Tell whether the target ends with the last source record up to `stored`.
+
+    Also True if the source has no record up to `stored`: nothing can be left out then.
+    """
+    oldest = next(logs.source_records(0), None)
+    if oldest is None or oldest.offset > stored:
+        return True
+    newest = logs.newest(stored)
+    tail = list(logs.copies(max(logs.target_end - FIRST_TAIL, logs.target_start)))
+    if not tail or newest.timestamp == ANY_TIME:
+        return False
+    return (newest.timestamp, newest.content) == (tail[-1].timestamp, tail[-1].content)
 
 
 def _alike(left: LogRecord, right: LogRecord) -> bool:

@@ -33,6 +33,7 @@ class Unread(NamedTuple):
     stored: int
     sync: OffsetSync | None
     ours: OurEnd | None = None
+    doubted: bool = False
 
 
 class LastCopiedOfMany:
