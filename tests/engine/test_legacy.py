@@ -220,6 +220,9 @@ def test_an_empty_partition_is_given_back(
     starts = {(topic_name, partition): Committed(0, OURS) for partition in range(2)}
     with run_config(configure(offset_commit_interval_ms=500), spark):
         mp.wait_for(lambda: committed() == starts, PATIENCE_S, "commits for empty partitions")
+    with run_config(configure(), spark) as mirror:
+        mp.wait_for(lambda: mirror.drivers[0].topics.checked, PATIENCE_S, "the look at MirrorMaker 1's copies")
+        assert mirror.drivers[0].topics.takeover.taken == 0, "the commits are our own"
     write(source_cluster, topic_name, 0, 20, [0])
     with OldMirrorMaker(*servers, topic_name, topic_name, reset="latest") as old:
         old.copy(20)

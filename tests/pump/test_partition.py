@@ -147,7 +147,7 @@ def test_the_last_record_copied_is_forgotten_where_the_source_has_another_one_th
     [
         ({"message.timestamp.type": "CreateTime"}, Stamping.CREATE_TIME),
         ({"message.timestamp.type": "LogAppendTime"}, Stamping.LOG_APPEND_TIME),
-        ({}, Stamping.LOG_APPEND_TIME),
+        ({}, Stamping.UNKNOWN),
     ],
 )
 def test_a_target_that_does_not_tell_whether_it_stamps_may_do_so(settings: dict[str, str], stamping: Stamping) -> None:

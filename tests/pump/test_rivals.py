@@ -13,7 +13,7 @@ from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.pump.stage import Stage
-from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S
+from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S, Stamping
 
 
 def asked(pump: Pump) -> PartitionReading:
@@ -181,6 +181,39 @@ def test_without_timestamps_an_acknowledgement_proves_nothing() -> None:
     position = pump.copy.fetch_position()
     assert position is not None
     assert position.offset == 60
+
+
+def test_a_target_that_does_not_tell_whether_it_stamps_is_asked_about_each_batch() -> None:
+    """A rival has appended as many records, but others: its source was compacted before it read there."""
+    world = a_world()
+    pump = running(world)
+    pump.copy.trust.stamping = Stamping.UNKNOWN
+    rival = Pump(World(Source([(10, FRESH_MS)] * 3, start=60), world.target), 1 << 40)
+    rival.start()
+    rival.fetch(1)
+    rival.claim()
+    rival.claimed()
+    for one in (rival, pump):
+        assert one.send()
+        assert one.serve()
+    assert pump.receive()
+    pump.ready()
+    assert pump.question is not None, "the right to read the settings may have come"
+    pump.start()
+    position = pump.copy.fetch_position()
+    assert position is not None
+    assert position.offset == 70
+
+
+def test_a_target_that_stamps_and_does_not_tell_gets_every_batch() -> None:
+    world = a_world()
+    pump = Pump(world)
+    pump.copy.trust.stamping = Stamping.UNKNOWN
+    append = world.target.append
+    world.target.append = lambda sent, now: append(sent, now)._replace(log_append_time_ms=FRESH_MS)  # type: ignore[method-assign]
+    pump.finish()
+    assert pump.copy.stage is Stage.DONE
+    assert_exact(world)
 
 
 def test_a_batch_that_lands_elsewhere_is_a_doubt() -> None:

@@ -120,6 +120,18 @@ def test_the_first_batch_without_a_word_on_duplicates_is_looked_up_and_then_all_
     assert not trust.note(a_batch(FRESH_MS), NOW)
 
 
+@pytest.mark.parametrize(("timed", "looked_up"), [(True, True), (False, False)])
+def test_while_it_is_unknown_why_answers_have_times_each_such_answer_is_looked_up(
+    trust: Trust, timed: bool, looked_up: bool
+) -> None:
+    """Either the target stamps records, or a rival has appended the batch; an answer without a time is as ever."""
+    trust.note(a_batch(FRESH_MS), NOW)
+    trust.stamping = Stamping.UNKNOWN
+    assert most(trust, a_batch(FRESH_MS)) == 1
+    assert trust.note(a_batch(FRESH_MS), NOW, timed=timed) is looked_up
+    assert trust.is_claim_proven is not timed
+
+
 def test_the_first_batch_after_a_loss_is_looked_up(trust: Trust, segment: Segment) -> None:
     assert trust.note(a_batch(FRESH_MS, Claim(replace(segment, heals=True))), NOW)
     assert not trust.is_claim_proven

@@ -40,6 +40,7 @@ QUEUE_BYTES = 2 << 20
 """Bytes queued for sending at which fetching of a partition stops on a short line."""
 
 _STAMPING = "message.timestamp.type"
+_STAMPINGS = {"CreateTime": Stamping.CREATE_TIME, "LogAppendTime": Stamping.LOG_APPEND_TIME}
 
 
 class CopyEnd(NamedTuple):
@@ -495,13 +496,15 @@ class PartitionCopy:
             where_to = f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}"
             self.doubt(where_to, now, Cause.RIVAL)
         else:
-            self._note_appended(batch, now)
+            self._note_appended(batch, now, timed=ack.log_append_time_ms >= 0)
             return batch
         return None
 
-    def _note_appended(self, batch: Batch, now: float) -> None:
+    def _note_appended(self, batch: Batch, now: float, *, timed: bool) -> None:
         assert self.reading is not None  # noqa: S101 - a batch is sent to a leader that is known
-        look_up = self.trust.note(batch, now)
+        look_up = self.trust.note(batch, now, timed=timed)
+        if timed and self.trust.stamping is Stamping.UNKNOWN:
+            self._question = Question((_STAMPING,), None)  # the right to read it may have come meanwhile
         self.retry.progressed()
         self.progress.note(batch, self.reading.target_topic_id)
         if batch.completes is not None and self.trust.is_claim_proven:
@@ -528,9 +531,8 @@ class PartitionCopy:
         """Take the target topic's settings that a question asked for."""
         why = question.refused
         if why is None:
-            # A target that doesn't tell (DESCRIBE_CONFIGS is missing) may stamp records: the careful side.
-            if settings.get(_STAMPING, "LogAppendTime") == "LogAppendTime":
-                self.trust.stamping = Stamping.LOG_APPEND_TIME
+            # A target that doesn't tell (DESCRIBE_CONFIGS is missing) may stamp records, or a rival may be at work.
+            self.trust.stamping = _STAMPINGS.get(settings.get(_STAMPING, ""), Stamping.UNKNOWN)
         elif self.trouble.reason == why.words:
             self.trouble = self.trouble._replace(reason=why.with_limits(settings))
 

@@ -56,6 +56,7 @@ class Stamping(Enum):
 
     CREATE_TIME = "records keep their timestamps, as far as known"
     LOG_APPEND_TIME = "the target stamps records; answers hide duplicates (R2)"
+    UNKNOWN = "an answer had a time, and the target does not tell why (R2)"
 
 
 class Trust:
@@ -94,6 +95,8 @@ class Trust:
         """
         if self.pace is not Pace.FULL or compacted or not self.fresh.covers(head.max_timestamp, now):
             return 1
+        if self.stamping is Stamping.UNKNOWN:  # each batch may have to be looked up before the next batch
+            return 1
         return 1 if head.claim and self.tells_nothing(head) else self._max_in_flight
 
     def usually_in_flight(self, *, compacted: bool) -> int:
@@ -107,7 +110,7 @@ class Trust:
 
     def tells_nothing(self, batch: Batch) -> bool:
         """True if a batch's acknowledgement can't tell a duplicate (docs/exactness.md)."""
-        return self.stamping is Stamping.LOG_APPEND_TIME or batch.max_timestamp < 0
+        return self.stamping is not Stamping.CREATE_TIME or batch.max_timestamp < 0
 
     def start(self, read_at: float) -> None:
         """Go on from a position, or from a look-up."""
@@ -120,11 +123,17 @@ class Trust:
         self.pace = Pace.FIRST
         self.confirmed_at = read_at
 
-    def note(self, batch: Batch, now: float) -> bool:
-        """Take note of an appended batch; return True if a reading must look the batch up."""
+    def note(self, batch: Batch, now: float, *, timed: bool = False) -> bool:
+        """Take note of an appended batch; return True if a reading must look the batch up.
+
+        `timed` is True if the acknowledgement has an append time. While it is unknown whether the target stamps
+        records, a timed batch may be a rival's, and a batch without a time was appended.
+        """
         claim, silent = batch.claim, self.tells_nothing(batch)
+        unknown = self.stamping is Stamping.UNKNOWN
+        silent = silent and (timed or not unknown or batch.max_timestamp < 0)
         heals = claim is not None and claim.segment.heals
-        look_up = heals or (silent and (self.pace is Pace.FIRST or claim is not None))
+        look_up = heals or (silent and (unknown or self.pace is Pace.FIRST or claim is not None))
         self.pace = Pace.FULL if self.fresh.covers(batch.max_timestamp, now) else Pace.ALONE
         self.confirmed_at = batch.sent_at
         if silent or heals:

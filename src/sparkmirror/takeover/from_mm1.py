@@ -192,9 +192,12 @@ class GroupTakeover:
                 self._refuse(route, failed[route], wait=True)
                 continue
             self._decided.add(route.target)
-            if route.source in committed:
+            stood = committed.get(route.source)
+            if _is_theirs(stood):
                 self.taken += 1
-            how = f"group {self._group} has committed" if route.source in committed else "by auto.offset.reset"
+                how = f"group {self._group} has committed"
+            else:
+                how = "by auto.offset.reset" if stood is None else "as this flow has committed before"
             log.info(
                 "flow %s: %s-%d begins at source offset %d, %s",
                 self._flow.name,
