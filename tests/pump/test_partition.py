@@ -158,6 +158,7 @@ def test_a_target_that_does_not_tell_whether_it_stamps_may_do_so(settings: dict[
     pump.answers[0] = pump.answers[0]._replace(log_append_time_ms=FRESH_MS)
     assert pump.receive()
     pump.ready()
+    assert pump.copy.trust.stamping is Stamping.UNKNOWN, "the question may fail"
     assert pump.question is not None
     pump.copy.answered(pump.question, settings)
     assert pump.copy.trust.stamping is stamping

@@ -216,6 +216,59 @@ def test_a_target_that_stamps_and_does_not_tell_gets_every_batch() -> None:
     assert_exact(world)
 
 
+def test_a_rival_beside_a_target_that_does_not_tell_whether_it_stamps() -> None:
+    """First it appends the same, then as many others: its source was compacted before it read there."""
+    world = a_world()
+    world.source.cleaned = True
+    pump = running(world)
+    cleaned = Source([(10, FRESH_MS)] * 12)
+    cleaned.compact(50, 2)
+
+    def sends(*, rival_batches: int) -> bool:
+        """The pump sends one too; is it answered with a time?"""
+        while pump.ask() or pump.hear() or pump.fetch():
+            pass
+        if rival_batches:
+            rival = Pump(World(cleaned, world.target), len(world.target.log) << 40, merge_tiny=True)
+            rival.start()
+            rival.fetch(rival_batches)
+            rival.claim()
+            rival.claimed()
+            assert rival.send()
+            assert rival.serve()
+        assert pump.send()
+        assert pump.serve()
+        timed = pump.answers[0].log_append_time_ms >= 0
+        assert pump.receive()
+        pump.ready()
+        assert pump.question is not None
+        pump.copy.answered(pump.question, {})
+        return timed
+
+    assert sends(rival_batches=1)
+    assert not sends(rival_batches=0)
+    assert sends(rival_batches=2)
+    assert world.target.log[50:] == list(range(51, 70, 2))
+    pump.finish()
+    assert world.target.log == [*range(50), *range(51, 70, 2), *range(70, 120)]
+
+
+def test_the_last_batch_is_looked_up_before_its_copy_is_done() -> None:
+    """With `--once`: else a rival's batch would count as the end of the copy."""
+    world = a_world(batches=4)
+    pump = running(world)
+    pump.copy.trust.stamping = Stamping.UNKNOWN
+    append = world.target.append
+    world.target.append = lambda sent, now: append(sent, now)._replace(log_append_time_ms=FRESH_MS)  # type: ignore[method-assign]
+    assert pump.send()
+    assert pump.serve()
+    assert pump.receive()
+    assert (pump.copy.stage, pump.copy.last_copied) == (Stage.SEEKING, None)
+    pump.start()
+    assert (pump.copy.stage, pump.copy.last_copied) == (Stage.DONE, (39, 39))
+    assert_exact(world)
+
+
 def test_a_batch_that_lands_elsewhere_is_a_doubt() -> None:
     pump = running(a_world())
     pump.send()

@@ -10,7 +10,15 @@ from model_pump import Pump, a_world
 
 from sparkmirror.durable.claims import Segment
 from sparkmirror.pump.batch import Batch, Claim
-from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S, Freshness, NextReading, Pace, Stamping, Trust
+from sparkmirror.pump.trust import (
+    ASK_AGAIN_S,
+    MAX_CONFIRMATION_AGE_S,
+    Freshness,
+    NextReading,
+    Pace,
+    Stamping,
+    Trust,
+)
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.splice import Run
 
@@ -124,12 +132,22 @@ def test_the_first_batch_without_a_word_on_duplicates_is_looked_up_and_then_all_
 def test_while_it_is_unknown_why_answers_have_times_each_such_answer_is_looked_up(
     trust: Trust, timed: bool, looked_up: bool
 ) -> None:
-    """Either the target stamps records, or a rival has appended the batch; an answer without a time is as ever."""
+    """Either the target stamps records, or a rival has appended the batch. One that stamps times each answer."""
     trust.note(a_batch(FRESH_MS), NOW)
     trust.stamping = Stamping.UNKNOWN
     assert most(trust, a_batch(FRESH_MS)) == 1
     assert trust.note(a_batch(FRESH_MS), NOW, timed=timed) is looked_up
     assert trust.is_claim_proven is not timed
+    assert trust.stamping is (Stamping.UNKNOWN if timed else Stamping.CREATE_TIME)
+    assert most(trust, a_batch(FRESH_MS)) == (1 if timed else MOST)
+
+
+def test_settings_that_were_not_told_are_asked_for_again_now_and_then(trust: Trust) -> None:
+    """Each time is a request of its own for each partition, before its position is read."""
+    assert not trust.must_ask(NOW)
+    trust.stamping = Stamping.UNKNOWN
+    times = (NOW, NOW + 1, NOW + ASK_AGAIN_S - 1, NOW + ASK_AGAIN_S, NOW + ASK_AGAIN_S + 1)
+    assert [trust.must_ask(now) for now in times] == [True, False, False, True, False]
 
 
 def test_the_first_batch_after_a_loss_is_looked_up(trust: Trust, segment: Segment) -> None:

@@ -15,10 +15,12 @@ from tests.position.copied_flow import Side, built, wait_for
 from tests.takeover.mirrored import AT_SOURCE, BEGAN_MS, Mirrored
 
 from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.cluster.groups import Committed, Groups
 from sparkmirror.cluster.list_offsets import ListedOffset
 from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.cluster.log_tail import TailUnread
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.config.model import LegacyConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.losses import LossLedger, losses_topic
@@ -38,8 +40,10 @@ from sparkmirror.position.loss_detection import target_recreated
 from sparkmirror.position.route import PartitionPair, Refusal
 from sparkmirror.position.target_reading import TargetReader, Unserved
 from sparkmirror.sync.connect_offsets import ConnectOffsets
+from sparkmirror.sync.group_commits import OURS
 from sparkmirror.sync.group_translator import GroupTranslator, TranslatedOffset
 from sparkmirror.takeover import our_progress as foreign_ends
+from sparkmirror.takeover.from_mm1 import GroupTakeover
 from sparkmirror.takeover.last_copied import LastCopied, LastCopiedReader
 from sparkmirror.takeover.log_bounds import BothLogs
 from sparkmirror.takeover.our_progress import ForeignEnds
@@ -596,6 +600,25 @@ def reads(mirrored: Mirrored, topic: str) -> bool:
         read_stored_offsets(mirrored.target.client, [topic], mirrored.alias)
         return True
     return False
+
+
+@pytest.mark.parametrize(
+    ("metadata", "taken", "how"),
+    [("", 1, "group {} has committed"), (OURS, 0, "as this flow has committed before")],
+)
+def test_only_mirror_maker_1s_own_commit_is_a_takeover(
+    mirrored: Mirrored, caplog: pytest.LogCaptureFixture, metadata: str, taken: int, how: str
+) -> None:
+    """Ours is the same for a partition that was empty so far; the copy begins there all the same."""
+    where, group = mirrored.route.source, mirrored.topic
+    Groups(mirrored.source.client).commit({group: {where: Committed(20, metadata)}})
+    takeover = GroupTakeover(mirrored.flow, LegacyConfig(group_id=group))
+    with caplog.at_level(logging.INFO, "sparkmirror.takeover"):
+        takeover.look(mirrored.identity, [mirrored.route])
+    takeover.close()
+    assert (takeover.refused, takeover.taken) == ({}, taken)
+    assert f"{mirrored.topic}-0 begins at source offset 20, {how.format(group)}" in caplog.text
+    assert mirrored.begins_at() == (0, 20, 0)
 
 
 def test_groups_from_before_go_by_mirror_makers_own_syncs(mirrored: Mirrored) -> None:

@@ -490,7 +490,7 @@ class PartitionCopy:
             self._on_error(batch, ack, now)
         elif ack.log_append_time_ms >= 0 and self.trust.stamping is Stamping.CREATE_TIME:
             # Instead of a rival, the target may stamp records itself: the topic's configuration tells.
-            self._question = Question((_STAMPING,), None)
+            self.trust.stamping, self._question = Stamping.UNKNOWN, Question((_STAMPING,), None)
             self.doubt(f"a rival had already written source offset {batch.upstream}", now, Cause.RIVAL)
         elif ack.base_offset != batch.downstream:
             where_to = f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}"
@@ -503,19 +503,19 @@ class PartitionCopy:
     def _note_appended(self, batch: Batch, now: float, *, timed: bool) -> None:
         assert self.reading is not None  # noqa: S101 - a batch is sent to a leader that is known
         look_up = self.trust.note(batch, now, timed=timed)
-        if timed and self.trust.stamping is Stamping.UNKNOWN:
-            self._question = Question((_STAMPING,), None)  # the right to read it may have come meanwhile
+        if self.trust.must_ask(now):
+            self._question = Question((_STAMPING,), None)
         self.retry.progressed()
         self.progress.note(batch, self.reading.target_topic_id)
         if batch.completes is not None and self.trust.is_claim_proven:
             self._confirm += (dataclasses.replace(batch.completes.segment, confirmed=True),)
-        if not (self.queue or self.in_flight):
-            self._pass_over(now)
-        if look_up and self.stage is Stage.RUNNING:
+        if look_up:  # before the end is reached, too
             why = "the target had lost records" if batch.heals else "its acknowledgements can't tell a rival's batch"
             self.doubt(f"{why}: the appended batch is looked up", now)
             self.retry.look_up(now)
             self.trust.next_reading = NextReading.LOOK_UP
+        else:
+            self._pass_over(now)
 
     def _on_error(self, batch: Batch, ack: Ack, now: float) -> None:
         why = refused(batch, ack, self.route.target_topic)
@@ -531,8 +531,8 @@ class PartitionCopy:
         """Take the target topic's settings that a question asked for."""
         why = question.refused
         if why is None:
-            # A target that doesn't tell (DESCRIBE_CONFIGS is missing) may stamp records, or a rival may be at work.
-            self.trust.stamping = _STAMPINGS.get(settings.get(_STAMPING, ""), Stamping.UNKNOWN)
+            # The target may not tell: DESCRIBE_CONFIGS is missing, or the topic is not known yet.
+            self.trust.stamping = _STAMPINGS.get(settings.get(_STAMPING, ""), self.trust.stamping)
         elif self.trouble.reason == why.words:
             self.trouble = self.trouble._replace(reason=why.with_limits(settings))
 

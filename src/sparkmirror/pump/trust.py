@@ -13,6 +13,9 @@ from sparkmirror.pump.batch import Batch
 MAX_CONFIRMATION_AGE_S = 3.0
 """Greatest age of a position; an older position is read again before sending (R6)."""
 
+ASK_AGAIN_S = 300.0
+"""Interval of asking again for settings that the target has not told."""
+
 
 class Freshness(NamedTuple):
     """Limit of timestamps that the leader's state is sure to outlive (R4).
@@ -56,7 +59,7 @@ class Stamping(Enum):
 
     CREATE_TIME = "records keep their timestamps, as far as known"
     LOG_APPEND_TIME = "the target stamps records; answers hide duplicates (R2)"
-    UNKNOWN = "an answer had a time, and the target does not tell why (R2)"
+    UNKNOWN = "an answer had a time, from a rival's batch or from a target that stamps records (R2)"
 
 
 class Trust:
@@ -71,6 +74,7 @@ class Trust:
         self.confirmed_at = 0.0
         """Time at which the target was last known to be at the position."""
         self._max_in_flight = max_in_flight
+        self._ask_again_at = 0.0
 
     def is_stale(self, now: float) -> bool:
         """True if the position must be read before anything is sent (R6)."""
@@ -95,9 +99,9 @@ class Trust:
         """
         if self.pace is not Pace.FULL or compacted or not self.fresh.covers(head.max_timestamp, now):
             return 1
-        if self.stamping is Stamping.UNKNOWN:  # each batch may have to be looked up before the next batch
+        if self.stamping is Stamping.UNKNOWN or (head.claim and self.tells_nothing(head)):
             return 1
-        return 1 if head.claim and self.tells_nothing(head) else self._max_in_flight
+        return self._max_in_flight
 
     def usually_in_flight(self, *, compacted: bool) -> int:
         """Return the number of batches in flight that the records' age and the log allow."""
@@ -111,6 +115,13 @@ class Trust:
     def tells_nothing(self, batch: Batch) -> bool:
         """True if a batch's acknowledgement can't tell a duplicate (docs/exactness.md)."""
         return self.stamping is not Stamping.CREATE_TIME or batch.max_timestamp < 0
+
+    def must_ask(self, now: float) -> bool:
+        """True if settings should be asked for again; then False for a while."""
+        if self.stamping is not Stamping.UNKNOWN or now < self._ask_again_at:
+            return False
+        self._ask_again_at = now + ASK_AGAIN_S
+        return True
 
     def start(self, read_at: float) -> None:
         """Go on from a position, or from a look-up."""
@@ -126,14 +137,15 @@ class Trust:
     def note(self, batch: Batch, now: float, *, timed: bool = False) -> bool:
         """Take note of an appended batch; return True if a reading must look the batch up.
 
-        `timed` is True if the acknowledgement has an append time. While it is unknown whether the target stamps
-        records, a timed batch may be a rival's, and a batch without a time was appended.
+        `timed` is True if the acknowledgement has an append time. A target that stamps records gives each
+        acknowledgement a time, so without a time the batch was appended, and the records keep their timestamps.
         """
+        if self.stamping is Stamping.UNKNOWN and not timed:
+            self.stamping = Stamping.CREATE_TIME
         claim, silent = batch.claim, self.tells_nothing(batch)
-        unknown = self.stamping is Stamping.UNKNOWN
-        silent = silent and (timed or not unknown or batch.max_timestamp < 0)
         heals = claim is not None and claim.segment.heals
-        look_up = heals or (silent and (unknown or self.pace is Pace.FIRST or claim is not None))
+        unsure = self.pace is Pace.FIRST or claim is not None or self.stamping is Stamping.UNKNOWN
+        look_up = heals or (silent and unsure)
         self.pace = Pace.FULL if self.fresh.covers(batch.max_timestamp, now) else Pace.ALONE
         self.confirmed_at = batch.sent_at
         if silent or heals:
