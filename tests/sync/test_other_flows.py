@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 
 import pytest
 from flow_rules import cluster_config
@@ -13,8 +13,9 @@ from waiting import assert_soon
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.new_topics import NewTopicSpec
-from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.config import IDENTITY_POLICY, FlowConfig
+from sparkmirror.cluster.topic_descriptions import TopicDescription
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.config import IDENTITY_POLICY, ClusterConfig, FlowConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
 from sparkmirror.durable.losses import losses_topic
@@ -22,6 +23,7 @@ from sparkmirror.sync.first_notes import FirstNotes
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.sync.topics import MirroredTopic, TopicDuty, TopicSync
+from sparkmirror.wire.error_codes import ErrorCode
 
 pytestmark = pytest.mark.broker
 
@@ -145,3 +147,24 @@ def test_names_of_ones_own_are_no_trouble(clusters: Clusters, topic_name: str) -
     make(clusters.source, topic_name, 1)
     make(clusters.target, topic_name, 1)  # somebody else's, of whom nothing is noted
     assert clusters.sync(f"first-{topic_name}", topic_name).refused == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "raises"),
+    [(ErrorCode.REQUEST_TIMED_OUT, True), (0, True), (ErrorCode.TOPIC_AUTHORIZATION_FAILED, False)],
+)
+def test_notes_that_cant_be_read_now_are_waited_for_by_the_second_look(
+    code: int, raises: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look leaves them out; notes that this flow may not read would hold it up for ever."""
+
+    def read(log: TopicLog, *_: object) -> None:
+        raise LogUnavailable(log.topic, "it can't be read", code)
+
+    monkeypatch.setattr(TopicLog, "read", read)
+    near, far = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AC")
+    others = OtherFlows(ClusterClient(far, "test"), FlowConfig(source=near, target=far))
+    copies, theirs = ({name: TopicDescription(name, b"i" * 16, ())} for name in ("t", losses_topic("B")))
+    assert others.copiers(copies, copies | theirs) == {}
+    with pytest.raises(LogUnavailable) if raises else nullcontext():
+        assert others.noted(copies, copies | theirs) == {}

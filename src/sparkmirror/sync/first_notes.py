@@ -39,7 +39,7 @@ class FirstNotes:
     def give_way(self, topics: TopicSync) -> TopicSync:
         """Return the topics without those that another flow has noted, too.
 
-        Raises `ClusterUnreachable`; then the next call looks again.
+        Raises `ClusterUnreachable` and other `ConnectionError`s; then the next call looks again.
         """
         new = {topic.remote.name: topic.remote for topic in topics.mirrored if topic.remote.name in self._new}
         others = self._others.noted(new, self._target.topics()) if new else {}

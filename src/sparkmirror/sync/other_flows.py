@@ -7,14 +7,15 @@ Each flow notes a topic before writing to it (`durable.known_topics`), so a topi
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_descriptions import TopicDescription
-from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
 from sparkmirror.durable.losses import losses_topic
+from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_ids import same_topic
 
 log = logging.getLogger(__name__)
@@ -41,16 +42,26 @@ class OtherFlows:
         if not copies or not self._aliases(there):
             return {}
         own = self._known(self._flow.source.alias) if losses_topic(self._flow.source.alias) in there else {}
-        return self.noted({name: topic for name, topic in copies.items() if not is_noted(own.get(name), topic)}, there)
+        new = {name: topic for name, topic in copies.items() if not is_noted(own.get(name), topic)}
+        return self._owners(new, there, self._known)
 
     def noted(self, copies: Mapping[str, TopicDescription], there: Mapping[str, TopicDescription]) -> dict[str, str]:
         """Map target topics to the other flow that has noted the topic.
 
-        Own notes don't matter; the arguments are as in `copiers`.
+        Own notes don't matter; the arguments are as in `copiers`. Raises `ConnectionError`s if notes that this flow may
+        read can't be read now.
         """
+        return self._owners(copies, there, self._readable)
+
+    def _owners(
+        self,
+        copies: Mapping[str, TopicDescription],
+        there: Mapping[str, TopicDescription],
+        known: Callable[[str], Mapping[str, KnownTopic]],
+    ) -> dict[str, str]:
         owners: dict[str, str] = {}
         for alias in self._aliases(there) if copies else ():
-            theirs = self._known(alias)
+            theirs = known(alias)
             flow = f"{alias}->{self._flow.target.alias}"
             owners |= {
                 name: flow for name, topic in copies.items() if name not in owners and is_noted(theirs.get(name), topic)
@@ -70,6 +81,14 @@ class OtherFlows:
             return TopicMemory(TopicLog(self._client, losses_topic(alias))).known
         except ConnectionError as error:
             log.debug("flow %s: the topics of flow %s are not known: %s", self._flow.name, alias, error)
+            return {}
+
+    def _readable(self, alias: str) -> Mapping[str, KnownTopic]:
+        try:
+            return TopicMemory(TopicLog(self._client, losses_topic(alias))).known
+        except LogUnavailable as error:
+            if error.code not in (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                raise
             return {}
 
 
