@@ -248,6 +248,12 @@ def test_a_new_connector_has_none_of_its_predecessors_topics(monkeypatch: pytest
     worker.stand_by()  # the lease is lost, and got again
     worker.apply(queued({"mirror2": {**CASE["mirror2"], "topics": "others"}}, "mirror2"))
     assert noted() == set(), "nothing was copied since the reset"
+    drivers[:] = [copying("source.more")]
+    assert noted() == {"source.more"}
+    drivers.clear()
+    worker.stand_by()
+    worker.apply(queued({"mirror2": {**CASE["mirror2"], "topics": "others"}}, "mirror2"))
+    assert noted() == set(), "another process may have reset it meanwhile"
 
 
 # --- over the topic -----------------------------------------------------------------------------

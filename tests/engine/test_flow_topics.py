@@ -36,7 +36,7 @@ class PlayedFlow:
         """What the done topics were told of the source."""
         monkeypatch.setattr(flow_topics, "TopicDuty", lambda *_: SimpleNamespace(sync_once=self._synced))
         monkeypatch.setattr(flow_topics, "TopicSentinel", self._sentinel)
-        notes = SimpleNamespace(expect=lambda _: None, give_way=lambda topics: topics)
+        notes = SimpleNamespace(expect=lambda _: None, give_way=lambda topics: topics, unsettled=False)
         monkeypatch.setattr(flow_topics, "FirstNotes", lambda *_: notes)
         flow = FlowConfig(source=SOURCE, target=TARGET)
         view = SimpleNamespace(partitions={}, gone=())

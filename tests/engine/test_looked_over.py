@@ -29,18 +29,18 @@ class StubDriver:
 
     def __init__(self, flow: FlowConfig) -> None:
         self.flow = flow
-        self.topics = SimpleNamespace(
-            takeover=SimpleNamespace(waiting=False), done_topics=SimpleNamespace(changed=False), checked=False
-        )
+        self.topics = SimpleNamespace(waits=False, done_topics=SimpleNamespace(changed=False), checked=False)
         self.control = SimpleNamespace(say=lambda round_number, phase: self.done.append(phase))
         self.away = False
         self.done: list[str] = []
+        self.reached = 0
 
     def become_active(self) -> None:
         self.done.append("active")
 
     def reach(self) -> None:
         """Both clusters answer."""
+        self.reached += 1
 
     def sync_topics(self) -> bool:
         self.topics.checked = False
@@ -72,7 +72,9 @@ def test_a_mirror_looks_before_each_round_if_the_last_look_came_to_nothing(monke
     assert [prepared(), prepared()] == [["active"]] * 2
     stub.away = False
     assert prepared() == looked
+    reached = stub.reached
     assert prepared() == ["active", "running"]
+    assert stub.reached == reached, "an idle mirror asks no cluster between two looks"
     stub.topics.checked = False  # the lease was lost, and got again
     assert prepared() == looked
 

@@ -50,6 +50,11 @@ class ActiveTopics:
             for entry in [entry for entry in self._reset_at if entry[0] not in connectors]:
                 del self._reset_at[entry]
 
+    def stand_by(self) -> None:
+        """Forget the topics, which another process may reset, but no own reset."""
+        with self._lock:
+            self._topics.clear()
+
     def reset(self, connector: str, driver: FlowDriver | None) -> None:
         """Forget the connector's topics; records that its pumps report later count again."""
         with self._lock:

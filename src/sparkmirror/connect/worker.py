@@ -153,6 +153,7 @@ class ConnectWorker:
 
     def stand_by(self) -> None:
         """End all flows; the connectors stay, and another process may work for them."""
+        self._topics.stand_by()
         self._change({})
 
     def _change(self, connectors: Mapping[str, ConnectorSpec]) -> None:

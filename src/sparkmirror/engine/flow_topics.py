@@ -81,6 +81,11 @@ class FlowTopics:
         """Take the connections to both clusters."""
         self._admins = _Admins(source, target)
 
+    @property
+    def waits(self) -> bool:
+        """True if something should be looked at again soon."""
+        return bool(self.takeover.waiting) or (self._first_notes is not None and self._first_notes.unsettled)
+
     def begin(self) -> None:
         """Forget earlier knowledge: another mirror may have written before the lease."""
         self.takeover.begin()

@@ -252,9 +252,10 @@ class Mirror:
         return ready
 
     def _activate(self, driver: FlowDriver) -> None:
-        """Have a driver become active, if both of its clusters answer."""
+        """Have a driver become active; clusters must answer before a look at topics."""
         driver.become_active()
-        driver.reach()
+        if not driver.topics.checked or self._refresh.is_due(driver):
+            driver.reach()
 
     def _look(self, driver: FlowDriver) -> None:
         """Run the topic duty if due, and say that the flow will run."""

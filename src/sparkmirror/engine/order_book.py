@@ -166,12 +166,18 @@ class OrderBook:
     def is_outlived(self) -> bool:
         """True if the target's producer state lives shorter than this round's orders say.
 
-        Running pumps then take too old records for fresh ones (R4).
+        Running pumps then take too old records for fresh ones (R4). False if they have nothing left to copy.
         """
+        if not self._has_shorter_lifetime:
+            return False
+        return bool((self._ordered.keys() & self._topics.targets().keys()) - self._reached())
+
+    @property
+    def _has_shorter_lifetime(self) -> bool:
         return self._leadership.state_lifetime_ms < self._ordered_lifetime_ms
 
     def _unchanged(self) -> set[PartitionKey]:
-        if self.is_outlived:
+        if self._has_shorter_lifetime:
             return set()
         targets, refused = self._topics.targets(), self._topics.takeover.refused
         return {

@@ -193,9 +193,11 @@ class RoundRunner:
                 self._changed.add(driver.name)
         except (ConnectionError, SparkMirrorError) as error:
             log.warning("flow %s: %s", driver.name, error, extra=Event.TOPIC_REFRESH_FAILED.extra)
-        if driver.orders.is_outlived:
-            self._changed.add(driver.name)
-        if driver.name not in self._changed or changes.is_under_way:
+        if changes.is_under_way:
+            return True
+        if driver.orders.is_outlived:  # also if the topics can't be looked at now
+            return False
+        if driver.name not in self._changed:
             return True
         growth = self._planner.take_in(self.number, driver, ready)
         if growth is not Growth.LATER:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 from sparkmirror.engine.flow_driver import FlowDriver
@@ -9,7 +10,7 @@ from sparkmirror.engine.flow_driver import FlowDriver
 RETRY_S = 30.0
 """Longest time in seconds until a failed turn is repeated.
 
-The same counts while a takeover waits for something.
+The same counts while a takeover or a flow's first notes wait for something.
 """
 
 
@@ -23,15 +24,19 @@ class TopicRefresh:
         """Have a flow's next turn come at once."""
         self._due_at.pop(flow, None)
 
+    def is_due(self, driver: FlowDriver) -> bool:
+        """True if a flow's next turn is due."""
+        return time.monotonic() >= self._due_at.get(driver.name, 0.0) or driver.topics.done_topics.changed
+
     def refresh(self, driver: FlowDriver) -> bool:
         """Run the topic duty if due; True if the partitions to pump changed."""
-        now = time.monotonic()
-        topics = driver.topics
-        if now < self._due_at.get(driver.name, 0.0) and not topics.done_topics.changed:
+        if not self.is_due(driver):
             return False
+        now = time.monotonic()
         interval = driver.flow.refresh_topics_interval_seconds
-        self._due_at[driver.name] = now + min(interval, RETRY_S)  # counts if the duty fails now
+        # Counts if the duty fails or waits. Flows that wait for each other must not look in step for ever.
+        self._due_at[driver.name] = now + min(interval, RETRY_S) * random.uniform(0.5, 1.0)  # noqa: S311
         changed = driver.sync_topics()
-        if not topics.takeover.waiting:
+        if not driver.topics.waits:
             self._due_at[driver.name] = now + interval if driver.flow.refresh_topics_enabled else float("inf")
         return changed
