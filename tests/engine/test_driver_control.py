@@ -152,6 +152,15 @@ ALL = [receipt(0, 10), receipt(1, 20)]
 LATER = DoneTopic(ends={0: 15, 1: 25})
 
 
+def assert_word_stands(topic: PlayedTopic, word: DoneTopic | None) -> None:
+    """The operator's word is the newest, counts for the driver, and is not written again."""
+    assert topic.newest == word
+    assert topic.done.end_of("orders", 0) == (None if word is None else 15)
+    count = len(topic.records)
+    topic.done.follow(topic.log, ())
+    assert len(topic.records) == count
+
+
 def test_how_far_a_topic_is_copied_is_written_down_once() -> None:
     topic = PlayedTopic()
     topic.says(DoneTopic(ends=ENDS))
@@ -177,11 +186,7 @@ def test_an_operators_word_stands_behind_the_drivers_progress(word: DoneTopic | 
         topic.done.close(topic.log)
     else:
         topic.done.follow(topic.log, ())
-    assert topic.newest == word
-    assert topic.done.end_of("orders", 0) == (None if word is None else 15)
-    count = len(topic.records)
-    topic.done.follow(topic.log, ())
-    assert len(topic.records) == count
+    assert_word_stands(topic, word)
 
 
 def test_an_operators_word_is_found_though_the_broker_was_away_meanwhile() -> None:
@@ -212,11 +217,7 @@ def test_an_operators_word_is_found_behind_an_own_one_without_an_answer(
     except ConnectionError:
         assert not is_repeated
     topic.done.follow(topic.log, ())
-    assert topic.newest == word
-    assert topic.done.end_of("orders", 0) == (None if word is None else 15)
-    count = len(topic.records)
-    topic.done.follow(topic.log, ())
-    assert len(topic.records) == count
+    assert_word_stands(topic, word)
 
 
 @pytest.mark.parametrize("word", [None, LATER])

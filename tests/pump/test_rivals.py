@@ -183,7 +183,7 @@ def test_without_timestamps_an_acknowledgement_proves_nothing() -> None:
     assert position.offset == 60
 
 
-def test_a_target_that_does_not_tell_whether_it_stamps_is_asked_about_each_batch() -> None:
+def test_a_target_that_does_not_tell_whether_it_stamps_has_each_batch_looked_up() -> None:
     """A rival has appended as many records, but others: its source was compacted before it read there."""
     world = a_world()
     pump = running(world)

@@ -178,12 +178,17 @@ def test_an_end_that_can_not_be_read_matters_only_where_mirror_maker_copied(
     assert mirrored.takeover.waiting
 
 
-def test_an_offset_sync_tells_what_equal_records_do_not(mirrored: Mirrored) -> None:
-    same = built([b"same"] * 20)
+def of_equal_records(mirrored: Mirrored) -> tuple[str, bytes]:
+    """From now on a topic without records is mirrored; return its name, and a batch of equal records for it."""
     topic = f"{mirrored.topic}-same"
     mirrored.source.create(topic, 1)
     mirrored.target.create(f"{mirrored.alias}.{topic}", 1)
     mirrored.topic, mirrored.route = topic, PartitionPair(topic, f"{mirrored.alias}.{topic}", 0)
+    return topic, built([b"same"] * 20)
+
+
+def test_an_offset_sync_tells_what_equal_records_do_not(mirrored: Mirrored) -> None:
+    topic, same = of_equal_records(mirrored)
     # Records a millisecond apart tell themselves apart; these have the same times again and again.
     for _ in range(3):
         mirrored.source.send(topic, same)
@@ -427,11 +432,7 @@ def test_an_old_offset_does_not_gainsay_a_lone_name(mirrored: Mirrored) -> None:
 
 def test_an_old_offset_that_many_readings_fit_gainsays_a_lone_name(mirrored: Mirrored) -> None:
     """Left out, it would leave the newest to the source's end alone: what was not copied would never be."""
-    same = built([b"same"] * 20)
-    topic = f"{mirrored.topic}-same"
-    mirrored.source.create(topic, 1)
-    mirrored.target.create(f"{mirrored.alias}.{topic}", 1)
-    mirrored.topic, mirrored.route = topic, PartitionPair(topic, f"{mirrored.alias}.{topic}", 0)
+    topic, same = of_equal_records(mirrored)
     for side, name, copies in (mirrored.source, topic, 3), (mirrored.target, mirrored.route.target_topic, 2):
         for _ in range(copies):
             side.send(name, same)

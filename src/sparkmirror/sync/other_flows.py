@@ -76,16 +76,19 @@ class OtherFlows:
             if name.startswith(_START) and name.endswith(_END) and name != losses_topic(self._flow.source.alias)
         ]
 
+    def _read(self, alias: str) -> Mapping[str, KnownTopic]:
+        return TopicMemory(TopicLog(self._client, losses_topic(alias))).known
+
     def _known(self, alias: str) -> Mapping[str, KnownTopic]:
         try:
-            return TopicMemory(TopicLog(self._client, losses_topic(alias))).known
+            return self._read(alias)
         except ConnectionError as error:
             log.debug("flow %s: the topics of flow %s are not known: %s", self._flow.name, alias, error)
             return {}
 
     def _readable(self, alias: str) -> Mapping[str, KnownTopic]:
         try:
-            return TopicMemory(TopicLog(self._client, losses_topic(alias))).known
+            return self._read(alias)
         except LogUnavailable as error:
             if error.code not in (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 raise
