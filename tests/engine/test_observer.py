@@ -260,7 +260,7 @@ def test_the_clock_of_an_executor_does_not_decide_what_moves(ahead_s: int, monke
     (partition,) = flow.topics[0].partitions
     assert (partition.records_per_s, partition.bytes_per_s, partition.eta_s) == (100, 1_000, 7)
     assert abs(flow.at_ms - flow.pumps[0].at_ms) < 2_000
-    later = time.time() + MOVES_S
+    later = time.time() + MOVES_S + 0.001  # the observer counts whole milliseconds
     monkeypatch.setattr(time, "time", lambda: later)
     (flow,) = looked_at(driver)
     (partition,) = flow.topics[0].partitions

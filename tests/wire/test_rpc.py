@@ -33,9 +33,10 @@ def request(sock: socket.socket) -> bytes:
     return sock.recv(size, socket.MSG_WAITALL)
 
 
-def greet(sock: socket.socket, *, metadata: tuple[int, int] = (0, 12), error: int = 0) -> None:
-    """Answer ApiVersions: Metadata is all this broker speaks."""
+def greet(sock: socket.socket, *, metadata: tuple[int, int] = (0, 12), error: int = 0, after_s: float = 0) -> None:
+    """Answer ApiVersions some seconds after it was asked: Metadata is all this broker speaks."""
     asked = request(sock)
+    time.sleep(after_s)
     assert asked[:4] == struct.pack(">hh", 18, 0)
     response = ApiVersionsResponse(
         error_code=error,
@@ -274,8 +275,7 @@ def test_a_socket_that_is_handed_over_stays_open(serve: Serve) -> None:
 def test_the_round_trip_is_the_shortest_answer(serve: Serve) -> None:
     def script(sock: socket.socket) -> None:
         for slow_s in (0.2, 0.05, 0.2):
-            time.sleep(slow_s)
-            greet(sock)
+            greet(sock, after_s=slow_s)
         until_gone(sock)
 
     connection = dial(serve(script))
