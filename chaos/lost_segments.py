@@ -77,6 +77,7 @@ class LostSegments:
                     give_up_at.pop(topic, None)
                 elif time.monotonic() > give_up_at.setdefault(topic, time.monotonic() + _PARKED_S):
                     self._copy_anew(kind, topic, why)
+                    deadline = time.monotonic() + _GOES_ON_TIMEOUT_S
                     give_up_at[topic] = time.monotonic() + _PARKED_S + _BACKOFF_S
             time.sleep(_POLL_S)
 

@@ -14,6 +14,7 @@ from sparkmirror.engine import round_runner
 from sparkmirror.engine.assignment import Assignment, PartitionKey
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.planner import Planner
+from sparkmirror.messages.orders import PumpOrder
 
 PERIOD_S = 10.0
 
@@ -29,13 +30,29 @@ def exchanged(best: Assignment, turn: int) -> Assignment:
 
 
 def make_restless() -> None:
-    """Have every planner of this process exchange partitions, and look for another plan often."""
-    best = Planner.plan
+    """Have every planner of this process exchange partitions, and look for another plan often.
+
+    A round whose tasks have not all begun is left: it would end for the other plan, and so would the next, as long as
+    tasks take longer to begin than the plan stays.
+    """
+    best, plan_round, is_same = Planner.plan, Planner.orders, Planner.is_same_plan
+    rounds: dict[Planner, int] = {}
 
     def plan(planner: Planner, drivers: Sequence[FlowDriver]) -> Assignment:
         return exchanged(best(planner, drivers), int(time.time() / PERIOD_S))
 
+    def orders(planner: Planner, round_number: int, drivers: Sequence[FlowDriver]) -> list[PumpOrder]:
+        rounds[planner] = round_number
+        return plan_round(planner, round_number, drivers)
+
+    def is_same_plan(planner: Planner, drivers: Sequence[FlowDriver]) -> bool:
+        begun = {task for driver in drivers for task in driver.reports.started_tasks(rounds[planner])}
+        waits = any(keys and task not in begun for task, keys in enumerate(planner.assignment))
+        return waits or is_same(planner, drivers)
+
     Planner.plan = plan  # type: ignore[method-assign, assignment]
+    Planner.orders = orders  # type: ignore[method-assign, assignment]
+    Planner.is_same_plan = is_same_plan  # type: ignore[method-assign, assignment]
     round_runner.REPLAN_S = PERIOD_S / 2
 
 

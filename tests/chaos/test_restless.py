@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from chaos.restless import exchanged
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+from chaos.restless import exchanged, make_restless
+
+from sparkmirror.engine import round_runner
 from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.planner import Planner
+from sparkmirror.engine.slots import Slots
 
 KEYS = [PartitionKey("A->B", topic, partition) for topic in ("orders", "payments") for partition in range(8)]
 BEST = (tuple(KEYS[::2]), tuple(KEYS[1::2]))
@@ -29,3 +36,22 @@ def test_the_same_turn_has_the_same_plan() -> None:
 def test_one_partition_for_two_tasks_is_left() -> None:
     lonely = ((KEYS[0],),)
     assert exchanged(lonely, 5) == lonely
+
+
+def test_a_round_is_left_until_its_tasks_have_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a slow machine no round would ever begin."""
+    for owner, name in (Planner, "plan"), (round_runner, "REPLAN_S"):
+        monkeypatch.setattr(owner, name, getattr(owner, name))  # put back afterwards
+    monkeypatch.setattr(Planner, "orders", lambda *_: [])
+    monkeypatch.setattr(Planner, "is_same_plan", lambda *_: False)
+    make_restless()
+    begun: dict[int, set[int]] = {6: {0, 1}, 7: set()}
+    driver: Any = SimpleNamespace(reports=SimpleNamespace(started_tasks=begun.__getitem__))
+    planner = Planner(Slots({"spark.master": "local[2]"}, 2), "a mirror")
+    planner.assignment = (*BEST, ())
+    planner.orders(7, [driver])
+    assert planner.is_same_plan([driver])
+    begun[7].add(1)
+    assert planner.is_same_plan([driver])
+    begun[7].add(0)
+    assert not planner.is_same_plan([driver])

@@ -116,6 +116,27 @@ def test_a_topic_that_this_flow_has_made_needs_no_taking_over(mirrored: Mirrored
     assert mirrored.takeover.taken == 0
 
 
+def test_a_refusal_ends_when_this_flow_has_made_the_topic_anew(mirrored: Mirrored) -> None:
+    """Deleting the topic is the remedy that refusals name: the flow makes the topic anew, and goes on."""
+    mirrored.copy(0, 30)
+    mirrored.copy(55, 57)
+    mirrored.store(20)
+    assert "delete " + mirrored.route.target_topic in mirrored.look()
+    mirrored.takeover.look(mirrored.identity, [mirrored.route], made={mirrored.route.target_topic})
+    assert mirrored.takeover.refused == {}
+
+
+def test_nothing_is_waited_for_when_the_topic_is_no_longer_mirrored(
+    mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirrored.sync((12, 12))
+    monkeypatch.setattr(foreign_ends, "list_offsets", lambda *_, **__: {mirrored.route.target: ListedOffset(-1, 6)})
+    assert "can't be read (error 6)" in mirrored.look()
+    waited = mirrored.takeover.waiting
+    mirrored.takeover.look(mirrored.identity, [])
+    assert (waited, mirrored.takeover.waiting, mirrored.takeover.refused) == (True, False, {})
+
+
 def test_a_leader_that_does_not_know_a_new_topic_yet_tells_nothing_of_it(
     mirrored: Mirrored, monkeypatch: pytest.MonkeyPatch
 ) -> None:

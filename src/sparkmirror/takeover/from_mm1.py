@@ -68,9 +68,9 @@ class GroupTakeover:
         For a new topic, too, the group tells where to begin.
         """
         todo = [route for route in routes if route.target not in self._decided]
+        self.refused, self.waiting = {}, False  # also if no partition is left: a topic may be gone, or made anew
         if not todo:
             return
-        self.refused, self.waiting = {}, False
         try:
             self._look(identity, todo)
         except (ConnectionError, SparkMirrorError) as error:

@@ -82,9 +82,9 @@ class Takeover:
         routes = list(routes)
         self._decided |= {route.target for route in routes if route.target_topic in made}
         todo = [route for route in routes if route.target not in self._decided]
+        self.refused, self.waiting = {}, False  # also if no partition is left: a topic may be gone, or made anew
         if not todo:
             return
-        self.refused, self.waiting = {}, False
         ends = ForeignEnds(self._target, self._segments, self._ledger, identity)
         foreign, unread = self._foreign(ends, todo)
         if not foreign and not unread:
