@@ -68,6 +68,7 @@ class LostSegments:
         wait_in_sync(self._target)
         deadline = time.monotonic() + _GOES_ON_TIMEOUT_S
         give_up_at: dict[str, float] = {}
+        anew: set[str] = set()
         while (waiting := self._waiting()) and time.monotonic() < deadline:
             said = self._world.deployment.parked_since(self._position)
             parked = said[-1] if said else {}
@@ -77,7 +78,9 @@ class LostSegments:
                     give_up_at.pop(topic, None)
                 elif time.monotonic() > give_up_at.setdefault(topic, time.monotonic() + _PARKED_S):
                     self._copy_anew(kind, topic, why)
-                    deadline = time.monotonic() + _GOES_ON_TIMEOUT_S
+                    if topic not in anew:  # what parks again and again must not hold up the round for ever
+                        deadline = time.monotonic() + _GOES_ON_TIMEOUT_S
+                        anew.add(topic)
                     give_up_at[topic] = time.monotonic() + _PARKED_S + _BACKOFF_S
             time.sleep(_POLL_S)
 
