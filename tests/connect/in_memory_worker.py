@@ -32,11 +32,13 @@ class InMemoryWorker:
         self.connectors = {}
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> None:
+        self._must_be_known(name)
         self.restarted.append(f"{name} {include_tasks=} {only_failed=}")
         if include_tasks:
             self.failed.pop(name, None)
 
     def restart_task(self, name: str, task: int) -> None:
+        self._must_be_known(name)
         self.restarted.append(f"{name} {task}")
         self.failed.pop(name, None)
 
@@ -64,12 +66,15 @@ class InMemoryWorker:
         return {f"{spec.config['source.cluster.alias']}.{spec.config['topics']}"}
 
     def reset_topics(self, name: str) -> None:
+        self._must_be_known(name)
         self._reset.add(name)
 
     def offsets(self, name: str) -> list[Offset]:
+        self._must_be_known(name)
         return list(self._offsets.get(name, {}).values())
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
+        self._must_be_known(name)
         known = self._offsets.setdefault(name, {})
         for partition, offset in offsets:
             key = json.dumps(partition, sort_keys=True)
@@ -80,5 +85,10 @@ class InMemoryWorker:
         return "The offsets for this connector have been altered successfully"
 
     def delete_offsets(self, name: str) -> str:
+        self._must_be_known(name)
         self._offsets.pop(name, None)
         return "The offsets for this connector have been reset successfully"
+
+    def _must_be_known(self, name: str) -> None:
+        if name not in self.connectors:
+            raise KeyError(name)

@@ -91,6 +91,44 @@ def test_a_process_that_loses_the_lease_during_a_request_works_for_nothing(monke
         _wait_for(lambda: api.worker.connectors.keys() == {"shop", "late"})
 
 
+ASKED_OF_THE_WORKER = (
+    ("GET", "/connectors/shop/offsets"),
+    ("PATCH", "/connectors/shop/offsets"),
+    ("DELETE", "/connectors/shop/offsets"),
+    ("POST", "/connectors/shop/restart?includeTasks=true"),
+    ("POST", "/connectors/shop/tasks/0/restart"),
+    ("PUT", "/connectors/shop/topics/reset"),
+)
+OFFSETS = {
+    "offsets": [{"partition": {"cluster": "A", "topic": "orders", "partition": 0}, "offset": {"offset": 5}}],
+}
+
+
+@pytest.mark.parametrize(("method", "path"), ASKED_OF_THE_WORKER)
+@pytest.mark.parametrize("lost", ["before the request", "during the request"])
+def test_a_request_to_a_process_that_leads_no_longer_can_be_sent_again(
+    lost: str, method: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by Connect's leader: 409 says that the configuration is stale, neither 404 nor 500."""
+    leading = threading.Event()
+    leading.set()
+    with in_memory_api(leads=leading.is_set) as api:
+        assert api.ask("PUT", "/connectors/shop/config", SOURCE)[0] == 201
+        if path.endswith("offsets") and method != "GET":
+            assert api.ask("PUT", "/connectors/shop/stop")[0] == 204
+            _wait_for(lambda: not api.herder.tasks("shop"))
+        if lost == "before the request":
+            leading.clear()
+            _wait_for(lambda: not api.worker.connectors)
+        else:
+            answers = iter([True])
+            monkeypatch.setattr(api.herder, "_leads", lambda: next(answers, False))
+            monkeypatch.setattr(api.worker, "connectors", {})
+        status, said = api.ask(method, path, OFFSETS if method == "PATCH" else None)
+        assert status == 409, said
+        assert "stale configuration" in str(said)
+
+
 def test_work_that_could_not_be_ended_is_ended_at_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     leading = threading.Event()
     leading.set()

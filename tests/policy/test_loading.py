@@ -27,6 +27,13 @@ from sparkmirror.policy.topic_filter import DEFAULT as DEFAULT_TOPICS
 
 Write = Callable[[str], str]
 
+INHERITS = """
+from sparkmirror.policy import DefaultReplicationPolicy
+
+class Mine(DefaultReplicationPolicy):
+    def configure(self, settings): self.settings = settings
+"""
+
 
 def policy(named: str, originals: Mapping[str, str] | None = None, *, separator: str = ".") -> ReplicationPolicy:
     return policy_for(named, source_alias="us", separator=separator, originals=originals)
@@ -142,6 +149,16 @@ class Properties(DefaultConfigPropertyFilter):
         ("Mine = 3", "{}:Mine", r"^/.*\.py has no class Mine$"),
         ("class Mine:\n    def __init__(self, x): pass", "{}:Mine", r"can't be built: TypeError: "),
         ("class Mine:\n    def configure(self, s): raise ValueError(s)", "{}:Mine", r"can't be built: ValueError: "),
+        (
+            f"{INHERITS}    def heartbeats_topic(self): raise ValueError(self.settings)",
+            "{}:Mine",
+            r":Mine can't tell the heartbeats topic: ValueError: ",
+        ),
+        (
+            f"{INHERITS}    def heartbeats_topic(self): return None",
+            "{}:Mine",
+            r":Mine can't tell the heartbeats topic: it says None, which is no name$",
+        ),
         ("class Mine: pass", "{}:Mine", r"has no method format_remote_topic or .*Default[A-Za-z]*$"),
     ],
 )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from sparkmirror.connect.config_log import (
     ConfigState,
@@ -162,13 +163,15 @@ class Herder:
     def topics(self, name: str) -> list[str]:
         used = set(self._status_state.used.get(name, ()))
         if self.leads and name in self._config_state.configs:
-            used |= self._worker.topics(name)
+            with self._led_worker() as worker:
+                used |= worker.topics(name)
         return sorted(used)
 
     def reset_topics(self, name: str) -> None:
         with self._writing:
             if name in self._config_state.configs:
-                self._worker.reset_topics(name)
+                with self._led_worker() as worker:
+                    worker.reset_topics(name)
                 self._forget_topics(name)
 
     # Changing
@@ -231,10 +234,11 @@ class Herder:
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
         """Restart a connector; return its status with RESTARTING for the restarted parts."""
         self._must_be_known(name, "Unknown connector: {}")
-        before = self._own_status(name)
-        if before is None:
-            raise not_found(f"Status for connector {name} not found")
-        self._worker.restart(name, include_tasks=include_tasks, only_failed=only_failed)
+        with self._led_worker() as worker:
+            before = self._own_status(name)
+            if before is None:
+                raise not_found(f"Status for connector {name} not found")
+            worker.restart(name, include_tasks=include_tasks, only_failed=only_failed)
 
         def state(now: str, concerned: bool) -> str:
             return "RESTARTING" if concerned and (not only_failed or now == "FAILED") else now
@@ -248,37 +252,39 @@ class Herder:
 
     def restart_task(self, name: str, task: int) -> None:
         self._must_be_known(name, "Unknown connector: {}")
-        status = self._own_status(name)
-        if status is None or task not in (task_status.id for task_status in status.tasks):
-            raise not_found(f"Unknown task: {name}-{task}")
-        self._worker.restart_task(name, task)
+        with self._led_worker() as worker:
+            status = self._own_status(name)
+            if status is None or task not in (task_status.id for task_status in status.tasks):
+                raise not_found(f"Unknown task: {name}-{task}")
+            worker.restart_task(name, task)
 
     def offsets(self, name: str) -> list[Offset]:
         self._must_be_known(name, "Connector {} not found")
-        try:
-            return self._worker.offsets(name)
-        except ValueError as error:
-            raise bad_request(str(error)) from None
+        with self._led_worker() as worker:
+            try:
+                return worker.offsets(name)
+            except ValueError as error:
+                raise bad_request(str(error)) from None
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
         """Set the offsets of a stopped connector; return a sentence about the result."""
-        with self._writing:
+        with self._writing, self._led_worker() as worker:
             class_name = self._stopped_class(name)
             try:
                 check_offsets(class_name.removeprefix(PACKAGE), offsets)
             except OffsetRefused as error:
                 raise bad_request(str(error)) from None
             try:
-                return self._worker.alter_offsets(name, offsets)
+                return worker.alter_offsets(name, offsets)
             except ValueError as error:
                 raise bad_request(str(error)) from None
 
     def delete_offsets(self, name: str) -> str:
         """Delete the offsets of a stopped connector; return a sentence about the result."""
-        with self._writing:
+        with self._writing, self._led_worker() as worker:
             self._stopped_class(name)
             try:
-                return self._worker.delete_offsets(name)
+                return worker.delete_offsets(name)
             except ValueError as error:
                 raise bad_request(str(error)) from None
 
@@ -287,6 +293,21 @@ class Herder:
         self._append(logger_records([(name, level)]))
 
     # Internals
+
+    @contextmanager
+    def _led_worker(self) -> Iterator[ConnectorRunner]:
+        """Yield the worker; refuse the request with 409 if this process leads no longer.
+
+        The lease may also be lost meanwhile: a worker that stands by knows no connector, so its refusals say nothing.
+        """
+        if not self.leads:
+            raise conflict(STALE)
+        try:
+            yield self._worker
+        except (KeyError, RestError) as error:
+            if self.leads:
+                raise
+            raise conflict(STALE) from error
 
     def _stopped_class(self, name: str) -> str:
         """Return the class of a stopped connector; refuse the request if it isn't stopped."""

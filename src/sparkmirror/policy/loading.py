@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,19 @@ def load(named: str, protocol: type, originals: Mapping[str, str], *, instead: I
             f"sparkmirror.policy.{_default_of(protocol)}"
         )
     return built
+
+
+def must_name(named: str, what: str, question: Callable[[], object], originals: Mapping[str, str]) -> None:
+    """Raise `ValueError` with the reason in one line unless `question` returns a name.
+
+    `named` is the class whose object is asked, with its settings `originals`; `what` is what the name is for.
+    """
+    try:
+        name = question()
+    except Exception as error:
+        raise ValueError(f"{named} can't tell {what}: {_masked(_words(error), originals)}") from error
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"{named} can't tell {what}: it says {name!r}, which is no name")
 
 
 def _class(module: str, name: str) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from sparkmirror.policy.loading import load
+from sparkmirror.policy.loading import load, must_name
 
 HEARTBEATS = "heartbeats"
 DEFAULT = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
@@ -204,7 +204,8 @@ def policy_for(
     """Return the policy for a Java class, or a policy written in Python.
 
     A Python policy is named `module:Class`, and configured with `originals`, in which the other arguments take
-    precedence. Raises `ValueError` if there is no such policy.
+    precedence. Raises `ValueError` if there is no such policy, or if it has no heartbeats topic: a pair of clusters
+    needs this topic before any other is looked at.
     """
     if policy_class == DEFAULT:
         return DefaultReplicationPolicy(separator, internal_separator_enabled)
@@ -220,6 +221,7 @@ def policy_for(
         INTERNAL_SEPARATOR_KEY: str(internal_separator_enabled).lower(),
     }
     policy: ReplicationPolicy = load(policy_class, ReplicationPolicy, settings, instead=known)
+    must_name(policy_class, "the heartbeats topic", policy.heartbeats_topic, settings)
     return policy
 
 
