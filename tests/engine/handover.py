@@ -24,9 +24,11 @@ from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.mm2.connect_offsets import java_partition
+from sparkmirror.mm2.record_formats import OffsetSync
 from sparkmirror.sync.group_offsets import IDLE
 
 PARTITIONS = 4
+OFFSET_SYNCS = "mm2-offset-syncs.B.internal"
 FLUSH_MS = 5_000
 """Between the times that MirrorMaker 2 stores its offsets here; a minute by default."""
 
@@ -102,6 +104,18 @@ class Handover:
             return sum(more) >= records and min(more) > 0
 
         mp.wait_for(enough, 300, f"{records} more records by {what}")
+
+    def wait_for_syncs(self) -> None:
+        """Until MirrorMaker 2 has written an offset sync of each partition, so that it can be killed.
+
+        A partition with neither a sync nor a stored offset is refused at the takeover, like a foreign log.
+        """
+
+        def synced() -> set[int]:
+            syncs = [OffsetSync.read(record.key, record.value) for _, record in read(self.source, OFFSET_SYNCS, 1)]
+            return {sync.partition for sync in syncs if sync.topic == self.topic}
+
+        mp.wait_for(lambda: len(synced()) == PARTITIONS, 60, "an offset sync of each partition")
 
     def wait_until_forgotten(self) -> None:
         """After a kill: a MirrorMaker 2 that comes before the group has forgotten us can't join it, and ends."""

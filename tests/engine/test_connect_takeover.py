@@ -85,6 +85,7 @@ def test_a_killed_strimzi_worker_is_taken_over_and_given_back(
             if flushed:
                 mp.wait_for(lambda: len(handover.stored(name)) == PARTITIONS, 180, "offsets of every partition")
                 handover.wait_for_more(2_000, "the connector")
+            handover.wait_for_syncs()
             worker.jvm.kill()
         ends = mp.end_offsets(target_cluster.bootstrap_servers, handover.remote, PARTITIONS)
         stored = handover.stored(name)

@@ -46,6 +46,7 @@ def test_killed_with_transactions_open(handover: Handover, spark: SparkSession) 
     with mp.load(handover.source.bootstrap_servers, handover.topic, PARTITIONS, per_s=500):
         handover.mirror_maker.start()
         handover.wait_for_more(6_000, "MirrorMaker 2")
+        handover.wait_for_syncs()
         handover.mirror_maker.kill()
         began = time.monotonic()
         with handover.ours(spark) as mirror:

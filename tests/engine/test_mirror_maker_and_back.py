@@ -74,6 +74,7 @@ def test_killed(handover: Handover, spark: SparkSession) -> None:
     with mp.load(handover.source.bootstrap_servers, handover.topic, PARTITIONS):
         handover.mirror_maker.start()
         handover.wait_for_more(20_000, "MirrorMaker 2")
+        handover.wait_for_syncs()
         handover.mirror_maker.kill()
         ends = mp.end_offsets(handover.target.bootstrap_servers, handover.remote, PARTITIONS)
         stored = handover.stored()

@@ -27,6 +27,7 @@ def test_killed_and_taken_over(version: str, target_version: str, topic_name: st
         with mp.load(source.bootstrap_servers, topic_name, PARTITIONS):
             handover.mirror_maker.start()
             handover.wait_for_more(RECORDS, f"MirrorMaker 2 {version}")
+            handover.wait_for_syncs()
             handover.mirror_maker.kill()
         handover.wait_until_forgotten()
         copied = handover.copied()
