@@ -218,7 +218,7 @@ def test_offsets_are_listed_altered_and_reset(served: ServedApi) -> None:
     asked = resource(stopped, connector_offsets="list", mirrormaker_connector=SOURCE)
     api = MemoryApi(asked, secret(), config_map("offsets", mine="kept"))
     turn = turns(api, rest(served))
-    served.api.worker.alter_offsets(SOURCE, [(PARTITION, {"offset": 41})])
+    served.api.worker.store_offsets(SOURCE, [(PARTITION, {"offset": 41})])
     assert turn()
     assert api.annotations == {}
     data = api.of("ConfigMap", "offsets")["data"]
