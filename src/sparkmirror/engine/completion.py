@@ -84,6 +84,8 @@ def _stopped(flow: str, receipt: Receipt) -> str:
     partition = f"{flow}: {receipt.source_topic}-{receipt.partition}"
     if receipt.halted:
         return f"{partition} is halted ({receipt.halted}): {receipt.reason}"
+    if receipt.upstream < 0:
+        return f"{partition} is not copied: {receipt.reason}"
     return f"{partition} stopped at offset {receipt.upstream}: {receipt.reason}"
 
 
