@@ -129,6 +129,16 @@ def test_a_request_to_a_process_that_leads_no_longer_can_be_sent_again(
         assert "stale configuration" in str(said)
 
 
+def test_topics_are_answered_by_a_worker_that_stands_by_meanwhile(
+    api: InMemoryApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the topic, as by any process that does not lead."""
+    _wait_for(lambda: any(key.startswith(b"status-topic") for key, _ in api.statuses.records))
+    monkeypatch.setattr(api.worker, "connectors", {})
+    status, said = api.ask("GET", "/connectors/shop/topics")
+    assert (status, said) == (200, {"shop": {"topics": [f"{SOURCE['source.cluster.alias']}.{SOURCE['topics']}"]}})
+
+
 def test_work_that_could_not_be_ended_is_ended_at_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     leading = threading.Event()
     leading.set()

@@ -10,7 +10,7 @@ import functools
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from sparkmirror.connect.config_log import (
     ConfigState,
@@ -163,8 +163,8 @@ class Herder:
     def topics(self, name: str) -> list[str]:
         used = set(self._status_state.used.get(name, ()))
         if self.leads and name in self._config_state.configs:
-            with self._led_worker() as worker:
-                used |= worker.topics(name)
+            with suppress(KeyError):  # a worker that stands by meanwhile knows no connector
+                used |= self._worker.topics(name)
         return sorted(used)
 
     def reset_topics(self, name: str) -> None:
