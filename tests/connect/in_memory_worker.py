@@ -67,6 +67,10 @@ class InMemoryWorker:
 
     def reset_topics(self, name: str) -> None:
         self._must_be_known(name)
+        self.forget_topics(name)
+
+    def forget_topics(self, name: str) -> None:
+        """As a new process, which has written to no topic yet."""
         self._reset.add(name)
 
     def offsets(self, name: str) -> list[Offset]:

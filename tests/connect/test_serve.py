@@ -125,7 +125,7 @@ def test_a_restart_finds_the_connectors_and_another_process_answers_for_the_one_
             assert _ask(other, "/connectors/shop/offsets", "PATCH", change)[0] == 200
             assert worker.offsets("shop") == [(at, {"offset": 5})]
     with serving(tmp_path, servers, topic_name) as (url, worker):
-        worker.reset_topics("shop")  # it knows of none, being new
+        worker.forget_topics("shop")  # it knows of none, being new
         assert _ask(url, "/connectors/shop/topics") == (200, {"shop": {"topics": ["a.compared"]}})
         assert _ask(url, "/connectors/shop/topics/reset", "PUT")[0] == 202
         assert _ask(url, "/connectors/shop/topics") == (200, {"shop": {"topics": []}})
