@@ -264,8 +264,11 @@ def test_a_policy_that_raises_is_named_and_tried_again(
     monkeypatch.setattr(module, "REOPEN_S", 60)
     for _ in range(3):
         flows.exchange_beats()
-    assert (set(flows.failed), RaisingPolicy.asked) == ({"b->a"}, 1)
-    assert "RaisingPolicy can't tell the heartbeats topic: KeyError: 'no such name'" in flows.failed["b->a"]
+    why = (
+        f"flow b->a: replication.policy.class: {__name__}:RaisingPolicy can't tell the heartbeats topic: "
+        "KeyError: 'no such name'"
+    )
+    assert (flows.failed, RaisingPolicy.asked) == ({"b->a": why}, 1)
     stands = [flows.is_up_to_date]
     flows.change(asked, restart=["b->a"])
     stands.append(flows.is_up_to_date)
