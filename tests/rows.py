@@ -40,6 +40,9 @@ STANDALONE = ("tests/engine/test_mirror.py", "--standalone")
 REAL = "broker or spark"
 """Tests that wait for brokers or Spark; the others need a core as long as they run."""
 
+ALONE = "alone"
+"""The mark of long tests whose measured times other tests would falsify."""
+
 TIMELESS = sorted(
     str(TESTS / name)
     for name in (
@@ -130,17 +133,17 @@ def rows(*, full: bool) -> list[list[Part]]:
     Without `full`, tests with Spark share a row, so that they share a session.
     """
     engine, near = str(ENGINE), [str(ENGINE), str(TESTS / "connect")]
-    left_out = {str(TESTS / "versions"), str(TESTS / "deploy")} if full else set[str]()
-    directories = sorted({str(test.parent) for test in TESTS.glob("*/test_*.py")} - left_out)
-    real, unreal = ("-m", REAL), ("-m", f"not ({REAL})")
+    directories = _directories(full=full)
+    shared = f" and not {ALONE}" if full else ""
+    real, unreal, either = ("-m", f"({REAL}){shared}"), ("-m", f"not ({REAL}){shared}"), ("-m", f"not {ALONE}")
     patient = Part([*TIMELESS, *(f"--ignore={name}" for name in TIMED), *unreal], LEFT_OVER)
     timed = [name for name in directories if name not in (engine, *TIMELESS)]
     if full:
         others = [name for name in directories if name != engine]
         return [
-            [Part(FIRST_HALF, ())],
-            [Part([*others, *real]), Part(CALM), Part(list(STANDALONE))],
-            [Part([engine, *(f"--ignore={name}" for name in (*CALM, *FIRST_HALF))], ())],
+            [Part([*FIRST_HALF, *either], ())],
+            [Part([*others, *real]), Part([*CALM, *either]), Part(list(STANDALONE))],
+            [Part([engine, *(f"--ignore={name}" for name in (*CALM, *FIRST_HALF)), *either], ())],
             [patient, Part([*timed, *TIMED, *unreal])],
         ]
     others = [name for name in directories if name not in near]
@@ -149,6 +152,16 @@ def rows(*, full: bool) -> list[list[Part]]:
         [Part([*others, *real]), Part([*timed, *TIMED, *unreal])],
         [patient, Part([engine, *unreal])],
     ]
+
+
+def alone() -> Part:
+    """The part that runs when all rows of `make test-full` have ended; the engine has none of these tests."""
+    return Part([*(name for name in _directories(full=True) if name != str(ENGINE)), "-m", ALONE], ())
+
+
+def _directories(*, full: bool) -> list[str]:
+    left_out = {str(TESTS / "versions"), str(TESTS / "deploy")} if full else set[str]()
+    return sorted({str(test.parent) for test in TESTS.glob("*/test_*.py")} - left_out)
 
 
 def may_run_again(failed: Sequence[str], codes: Sequence[int], *, full: bool = False) -> bool:
@@ -183,6 +196,8 @@ def main(arguments: list[str]) -> int:
     codes += [code for row in others for code in row.codes]
     if len(codes) < sum(map(len, all_rows)):  # one could not be started
         codes.append(pytest.ExitCode.INTERNAL_ERROR)
+    if full:
+        codes.append(subprocess.call([*PYTEST, *alone().arguments, *arguments]))
     failed, flaky = failed_tests.failed_tests(FAILED), list[str]()
     if may_run_again(failed, codes, full=full):
         print(f"once more, alone: {' '.join(failed)}", flush=True)

@@ -105,6 +105,7 @@ def drawn(sizes: Sequence[Size]) -> tuple[float, list[float]]:
 @pytest.mark.broker
 @pytest.mark.spark
 @pytest.mark.full
+@pytest.mark.alone
 def test_a_real_size(tmp_path: Path) -> None:
     sizes = [Size(partitions=23, tasks=2), Size(partitions=23, tasks=2, workers=2)]
     with Arena(tmp_path, find_accounting(), 0.01, 5.0) as arena:

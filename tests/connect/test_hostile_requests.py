@@ -151,6 +151,7 @@ def test_names_that_connect_takes_are_taken(api: InMemoryApi) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.alone
 def test_a_megabyte_of_anything_takes_no_time() -> None:
     """Some once took hours, in which nobody else in the process could do anything."""
     spaces = " " * 900_000

@@ -120,7 +120,7 @@ def test_what_nothing_tells_of_stays_where_it_is(flow: LoadedFlow, spark: SparkS
         assert len(lines) == EMPTY
         for partition in range(EMPTY):
             said = f"already holds offsets 0 to {EACH - 1}, which this flow did not write"
-            assert any(f"{flow.topic}-{partition} stopped" in line and said in line for line in lines), lines
+            assert any(f"{flow.topic}-{partition} is not copied: " in line and said in line for line in lines), lines
         assert logs(flow.target, remote, range(EMPTY)) == before
         assert logs(flow.target, remote, [EMPTY]) == logs(flow.source, flow.topic, [EMPTY])
     lt.delete_topic(flow.target, remote)

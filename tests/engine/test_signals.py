@@ -57,11 +57,17 @@ def test_a_signal_to_the_process_group_ends_it_in_order(
 
 
 _JVM_ENDS_FIRST = """
-import os, signal, time, psutil
+import os, threading, time, psutil
 from sparkmirror.engine.session import start_spark
-assert start_spark({}, 1).parallelize([1]).map(str).collect() == ["1"]
+context = start_spark({}, 1)
+assert context.parallelize([1]).map(str).collect() == ["1"]
 (jvm,) = (child for child in psutil.Process().children(recursive=True) if "java" in child.name())
+jvm.suspend()
+told = threading.Thread(target=context._gateway._gateway_client.garbage_collect_object, args=("o1", False))
+told.start()
+time.sleep(1)
 jvm.kill()
+told.join()
 time.sleep(3)
 print("still here")
 os._exit(0)
@@ -70,7 +76,11 @@ os._exit(0)
 
 @pytest.mark.full
 def test_a_jvm_that_ends_after_a_round_leaves_no_traceback() -> None:
-    """PySpark's accumulator server reads on from a connection that the JVM opened at the first round's end."""
+    """Two things of PySpark wait for the JVM then.
+
+    Its accumulator server reads on from a connection that the JVM opened at the first round's end, and a thread of
+    Py4J may be telling the JVM of an object that Python has dropped.
+    """
     done = subprocess.run(
         [sys.executable, "-c", _JVM_ENDS_FIRST], capture_output=True, text=True, timeout=120, check=True
     )

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.rows import CALM, ENGINE, REAL, STANDALONE, TESTS, TIMED, TIMELESS, rows
+from tests.rows import ALONE, CALM, ENGINE, REAL, STANDALONE, TESTS, TIMED, TIMELESS, alone, rows
 
 FILES = {str(file) for file in TESTS.glob("*/test_*.py")} | {str(file) for file in TESTS.glob("deploy/node/test_*.py")}
 
@@ -26,11 +26,24 @@ def test_each_file_is_in_one_row_with_and_without_brokers(full: bool) -> None:
     commands = [part.arguments for row in rows(full=full) for part in row if part.arguments != list(STANDALONE)]
     for command in commands:
         marks = command[command.index("-m") + 1] if "-m" in command else ""
-        for count, wanted in ((real, REAL), (others, f"not ({REAL})")):
+        if full:
+            marks = marks.removesuffix(f"not {ALONE}").removesuffix(" and ")
+        for count, wanted in ((real, f"({REAL})"), (others, f"not ({REAL})")):
             if marks in {"", wanted}:
                 count.update(files_of(command, FILES))
     assert {*real} == {*others} == files
     assert max(others.values()) == max(real.values()) == 1
+
+
+def test_what_runs_alone_is_in_no_row() -> None:
+    for row in rows(full=True):
+        for part in row:
+            assert part.arguments[-1].endswith(f"not {ALONE}") or part.arguments == list(STANDALONE)
+    *_, mark = last = alone().arguments
+    assert mark == ALONE
+    marked = {file for file in FILES if f"mark.{ALONE}" in Path(file).read_text()}
+    assert marked
+    assert marked <= files_of(last, FILES)
 
 
 def test_chosen_files_and_directories_are_there() -> None:

@@ -236,6 +236,7 @@ FRAMES = """async ([scroller, seconds]) => {
 }"""
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(("view", "topics", "partitions"), [("partitions", 1000, 10), ("topics", 5000, 2)])
 def test_10_000_partitions_that_all_move_scroll_fluidly(
     browser: Browser, view: str, topics: int, partitions: int

@@ -25,7 +25,7 @@ from sparkmirror.page.controls import FlowControls
 from sparkmirror.page.router import page_router
 from sparkmirror.web.listener import Listener, listening, serving
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full, pytest.mark.alone]
 
 IN_TIME_S = 5.0
 CAUGHT_UP = "^Caught up for [^:]*: all that can be read at the source is at the target"

@@ -208,6 +208,7 @@ def assert_all_is_there(target: FarTarget) -> None:
         assert world.target.log == list(range(END))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("old", [False, True])
 def test_batches_for_a_far_target_are_joined_and_all_is_there_in_order(
     line: tuple[LongFlows, DistanceProxy], old: bool

@@ -209,11 +209,17 @@ def _expect_the_jvms_end(context: SparkContext) -> None:
     """Have PySpark print no traceback when the JVM ends before this process.
 
     A signal to the process group ends both. The JVM keeps a connection to the server of PySpark's accumulators, of
-    which a mirror has none.
+    which a mirror has none. Py4J logs each call that gets no answer, with the root logger; one may be under way in its
+    own thread, which tells the JVM of objects that Python has dropped. Other callers get the error.
     """
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda *_: log.debug("Spark's JVM has closed a connection")
+    logging.getLogger().addFilter(_is_no_call_without_answer)
+
+
+def _is_no_call_without_answer(record: logging.LogRecord) -> bool:
+    return record.msg != "Exception while sending command."
 
 
 def in_one_line(error: Exception) -> str:
