@@ -4,7 +4,8 @@ Most of the engine's come to the terminal: mirrors at work, some under time limi
 directories'; what these print comes at the end. Both rows mostly wait for brokers and Spark. The last row begins with
 tests that wait for nothing and measure no time: they get what the others leave of the machine. `--full` has the long
 tests too, but for those of versions and of the deployment, and the flow tests once more on a Spark standalone cluster;
-the engine's are then in three rows. Other arguments go to all.
+the engine's are then in three rows. Tests of how soon or how fluidly something happens, marked `alone`, come when all
+rows have ended. Other arguments go to all.
 
 What fails runs once more, alone, as Kafka's own build does: on a machine that others starve, a test with a time limit
 may fail. A line near the end names such a test.
@@ -41,7 +42,7 @@ REAL = "broker or spark"
 """Tests that wait for brokers or Spark; the others need a core as long as they run."""
 
 ALONE = "alone"
-"""The mark of long tests whose measured times other tests would falsify."""
+"""The mark of tests whose measured times other tests would falsify."""
 
 TIMELESS = sorted(
     str(TESTS / name)
