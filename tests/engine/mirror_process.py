@@ -127,7 +127,7 @@ class MirrorProcess:
     def terminate(self, timeout_s: float = 20.0) -> int:
         """SIGTERM to the driver alone; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout_s * PATIENCE)
+        return self.process.wait(timeout_s)
 
 
 def command_line(process: psutil.Process) -> str:
@@ -260,7 +260,7 @@ def load(
 
 
 PATIENCE = float(os.environ.get("SPARKMIRROR_TEST_PATIENCE", "1"))
-"""Factor of limits that are there against tests that hang: many tests at once starve each other."""
+"""Factor of `wait_for`'s limits, which are there against tests that hang: many tests at once starve each other."""
 
 
 def wait_for(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
