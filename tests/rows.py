@@ -155,9 +155,9 @@ def rows(*, full: bool) -> list[list[Part]]:
     ]
 
 
-def alone() -> Part:
-    """The part that runs when all rows of `make test-full` have ended; the engine has none of these tests."""
-    return Part([*(name for name in _directories(full=True) if name != str(ENGINE)), "-m", ALONE], ())
+def alone() -> list[str]:
+    """pytest's arguments for when all rows of `make test-full` have ended; the engine has none of these tests."""
+    return [*(name for name in _directories(full=True) if name != str(ENGINE)), "-m", ALONE]
 
 
 def _directories(*, full: bool) -> list[str]:
@@ -198,7 +198,7 @@ def main(arguments: list[str]) -> int:
     if len(codes) < sum(map(len, all_rows)):  # one could not be started
         codes.append(pytest.ExitCode.INTERNAL_ERROR)
     if full:
-        codes.append(subprocess.call([*PYTEST, *alone().arguments, *arguments]))
+        codes.append(subprocess.call([*PYTEST, *alone(), *arguments]))
     failed, flaky = failed_tests.failed_tests(FAILED), list[str]()
     if may_run_again(failed, codes, full=full):
         print(f"once more, alone: {' '.join(failed)}", flush=True)
