@@ -13,7 +13,7 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
 from sparkmirror.durable.losses import Loss, LossKind, LossLedger, standing_notes
-from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog, ReportedProgress, TopicProgress
+from sparkmirror.durable.noted_progress import ProgressLog, ReportedProgress, TopicProgress
 
 pytestmark = pytest.mark.broker
 
@@ -187,18 +187,18 @@ def test_what_was_noted_and_is_lost_can_be_noted_again(open_log: OpenLog) -> Non
 
 
 def test_how_far_was_copied_is_known_to_the_next_process(open_log: OpenLog) -> None:
-    def topic(topic_id: str, partitions: dict[int, CopyProgress]) -> TopicProgress:
+    def topic(topic_id: str, partitions: dict[int, ReportedProgress]) -> TopicProgress:
         return TopicProgress(target_topic="A.orders", standing_of=topic_id, partitions=partitions)
 
     LossLedger(open_log()).record(loss())
     standing = ProgressLog(open_log())
     assert standing.of(("A.orders", 0)) is None
-    standing.learn([topic("1" * 32, {0: CopyProgress(7, 5, 5), 1: CopyProgress(9, 9, -1)})])
-    standing.learn([topic("1" * 32, {0: CopyProgress(8, 6, 6)})])
+    standing.learn([topic("1" * 32, {0: ReportedProgress(7, 5, 5), 1: ReportedProgress(9, 9, -1)})])
+    standing.learn([topic("1" * 32, {0: ReportedProgress(8, 6, 6)})])
     heir = ProgressLog(open_log())
-    assert heir.of(("A.orders", 0)) == ReportedProgress(8, 6, "1" * 32, 6)
-    assert heir.of(("A.orders", 1)) == ReportedProgress(9, 9, "1" * 32, -1)
-    heir.learn([topic("2" * 32, {1: CopyProgress(1, 1, 1)})])
+    assert heir.of(("A.orders", 0)) == ReportedProgress(8, 6, 6, "1" * 32)
+    assert heir.of(("A.orders", 1)) == ReportedProgress(9, 9, -1, "1" * 32)
+    heir.learn([topic("2" * 32, {1: ReportedProgress(1, 1, 1)})])
     assert ProgressLog(open_log()).of(("A.orders", 0)) is None
     assert len(LossLedger(open_log()).read()) == 1
     assert not TopicMemory(open_log()).known

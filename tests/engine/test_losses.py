@@ -24,7 +24,7 @@ from sparkmirror.demo.proof import compare_topics
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import segments_topic
 from sparkmirror.durable.losses import losses_topic
-from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog
+from sparkmirror.durable.noted_progress import ProgressLog, ReportedProgress
 from sparkmirror.engine import forecast, lag_monitor
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress import ProgressMeter
@@ -230,8 +230,8 @@ def test_a_loss_at_the_target_is_noticed_by_the_next_process(pair: Pair) -> None
     standing = ProgressLog(TopicLog(client, losses_topic("A")))
     topic_id = client.metadata([pair.remote])[pair.remote].topic_id
     assert standing.known[pair.remote].standing_of == topic_id.hex()
-    assert standing.known[pair.remote].partitions == {0: (50, 50, 50), 1: (50, 50, 50)}
-    standing.learn([standing.known[pair.remote].model_copy(update={"partitions": {0: CopyProgress(70, 70, 70)}})])
+    assert standing.known[pair.remote].partitions == dict.fromkeys((0, 1), ReportedProgress(50, 50, 50, topic_id.hex()))
+    standing.learn([standing.known[pair.remote].model_copy(update={"partitions": {0: ReportedProgress(70, 70, 70)}})])
     segments.refresh([(topic_id, 1)])
     (claim,) = segments.claims(topic_id, 1)
     segments.claim([replace(claim.between(45, 60, 45), runs=(Run(45, 7), Run(60, 8)))])

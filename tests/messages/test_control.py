@@ -93,7 +93,7 @@ def released(number: int, *, attempt: int = 0, epoch: int = 3, partition: int = 
 def test_moves_and_words_are_for_one_round_of_one_driver() -> None:
     moves = moved(1)
     (move,) = moves.moves
-    progress = ReportedProgress(90, 80, bytes(range(16)).hex(), 80)
+    progress = ReportedProgress(90, 80, 80, bytes(range(16)).hex())
     word = Release.of(move, progress, unclean=False)
     words = TaskWords(incarnation="a", epoch=3, task=0, ready=1, releases=(word,))
     state = told()
@@ -169,7 +169,7 @@ def test_all_that_a_task_says_fits_in_a_record() -> None:
     """A topic takes 1,048,588 bytes at once by default."""
     route = RouteOrder(source_topic="o" * 100, target_topic="a." + "o" * 100, partition=9_999)
     move = RouteMove(number=100, route=route, before=0, task=1)
-    progress = ReportedProgress(2**41, 2**42, bytes(range(16)).hex(), 2**42)
+    progress = ReportedProgress(2**41, 2**42, 2**42, bytes(range(16)).hex())
     last = Release.of(move, progress, unclean=False, place=Place.of(settled(), 101.23456789))
     before = last.model_copy(update={"place": None})
     words = TaskWords(incarnation="a" * 32, epoch=999, task=0, releases=(last, before) * MOST_MOVES)

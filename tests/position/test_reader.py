@@ -40,7 +40,7 @@ from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.takeover import altered_offsets
 from sparkmirror.takeover.altered_offsets import AlteredOffsets
 from sparkmirror.takeover.log_bounds import by_target_leader
-from sparkmirror.takeover.our_progress import ForeignEnds, OurProgress
+from sparkmirror.takeover.our_records import ForeignEnds, OurRecords
 from sparkmirror.wire.splice import Run
 from sparkmirror.wire.topic_ids import NO_ID
 
@@ -458,11 +458,11 @@ def test_what_is_only_supposed_to_be_ours_is_not_held_against_what_another_mirro
     segments = SegmentLog(TopicLog(client, flow.segments_topic))
     ends = ForeignEnds(client, segments, LossLedger(TopicLog(client, flow.losses_topic)), flow.identity)
 
-    def so_far() -> OurProgress:
+    def so_far() -> OurRecords:
         groups = by_target_leader(flow.source.client, client, [flow.route], lambda *_: None)
         ((leader, group),) = groups.items()
         (found,) = ends.so_far(leader, group, whoever=True)
-        assert isinstance(found, OurProgress)
+        assert isinstance(found, OurRecords)
         return found
 
     assert so_far().upstream == COPIED

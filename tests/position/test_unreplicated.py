@@ -19,7 +19,7 @@ from sparkmirror.durable.losses import LossKind, LossLedger
 from sparkmirror.position import target_reading
 from sparkmirror.position.target_reading import Unserved
 from sparkmirror.takeover.log_bounds import by_target_leader
-from sparkmirror.takeover.our_progress import ForeignEnds, OurProgress
+from sparkmirror.takeover.our_records import ForeignEnds, OurRecords
 
 pytestmark = pytest.mark.broker
 
@@ -48,7 +48,7 @@ def high_watermark(monkeypatch: pytest.MonkeyPatch, at: int, *, asked: int) -> N
     monkeypatch.setattr(target_reading, "_REPLICATED_WITHIN_S", 0.3)
 
 
-def so_far(flow: Flow) -> OurProgress | Unserved | None:
+def so_far(flow: Flow) -> OurRecords | Unserved | None:
     client = flow.target.client
     segments = SegmentLog(TopicLog(client, flow.segments_topic))
     ends = ForeignEnds(client, segments, LossLedger(TopicLog(client, flow.losses_topic)), flow.identity)
@@ -80,5 +80,5 @@ def test_whether_somebody_else_went_on_is_asked_again_then(flow: Flow, monkeypat
     assert "its replicas have not confirmed" in str(found)
     monkeypatch.undo()
     found = so_far(flow)
-    assert isinstance(found, OurProgress)
+    assert isinstance(found, OurRecords)
     assert found.end == COPIED

@@ -290,7 +290,7 @@ def test_a_partition_that_comes_is_prepared_and_then_copied_from_where_it_is(mak
     words = TaskWords(incarnation="i", epoch=1, task=1, releases=(word,))
     run.hear(heard(before=1, task=0, words=[words]))
     assert run.outdated == 1, "its losses may be in the ledger since"
-    assert run.copy_of(0).progress.reported == (9, 7, TARGET_ID.hex(), 7)
+    assert run.copy_of(0).progress.reported == (9, 7, 7, TARGET_ID.hex())
     run.turn_until(lambda: 0 in run.sent)
 
 

@@ -74,7 +74,7 @@ class Copy:
         copy = self
 
         class Progress:
-            reported = ReportedProgress(copy.appended, copy.appended, TOPIC_ID.hex(), copy.appended)
+            reported = ReportedProgress(copy.appended, copy.appended, copy.appended, TOPIC_ID.hex())
 
         return Progress
 

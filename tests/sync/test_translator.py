@@ -22,7 +22,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.losses import losses_topic
-from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog, TopicProgress
+from sparkmirror.durable.noted_progress import ProgressLog, ReportedProgress, TopicProgress
 from sparkmirror.errors import ConfigError
 from sparkmirror.messages.control import Control, DoneTopic, control_topic
 from sparkmirror.messages.receipts import receipts_topic
@@ -149,7 +149,7 @@ def test_a_marker_at_the_end_is_known_when_no_receipt_is_left(copied: GroupFlow,
 
     assert at_the_end() == Translation(remote, 0, 5)
     for topic_id, upstream in ((b"x" * 16, end), (target_id, 5)):
-        progress = {0: CopyProgress(upstream, 5, 5)}
+        progress = {0: ReportedProgress(upstream, 5, 5)}
         notes.learn([TopicProgress(target_topic=remote, standing_of=topic_id.hex(), partitions=progress)])
         assert at_the_end().reason == unknown
     for topic_id, reached in ((b"x" * 16, 5), (source_id, 4)):

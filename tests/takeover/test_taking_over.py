@@ -42,11 +42,11 @@ from sparkmirror.position.target_reading import TargetReader, Unserved
 from sparkmirror.sync.connect_offsets import ConnectOffsets
 from sparkmirror.sync.group_commits import OURS
 from sparkmirror.sync.group_translator import GroupTranslator, TranslatedOffset
-from sparkmirror.takeover import our_progress as foreign_ends
+from sparkmirror.takeover import our_records as foreign_ends
 from sparkmirror.takeover.from_mm1 import GroupTakeover
 from sparkmirror.takeover.last_copied import LastCopied, LastCopiedReader
 from sparkmirror.takeover.log_bounds import BothLogs
-from sparkmirror.takeover.our_progress import ForeignEnds
+from sparkmirror.takeover.our_records import ForeignEnds
 from sparkmirror.translation.map_keeper import Unmapped
 from sparkmirror.wire.rpc import RpcConnection
 from sparkmirror.wire.topic_partition import TopicPartition

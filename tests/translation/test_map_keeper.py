@@ -250,9 +250,10 @@ def test_a_target_topic_that_was_made_anew_is_another_one(flow: Flow, keeper: Ma
 @pytest.mark.broker
 def test_what_was_said_of_a_topic_of_the_same_name_is_no_matter(flow: Flow, keeper: MapKeeper) -> None:
     flow.copy()
-    assert kept_map(keeper, flow, ReportedProgress(COPIED + 5, COPIED, "00" * 16)).offsets.copied.upstream == COPIED
-    topic_id = flow.target.topic_id(flow.target_topic).hex()
-    assert kept_map(keeper, flow, ReportedProgress(COPIED + 5, COPIED, topic_id)).offsets.copied.upstream == COPIED + 5
+    reached = ReportedProgress(COPIED + 5, COPIED, target_topic_id="00" * 16)
+    assert kept_map(keeper, flow, reached).offsets.copied.upstream == COPIED
+    reached = reached._replace(target_topic_id=flow.target.topic_id(flow.target_topic).hex())
+    assert kept_map(keeper, flow, reached).offsets.copied.upstream == COPIED + 5
 
 
 @pytest.mark.broker
@@ -420,8 +421,8 @@ def test_a_log_that_was_emptied_of_more_than_was_copied_has_no_map() -> None:
     kept = PartitionMap()
     kept.take(claim(0, 0))
     kept.bound(LogBounds(104, 104))
-    assert isinstance(kept.judge({}, None, ReportedProgress(100, 104, "")), Unmapped)
+    assert isinstance(kept.judge({}, None, ReportedProgress(100, 104)), Unmapped)
     other = PartitionMap()
     other.take(claim(0, 0))
     other.bound(LogBounds(104, 104))
-    assert other.judge({}, None, ReportedProgress(104, 104, "")) is None
+    assert other.judge({}, None, ReportedProgress(104, 104)) is None

@@ -18,7 +18,7 @@ from sparkmirror.durable.claims import Retracted, Segment, read_record
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.known_topics import TopicMemory
 from sparkmirror.durable.losses import read_losses
-from sparkmirror.durable.noted_progress import ProgressLog
+from sparkmirror.durable.noted_progress import ProgressLog, ReportedProgress
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.receipts import read_reports
 
@@ -131,5 +131,8 @@ def test_progress_and_known_topics() -> None:
     log = cast("TopicLog", FixedLog(entries("losses")))
     (progress,) = ProgressLog(log).known.values()
     assert progress.model_dump(mode="json") == said("losses", "progress")[0]
+    (written,) = entries("losses", "progress")
+    assert (progress.key, progress.model_dump_json().encode()) == (written.key, written.value), "written as before"
+    assert progress.partitions[0] == ReportedProgress(10, 8, 8, progress.standing_of)
     (topic,) = TopicMemory(log).known.values()
     assert topic.model_dump(mode="json") == said("losses", "topic")[0]

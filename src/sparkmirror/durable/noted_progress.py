@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_serializer, field_validator
 
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -33,13 +33,13 @@ class ReportedProgress(NamedTuple):
     """
     downstream: int = -1
     """Next downstream offset."""
+    appended: int = -1
+    """Downstream offset after the last acknowledged record."""
     target_topic_id: str = ""
     """Id of the target topic, as 32 hexadecimal digits; empty if nothing was appended.
 
     A topic that is created again has other offsets.
     """
-    appended: int = -1
-    """Downstream offset after the last acknowledged record."""
 
     def is_of(self, target_topic_id: bytes) -> bool:
         """Tell whether the report is of this target topic, or of none.
@@ -56,25 +56,32 @@ class ReportedProgress(NamedTuple):
 NOTHING_REPORTED = ReportedProgress()
 
 
-class CopyProgress(NamedTuple):
-    """Progress of a partition as the records of `TopicProgress` have it.
-
-    The fields are those of `ReportedProgress`; the record has the topic id once for all partitions.
-    """
-
-    upstream: int
-    downstream: int
-    appended: int
-
-
 class TopicProgress(BaseModel):
-    """Progress of the partitions of one target topic."""
+    """Progress of the partitions of one target topic.
+
+    As JSON each partition has its three numbers; the topic id is written once for all.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     target_topic: str
     standing_of: str
     """Id of the target topic, as 32 hexadecimal digits."""
-    partitions: dict[int, CopyProgress]
+    partitions: dict[int, ReportedProgress]
+
+    @field_validator("partitions")
+    @classmethod
+    def _of_this_topic(
+        cls, partitions: dict[int, ReportedProgress], info: ValidationInfo
+    ) -> dict[int, ReportedProgress]:
+        topic_id = info.data.get("standing_of", "")
+        return {partition: progress._replace(target_topic_id=topic_id) for partition, progress in partitions.items()}
+
+    @field_serializer("partitions")
+    def _numbers(self, partitions: dict[int, ReportedProgress]) -> dict[int, tuple[int, int, int]]:
+        return {
+            partition: (progress.upstream, progress.downstream, progress.appended)
+            for partition, progress in partitions.items()
+        }
 
     @property
     def key(self) -> bytes:
@@ -99,10 +106,7 @@ class ProgressLog:
     def of(self, partition: TopicPartition) -> ReportedProgress | None:
         """Return the progress in a target partition, or None."""
         topic = self.known.get(partition[0])
-        if topic is None or partition[1] not in topic.partitions:
-            return None
-        noted = topic.partitions[partition[1]]
-        return ReportedProgress(noted.upstream, noted.downstream, topic.standing_of, noted.appended)
+        return None if topic is None else topic.partitions.get(partition[1])
 
     def learn(self, topics: Iterable[TopicProgress]) -> None:
         """Write changed progress to the log.

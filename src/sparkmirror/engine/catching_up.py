@@ -17,7 +17,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class PartitionLag(NamedTuple, Generic[Key]):
-    """Progress of the copy of a partition."""
+    """Position of the copy of a partition, beside the end of its source."""
 
     key: Key
     position: int | None

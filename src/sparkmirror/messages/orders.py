@@ -14,6 +14,7 @@ from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.durable.identity import Identity, Producer
 from sparkmirror.durable.losses import LossKind
+from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.messages.figures import LineFigures, PartitionFigures, Totals
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.route import PartitionPair
@@ -56,6 +57,11 @@ class RouteOrder(_OrderValue):
     @property
     def route(self) -> PartitionPair:
         return PartitionPair(self.source_topic, self.target_topic, self.partition)
+
+    @property
+    def reported(self) -> ReportedProgress:
+        """Progress as last known: `passed` and `appended`."""
+        return ReportedProgress(*self.passed, self.appended, self.target_topic_id)
 
 
 class FlowOrder(_OrderValue):
@@ -183,6 +189,11 @@ class Receipt(_OrderValue):
     """True if another task has the partition since; its receipts are newer."""
     move: int = 0
     """Number of the move that gave the task the partition; 0: its order did."""
+
+    @property
+    def progress(self) -> ReportedProgress:
+        """Progress of the partition."""
+        return ReportedProgress(self.upstream, self.downstream, self.appended, self.target_topic_id)
 
     def reaching(self, former: Receipt) -> Receipt:
         """Return the receipt with a former task's progress, if it has none.

@@ -1,4 +1,4 @@
-"""Progress of one partition's copy, as the target has acknowledged it."""
+"""Records of one partition that the target has acknowledged."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Appended(NamedTuple):
     """Leader epoch of the batch at the source; -1: unknown."""
 
 
-class AcknowledgedProgress:
-    """Progress of one partition's copy; None means unknown.
+class AcknowledgedRecords:
+    """Records that a partition's copy has appended; None means unknown.
 
     `was_fenced` is True if marker fences of release 0.1 may lie in the target's log.
     """
@@ -50,8 +50,8 @@ class AcknowledgedProgress:
         """Progress for the next reading of the position, also in later rounds."""
         topic_id, appended = self.appended
         if self.upstream is None or self.downstream is None:
-            return ReportedProgress(self._before.upstream, self._before.downstream, topic_id.hex(), appended)
-        return ReportedProgress(self.upstream, self.downstream, topic_id.hex(), appended)
+            return ReportedProgress(self._before.upstream, self._before.downstream, appended, topic_id.hex())
+        return ReportedProgress(self.upstream, self.downstream, appended, topic_id.hex())
 
     def expect(self, upstream: int, downstream: int) -> None:
         """Forget the last record unless these next offsets follow it."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from sparkmirror.clock import wall_ms
 from sparkmirror.config import FlowConfig, ProduceConfig
-from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.messages.orders import FlowOrder, RouteOrder
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy
@@ -79,7 +78,7 @@ class PartitionCopies:
             max_in_flight=most_in_flight(flow),
             now=now,
             done_at=route.done_at,
-            reported=ReportedProgress(*route.passed, route.target_topic_id, route.appended),
+            reported=route.reported,
         )
 
     def of(self, source: TopicPartition) -> PartitionCopy | None:

@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.moves import NO_TASK, Place, Release, RouteMove, TaskWords
 from sparkmirror.messages.orders import RouteOrder
@@ -198,7 +197,7 @@ class MovedRoutes:
             self._on_passed(move.route)
             unclean = self._may_be_written_to(source)
             self._note_doubt(source, unclean=unclean)
-            self._release(Release.of(move, _reported(move.route), unclean=unclean))
+            self._release(Release.of(move, move.route.reported, unclean=unclean))
         else:
             self._begin_leaving(copy, move)
 
@@ -320,7 +319,3 @@ class MovedRoutes:
 
     def close(self) -> None:
         self._teller.close()
-
-
-def _reported(route: RouteOrder) -> ReportedProgress:
-    return ReportedProgress(*route.passed, route.target_topic_id, route.appended)

@@ -18,7 +18,7 @@ from sparkmirror.position.cause import Cause, cause_of_error
 from sparkmirror.position.decision import Position
 from sparkmirror.position.loss_detection import TELL_US
 from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
-from sparkmirror.pump.acknowledged import AcknowledgedProgress
+from sparkmirror.pump.acknowledged import AcknowledgedRecords
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.claimer import Claimer
@@ -104,7 +104,7 @@ class PartitionCopy:
         self.asked_at: float | None = None
         """Time at which the present reading was asked for; None: no reading under way."""
         self.reading: PartitionReading | None = None
-        self.progress = AcknowledgedProgress(reported, was_fenced=bool(identity.former))
+        self.progress = AcknowledgedRecords(reported, was_fenced=bool(identity.former))
         self.source = SourceSide(from_latest=from_latest)
         self.trust = Trust(Freshness(fresh_after_ms, now), max_in_flight)
         self._quiet = QuietRule(unclean, now)

@@ -119,9 +119,7 @@ class GroupTranslator:
         reached them.
         """
         self._reached = {
-            (receipt.target_topic, receipt.partition): ReportedProgress(
-                receipt.upstream, receipt.downstream, receipt.target_topic_id
-            )
+            (receipt.target_topic, receipt.partition): receipt.progress
             for receipt in self._receipts()
             if receipt.upstream >= 0 and receipt.downstream >= 0
         }

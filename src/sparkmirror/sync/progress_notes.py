@@ -12,7 +12,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.losses import losses_topic
-from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog, TopicProgress
+from sparkmirror.durable.noted_progress import ProgressLog, ReportedProgress, TopicProgress
 from sparkmirror.messages.orders import Receipt
 
 
@@ -38,12 +38,10 @@ def notes(receipts: Iterable[Receipt]) -> list[TopicProgress]:
 
     Receipts of partitions with an unknown target topic give no note.
     """
-    by_topic: dict[tuple[str, str], dict[int, CopyProgress]] = defaultdict(dict)
+    by_topic: dict[tuple[str, str], dict[int, ReportedProgress]] = defaultdict(dict)
     for receipt in receipts:
         if receipt.target_topic_id and receipt.upstream >= 0:
-            by_topic[receipt.target_topic, receipt.target_topic_id][receipt.partition] = CopyProgress(
-                receipt.upstream, receipt.downstream, receipt.appended
-            )
+            by_topic[receipt.target_topic, receipt.target_topic_id][receipt.partition] = receipt.progress
     return [
         TopicProgress(target_topic=topic, standing_of=topic_id, partitions=partitions)
         for (topic, topic_id), partitions in by_topic.items()

@@ -139,8 +139,7 @@ class Translator:
         for report in read_reports(entries):
             for receipt in report.receipts:
                 if receipt.upstream >= 0 and receipt.downstream >= 0:
-                    said = ReportedProgress(receipt.upstream, receipt.downstream, receipt.target_topic_id)
-                    self._reached[receipt.target_topic, receipt.partition] = said
+                    self._reached[receipt.target_topic, receipt.partition] = receipt.progress
 
     def close(self) -> None:
         """Close the connections, and free the maps."""

@@ -23,7 +23,7 @@ from sparkmirror.durable.claims import segments_topic, start_claim
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.known_topics import TopicMemory
 from sparkmirror.durable.losses import LossLedger, halted_at_target, losses_topic
-from sparkmirror.durable.noted_progress import CopyProgress, ProgressLog, TopicProgress
+from sparkmirror.durable.noted_progress import ProgressLog, ReportedProgress, TopicProgress
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 from sparkmirror.policy import ReplicationPolicy
@@ -51,9 +51,9 @@ class _Partition(NamedTuple):
 
 
 class _CopiedSoFar(NamedTuple):
-    """Progress of the copy of a partition, by its position.
+    """Start of the further copy of a partition, by its position.
 
-    Unlike `OurProgress` it says where the next record lands, foreign records included, and whether it is proven.
+    Unlike `OurRecords` it says where the next record lands, foreign records included, and whether it is proven.
     """
 
     sequence: int
@@ -211,7 +211,7 @@ class AlteredOffsets:
         """
         known = self._noted.of(partition.route.target)
         if known is not None:
-            stood = {partition.route.partition: CopyProgress(-1, known.downstream, downstream)}
+            stood = {partition.route.partition: ReportedProgress(-1, known.downstream, downstream)}
             topic = TopicProgress(
                 target_topic=partition.target.name, standing_of=known.target_topic_id, partitions=stood
             )

@@ -27,7 +27,7 @@ from sparkmirror.position.target_reading import Unserved
 from sparkmirror.sync.group_commits import OURS
 from sparkmirror.sync.group_offsets import IDLE
 from sparkmirror.takeover.log_bounds import BothLogs, Bounds, by_target_leader, read_bounds
-from sparkmirror.takeover.our_progress import ForeignEnds, OurProgress
+from sparkmirror.takeover.our_records import ForeignEnds, OurRecords
 from sparkmirror.takeover.start_claims import Start, claim_starts
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -138,7 +138,7 @@ class GroupTakeover:
 
     def _begun(
         self, identity: Identity, leader: int, group: Sequence[BothLogs], committed: Offsets
-    ) -> list[OurProgress]:
+    ) -> list[OurRecords]:
         """Return this flow's progress in partitions that the flow may have to begin.
 
         The rest is decided or refused.
@@ -150,7 +150,7 @@ class GroupTakeover:
             if identity.own(claims):
                 ours.append(pair)
             else:
-                begun.append(OurProgress(pair, 0, None))
+                begun.append(OurRecords(pair, 0, None))
         # MirrorMaker 1 chose partitions by key, or at random: the places of its records tell nothing.
         moved = [pair for pair in ours if _is_theirs(committed.get(pair.route.source))]
         self._decided |= {pair.route.target for pair in ours} - {pair.route.target for pair in moved}
@@ -166,7 +166,7 @@ class GroupTakeover:
                 self._decided.add(pair.route.target)  # MirrorMaker 1 has copied no record that this flow lacks
         return begun
 
-    def _take(self, identity: Identity, begun: Sequence[OurProgress], committed: Offsets) -> None:
+    def _take(self, identity: Identity, begun: Sequence[OurRecords], committed: Offsets) -> None:
         """Claim the starts; decide on the partitions that need no claim.
 
         A start is claimed if the group has committed an offset, or if the target is not empty; else `auto.offset.reset`

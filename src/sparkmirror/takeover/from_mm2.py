@@ -33,7 +33,7 @@ from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.takeover.last_copied import LastCopied, OurEnd, Untold, told_by_bounds
 from sparkmirror.takeover.last_copied_pool import Answer, LastCopiedOfMany, Unread
 from sparkmirror.takeover.log_bounds import BothLogs, Bounds, by_target_leader, read_bounds
-from sparkmirror.takeover.our_progress import ForeignEnds, OurProgress
+from sparkmirror.takeover.our_records import ForeignEnds, OurRecords
 from sparkmirror.takeover.start_claims import Start, claim_starts
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -99,7 +99,7 @@ class Takeover:
             if route.source in copied:
                 self._refuse(route, reason, wait=True)
         self._ledger.outdate()
-        begun = list[OurProgress]()
+        begun = list[OurRecords]()
         for leader, group in foreign.items():
             ours = [pair for pair in group if pair.route.source in copied]
             try:
@@ -150,7 +150,7 @@ class Takeover:
                 unread |= {pair.route: str(error) for pair in group if pair.route not in told}
         return by_leader, unread
 
-    def _begun(self, ends: ForeignEnds, leader: int, foreign: Sequence[BothLogs]) -> list[OurProgress]:
+    def _begun(self, ends: ForeignEnds, leader: int, foreign: Sequence[BothLogs]) -> list[OurRecords]:
         """Return this flow's progress in partitions that the flow may have to begin.
 
         The rest is decided or refused.
@@ -183,7 +183,7 @@ class Takeover:
                 told.setdefault(stored.upstream, of)
         return list(told.values())
 
-    def _begun_anew(self, so_far: OurProgress, bounds: Bounds) -> tuple[OurProgress, bool]:
+    def _begun_anew(self, so_far: OurRecords, bounds: Bounds) -> tuple[OurRecords, bool]:
         """Return the progress, and True for a target topic that this flow begins anew.
 
         The target topic was created again, and has no record of this flow yet: the flow begins at the source's start.
@@ -198,14 +198,14 @@ class Takeover:
 
     def _last_copied(
         self,
-        begun: Sequence[OurProgress],
+        begun: Sequence[OurRecords],
         copied: Mapping[TopicPartition, Sequence[_Copied]],
         syncs: Mapping[TopicPartition, OffsetSync],
     ) -> list[_Found]:
         """Return the partitions with MirrorMaker 2's end; the rest is decided or refused."""
         bounds = read_bounds(self._source, self._target, (so_far.pair for so_far in begun))
-        answers: list[tuple[OurProgress, _Copied, Answer]] = []
-        unread: list[tuple[OurProgress, _Copied, Unread]] = []
+        answers: list[tuple[OurRecords, _Copied, Answer]] = []
+        unread: list[tuple[OurRecords, _Copied, Unread]] = []
         for so_far in begun:
             source, known = so_far.pair.route.source, bounds[so_far.pair.route]
             if isinstance(known, Unserved):
@@ -320,7 +320,7 @@ class _Copied(NamedTuple):
 class _Found(NamedTuple):
     """A partition that can be taken over."""
 
-    begun: OurProgress
+    begun: OurRecords
     copied: _Copied
     last: LastCopied
 
@@ -336,7 +336,7 @@ class _Refused(NamedTuple):
     strange: bool = False
 
 
-def _outcome(so_far: OurProgress, of: _Copied, answer: Answer) -> _Found | _Refused | None:
+def _outcome(so_far: OurRecords, of: _Copied, answer: Answer) -> _Found | _Refused | None:
     """Return what follows from an answer.
 
     `None` if MirrorMaker 2 has copied no record that this flow lacks.

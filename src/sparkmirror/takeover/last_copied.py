@@ -52,9 +52,9 @@ class LastCopied:
 
 
 class OurEnd(NamedTuple):
-    """Progress of this flow: next source offset, and end at the target.
+    """End of this flow's records: next source offset, and end at the target.
 
-    The part of `OurProgress` that decides how far to look for MirrorMaker 2's records.
+    The part of `OurRecords` that decides how far to look for MirrorMaker 2's records.
     """
 
     upstream: int

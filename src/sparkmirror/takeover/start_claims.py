@@ -17,7 +17,7 @@ from sparkmirror.durable.identity import Identity
 from sparkmirror.position.route import PartitionPair
 from sparkmirror.position.target_reading import Unserved
 from sparkmirror.takeover.log_bounds import read_target_ends
-from sparkmirror.takeover.our_progress import OurProgress
+from sparkmirror.takeover.our_records import OurRecords
 
 CLAIMED_AT_ONCE = 500
 """Partitions whose starts are written together: one batch of the segments topic."""
@@ -26,7 +26,7 @@ CLAIMED_AT_ONCE = 500
 class Start(NamedTuple):
     """Start of a partition."""
 
-    begun: OurProgress
+    begun: OurRecords
     upstream: int
     """Source offset of the first record to copy."""
     log_end: int

@@ -25,7 +25,7 @@ from sparkmirror.wire.topic_ids import NO_ID, same_topic
 
 
 class Copied(NamedTuple):
-    """Progress of the copy of a partition, as the true claims and the log prove it.
+    """End of the copy of a partition, as the true claims and the log prove it.
 
     With the number of records, which no report has: claims count records.
     """

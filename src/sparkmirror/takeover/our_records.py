@@ -1,4 +1,4 @@
-"""Partitions whose target logs end with foreign records, and the flow's progress.
+"""Partitions whose target logs end with foreign records, and the flow's own.
 
 Blocking; for the driver.
 """
@@ -28,16 +28,17 @@ PROBED_AT_ONCE = 100
 """Partitions whose last batches are looked at in one request."""
 
 
-class OurProgress(NamedTuple):
-    """Progress of this flow in a partition, by its position and claims.
+class OurRecords(NamedTuple):
+    """Records of this flow in a target partition, by its position and claims.
 
-    The number of records, the next source offset, and the end of this flow's own records: foreign records may follow.
-    The next source offset is `None` if the flow has no progress.
+    Foreign records may follow.
     """
 
     pair: BothLogs
     sequence: int
+    """Number of records: the next sequence."""
     upstream: int | None
+    """Next source offset; `None` if the flow has copied no record."""
     end: int = -1
     """End of this flow's records at the target; -1 if there are no records."""
 
@@ -75,7 +76,7 @@ class ForeignEnds:
 
     def so_far(
         self, leader: int, group: Sequence[BothLogs], *, whoever: bool = False
-    ) -> list[OurProgress | Unserved | None]:
+    ) -> list[OurRecords | Unserved | None]:
         """Return the flow's progress in each partition; `None` if it must not begin.
 
         By default the flow may begin only where a foreign producer wrote last; with `whoever`, the last producer does
@@ -83,24 +84,24 @@ class ForeignEnds:
         """
         if not group:
             return []
-        result: list[OurProgress | Unserved | None] = []
+        result: list[OurRecords | Unserved | None] = []
         for _, progress in each_readable(group, functools.partial(self._so_far, leader, whoever)):
             result += [Unserved(str(progress))] if isinstance(progress, TailUnread) else progress
         return result
 
-    def _so_far(self, leader: int, whoever: bool, group: Sequence[BothLogs]) -> list[OurProgress | Unserved | None]:
+    def _so_far(self, leader: int, whoever: bool, group: Sequence[BothLogs]) -> list[OurRecords | Unserved | None]:
         topics = {pair.target.name: pair.target for pair in group}
         pairs = [pair.route for pair in group]
         positions = LedPositions(self._target, self._segments, self._ledger, self._identity, leader, pairs, topics)
         self._segments.refresh((pair.target.topic_id, pair.route.partition) for pair in group)
         readings = positions.read([pair.route.target for pair in group if self._claims(pair)])
         answers = positions.resolve(positions.readings)
-        progress: list[OurProgress | Unserved | None] = []
+        progress: list[OurRecords | Unserved | None] = []
         for pair in group:
             partition = pair.route.target
             reading = readings.get(partition)
             if reading is None:
-                progress.append(OurProgress(pair, 0, None))
+                progress.append(OurRecords(pair, 0, None))
             elif isinstance(reading, Unserved):
                 progress.append(reading)
             else:
@@ -116,15 +117,15 @@ class ForeignEnds:
                     upstream = position.upstream
                     if whoever and position.supposed:
                         upstream = _proven(self._claims(pair)[-1])
-                    progress.append(OurProgress(pair, position.sequence, upstream, position.end) if may_begin else None)
+                    progress.append(OurRecords(pair, position.sequence, upstream, position.end) if may_begin else None)
         return progress
 
-    def _never_sent(self, pair: BothLogs, reading: TargetReading) -> OurProgress | None:
+    def _never_sent(self, pair: BothLogs, reading: TargetReading) -> OurRecords | None:
         """Return a progress for a claimed start without records: it may be claimed again."""
         self._segments.refresh([(pair.target.topic_id, pair.route.partition)])
         claims = self._claims(pair)
         if claims and reading.last_sequence is None and all(claim.is_start for claim in claims):
-            return OurProgress(pair, claims[0].sequence, None)
+            return OurRecords(pair, claims[0].sequence, None)
         return None
 
     def _claims(self, pair: BothLogs) -> list[Segment]:
