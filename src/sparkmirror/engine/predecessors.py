@@ -49,6 +49,7 @@ class Predecessors:
         before = self._progress.of(target) if self._progress is not None else None
         if receipt is None or not receipt.target_topic_id:
             return before or NOTHING_REPORTED
+        appended = max(receipt.appended, -1)
         if receipt.upstream < 0 and before is not None and before.target_topic_id == receipt.target_topic_id:
-            return before._replace(appended=receipt.appended)
-        return receipt.progress
+            return before._replace(appended=appended)
+        return receipt.progress._replace(appended=appended)
