@@ -92,6 +92,10 @@ class Handover:
     def ends(self) -> list[int]:
         return mp.end_offsets(self.target.bootstrap_servers, self.remote, PARTITIONS)
 
+    def written(self) -> int:
+        """How many records the source has."""
+        return sum(mp.end_offsets(self.source.bootstrap_servers, self.topic, PARTITIONS))
+
     def copied(self) -> int:
         return sum(self.ends())
 
@@ -129,13 +133,7 @@ class Handover:
 
     def wait_for_all(self, repeated: int = 0) -> None:
         """Until the target has as many as the source, and those that are there more than once."""
-        mp.wait_for(
-            lambda: (
-                self.copied() >= repeated + sum(mp.end_offsets(self.source.bootstrap_servers, self.topic, PARTITIONS))
-            ),
-            120,
-            "the rest",
-        )
+        mp.wait_for(lambda: self.copied() >= repeated + self.written(), 120, "the rest")
 
     def finish(self, spark: SparkSession) -> Mirror:
         """We copy what is left, and end."""
