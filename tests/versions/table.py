@@ -52,6 +52,10 @@ One mirror runs all the time, and a producer writes to the topic. A phase is don
 arrived; at the end each record is there once, in order. Kafka 4 has no ZooKeeper. A target with metadata in ZooKeeper
 can't become 4.x in place: the 4.x target is a new cluster to sparkmirror, or the old one is migrated to KRaft on
 3.9 before.
+
+A broker of 2.8 among newer ones can leave a replica out of its partitions' ISR for good, once a newer controller has
+refused it (its log: "Failed to enqueue ISR change state"). Mirrors go on; the partition lacks a replica until that
+broker is restarted.
 """
 
 REFUSALS = """\
