@@ -22,7 +22,7 @@ def handover(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_n
 
 def markers(handover: Handover) -> list[int]:
     """How many offsets of each partition have no record that a reader sees: markers, and what was aborted."""
-    ends = mp.end_offsets(handover.target.bootstrap_servers, handover.remote, PARTITIONS)
+    ends = handover.ends()
     counts = handover.counts(handover.target, handover.remote)
     return [end - counts[index] for index, end in enumerate(ends)]
 

@@ -76,7 +76,7 @@ def test_killed(handover: Handover, spark: SparkSession) -> None:
         handover.wait_for_more(20_000, "MirrorMaker 2")
         handover.wait_for_syncs()
         handover.mirror_maker.kill()
-        ends = mp.end_offsets(handover.target.bootstrap_servers, handover.remote, PARTITIONS)
+        ends = handover.ends()
         stored = handover.stored()
         behind = [ends[index] - 1 - stored.get(index, -1) for index in range(PARTITIONS)]
         print(f"killed: stored offsets behind the target's ends by {behind}")
@@ -103,7 +103,7 @@ def test_we_are_killed(handover: Handover) -> None:
                 handover.wait_for_more(3_000, "us")
                 mirror.kill_all()
             stored = handover.stored()
-            ends = mp.end_offsets(handover.target.bootstrap_servers, handover.remote, PARTITIONS)
+            ends = handover.ends()
             bound = {index: end - 1 - stored[index] for index, end in enumerate(ends)}
             handover.wait_until_forgotten()
             stack.enter_context(handover.mirror_maker)
@@ -129,4 +129,4 @@ def test_what_cannot_be_taken_over_is_not_copied_and_the_run_says_why(handover: 
     with pytest.raises(CopyIncomplete, match=refusal) as found:
         run()
     assert len(str(found.value).splitlines()) == 1
-    assert mp.end_offsets(handover.target.bootstrap_servers, handover.remote, PARTITIONS) == [3, 10, 10, 10]
+    assert handover.ends() == [3, 10, 10, 10]

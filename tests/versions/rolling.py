@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Collection, Mapping
 
@@ -10,7 +11,8 @@ from kafka.admin import KafkaAdminClient
 from sparkmirror.demo import KafkaCluster
 
 _IN_SYNC_S = 90
-_STUCK_S = 45
+_START = "starting (kafka.server.KafkaServer)"
+_REFUSED = re.compile(r"Failed to enqueue ISR change state .* for partition (\S+)")
 
 
 def roll(
@@ -31,31 +33,29 @@ def roll(
 def wait_until_in_sync(cluster: KafkaCluster) -> None:
     """Wait until no partition lacks a replica: else the next broker that stops leaves it without a leader.
 
-    A leader of 2.8 is restarted if it can't let a replica in again: when a controller that knows KIP-841 has refused
-    to, as the replica was shutting down, its second request fails ("Failed to enqueue ISR change state"), and it sends
-    none from then on.
+    A leader of 2.8 that can't let a replica in again is restarted: when a controller that knows KIP-841 has refused
+    to, as the replica was shutting down, its second request fails, and it sends none from then on.
     """
-    began = time.monotonic()
-    restarted: set[int] = set()
+    deadline = time.monotonic() + _IN_SYNC_S
     while lagging := _lagging(cluster):
-        waited = time.monotonic() - began
-        assert waited < _IN_SYNC_S, f"not in sync after {_IN_SYNC_S} s: {sorted(lagging)}"
-        if waited > _STUCK_S:
-            for broker in cluster.brokers:
-                node = broker.node_id
-                if node in lagging.values() and node not in restarted and broker.version.startswith("2.8."):
-                    print(f"broker {node} is restarted: it lets no replica in again: {sorted(lagging)}")
-                    restarted.add(node)
-                    cluster.upgrade(broker.version, nodes=[node])
+        assert time.monotonic() < deadline, f"not in sync after {_IN_SYNC_S} s: {sorted(lagging)}"
+        for broker in cluster.brokers:
+            if stuck := lagging & _refused(broker.log.read_text()):
+                print(f"broker {broker.node_id} is restarted: it lets no replica in again: {sorted(stuck)}")
+                cluster.upgrade(broker.version, nodes=[broker.node_id])
         time.sleep(0.2)
 
 
-def _lagging(cluster: KafkaCluster) -> dict[str, int]:
-    """Leaders of partitions that lack a replica."""
+def _refused(log: str) -> set[str]:
+    """Partitions whose leader could not send a change of their ISR since its start, by its log."""
+    return set(_REFUSED.findall(log.rpartition(_START)[2]))
+
+
+def _lagging(cluster: KafkaCluster) -> set[str]:
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     try:
         return {
-            f"{topic['name']}-{part['partition_index']}": part["leader_id"]
+            f"{topic['name']}-{part['partition_index']}"
             for topic in admin.describe_topics()
             for part in topic["partitions"]
             if len(part["isr_nodes"]) < len(part["replica_nodes"])
