@@ -43,7 +43,7 @@ SOURCE_ID, TARGET_ID = b"s" * 16, b"t" * 16
 LEADER = 1
 FRESH_MS, FRESH_AFTER_MS, OLD_MS = 2_000_000, 1_000_000, 1_000
 KEY = b"topic", 0
-OUT_OF_ORDER, INVALID_PRODUCER_EPOCH = 45, 47
+NOT_LEADER, OUT_OF_ORDER, INVALID_PRODUCER_EPOCH = 6, 45, 47
 ERRORS = (6, 7, 10, 19, 56)
 """Not the leader, timed out (but appended), too large, too few replicas, a full disk."""
 LAST_OFFSET_DELTA_AT, CRC_AT = 23, 17
@@ -157,6 +157,9 @@ class TargetLog:
         """Every batch of ours, in order."""
         self.identity = IDENTITY
         """The identity that all agree on."""
+        self.replicated: int | None = None
+        """The high watermark while a follower in sync lags; None: it is the log's end."""
+        self.elections = 0
         self._writers: list[Producer] = []
         """Of each of the batches stored."""
         self._fenced: set[Producer] = set()
@@ -231,6 +234,35 @@ class TargetLog:
         """Forget the producer state, as for old timestamps at any tick (section 2)."""
         self._states.clear()
 
+    @property
+    def newest_ms(self) -> int | None:
+        """Timestamp of the state, which decides when it expires; None: there is none."""
+        state = self._states.get(self.identity.producer)
+        return state[-1].max_timestamp if state else None
+
+    @property
+    def high_watermark(self) -> int:
+        return len(self.log) if self.replicated is None else min(self.replicated, len(self.log))
+
+    def lags(self) -> None:
+        """A follower in sync fetches nothing more: what is appended from now on is not acknowledged."""
+        if self.replicated is None:
+            self.replicated = len(self.log)
+
+    def catches_up(self) -> None:
+        """The follower has all that the leader has."""
+        self.replicated = None
+
+    def elects(self) -> None:
+        """The leader dies, and the follower in sync leads: a clean election."""
+        mark = self.high_watermark
+        self.replicated = None
+        self.elections += 1
+        while self.stored and self.stored[-1].offset >= mark:
+            self._sequence = self.stored.pop().sequence
+        del self.log[mark:]
+        self._restate()
+
     def empty(self) -> None:
         """Retention takes all, and what the leader knows of producers goes with it."""
         self.start = len(self.log)
@@ -240,14 +272,20 @@ class TargetLog:
     def lose(self, records: int, more: int = 0) -> None:
         """An unclean election: the newest batches are gone, so many records at least, and `more` of what somebody else
         wrote before them; the state is that of the rest."""
+        self.elections += 1
         while self.stored and records > 0:
             gone = self.stored.pop()
             records -= gone.span
             self._sequence = gone.sequence
-            del self.log[gone.offset :], self.appended_at[len(self.stored) :], self._writers[len(self.stored) :]
+            del self.log[gone.offset :]
         while self.log and self.log[-1] == FOREIGN and more > 0:
             more -= 1
             self.log.pop()
+        self._restate()
+
+    def _restate(self) -> None:
+        """The new leader's state is that of the batches that are left."""
+        del self.appended_at[len(self.stored) :], self._writers[len(self.stored) :]
         self.start = min(self.start, len(self.log))
         rest = [
             _Known(
@@ -273,7 +311,7 @@ class TargetLog:
             tail=None if newest else self._tail,
             log_end_after=len(self.log),
             has_records=len(self.log) > self.start,
-            high_watermark=len(self.log),
+            high_watermark=self.high_watermark,
         )
 
     def partition_reading(
@@ -287,7 +325,10 @@ class TargetLog:
         known = self.ledger.known(TARGET_ID.hex(), 0)
         clerk = Clerk(self)
         resolver = PositionResolver(cast("SegmentLog", clerk), cast("LogProbe", clerk), identity, self.notes)
-        read = {ROUTE.target: self.reading(identity)}
+        leaders = self.reading(identity)
+        if leaders.state is None and self.high_watermark < len(self.log):
+            return Refusal("the high watermark is below the log end", transient=True)
+        read = {ROUTE.target: leaders}
         ids = {ROUTE.target_topic: TARGET_ID}
         try:
             verdict, foreign = resolver.resolve(read, ids, resolver.evidence(read, ids))[ROUTE.target]
@@ -323,6 +364,7 @@ class TargetLog:
             target_topic_id=TARGET_ID,
             target_leader=LEADER,
             read_at=now,
+            replicated=leaders.is_replicated(verdict),
             compacted=source.cleaned,
         )
 
@@ -349,8 +391,9 @@ class TargetLog:
                 for one in self.stored
                 if one.offset + one.span > max(claim.downstream, self.start)
                 and one.sequence + one.span > claim.sequence
+                and one.offset < self.high_watermark
             ),
-            len(self.log),
+            self.high_watermark,
         )
 
     def settle(self, confirmed: Iterable[Segment], false: Iterable[Segment]) -> None:
@@ -420,7 +463,8 @@ class Clerk:
 
     def next_of_ours(self, where: TopicPartition, offset: int, near: int) -> StoredBatch | None:
         offset = max(offset, self.target.start)
-        return next((one for one in self.target.stored if one.offset + one.span > offset), None)
+        below = (one for one in self.target.stored if one.offset < self.target.high_watermark)
+        return next((one for one in below if one.offset + one.span > offset), None)
 
     def foreign_only(self, where: TopicPartition, offset: int, end: int) -> bool:
         return all(one < 0 for one in self.target.log[max(offset, self.target.start) : end])

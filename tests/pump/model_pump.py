@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from model_broker import FRESH_AFTER_MS, FRESH_MS, ROUTE, Source, TargetLog, refused
+from model_broker import FRESH_AFTER_MS, FRESH_MS, NOT_LEADER, ROUTE, Source, TargetLog, refused
 
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
@@ -13,13 +14,30 @@ from sparkmirror.position.route import PartitionReading, Refusal
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy
-from sparkmirror.pump.quiet import GRACE_S
+from sparkmirror.pump.quiet import GRACE_S, LATE_S
 from sparkmirror.pump.ready import Question, Ready
 from sparkmirror.pump.stage import Stage
 from sparkmirror.wire.batches import HEADER_SIZE
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.produce import Ack
+
+PROMPT_S, MUTED_S = GRACE_S - 1, LATE_S - 1
+"""How late a request may arrive after its client has gone: one that went alone, and one that was pipelined."""
+
+
+class Late(NamedTuple):
+    """A request whose client has gone: the broker reads it yet."""
+
+    data: bytes
+    latest: float
+
+
+class Request(NamedTuple):
+    """A request on the wire."""
+
+    data: bytes
+    pipelined: bool
 
 
 @dataclass
@@ -29,6 +47,28 @@ class World:
     source: Source
     target: TargetLog = field(default_factory=TargetLog)
     now: float = 1000.0
+    late: list[Late] = field(default_factory=list)
+    """In no order, as they are on connections of their own."""
+
+    def leave_behind(self, requests: deque[Request]) -> None:
+        """Whoever sent them has gone, or has given the connection up."""
+        self.late += [Late(one.data, self.now + (MUTED_S if one.pipelined else PROMPT_S)) for one in requests]
+        requests.clear()
+
+    def arrives_late(self, which: int = 0) -> None:
+        """The mute of a connection ends: what was sent over it is appended, or refused."""
+        if self.late:
+            self.target.append(self.late.pop(which % len(self.late)).data, self.now)
+
+    def pass_time(self, seconds: float) -> None:
+        """Time passes; what can't be any later arrives."""
+        end = self.now + seconds
+        for one in sorted(self.late, key=lambda one: one.latest):
+            if one.latest <= end:
+                self.now = max(self.now, one.latest)
+                self.late.remove(one)
+                self.target.append(one.data, self.now)
+        self.now = end
 
 
 class Pump:
@@ -67,7 +107,9 @@ class Pump:
         """Claims to be written again, confirmed."""
         self.question: Question | None = None
         """The last question about the target's settings."""
-        self.requests: deque[bytes] = deque()
+        self.requests: deque[Request] = deque()
+        self.unconfirmed: deque[tuple[Ack, int]] = deque()
+        """Answers that wait for replicas, each with the number of elections before it."""
         self.answers: deque[Ack] = deque()
         self.reading: PartitionReading | Refusal | None = None
         self.has_asked = False
@@ -157,40 +199,66 @@ class Pump:
         """The next batch is on the wire."""
         if self.ready().send_to is None:
             return False
-        self.requests.append(bytes(self.copy.send(self.world.now).view))
+        pipelined = self.copy.is_guarded(self.world.now)  # an unguarded batch goes alone over its connection
+        self.requests.append(Request(bytes(self.copy.send(self.world.now).view), pipelined))
         self.sent += 1
         return True
 
     def serve(self, error: int = 0) -> bool:
         """The broker takes a request, or refuses it with this error (7: it appends it all the same)."""
-        if not self.requests:
+        if not self.requests or self.unconfirmed:
             return False
-        request = self.requests.popleft()
+        request = self.requests.popleft().data
         if len(request) > self.world.target.max_bytes:
             error = ErrorCode.MESSAGE_TOO_LARGE
         if error and error != 7:
             self.answers.append(refused(error))
             return True
-        answer = self.world.target.append(request, self.world.now)
-        self.answers.append(refused(7, answer.base_offset) if error and not answer.error else answer)
+        target = self.world.target
+        answer = target.append(request, self.world.now)
+        if error and not answer.error:
+            self.answers.append(refused(7, answer.base_offset))
+        elif answer.error or target.high_watermark == len(target.log):
+            self.answers.append(answer)
+        else:
+            self.unconfirmed.append((answer, target.elections))
         return True
 
     def receive(self) -> bool:
         """An answer arrives."""
+        target = self.world.target
+        while self.unconfirmed and (target.replicated is None or self.unconfirmed[0][1] != target.elections):
+            answer, elections = self.unconfirmed.popleft()
+            self.answers.append(answer if elections == target.elections else refused(NOT_LEADER))
         if not self.answers:
             return False
         self.copy.acknowledge(self.answers.popleft(), self.world.now)
         return True
 
     def lose(self, served: int = 0) -> None:
-        """The connection breaks, after the broker has taken some more of the requests."""
+        """The connection breaks, after the broker has taken some more of the requests; the others arrive late."""
         for _ in range(served):
             self.serve()
-        self.requests.clear()
+        pipelined = any(one.pipelined for one in self.requests)
+        self.world.leave_behind(self.requests)
+        self.unconfirmed.clear()
         self.answers.clear()
         self.ready()
         self.confirming.clear()
-        self.copy.lost_in_flight(self.world.now, "the connection broke")
+        self.copy.lost_in_flight(self.world.now, "the connection broke", pipelined=pipelined)
+
+    def dies(self) -> None:
+        """It is killed; what it has sent arrives late."""
+        self.world.leave_behind(self.requests)
+        self.copy.give_up()
+
+    def watch(self) -> bool:
+        """The watch over copies at rest compares the high watermark; True if the copy looks again."""
+        rests_at = self.copy.rests_at
+        if rests_at is None or self.world.target.high_watermark >= rests_at:
+            return False
+        self.copy.look_again("the high watermark is too low", self.world.now)
+        return True
 
     def leave(self) -> ReportedProgress:
         """It releases the partition: what is not sent is dropped, and what is on its way arrives."""
@@ -234,7 +302,7 @@ class Pump:
             self.settle()
             if self.copy.stage is Stage.DONE or (parks and self.copy.stage is Stage.PARKED):
                 return
-            self.world.now = max(self.world.now, self.copy.retry.at)
+            self.world.pass_time(max(self.copy.retry.at - self.world.now, 0.0))
         raise AssertionError(f"{self.copy.stage}: {self.copy.trouble.reason}")
 
 

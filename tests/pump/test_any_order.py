@@ -38,8 +38,6 @@ class Copies(RuleBasedStateMachine):
         self.numbers = itertools.count(1)
         self.settled: dict[Pump, PartitionReading] = {}
         """Where a pump may begin without a reading: its connection has not broken since."""
-        self.zombies: list[bytes] = []
-        """What pumps that died had sent."""
 
     @initialize(
         sizes=st.lists(st.integers(1, 7), min_size=5, max_size=60),
@@ -138,8 +136,7 @@ class Copies(RuleBasedStateMachine):
     def dies(self, which: int) -> None:
         """What it has sent may arrive yet; an heir takes over, who knows nothing of it."""
         dead = self.pump(which)
-        self.zombies += dead.requests
-        dead.copy.give_up()
+        dead.dies()
         self.pumps[which % len(self.pumps)] = self.another(unclean=True)
 
     @rule(which=st.integers(0, 3), busy=st.booleans(), is_compared=st.booleans())
@@ -188,10 +185,11 @@ class Copies(RuleBasedStateMachine):
         self.world.target.killed_after = -1
         self.dies(which)
 
-    @precondition(lambda self: self.zombies and self.timestamp_ms == FRESH_MS)
-    @rule()
-    def arrives_late(self) -> None:
-        self.world.target.append(self.zombies.pop(0), self.world.now)
+    @precondition(lambda self: self.world.late)
+    @rule(which=st.integers(0, 9))
+    def arrives_late(self, which: int) -> None:
+        """A request of a pump that died, or gave its connection up."""
+        self.world.arrives_late(which)
 
     @precondition(lambda self: self.cleaned)
     @rule(first=st.integers(0, 100), step=st.integers(2, 5))
@@ -209,7 +207,7 @@ class Copies(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 3.5, 6.0]))
     def time_passes(self, seconds: float) -> None:
-        self.world.now += seconds
+        self.world.pass_time(seconds)
 
     @precondition(lambda self: self.timestamp_ms == OLD_MS)
     @rule()
@@ -275,17 +273,11 @@ class Fences(Copies):
     def dies(self, which: int) -> None:
         """A pump dies that was fenced, or will be by its heir."""
         dead = self.pump(which)
-        self.zombies += dead.requests
-        dead.copy.give_up()
+        dead.dies()
         self.pumps.remove(dead)
         self.is_taken_over()
         if not self.pumps:
             self.pumps.append(self.another(unclean=True))
-
-    @precondition(lambda self: self.zombies)
-    @rule()
-    def arrives_late(self) -> None:
-        self.world.target.append(self.zombies.pop(0), self.world.now)
 
     def teardown(self) -> None:
         """Who was fenced has ended."""
@@ -316,7 +308,7 @@ class LosingTargets(CleanedLogs):
     @rule(records=st.integers(1, 30), more=st.integers(0, 3))
     def is_lost(self, records: int, more: int = 0) -> None:
         self.world.target.lose(records, more)
-        self.zombies.clear()
+        self.world.late.clear()
         self.settled.clear()
         for which, pump in enumerate(self.pumps):
             pump.reading = None
@@ -433,7 +425,8 @@ class EmptiedLogs(LosingTargetsWithStrangers):
     def dies(self, which: int) -> None:
         """What it knew was written down; nothing of it is on its way."""
         dead = self.pump(which)
-        dead.copy.give_up()
+        dead.requests.clear()
+        dead.dies()
         self.pumps[which % len(self.pumps)] = self.heir(dead)
 
     def heir(self, pump: Pump) -> Pump:

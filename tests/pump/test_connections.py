@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import socket
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
-from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, ROUTE, Source
+from kafka.protocol.producer import ProduceRequest, ProduceResponse
+from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, OLD_MS, ROUTE, TARGET_ID, Source
 from model_pump import Pump, World
+from played_run import PRODUCE_VERSION, Broker
 
 from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump import target_connection
@@ -24,7 +28,7 @@ from sparkmirror.pump.window import LineMeter
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel
 from sparkmirror.wire.fetch_session import FetchPosition, FetchSession
-from sparkmirror.wire.produce import produce_request
+from sparkmirror.wire.produce import Ack, produce_request
 
 
 def a_producing_connection(lost: list[PartitionCopy], renewing: list[Channel] | None = None) -> TargetConnection:
@@ -47,11 +51,20 @@ def a_producing_connection(lost: list[PartitionCopy], renewing: list[Channel] | 
 
 
 def a_fetched_copy() -> PartitionCopy:
-    pump = Pump(World(Source([(10, FRESH_MS)] * 4)))
+    return a_copy_at_work(FRESH_MS, copied=0)
+
+
+def a_copy_at_work(timestamp_ms: int, *, copied: int) -> PartitionCopy:
+    """So many of its batches are acknowledged, and more are fetched; two may be in flight."""
+    pump = Pump(World(Source([(10, timestamp_ms)] * 9)), in_flight=2)
     pump.start()
-    pump.fetch()
+    pump.fetch(9)
     pump.claim()
     pump.claimed()
+    for _ in range(copied):
+        pump.send()
+        pump.serve()
+        pump.receive()
     return pump.copy
 
 
@@ -343,3 +356,131 @@ def test_the_rest_of_a_request_is_not_sent_by_a_process_that_was_stopped(monkeyp
         brokers.recv(1 << 20)
         connection.on_writable()
         assert lost == [copy]
+
+
+class Sending:
+    """A connection to a broker that answers when told to, and partitions that send over it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock = [1000.0]
+        monkeypatch.setattr(target_connection, "now_s", lambda: self.clock[0])
+        self.lost: dict[PartitionCopy, bool] = {}
+        self.acknowledged: list[PartitionCopy] = []
+        self.connection = a_producing_connection([])
+        monkeypatch.setattr(self.connection, "_on_lost", lambda _, reason, copies: self.lost.update(copies))
+        monkeypatch.setattr(self.connection, "_on_ack", self._on_ack)
+        self.broker = Broker()
+        self.connection.connected(Channel(self.broker.near, FramePool(1 << 16, 4)), PRODUCE_VERSION, 0.001)
+        self.at(1000.0)
+
+    def _on_ack(self, copy: PartitionCopy, ack: Ack) -> None:
+        copy.acknowledge(ack, self.clock[0])
+        self.acknowledged.append(copy)
+
+    def at(self, now: float) -> None:
+        self.clock[0] = self.connection._loop.now = now  # noqa: SLF001
+
+    def offer(self, *copies: PartitionCopy) -> None:
+        for copy in copies:
+            self.connection.offer(copy)
+        self.connection.pump()
+
+    @property
+    def sent(self) -> list[set[int]]:
+        """Of each request in flight, the partitions."""
+        requests = self.connection._requests  # noqa: SLF001
+        return [{copy.route.partition for copy in request.copies.values()} for request in requests]
+
+    def answer(self, throttle_ms: int = 0) -> None:
+        """The oldest request, as a broker does whose quota is exceeded, or not."""
+        self.broker.requests(ProduceRequest, PRODUCE_VERSION)
+        copies = self.connection._requests[0].copies.values()  # noqa: SLF001
+        parts = [
+            ProduceResponse.TopicProduceResponse.PartitionProduceResponse(
+                index=copy.route.partition,
+                error_code=0,
+                base_offset=copy.in_flight[0].downstream,
+                log_append_time_ms=-1,
+                log_start_offset=0,
+            )
+            for copy in copies
+        ]
+        topic = ProduceResponse.TopicProduceResponse(topic_id=UUID(bytes=TARGET_ID), partition_responses=parts)
+        self.broker.answer(ProduceResponse(responses=[topic], throttle_time_ms=throttle_ms), PRODUCE_VERSION)
+        self.connection.on_readable()
+
+
+def partitions(*at_work: PartitionCopy) -> tuple[PartitionCopy, ...]:
+    """The same as partitions 0, 1, … of one topic."""
+    for number, copy in enumerate(at_work):
+        copy.route = replace(ROUTE, partition=number)
+    return at_work
+
+
+def test_guarded_batches_are_pipelined(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(monkeypatch)
+    zero, one = partitions(*(a_copy_at_work(FRESH_MS, copied=1) for _ in range(2)))
+    sending.offer(zero)
+    sending.offer(one)
+    assert sending.sent == [{0}, {0}, {1}, {1}]
+
+
+@pytest.mark.parametrize("copied", [0, 1])
+def test_an_unguarded_batch_waits_until_nothing_is_in_flight(monkeypatch: pytest.MonkeyPatch, copied: int) -> None:
+    """Behind another request it would be read late, also by a broker whose client has gone since (R5)."""
+    sending = Sending(monkeypatch)
+    fresh, old, too = partitions(
+        a_copy_at_work(FRESH_MS, copied=1), *(a_copy_at_work(OLD_MS, copied=copied) for _ in range(2))
+    )
+    sending.offer(fresh)
+    assert sending.sent == [{0}, {0}]
+    sending.offer(old, too)
+    sending.answer()
+    sending.offer(fresh)
+    assert sending.sent == [{0}], "nothing else goes meanwhile, else its turn would never come"
+    sending.answer()
+    assert sending.sent == [{0, 1, 2}, {0}], "all that is ready goes in one request, and what is guarded may follow"
+    sending.answer()
+    sending.offer(old)
+    assert sending.sent == [{0}], "and the next old batches wait for it"
+
+
+def test_unguarded_batches_are_not_sent_into_a_mute_however_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    sending = Sending(monkeypatch)
+    (old,) = partitions(a_copy_at_work(OLD_MS, copied=1))
+    sending.offer(old)
+    sending.answer(throttle_ms=600_000)
+    monkeypatch.setattr(old.trust, "confirmed_at", 1e9)
+    sending.at(1000.0 + 600.0 - 0.1)
+    sending.offer(old)
+    assert sending.sent == []
+    sending.at(1000.0 + 600.0)
+    sending.offer(old)
+    assert sending.sent == [{0}]
+
+
+def test_unguarded_batches_fill_a_request_up_to_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a long line one request at a time must carry what several did."""
+    sending = Sending(monkeypatch)
+    monkeypatch.setattr(sending.connection, "_max_request_bytes", 200)
+    fresh = partitions(*(a_copy_at_work(FRESH_MS, copied=1) for _ in range(3)))
+    for copy in fresh:
+        monkeypatch.setattr(copy, "sendable", lambda _, copy=copy: not copy.in_flight)
+    sending.offer(*fresh)
+    assert sending.sent == [{0}, {1}, {2}]
+    sending = Sending(monkeypatch)
+    monkeypatch.setattr(sending.connection, "_max_request_bytes", 200)
+    sending.offer(*partitions(*(a_copy_at_work(OLD_MS, copied=1) for _ in range(3))))
+    assert sending.sent == [{0, 1, 2}]
+
+
+@pytest.mark.parametrize("timestamp_ms", [FRESH_MS, OLD_MS])
+def test_a_lost_connection_tells_which_batches_were_pipelined(
+    monkeypatch: pytest.MonkeyPatch, timestamp_ms: int
+) -> None:
+    sending = Sending(monkeypatch)
+    zero, one = partitions(*(a_copy_at_work(timestamp_ms, copied=1) for _ in range(2)))
+    sending.offer(zero, one)
+    sending.connection.failed("gone")
+    pipelined = timestamp_ms == FRESH_MS  # of each partition the second batch was
+    assert sending.lost == {zero: pipelined, one: pipelined}

@@ -8,6 +8,7 @@ import pytest
 from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS, Source
 from model_pump import Pump, World, a_world, assert_exact, running
 
+from sparkmirror.position.cause import Cause
 from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump.source_side import BACKFILL_OFFSETS
 from sparkmirror.pump.stage import Stage
@@ -175,6 +176,57 @@ def test_an_end_that_is_reached_while_the_position_is_read_waits_for_it() -> Non
     assert pump.hear()
     assert [*stages, pump.copy.stage] == [Stage.RUNNING, Stage.DONE]
     assert_exact(pump.world)
+
+
+def test_a_position_above_the_high_watermark_is_none() -> None:
+    """An election in order may take its records: it is not told, not confirmed, not the end, and read again (R10)."""
+    world = a_world(4)
+    Pump(world, until=None).settle()
+    world.target.lags()
+    world.target.replicated = 30
+    heir = Pump(world, 2, until=None)
+    heir.start()
+    assert (heir.copy.stage, heir.copy.progress.upstream) == (Stage.SEEKING, None)
+    assert heir.copy.trouble.cause is Cause.NOT_ENOUGH_REPLICAS
+    heir.copy.end_at(40, world.now)
+    world.now = heir.copy.retry.at
+    heir.start()
+    assert heir.copy.stage is Stage.SEEKING
+    world.target.elects()
+    heir.finish()
+    assert heir.copy.progress.upstream == 40
+    assert world.target.log == list(range(40))
+
+
+def test_a_copy_at_work_does_not_trust_a_position_above_the_high_watermark() -> None:
+    pump = running(a_world())
+    pump.world.now += 2 * MAX_CONFIRMATION_AGE_S
+    pump.world.target.replicated = 20
+    assert pump.ask()
+    assert pump.hear()
+    assert pump.copy.stage is Stage.SEEKING
+    pump.world.target.catches_up()
+    pump.finish()
+    assert_exact(pump.world)
+
+
+@pytest.mark.parametrize("idle_s", [1.0, 2 * MAX_CONFIRMATION_AGE_S])
+def test_an_end_behind_which_nothing_is_to_be_copied_is_believed_only_from_a_position_that_is_young(
+    idle_s: float,
+) -> None:
+    """The target may have lost what it acknowledged, and told nobody who sends nothing (R10)."""
+    world = a_world(4)
+    pump = Pump(world, until=None)
+    pump.settle()
+    stages = [pump.copy.stage]
+    world.now += idle_s
+    pump.copy.end_at(40, world.now)
+    is_old = idle_s > MAX_CONFIRMATION_AGE_S
+    assert [*stages, pump.copy.stage] == [Stage.RUNNING, Stage.SEEKING if is_old else Stage.DONE]
+    if is_old:
+        world.target.lose(10)
+        pump.finish()
+        assert world.target.log == list(range(40))
 
 
 def test_the_first_batch_goes_alone_then_five_are_in_flight() -> None:

@@ -38,7 +38,7 @@ def a_batch(timestamp_ms: int, claim: Claim | None = None) -> Batch:
 def trust() -> Trust:
     """A position was read just now."""
     made = Trust(Freshness(FRESH_AFTER_MS, NOW), MOST)
-    made.start(NOW)
+    made.start(NOW, FRESH_MS)
     return made
 
 
@@ -75,7 +75,7 @@ def test_the_first_batch_goes_alone_and_then_as_many_as_may(trust: Trust) -> Non
 
 def test_a_confirmed_position_is_as_a_new_one(trust: Trust) -> None:
     trust.note(a_batch(FRESH_MS), NOW)
-    trust.confirm(NOW)
+    trust.confirm(NOW, None)
     assert most(trust, a_batch(FRESH_MS)) == 1
 
 
@@ -123,7 +123,7 @@ def test_the_first_batch_without_a_word_on_duplicates_is_looked_up_and_then_all_
     trust.stamping = Stamping.LOG_APPEND_TIME
     assert trust.note(a_batch(FRESH_MS), NOW)
     trust.next_reading = NextReading.LOOK_UP
-    trust.start(NOW)
+    trust.start(NOW, None)
     assert (trust.pace, trust.next_reading) == (Pace.FULL, NextReading.START)
     assert not trust.note(a_batch(FRESH_MS), NOW)
 
@@ -171,3 +171,23 @@ def test_a_position_is_stale_when_nothing_confirmed_it_for_long(trust: Trust) ->
     trust.note(late, NOW + 60)
     assert not trust.is_stale(NOW + MAX_CONFIRMATION_AGE_S + 2)
     assert trust.is_stale(NOW + 60), "from when it was sent, not from when its answer was read"
+
+
+@pytest.mark.parametrize(
+    ("state_ms", "newest_ms", "guarded"),
+    [(FRESH_MS, FRESH_MS, True), (None, FRESH_MS, False), (OLD_MS, FRESH_MS, False), (FRESH_MS, OLD_MS, False)],
+)
+def test_a_batch_is_guarded_if_the_state_before_it_and_after_it_is_fresh(
+    trust: Trust, state_ms: int | None, newest_ms: int, guarded: bool
+) -> None:
+    trust.start(NOW, state_ms)
+    assert trust.is_guarded(a_batch(newest_ms), NOW) is guarded
+    trust.confirm(NOW, state_ms)
+    assert trust.is_guarded(a_batch(newest_ms), NOW) is guarded
+
+
+def test_what_guards_a_batch_is_the_state_that_the_last_one_left(trust: Trust) -> None:
+    trust.note(a_batch(OLD_MS), NOW)
+    assert not trust.is_guarded(a_batch(FRESH_MS), NOW)
+    trust.note(a_batch(FRESH_MS), NOW)
+    assert trust.is_guarded(a_batch(FRESH_MS), NOW)

@@ -55,6 +55,10 @@ class TargetReading:
         known = self.state or self.tail
         return known.last_sequence if known else None
 
+    def is_replicated(self, position: Position) -> bool:
+        """True if all records before a position are below the high watermark (R10)."""
+        return position.downstream <= self.high_watermark
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:

@@ -397,7 +397,7 @@ class PositionReader:
             target_topic_id=target_topic_id,
             target_leader=target_leader,
             read_at=read_at,
-            replicated=position.downstream <= target.high_watermark,
+            replicated=target.is_replicated(position),
             compacted=self._is_compacted(route.source_topic),
         )
 

@@ -16,6 +16,8 @@ class FlowClients:
         source, target = flow.source.for_copying, flow.target.for_copying
         self.source = ClusterClient(_as(source, flow.fetch.client_id), f"{flow.name}|sparkmirror-fetch")
         self.target = ClusterClient(_as(target, flow.produce.client_id), f"{flow.name}|sparkmirror-produce")
+        self.idle = ClusterClient(_as(target, flow.produce.client_id), f"{flow.name}|sparkmirror-idle")
+        """Client for the high watermarks of copies at rest."""
         self.positions = ClusterClient(flow.target, f"{flow.name}|sparkmirror-segments")
         """Client for claims and losses, as readings of positions need them."""
         self.claims = ClusterClient(flow.target, f"{flow.name}|sparkmirror-claims")

@@ -6,7 +6,7 @@ loop's thread, and blocking work goes to `Background`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 
 from sparkmirror.cluster.error_names import error_name
 from sparkmirror.messages.control import ControlState
@@ -19,6 +19,7 @@ from sparkmirror.pump.copies import PartitionCopies
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.flow_clients import FlowClients
 from sparkmirror.pump.flow_reports import FlowNews, FlowReports
+from sparkmirror.pump.idle_watch import IdleWatch
 from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Limits
 from sparkmirror.pump.look_ahead import LookAhead
 from sparkmirror.pump.loop import Loop
@@ -96,6 +97,7 @@ class FlowPump:
             may_send=self._may_send,
         )
         self._preparation = Preparation(loop, self._limits, self._partitions.all, self._begin_work)
+        self._idle = IdleWatch(flow.name, loop, self.clients.idle, self._partitions.all, self._on_idle_doubt)
         self._reports = FlowReports(self.name, loop, self._partitions, self.tally, self.sources, self._targets)
         self._ahead = LookAhead(loop, self.readings, self._claims, self.sources, self._targets)
         self._moves = MovedRoutes(
@@ -173,9 +175,11 @@ class FlowPump:
                 self.add(withheld)
 
     @property
-    def moved_in_doubt(self) -> bool:
+    def may_be_written_to(self) -> bool:
         """True if batches of other attempts, or unacknowledged ones, may arrive (R5)."""
-        return self._moves.moved_in_doubt
+        return self._moves.moved_in_doubt or any(
+            copy.may_be_written_to(self._loop.now) for copy in self._partitions.all
+        )
 
     # --- one turn of the loop -------------------------------------------------------------------
 
@@ -191,6 +195,7 @@ class FlowPump:
     def check(self) -> None:
         """Look now and then for overdue answers, and for newly compacted topics."""
         self.readings.check()
+        self._idle.check()
         self.sources.check()
         self._targets.check()
 
@@ -259,6 +264,10 @@ class FlowPump:
 
     def _on_doubt(self, copy: PartitionCopy, reason: str, cause: Cause = Cause.POSITION) -> None:
         copy.doubt(reason, self._loop.now, cause)
+        self._begin_work(copy)
+
+    def _on_idle_doubt(self, copy: PartitionCopy, reason: str, cause: Cause) -> None:
+        copy.look_again(reason, self._loop.now, cause)
         self._begin_work(copy)
 
     def _on_unclaimed(self, copy: PartitionCopy, reason: str) -> None:
@@ -334,12 +343,12 @@ class FlowPump:
             self.tally.acknowledged(copy.source_partition, batch, self._loop.now)
         self._begin_work(copy)
 
-    def _on_target_lost(self, broker: int, reason: str, copies: Iterable[PartitionCopy]) -> None:
+    def _on_target_lost(self, broker: int, reason: str, copies: Mapping[PartitionCopy, bool]) -> None:
         self._moves.lost(broker)
         self._claims.confirm_none_at(broker)  # another pump may look at the next leader's log before this pump
-        for copy in copies:
+        for copy, pipelined in copies.items():
             self._moves.doubted(copy)
-            copy.lost_in_flight(self._loop.now, reason)
+            copy.lost_in_flight(self._loop.now, reason, pipelined=pipelined)
             self._begin_work(copy)
         # A partition with nothing to send may have lost acknowledged records: the next leader may lack these.
         for copy in self.copies:
@@ -402,4 +411,5 @@ class FlowPump:
         self._claims.close()
         self._moves.close()
         self._dialer.close()
+        self._idle.close()
         self.readings.close()

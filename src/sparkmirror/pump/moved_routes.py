@@ -228,7 +228,7 @@ class MovedRoutes:
         `settled` is the position at which the copy goes on; None if it must be read.
         """
         leaving, source = self._leaving.pop(copy), copy.route.source
-        leaving.unclean |= copy.waits_for_predecessor
+        leaving.unclean |= copy.may_be_written_to(self._loop.now)
         self._note_doubt(source, unclean=leaving.unclean)
         if not self._has_said(leaving.move) and leaving.move.before == self._task:
             place = None if settled is None else Place.of(settled, leaving.heard_at)

@@ -69,6 +69,13 @@ class Trouble(NamedTuple):
 
 NO_TROUBLE = Trouble()
 
+UNREPLICATED = Refusal(
+    "the target leader's log has records that its replicas have not confirmed yet (R10)",
+    transient=True,
+    cause=Cause.NOT_ENOUGH_REPLICAS,
+)
+"""Refusal of a position above the high watermark."""
+
 
 class PartitionCopy:
     """Copy of one partition; each `now` is from `clock.now_s()`.
@@ -206,6 +213,14 @@ class PartitionCopy:
         return settled and self.asked_at is None and not (self.queue or self.in_flight or self.backlog.unprepared)
 
     @property
+    def rests_at(self) -> int | None:
+        """Offset that the target has acknowledged a copy at rest up to; None: at work.
+
+        The target's high watermark may not be lower (R10).
+        """
+        return self.progress.downstream if self.is_at_rest and not self.released else None
+
+    @property
     def is_idle(self) -> bool:
         """True if nothing that was fetched, claimed or asked for is on its way."""
         on_its_way = self.queue or self.in_flight or self.backlog.unprepared or self.backlog.claims or self._confirm
@@ -232,8 +247,12 @@ class PartitionCopy:
         """Take a position that was read: start there, or confirm the present position.
 
         A position counts from the time when the leader was asked, because the answer may have waited while this process
-        was suspended.
+        was suspended. A position above the high watermark is none: an election may take its records away (R10).
         """
+        if not reading.replicated:
+            self.source.end = reading.source_end
+            self.refuse(UNREPLICATED, now)
+            return
         self.asked_at = None
         position = reading.position
         upstream = self.source.resume_at(reading)
@@ -244,7 +263,7 @@ class PartitionCopy:
         if self.stage is Stage.RUNNING and before is not None:
             if self._agrees(before, reading, upstream, follows):
                 self._on(StageEvent.CONFIRMED)
-                self.trust.confirm(reading.read_at)
+                self.trust.confirm(reading.read_at, position.newest_timestamp_ms)
                 return
             self.drop_queue()
         if self._makes_sense(reading, now) and not self._must_stay_quiet(reading, now):
@@ -277,16 +296,13 @@ class PartitionCopy:
         # writer of records that the log no longer shows (`arbitration`). So the first batch is claimed.
         due = position.claim_due or (self._quiet.unclean and not self.progress.records)
         self._claimer.start(reading, follows, due=due)
-        self.trust.start(reading.read_at)
+        self.trust.start(reading.read_at, position.newest_timestamp_ms)
         self.trouble = NO_TROUBLE
         self._on(StageEvent.STARTED)
         if position.source_topic_id is None and self.source.from_latest:
             # The start must be durable before there is anything to send: the next round would see another end.
             self.backlog.claims.append(self._claimer.claim_start(position.sequence, position.downstream))
-        if self.end.goal is not None and upstream >= self.end.goal and not reading.replicated:
-            self.doubt("all is in the target leader's log, but its replicas have not confirmed it yet", now)
-        else:
-            self._finish_if_done()
+        self._finish_if_done()
 
     def _makes_sense(self, reading: PartitionReading, now: float) -> bool:
         """True if earlier knowledge agrees with a position; else wait or park."""
@@ -300,7 +316,7 @@ class PartitionCopy:
                 reason = f"the target has deleted all records, and {objection}: {TELL_US}"
                 self.park(reason, now, Cause.TARGET_TRUNCATED)
                 return False
-        elif reading.replicated and position.sequence:
+        elif position.sequence:
             progress.appended = topic_id, position.end
         return True
 
@@ -331,10 +347,9 @@ class PartitionCopy:
         self._be_quiet()
         return True
 
-    @property
-    def waits_for_predecessor(self) -> bool:
-        """True while the quiet rule (R5) waits until the position has not moved."""
-        return self._quiet.is_waiting
+    def may_be_written_to(self, now: float) -> bool:
+        """True while earlier requests may still arrive (R5)."""
+        return self._quiet.may_be_written_to(now)
 
     def _be_quiet(self) -> None:
         self.trouble = Trouble(WAITS, Cause.PREDECESSOR)
@@ -405,8 +420,26 @@ class PartitionCopy:
         if action is ErrorAction.RETRY:
             self.retry.pause_at_least_shortly(now)
 
-    def lost_in_flight(self, now: float, reason: str) -> None:
-        """Doubt after a broken connection: batches in flight may be in the log or not."""
+    def look_again(self, reason: str, now: float, cause: Cause = Cause.POSITION) -> None:
+        """Read the position of a copy at rest, also of one that is done, at once."""
+        if self.stage is Stage.DONE:
+            self._on(StageEvent.REOPENED)
+            self.trouble = Trouble(reason, cause)
+        else:
+            self.doubt(reason, now, cause)
+        self.retry.at = now
+
+    def is_guarded(self, now: float) -> bool:
+        """True if the leader is sure to refuse a late repeat of the head of the queue."""
+        return self.trust.is_guarded(self.queue[0], now)
+
+    def lost_in_flight(self, now: float, reason: str, *, pipelined: bool) -> None:
+        """Doubt after a broken connection: batches in flight may be in the log or not.
+
+        They may also arrive yet; `pipelined` ones were sent while others were in flight, and may arrive late.
+        """
+        if self.in_flight:
+            self._quiet.begin(now, pipelined=pipelined)
         self._release_in_flight()
         if self.stage is Stage.RUNNING or self.stage is Stage.DRAINING:
             self.doubt(reason, now, Cause.UNREACHABLE)
@@ -433,7 +466,7 @@ class PartitionCopy:
         if outcome is Outcome.UNWANTED:
             sequence = self.backlog.sequence
             self.drop_queue()
-            self._quiet.wait(sequence, now)
+            self._quiet.wait_for_late(sequence, now)
             self._be_quiet()
             return
         if outcome is Outcome.DONE:
@@ -453,7 +486,7 @@ class PartitionCopy:
             why, cause = self.backlog.obstacle
             self.park(why, now, cause)
         else:
-            self._finish_if_done()
+            self._finish_once_confirmed(now)
 
     def claiming(self, count: int) -> None:
         """Note that the first claims of `Ready.claims` are being written."""
@@ -548,13 +581,27 @@ class PartitionCopy:
             self._on(StageEvent.REOPENED)
             self.trouble, self.retry.at = NO_TROUBLE, now
         elif self.stage is Stage.RUNNING and not self.queue:
-            self._finish_if_done()
+            self._finish_once_confirmed(now)
 
-    def _finish_if_done(self) -> None:
+    @property
+    def _is_at_goal(self) -> bool:
         goal, upstream = self.end.goal, self.progress.upstream
         # While a position is being read, `take` decides.
         is_settled = not self.in_flight and self.asked_at is None
-        if goal is not None and upstream is not None and upstream >= goal and is_settled:
+        return goal is not None and upstream is not None and upstream >= goal and is_settled
+
+    def _finish_once_confirmed(self, now: float) -> None:
+        """End the copy at its goal; first read a position that was confirmed too long ago.
+
+        The target may have lost acknowledged records since, by an unclean election (R10).
+        """
+        if self._is_at_goal and self.trust.is_stale(now):
+            self.look_again("the position is read once more before the copy counts as done", now)
+        else:
+            self._finish_if_done()
+
+    def _finish_if_done(self) -> None:
+        if self._is_at_goal:
             self.drop_queue()
             self._on(StageEvent.REACHED)
 

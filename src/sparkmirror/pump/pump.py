@@ -139,7 +139,7 @@ class _PumpRun:
 
     def close(self) -> FlowEnd:
         flow = self.flow_pump
-        in_doubt = self._taken_over or flow.moved_in_doubt
+        in_doubt = self._taken_over or flow.may_be_written_to
         end = FlowEnd(flow=flow.name, pump=self._pump_name, receipts=tuple(flow.receipts()), in_doubt=in_doubt)
         self.report(ended=True)
         self._reports.close(2.0)

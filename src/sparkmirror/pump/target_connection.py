@@ -1,12 +1,16 @@
 """Connection that produces to one target broker.
 
 Up to five requests are in flight. Each request has at most one batch of a partition.
+
+A broker reads a connection's next request only when it has answered the one before, and when the throttle of that
+answer has ended (KIP-219), also if the client has gone meanwhile. A batch that the leader's state does not guard must
+not arrive late (R5): so it is sent only while nothing is in flight, and while the broker does not mute the connection.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from sparkmirror.clock import now_s
@@ -21,11 +25,19 @@ from sparkmirror.wire.produce import Ack, TopicPartitionKey, produce_request, re
 
 MAX_PARTITIONS_PER_REQUEST = 256
 
+UNGUARDED_BYTES = 16 << 20
+"""Most bytes of a request with unguarded batches.
+
+Such a request is alone in flight, and fills the window of a long line. Far below the brokers' default of `socket.request.max.bytes`, 100 MB.
+"""
+
 
 class _Request(NamedTuple):
     copies: dict[TopicPartitionKey, PartitionCopy]
     sent_at: float
     bytes: int
+    pipelined: bool
+    """True if other requests were in flight, or the broker muted the connection."""
 
 
 class _SendQueue:
@@ -70,7 +82,7 @@ class TargetConnection(BrokerConnection):
         renew: Callable[[BrokerConnection, Channel], None],
         on_ack: Callable[[PartitionCopy, Ack], None],
         on_unsendable: Callable[[PartitionCopy], None],
-        on_lost: Callable[[TargetConnection, str, list[PartitionCopy]], None],
+        on_lost: Callable[[TargetConnection, str, Mapping[PartitionCopy, bool]], None],
         may_send: Callable[[], bool],
         meter: TrafficMeter,
         line: LineMeter,
@@ -81,6 +93,7 @@ class TargetConnection(BrokerConnection):
         self._timeout_ms = timeout_ms
         self._max_request_bytes = max_request_bytes
         self._max_in_flight = max_in_flight
+        self._unguarded_bytes = max(max_request_bytes, min(max_in_flight * max_request_bytes, UNGUARDED_BYTES))
         self._on_ack = on_ack
         self._on_unsendable = on_unsendable
         self._on_lost = on_lost
@@ -93,6 +106,11 @@ class TargetConnection(BrokerConnection):
         self._correlation_id = 0
         self._ready = _SendQueue()
         self._muted_until = 0.0
+        """Time until which the broker is left alone."""
+        self._mute_ends_at = 0.0
+        """Time at which the broker reads the connection again, however far off."""
+        self._drains = False
+        """True while an unguarded batch waits until nothing is in flight."""
         self._sending_since = 0.0
 
     def offer(self, copy: PartitionCopy) -> None:
@@ -133,6 +151,10 @@ class TargetConnection(BrokerConnection):
             if not self._requests:
                 self._start_renewal(self._channel)
             return
+        if self._drains and self._must_wait:
+            if not self._requests:
+                self._loop.at(self._mute_ends_at, self.pump)
+            return
         try:
             while self._ready and len(self._requests) < self._max_in_flight and self._may_send():
                 if not self._send_one(self._channel):
@@ -141,9 +163,15 @@ class TargetConnection(BrokerConnection):
         except ChannelClosed as error:
             self._lose(str(error))
 
+    @property
+    def _must_wait(self) -> bool:
+        """True if the broker would not read a request at once."""
+        return bool(self._requests) or now_s() < self._mute_ends_at
+
     def _send_one(self, channel: Channel) -> bool:
         now = now_s()  # not the loop's time, as the process may have been stopped since the turn began (R6)
-        size = 0
+        size, most_bytes = 0, self._max_request_bytes
+        pipelined, self._drains = self._must_wait, False
         batches: dict[bytes, dict[int, memoryview]] = {}
         copies: dict[TopicPartitionKey, PartitionCopy] = {}
         again: list[PartitionCopy] = []
@@ -152,8 +180,13 @@ class TargetConnection(BrokerConnection):
                 self._ready.discard(copy)
                 self._on_unsendable(copy)
                 continue
+            if not copy.is_guarded(now):
+                if pipelined:
+                    self._drains = True
+                    break
+                most_bytes = self._unguarded_bytes
             batch_size = len(copy.queue[0].view)
-            if copies and (size + batch_size > self._max_request_bytes or len(copies) >= MAX_PARTITIONS_PER_REQUEST):
+            if copies and (size + batch_size > most_bytes or len(copies) >= MAX_PARTITIONS_PER_REQUEST):
                 break
             self._ready.discard(copy)
             batch = copy.send(now)
@@ -171,7 +204,7 @@ class TargetConnection(BrokerConnection):
             return False
         self._correlation_id += 1
         self._sending_since = now
-        self._requests.append(_Request(copies, now, size))
+        self._requests.append(_Request(copies, now, size, pipelined))
         self.meter.requests += 1
         channel.send(produce_request(self._version, self._correlation_id, self._client_id, self._timeout_ms, batches))
         return True
@@ -208,6 +241,7 @@ class TargetConnection(BrokerConnection):
                 finally:
                     frame.release()
                 if throttle_ms:
+                    self._mute_ends_at = now_s() + throttle_ms / 1000
                     self._muted_until = self._throttle(throttle_ms)
                 self._take(acks)
         except (ChannelClosed, Garbled) as error:
@@ -240,10 +274,13 @@ class TargetConnection(BrokerConnection):
         self._lost = True
         self.meter.errors += 1
         self._hang_up()
-        flying = dict.fromkeys(copy for request in self._requests for copy in request.copies.values())
+        hit: dict[PartitionCopy, bool] = {}
+        for request in self._requests:
+            for copy in request.copies.values():
+                hit[copy] = hit.get(copy, False) or request.pipelined
         # A waiting partition whose leader has moved may have batches in flight at the former leader.
-        waiting = [copy for copy in self._ready.in_order() if copy not in flying and not copy.in_flight]
-        hit = [*flying, *waiting]
+        waiting = [copy for copy in self._ready.in_order() if copy not in hit and not copy.in_flight]
+        hit |= dict.fromkeys(waiting, False)
         self._requests.clear()
         self._ready.clear()
         self._on_lost(self, f"{self.peer}: {reason}", hit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.messages.figures import LineFigures
@@ -22,7 +22,8 @@ from sparkmirror.wire.produce import Ack
 class TargetConnections:
     """Connections of one flow to the target's brokers.
 
-    `on_lost` is called for a lost connection with the broker, the reason, and the partitions in flight or waiting.
+    `on_lost` is called for a lost connection with the broker, the reason, and the partitions in flight or waiting; True
+    stands for a partition whose batches were pipelined.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class TargetConnections:
         *,
         on_ack: Callable[[PartitionCopy, Ack], None],
         on_unsendable: Callable[[PartitionCopy], None],
-        on_lost: Callable[[int, str, list[PartitionCopy]], None],
+        on_lost: Callable[[int, str, Mapping[PartitionCopy, bool]], None],
         may_send: Callable[[], bool],
     ) -> None:
         self._flow = flow
@@ -182,7 +183,7 @@ class TargetConnections:
             line=broker.meter,
         )
 
-    def _lost(self, connection: TargetConnection, reason: str, copies: list[PartitionCopy]) -> None:
+    def _lost(self, connection: TargetConnection, reason: str, copies: Mapping[PartitionCopy, bool]) -> None:
         broker = self._brokers[connection.broker]
         broker.lost(connection)
         if broker.connections and not copies and not connection.dealt:

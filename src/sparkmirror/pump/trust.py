@@ -73,12 +73,22 @@ class Trust:
         self.stamping = Stamping.CREATE_TIME
         self.confirmed_at = 0.0
         """Time at which the target was last known to be at the position."""
+        self._state_ms: int | None = None
+        """Timestamp of the leader's state; None: no state is known."""
         self._max_in_flight = max_in_flight
         self._ask_again_at = 0.0
 
     def is_stale(self, now: float) -> bool:
         """True if the position must be read before anything is sent (R6)."""
         return now - self.confirmed_at > MAX_CONFIRMATION_AGE_S
+
+    def is_guarded(self, head: Batch, now: float) -> bool:
+        """True if the leader's state is sure to outlive the next batch's request (R5).
+
+        The state is there before the batch, and stays there after it.
+        """
+        covers, state_ms = self.fresh.covers, self._state_ms
+        return state_ms is not None and covers(state_ms, now) and covers(head.max_timestamp, now)
 
     def allows(self, head: Batch, in_flight: int, now: float, *, compacted: bool) -> bool:
         """True if the next batch may be sent beside so many in flight."""
@@ -123,16 +133,18 @@ class Trust:
         self._ask_again_at = now + ASK_AGAIN_S
         return True
 
-    def start(self, read_at: float) -> None:
-        """Go on from a position, or from a look-up."""
+    def start(self, read_at: float, state_ms: int | None) -> None:
+        """Continue from a position, or from a look-up, with the state's timestamp."""
         self.pace = Pace.FULL if self.next_reading is NextReading.LOOK_UP else Pace.FIRST
         self.next_reading = NextReading.START
         self.confirmed_at = read_at
+        self._state_ms = state_ms
 
-    def confirm(self, read_at: float) -> None:
+    def confirm(self, read_at: float, state_ms: int | None) -> None:
         """Take a reading that agrees with the copy under way."""
         self.pace = Pace.FIRST
         self.confirmed_at = read_at
+        self._state_ms = state_ms
 
     def note(self, batch: Batch, now: float, *, timed: bool = False) -> bool:
         """Take note of an appended batch; return True if a reading must look the batch up.
@@ -148,6 +160,7 @@ class Trust:
         look_up = heals or (silent and unsure)
         self.pace = Pace.FULL if self.fresh.covers(batch.max_timestamp, now) else Pace.ALONE
         self.confirmed_at = batch.sent_at
+        self._state_ms = batch.max_timestamp
         if silent or heals:
             self.claim_proof = ClaimProof.LACKING
         elif claim is not None:

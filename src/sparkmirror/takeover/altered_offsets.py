@@ -165,6 +165,11 @@ class AlteredOffsets:
         position = positions.resolve([target])[target].position
         if isinstance(position, Doubt):
             raise NotAltered(f"{target[0]}-{target[1]}: {position.reason}")
+        if not reading.is_replicated(position):
+            raise NotAltered(
+                f"{target[0]}-{target[1]}: its replicas have confirmed offset {reading.high_watermark}, and the "
+                f"leader's log ends at {reading.log_end_after}: are replicas in sync? try again in a few seconds"
+            )
         unproven = position.supposed or (position.unseen and self._is_halted(partition))
         return _CopiedSoFar(position.sequence, position.upstream, position.downstream, unproven)
 

@@ -112,6 +112,8 @@ class ForeignEnds:
                 elif isinstance(position, Doubt):
                     unsettled = Unserved(position.reason) if position.wait else None
                     progress.append(self._never_sent(pair, reading) or unsettled)
+                elif not reading.is_replicated(position):
+                    progress.append(Unserved("its replicas have not confirmed the flow's newest records yet"))
                 else:
                     may_begin = whoever or _ends_foreign(resolved.foreign, reading.log_end_after)
                     upstream = position.upstream
