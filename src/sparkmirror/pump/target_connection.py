@@ -28,7 +28,8 @@ MAX_PARTITIONS_PER_REQUEST = 256
 UNGUARDED_BYTES = 16 << 20
 """Most bytes of a request with unguarded batches.
 
-Such a request is alone in flight, and fills the window of a long line. Far below the brokers' default of `socket.request.max.bytes`, 100 MB.
+Such a request is alone in flight, and fills the window of a long line. Far below the brokers' default of
+`socket.request.max.bytes`, 100 MB.
 """
 
 
