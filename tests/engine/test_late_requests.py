@@ -60,7 +60,7 @@ def test_what_a_muted_connection_brings_late_is_not_there_twice(
     source.write(0, 10)
     source.write(1, 10, count=10)
     mp.create_topic(throttling_target.bootstrap_servers, f"A.{topic_name}", 2)
-    settings = {"sparkmirror.merge.tiny.batches": "false", "A->B.producer.max.request.size": str(BULK_BYTES // 2)}
+    settings = {"sparkmirror.merge.tiny.batches": "false", "B.producer.max.request.size": str(BULK_BYTES // 2)}
     with driver_of(source_cluster, throttling_target, topic_name, tmp_path, settings) as driver:
         order = driver.orders.order(driver.partitions())
         first = SteppedPump(order)
