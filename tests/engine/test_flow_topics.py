@@ -116,6 +116,7 @@ def test_a_round_ends_when_the_target_forgets_producers_sooner(played: PlayedFlo
     orders = played.orders()
     played.leadership.state_lifetime_ms = 2_000
     assert (orders.only_grown, orders.can_take({}), orders.is_outlived) == (True, True, False)
+    assert orders.order([KEY]).state_lifetime_ms == 1_000, "a task that comes later deals with what the others took"
     played.leadership.state_lifetime_ms = 999
     assert (orders.only_grown, orders.can_take({}), orders.is_outlived) == (False, False, True)
     orders.forget()

@@ -46,7 +46,7 @@ KEY = b"topic", 0
 NOT_LEADER, OUT_OF_ORDER, INVALID_PRODUCER_EPOCH = 6, 45, 47
 ERRORS = (6, 7, 10, 19, 56)
 """Not the leader, timed out (but appended), too large, too few replicas, a full disk."""
-LAST_OFFSET_DELTA_AT, CRC_AT = 23, 17
+LEADER_EPOCH_AT, CRC_AT, LAST_OFFSET_DELTA_AT = 12, 17, 23
 FOREIGN = -1
 """A record in the target's log that is not ours."""
 MARKER = -2
@@ -57,7 +57,9 @@ REMEMBERED = 5
 
 
 @functools.cache
-def batch_of(base_offset: int, offsets: tuple[int, ...], span: int, timestamp_ms: int, codec: int = 0) -> bytes:
+def batch_of(
+    base_offset: int, offsets: tuple[int, ...], span: int, timestamp_ms: int, codec: int = 0, leader_epoch: int = 0
+) -> bytes:
     """A batch as the source's broker stores it, also one of which the cleaner has left only these offsets."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
@@ -72,6 +74,7 @@ def batch_of(base_offset: int, offsets: tuple[int, ...], span: int, timestamp_ms
         builder.append(offset - base_offset, timestamp_ms, None, b"%d" % offset, [])
     data = builder.build()
     struct.pack_into(">q", data, 0, base_offset)
+    struct.pack_into(">i", data, LEADER_EPOCH_AT, leader_epoch)
     struct.pack_into(">i", data, LAST_OFFSET_DELTA_AT, span - 1)
     struct.pack_into(">I", data, CRC_AT, crc32c(memoryview(data)[CRC_AT + 4 :]))
     return bytes(data)
@@ -84,6 +87,8 @@ class Source:
         self.start = self.end = start
         self.cleaned = False
         """Its cleaner may come while it is copied."""
+        self.led_since: list[int] = []
+        """Offsets at which another leader began, each with the next leader epoch."""
         self._batches: list[tuple[int, int, int]] = []
         self._removed: set[int] = set()
         for number, (count, timestamp_ms) in enumerate(batches):
@@ -105,7 +110,8 @@ class Source:
         for base, span, timestamp_ms in self._batches:
             left = tuple(one for one in range(base, base + span) if one not in self._removed)
             if base + span > offset and left and len(found) < batches:
-                found.append(batch_of(base, left, span, timestamp_ms))
+                epoch = sum(since <= base for since in self.led_since)
+                found.append(batch_of(base, left, span, timestamp_ms, leader_epoch=epoch))
         return b"".join(found)
 
 

@@ -482,6 +482,38 @@ def test_a_partition_that_comes_back_is_counted_on(make: Make) -> None:
     assert [(receipt.released, receipt.records) for receipt in ends] == [(True, 0), (False, copied)]
 
 
+def test_an_idle_partition_looks_again_when_its_leaders_connection_breaks(make: Make) -> None:
+    """The next leader may lack what was acknowledged, and nothing that is sent would tell."""
+    run = make(partitions=(1, 2))
+
+    def all_are_acknowledged() -> bool:
+        for leader in run.brokers:
+            run.acknowledge(leader, {})
+        return run.records() == [40, 40] and all(copy.is_at_rest for copy in run.pump.copies)
+
+    run.turn_until(all_are_acknowledged)
+    run.readings.clear()
+    lose_the_leader(run)
+    run.turn_until(lambda: bool(run.readings))
+    assert run.readings == [1], "the other leader's partition is left alone"
+
+
+def test_no_claim_is_confirmed_after_its_leaders_connection_broke(make: Make) -> None:
+    """Another pump may look at the next leader's log first: what this pump saw acknowledged may be lost there."""
+    run = make(partitions=(1, 2))
+    run.turn_until(lambda: run.sent == {1, 2})
+    written: list[Segment] = []
+    run.claim = written.extend
+    run.pump._claims._confirm_at = run.loop.now + 3600  # noqa: SLF001 - the last ones were written just now
+    for leader in run.brokers:
+        run.acknowledge(leader, {})
+    run.turn_until(lambda: len(run.pump._claims._to_confirm) == 2)  # noqa: SLF001
+    lose_the_leader(run)
+    run.pump._claims._confirm_at = 0.0  # noqa: SLF001
+    run.turn_until(lambda: any(claim.confirmed for claim in written))
+    assert {claim.partition for claim in written if claim.confirmed} == {2}
+
+
 def test_an_end_soon_after_giving_away_what_may_still_be_written_to_is_in_doubt(make: Make) -> None:
     """The next task may not have taken it when the round ends, so that nobody else knows of the doubt."""
     run = make()

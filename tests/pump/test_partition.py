@@ -229,6 +229,33 @@ def test_an_end_behind_which_nothing_is_to_be_copied_is_believed_only_from_a_pos
         assert world.target.log == list(range(40))
 
 
+@pytest.mark.parametrize("idle_s", [1.0, 2 * MAX_CONFIRMATION_AGE_S])
+def test_only_a_young_position_is_handed_over_without_a_reading(idle_s: float) -> None:
+    """The next task would take an end for reached that the target may have lost since (R6, R10)."""
+    pump = Pump(a_world(4), until=None)
+    pump.settle()
+    assert (pump.copy.settled(pump.world.now + idle_s) is None) is (idle_s > MAX_CONFIRMATION_AGE_S)
+
+
+def test_a_loss_that_a_reading_shows_confirms_no_copy_at_work() -> None:
+    """A rival's confirmed records lay behind this place and are gone: what comes next must be claimed as healing."""
+    world = a_world()
+    pump = running(world)
+    queued = [batch.sequence for batch in pump.copy.queue]
+    rival = Pump(world, 2 << 40, until=None, unclean=True)
+    rival.settle()
+    assert world.target.log == list(range(120))
+    world.target.lose(90)
+    world.now += 2 * MAX_CONFIRMATION_AGE_S
+    assert (queued[0], len(world.target.log)) == (30, 30)
+    pump.start()
+    assert [batch.sequence for batch in pump.copy.queue] == [], "fetched again, to be claimed"
+    pump.fetch()
+    assert pump.copy.backlog.claims[0].segment.heals
+    pump.finish()
+    assert_exact(world)
+
+
 def test_the_first_batch_goes_alone_then_five_are_in_flight() -> None:
     pump = Pump(a_world())
     pump.start()

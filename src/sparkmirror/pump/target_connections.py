@@ -60,8 +60,7 @@ class TargetConnections:
         """Take note that a partition has a batch to send to a broker."""
         leader = self._led_by.get(copy)
         if leader is None or leader.broker != broker:
-            if copy.in_flight:
-                return  # the last acknowledgement there brings it back here
+            assert not copy.in_flight  # noqa: S101 - a position, and so a leader, is read with nothing in flight
             if leader is not None:
                 leader.leave(copy)
             leader = self._led_by[copy] = self._broker(broker)
