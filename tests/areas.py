@@ -21,8 +21,8 @@ _ENGINE_AREAS = {
     " still_look surroundings task waits",
     "flows": "active_active another_configuration bomb catching_up every_batch fairness long_lines many_partitions"
     " mirror moved_writers real_checkpoint_connector topic_list true_syncs",
-    "faults": "broker_faults expired_state kills losses lost_segments old_records replicas rival_views seam takeover"
-    " unclean_elections",
+    "faults": "broker_faults expired_state kills late_requests losses lost_segments old_records replicas rival_views"
+    " seam takeover unclean_elections unreplicated_copies",
     "taking over": "beside_mirror_maker connect_takeover empty_alias_takeover exactly_once_takeover legacy"
     " legacy_process looked_over mirror_maker_and_back woken_mirror_maker",
     "signing in": "certificates kerberos rights_of_a_flow secrets secure_flows sign_in tls_flows",
@@ -52,6 +52,8 @@ _ENGINE_TESTS = {
         "kills",
         "rival_views",
         "old_records",
+        "late_requests",
+        "unreplicated_copies",
         "broker_faults",
         "fairness",
         "every_batch",
