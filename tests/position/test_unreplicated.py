@@ -13,11 +13,14 @@ from tests.position.copied_flow import COPIED, Flow, flow_between
 
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets
 from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.config import FlowConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.losses import LossKind, LossLedger
+from sparkmirror.policy.replication import DefaultReplicationPolicy
 from sparkmirror.position import target_reading
 from sparkmirror.position.target_reading import Unserved
+from sparkmirror.takeover.altered_offsets import AlteredOffsets, NotAltered
 from sparkmirror.takeover.log_bounds import by_target_leader
 from sparkmirror.takeover.our_records import ForeignEnds, OurRecords
 
@@ -48,12 +51,20 @@ def high_watermark(monkeypatch: pytest.MonkeyPatch, at: int, *, asked: int) -> N
     monkeypatch.setattr(target_reading, "_REPLICATED_WITHIN_S", 0.3)
 
 
-def so_far(flow: Flow) -> OurRecords | Unserved | None:
+@pytest.fixture
+def own(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str) -> Iterator[Flow]:
+    """Copied, and nobody else has written."""
+    with flow_between(source_cluster, target_cluster, topic_name) as flow:
+        flow.copy()
+        yield flow
+
+
+def so_far(flow: Flow, *, whoever: bool = False) -> OurRecords | Unserved | None:
     client = flow.target.client
     segments = SegmentLog(TopicLog(client, flow.segments_topic))
     ends = ForeignEnds(client, segments, LossLedger(TopicLog(client, flow.losses_topic)), flow.identity)
     ((leader, group),) = by_target_leader(flow.source.client, client, [flow.route], lambda *_: None).items()
-    (found,) = ends.so_far(leader, group)
+    (found,) = ends.so_far(leader, group, whoever=whoever)
     return found
 
 
@@ -82,3 +93,38 @@ def test_whether_somebody_else_went_on_is_asked_again_then(flow: Flow, monkeypat
     found = so_far(flow)
     assert isinstance(found, OurRecords)
     assert found.end == COPIED
+
+
+def test_a_position_says_whether_replicas_have_its_records(own: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader's state has them all the same (R10)."""
+    assert own.partition_reading().replicated
+    high_watermark(monkeypatch, COPIED - 1, asked=1000)
+    reading = own.partition_reading()
+    assert (reading.position.downstream, reading.replicated) == (COPIED, False)
+
+
+def test_another_mirror_is_not_taken_over_by_what_only_the_leader_has(
+    own: Flow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    high_watermark(monkeypatch, COPIED - 1, asked=1000)
+    found = so_far(own, whoever=True)
+    assert isinstance(found, Unserved)
+    assert "its replicas have not confirmed" in str(found)
+    monkeypatch.undo()
+    assert isinstance(so_far(own, whoever=True), OurRecords)
+
+
+def test_no_offset_is_altered_by_what_only_the_leader_has(own: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claim would lie behind records that an election takes away."""
+    client = own.target.client
+    policy = DefaultReplicationPolicy(separator=".")
+    with AlteredOffsets(
+        FlowConfig(source=own.source.config, target=own.target.config), policy, own.identity
+    ) as altered:
+        monkeypatch.setattr(altered, "_segments", SegmentLog(TopicLog(client, own.segments_topic)))
+        monkeypatch.setattr(altered, "_ledger", LossLedger(TopicLog(client, own.losses_topic)))
+        (partition,) = altered._located({own.route.source: 0})  # noqa: SLF001
+        assert altered._reached(partition).sequence == COPIED  # noqa: SLF001
+        high_watermark(monkeypatch, COPIED - 1, asked=1000)
+        with pytest.raises(NotAltered, match="its replicas have confirmed offset 29"):
+            altered._reached(partition)  # noqa: SLF001
