@@ -539,16 +539,26 @@ class PartitionCopy:
     # --- end ------------------------------------------------------------------------------------
 
     def end_at(self, done_at: int | None, now: float) -> None:
-        """Set the source offset at which the partition's writers moved; None: no move."""
+        """Set the source offset at which the partition's writers moved; None: no move.
+
+        Unsent batches are dropped if any of them goes beyond. Claims may announce them: the reader shortens these.
+        """
         if done_at == self.end.done_at:
             return
         self.end = CopyEnd(self.end.until, done_at)
-        self.backlog.until = self.end.goal
+        goal = self.end.goal
+        self.backlog.end_at(goal)
         if self.stage is Stage.DONE:
             self._on(StageEvent.REOPENED)
             self.trouble, self.retry.at = NO_TROUBLE, now
         elif self.stage is Stage.RUNNING and not self.queue:
             self._finish_if_done()
+        elif (
+            self.stage is Stage.RUNNING
+            and goal is not None
+            and (self.queue[-1].next_upstream > goal or self.backlog.obstacle is not None)
+        ):
+            self.doubt(f"its writers have moved: it ends at offset {goal}, before what was fetched", now)
 
     def _finish_if_done(self) -> None:
         goal, upstream = self.end.goal, self.progress.upstream
