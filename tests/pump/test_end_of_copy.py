@@ -15,10 +15,12 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
-from model_broker import FRESH_MS, Source
+from model_broker import FRESH_MS, SOURCE_ID, Source
 from model_pump import Pump, World, a_world, assert_exact
+from played_run import LEADERS, PlayedRun
 from test_any_order import SETTINGS, CleanedLogs, Copies, Gaps, LosingTargets, OldRecords
 
+from sparkmirror.messages.control import ControlState, DoneTopic
 from sparkmirror.position.cause import Cause
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.intake import Intake
@@ -239,6 +241,36 @@ def test_a_round_that_ends_inside_a_batch_is_continued_inside_it() -> None:
         pump.finish()
         assert world.target.log == list(range(until))
     assert world.target.truth() == world.target.copied
+
+
+# --- a topic that was created again -------------------------------------------------------------------
+
+
+def word_on(topic_id: bytes) -> ControlState:
+    """The word that the writers of the topic of this id have moved, at offset 20 of each partition."""
+    state = ControlState()
+    state.done["t"] = DoneTopic(source_topic_id=topic_id.hex(), ends=dict.fromkeys(LEADERS, 20))
+    return state
+
+
+@pytest.mark.parametrize("is_read_before", [True, False])
+@pytest.mark.parametrize(("topic_id", "copied"), [(SOURCE_ID, 20), (b"o" * 16, 0)], ids=["the same", "an earlier one"])
+def test_a_word_on_an_earlier_topic_ends_the_copy_of_the_present_one_before_its_first_record(
+    monkeypatch: pytest.MonkeyPatch, topic_id: bytes, copied: int, is_read_before: bool
+) -> None:
+    run = PlayedRun(monkeypatch)
+    if is_read_before:
+        run.turn_until(lambda: len(run.readings) == len(LEADERS))
+    run.hear(word_on(topic_id))
+
+    def is_done() -> bool:
+        for leader in set(LEADERS.values()):
+            run.acknowledge(leader, {})
+        return all(copy.stage is Stage.DONE for copy in run.pump.copies)
+
+    run.turn_until(is_done)
+    assert run.records() == [copied] * len(LEADERS)
+    run.close()
 
 
 # --- any order ----------------------------------------------------------------------------------------

@@ -192,7 +192,7 @@ class TopicFacts:
     """Seconds between two looks for new topics; `None`: only at the start."""
     done: DoneTopic | None = None
     recreated: bool = False
-    """True if the word that the writers have moved is about an earlier topic of the name."""
+    """True if `done` is about an earlier topic of the name."""
     paused_by: str = ""
     bytes_per_s_cap: float | None = None
     backfill_per_s_cap: float | None = None

@@ -128,7 +128,7 @@ class DoneTopics:
         self._at_source = topics
 
     def reach(self, receipt: Receipt) -> None:
-        """Take note of a pump's receipt, which is not of a topic that was created again."""
+        """Take note of a pump's receipt, unless the topic was created again."""
         topic, partition = receipt.source_topic, receipt.partition
         with self._lock:
             done = self._state.done.get(topic)
@@ -148,7 +148,7 @@ class DoneTopics:
                 self.changed |= self._state.done[topic].released
 
     def _is_recreated(self, topic: str, done: DoneTopic) -> bool:
-        """True if the source's topic of that name is not the topic whose writers have moved."""
+        """True if the source has another topic of the name by now."""
         there = self._at_source.get(topic)
         return there is not None and not done.is_of(there.topic_id)
 
@@ -192,11 +192,12 @@ class DoneTopics:
         late = []
         for topic, done, partition in self._partitions():
             if self._is_recreated(topic, done):
-                late.append(LateOffsets(topic, partition, 0, ends.get((topic, partition), 0), recreated=True))
+                missing = ends.get((topic, partition), 0)
+                late.append(LateOffsets(topic=topic, partition=partition, copied=0, missing=missing, recreated=True))
             elif partition in done.reached or partition not in done.ends:
                 copied = done.copied_to(partition) - done.end_of(partition)
                 missing = ends.get((topic, partition), 0) - done.copied_to(partition)
-                late.append(LateOffsets(topic, partition, copied, max(missing, 0)))
+                late.append(LateOffsets(topic=topic, partition=partition, copied=copied, missing=max(missing, 0)))
         return [each for each in late if each.copied or each.missing]
 
     @property

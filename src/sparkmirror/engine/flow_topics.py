@@ -139,7 +139,10 @@ class FlowTopics:
         return self._work != before
 
     def see_done(self) -> None:
-        """Look at the done topics: the source may have got partitions, or another topic of the name."""
+        """Look at the done topics at the source.
+
+        The source may have got partitions, or another topic of the name.
+        """
         if self._admins is not None and (moved := self.done_topics.topics):
             self.done_topics.see(self._admins.source.topics(moved))
 

@@ -1,4 +1,7 @@
-"""Offsets that came to the source after an operator had said that their writers had moved, in numbers and words."""
+"""Numbers and words on late offsets.
+
+Late offsets came to the source after an operator had said that the topic's writers had moved (`topics done`).
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,17 @@ class LateOffsets(NamedTuple):
     topic: str
     partition: int
     copied: int
-    """Number of offsets that were copied before a pump heard of the operator's word.
+    """Number of offsets copied before a pump heard of the operator's word.
 
     Markers that were passed over, and records that the source had lost by then, count, too.
     """
     missing: int
     """Number of offsets that are not copied."""
     recreated: bool = False
-    """True if another topic has the name at the source since; nothing of that topic is copied."""
+    """True if another topic has the name at the source now.
+
+    Nothing of the new topic is copied.
+    """
 
     @property
     def line(self) -> str:

@@ -191,7 +191,10 @@ class Topic:
     Late offsets came after the operator said that the writers had moved.
     """
     late_copied_in: dict[int, int] = field(default_factory=dict)
-    """Partition to the number of late source offsets that were copied before the pump heard of the move."""
+    """Partition to the number of late source offsets that were copied.
+
+    The pump had not heard of the move by then.
+    """
     recreated: bool = False
     """True if another topic has the name at the source since the writers had moved."""
 
@@ -207,7 +210,7 @@ class Topic:
 
     @property
     def late_words(self) -> str:
-        """What came after the writers had moved, in words; empty if nothing did."""
+        """Words on the late source offsets; empty without any."""
         if not (self.recreated or self.late or self.late_copied):
             return ""
         return late_words(self.late_copied, self.late, recreated=self.recreated)

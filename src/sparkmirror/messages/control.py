@@ -122,7 +122,10 @@ class DoneTopic(BaseModel):
     reached: dict[int, int] = {}
     """End of each copy at the target once the pump had come to the source's end."""
     beyond: dict[int, int] = {}
-    """Next source offset of each copy that had gone beyond its end before a pump heard of the end."""
+    """Next source offset of each copy that had gone beyond its end.
+
+    A pump hears of the end after the operator has given the word.
+    """
 
     def is_of(self, topic_id: bytes) -> bool:
         """True if the word may be about the topic of this id; it was given by name."""
@@ -134,14 +137,17 @@ class DoneTopic(BaseModel):
         return self.ends.keys() <= self.reached.keys()
 
     def end_of(self, partition: int, topic_id: bytes = NO_ID) -> int:
-        """Return the end to be copied; 0 for another topic, and for a partition that the source got later.
+        """Return the end to be copied; 0 for a partition that the source got later.
 
-        Without an id the topic counts as the one that the word is about.
+        The end of another topic of the name is 0, too; without an id the topic counts as the same.
         """
         return self.ends.get(partition, 0) if self.is_of(topic_id) else 0
 
     def copied_to(self, partition: int) -> int:
-        """Return the source offset below which all is copied or passed over, once the end is reached."""
+        """Return the source offset up to which all is copied or passed over.
+
+        The end is reached.
+        """
         return max(self.end_of(partition), self.beyond.get(partition, 0))
 
 

@@ -46,7 +46,7 @@ class _Answer:
 
 
 class Backlog:
-    """Fetched and unsent batches of one partition, up to the end of the copy (`end_at`)."""
+    """Fetched and unsent batches of one partition, up to the copy's end."""
 
     def __init__(self, identity: Identity, intake: Intake, claimer: Claimer, until: int | None) -> None:
         self.queue: deque[Batch] = deque()

@@ -128,7 +128,7 @@ class Intake:
     """
 
     until: int = NO_END
-    """Source offset at which the copy ends: a batch with records on both sides is cut there.
+    """Source offset at which the copy ends; a batch that goes beyond is cut there.
 
     Another end counts from the next answer on.
     """
@@ -220,7 +220,7 @@ class Intake:
         yield from self._flush(frame, waiting, upstream)
 
     def _next_offset(self, header: BatchHeader) -> int:
-        """Return the offset after a batch, or the end of the copy if the batch goes beyond."""
+        """Return the offset after a batch; the copy's end if the batch goes beyond."""
         return min(header.next_offset, self.until)
 
     def _is_passed_over(self, header: BatchHeader, view: memoryview, transactions: Transactions | None) -> bool:
@@ -332,7 +332,10 @@ class Intake:
         yield from self._ended(batches[-1][0])
 
     def _ended(self, last: BatchHeader) -> Iterator[Skipped]:
-        """Yield the step after a spliced batch; an old format does not tell whether records are missing."""
+        """Yield the step after a spliced batch.
+
+        The header of an old format does not tell whether records are missing after the last one.
+        """
         if last.magic == MAGIC or last.next_offset >= self.until:
             yield Skipped(self._next_offset(last))
 

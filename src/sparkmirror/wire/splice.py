@@ -112,9 +112,9 @@ def splice(
     max_bytes: int | None = None,
     max_records: int | None = None,
 ) -> list[Spliced]:
-    """Put the records from `from_offset` to before `to_offset` into as few batches as the limits allow.
+    """Put the wanted records into as few batches as the limits allow.
 
-    Each source batch is its header and all of its bytes; the caller has checked the CRC of a magic-2 batch. The new
+    Wanted are the offsets from `from_offset` to before `to_offset`. Each source batch is its header and all of its bytes; the caller has checked the CRC of a magic-2 batch. The new
     batches have offset deltas from 0 without gaps, the records' own timestamps (CreateTime), and one `codec` (None: the
     codec of the first source batch, with its usual level). `max_bytes` counts whole batches, as max.message.bytes does.
     Returns [] if no record is left.
