@@ -114,10 +114,10 @@ def splice(
 ) -> list[Spliced]:
     """Put the wanted records into as few batches as the limits allow.
 
-    Wanted are the offsets from `from_offset` to before `to_offset`. Each source batch is its header and all of its bytes; the caller has checked the CRC of a magic-2 batch. The new
-    batches have offset deltas from 0 without gaps, the records' own timestamps (CreateTime), and one `codec` (None: the
-    codec of the first source batch, with its usual level). `max_bytes` counts whole batches, as max.message.bytes does.
-    Returns [] if no record is left.
+    Wanted are the offsets from `from_offset` to before `to_offset`. Each source batch is its header and all of its
+    bytes; the caller has checked the CRC of a magic-2 batch. The new batches have offset deltas from 0 without gaps,
+    the records' own timestamps (CreateTime), and one `codec` (None: the codec of the first source batch, with its usual
+    level). `max_bytes` counts whole batches, as max.message.bytes does. Returns [] if no record is left.
 
     Raises `RecordTooLarge`, ValueError for unreadable batches, and `NotAtOnce` for batches that need splicing piece by
     piece (`splice_piece`, `splice_large`).
