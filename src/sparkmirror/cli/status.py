@@ -41,8 +41,8 @@ def status(
 
     Works wherever the target can be read. With --check a flow is unhealthy if it is held up,
     incomplete or joining (it waits for its lease or a cluster), if a partition is parked or a topic
-    refused, if records came after `topics done` and are not copied, or if something was lost since
-    the process took charge.
+    refused, if records came after their writers had moved and are not copied, or if something was
+    lost since the process took charge.
 
     Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
     the target can't be reached, or nothing was published for longer than --stale seconds.
