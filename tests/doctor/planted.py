@@ -317,6 +317,16 @@ def _faults() -> list[Fault]:
             ),
         ),
         _fault("writers said to have moved still write", "late-records", flow(topics=(topic(late_in={0: 7, 2: 5}),))),
+        _fault(
+            "a forgotten writer has created the topic again whose writers have moved",
+            "late-records",
+            flow(topics=(topic(late_in={0: 120}, recreated=True),)),
+        ),
+        _fault(
+            "a writer was stopped a moment after its topic was said to be done",
+            "late-records",
+            flow(topics=(topic(late_copied_in={0: 11}),)),
+        ),
         _fault("a source topic was deleted", "topic-deleted", flow(topics=(topic(), topic("bills", gone=True)))),
         _fault(
             "a record is larger than the target takes",

@@ -266,6 +266,14 @@ def test_a_topic_whose_newest_partitions_are_refused_is_copied_in_part() -> None
     assert (nothing.last.reason, nothing.in_part) == (Reason.REFUSED, False)
 
 
+def test_a_topic_that_was_created_again_after_its_writers_had_moved_is_not_mirrored() -> None:
+    """The running mirror may not have seen it yet."""
+    for released in (MOVED, DoneTopic(ends={0: 7}, reached={0: 7})):
+        last = told(of_orders(done=released, recreated=True)).last
+        assert (last.reason, last.words[:37]) == (Reason.LATE, "it was created again at the source af")
+        assert "topics undo FILE --topics orders" in last.change
+
+
 def test_late_records_are_told_of_their_partition() -> None:
     late = running(topics=(topic("orders", *map(partition, range(4)), late_in={3: 12}),))
     of_four = {"source": Side("A", "", 4, ALL), "target": Side("B", "", 4, ALL), "done": MOVED, "running": late}

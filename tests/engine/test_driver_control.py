@@ -14,6 +14,7 @@ from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.driver_control import DriverControl
+from sparkmirror.engine.late_offsets import LateOffsets
 from sparkmirror.messages.control import Control, ControlState, DoneTopic
 from sparkmirror.messages.moves import RouteMoves
 from sparkmirror.messages.orders import AddedRoutes, Receipt
@@ -246,7 +247,7 @@ def test_a_partition_that_came_after_the_word_is_late_from_its_first_record() ->
         topic.done.follow(topic.log, receipts)
         topic.done.see({"orders": TopicDescription("orders", b"t" * 16, tuple(parts))})
         assert sorted(topic.done.partitions) == [("orders", 0), ("orders", 1), ("orders", 2)]
-        assert topic.done.late_offsets(at_source) == [("orders", 2, 7)]
+        assert topic.done.late_offsets(at_source) == [LateOffsets("orders", 2, 0, 7)]
         assert topic.done.late(at_source)[0].startswith("orders-2: 7 offsets came to the source")
         assert topic.done.end_of("orders", 2) == 0
         assert topic.done.is_reached("orders", 2)

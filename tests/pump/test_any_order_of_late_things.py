@@ -110,6 +110,19 @@ class MixedTimes(Copies):
     def time_passes(self, seconds: float) -> None:
         self.world.pass_time(seconds)
 
+    @rule(which=st.integers(0, 9), passes=st.sampled_from([0.0, 7.5, LATE_S / 2]))
+    def sends_again_what_is_late(self, which: int, passes: float) -> None:
+        """The state of what was sent again expires before the first request arrives."""
+        pump = self.pump(0)
+        self.has_all_in_flight(0)
+        pump.lose()
+        pump.settle()
+        self.world.pass_time(passes)
+        pump.settle()
+        if (self.world.target.newest_ms or FRESH_MS) < FRESH_AFTER_MS:
+            self.world.target.expire()
+        self.world.arrives_late(which)
+
     @precondition(lambda self: (self.world.target.newest_ms or FRESH_MS) < FRESH_AFTER_MS)
     @rule()
     def state_expires(self) -> None:

@@ -427,11 +427,15 @@ def test_guarded_batches_are_pipelined(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("copied", [0, 1])
 def test_an_unguarded_batch_waits_until_nothing_is_in_flight(monkeypatch: pytest.MonkeyPatch, copied: int) -> None:
-    """Behind another request it would be read late, also by a broker whose client has gone since (R5)."""
+    """Behind another request it would be read late, also by a broker whose client has gone since (R5).
+
+    The live tail goes first, but it may not keep the backfill from its turn.
+    """
     sending = Sending(monkeypatch)
     fresh, old, too = partitions(
         a_copy_at_work(FRESH_MS, copied=1), *(a_copy_at_work(OLD_MS, copied=copied) for _ in range(2))
     )
+    old.source.backfilling = too.source.backfilling = True
     sending.offer(fresh)
     assert sending.sent == [{0}, {0}]
     sending.offer(old, too)

@@ -65,9 +65,12 @@ class Copy:
 
     def __init__(self, route: RouteOrder, unclean: bool) -> None:
         self.route, self.unclean, self.busy = route.route, unclean, False
-        self.waits_for_predecessor = False
+        self.has_late_requests = False
         self.order = route
         self.appended = route.appended
+
+    def may_be_written_to(self, _: float) -> bool:
+        return self.has_late_requests
 
     @property
     def progress(self) -> Any:
@@ -493,7 +496,7 @@ def test_a_partition_that_waits_for_its_predecessor_goes_on_waiting_elsewhere(wa
     mirror.hear()
     for task in mirror.tasks:
         task.wait(GRACE_S + 1)
-    mirror.tasks[1].copies[source].waits_for_predecessor = waits
+    mirror.tasks[1].copies[source].has_late_requests = waits
     leave(mirror, source)
     assert mirror.tasks[0].copies[source].unclean is waits
 

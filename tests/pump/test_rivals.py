@@ -142,6 +142,26 @@ def test_a_lost_connection_does_not_cut_the_quiet_time_short() -> None:
     assert_exact(world)
 
 
+@pytest.mark.parametrize("timestamp_ms", [OLD_MS, FRESH_MS])
+def test_what_a_broken_connection_may_still_bring_is_waited_for(timestamp_ms: int) -> None:
+    """No state tells it from the batch that is sent again, if both are old and the state expires in between."""
+    world = a_world(timestamp_ms=timestamp_ms)
+    pump = running(world)
+    assert pump.send()
+    pump.lose()
+    lost_at, copied = world.now, len(world.target.log)
+    pump.settle()
+    is_guarded = timestamp_ms == FRESH_MS
+    assert (len(world.target.log) > copied) is is_guarded
+    assert pump.copy.may_be_written_to(world.now)
+    if not is_guarded:
+        world.target.expire()
+        world.arrives_late()
+    pump.finish()
+    assert (min(world.target.appended_at[4:]) >= lost_at + GRACE_S) is not is_guarded
+    assert_exact(world)
+
+
 # --- rivals (R2) --------------------------------------------------------------------------------------
 
 

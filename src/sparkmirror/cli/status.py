@@ -41,7 +41,8 @@ def status(
 
     Works wherever the target can be read. With --check a flow is unhealthy if it is held up,
     incomplete or joining (it waits for its lease or a cluster), if a partition is parked or a topic
-    refused, or if something was lost since the process took charge.
+    refused, if records came after their writers had moved and are not copied, or if something was
+    lost since the process took charge.
 
     Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
     the target can't be reached, or nothing was published for longer than --stale seconds.
@@ -67,13 +68,17 @@ def is_healthy(flow: snapshot.Flow) -> bool:
     """Return True if a flow is healthy.
 
     A healthy flow is neither held up nor incomplete nor waiting for its lease; no partition is parked, no topic is
-    refused, and nothing was lost since the process took charge.
+    refused, no records came after their writers had moved, and nothing was lost since the process took charge.
     """
-    return flow.state not in UNHEALTHY and not flow.parked and not _refused(flow) and not lost(flow)
+    return not (flow.state in UNHEALTHY or flow.parked or _refused(flow) or _late(flow) or lost(flow))
 
 
 def _refused(flow: snapshot.Flow) -> list[Topic]:
     return [topic for topic in flow.topics if topic.refused]
+
+
+def _late(flow: snapshot.Flow) -> list[Topic]:
+    return [topic for topic in flow.topics if topic.late]
 
 
 def lost(flow: snapshot.Flow) -> int:
@@ -113,6 +118,8 @@ def first_reason(flow: snapshot.Flow) -> str:
         return f"{topic.topic}-{partition.partition} is parked: {partition.reason or partition.cause}"
     if refused := _refused(flow):
         return f"{refused[0].topic} is refused: {refused[0].refused}"
+    if late := _late(flow):
+        return f"{late[0].topic}: {late[0].late_words}"
     newest = max((loss for loss in flow.losses if loss.is_loss), key=lambda loss: loss.newest_ms, default=None)
     return flow.waiting or (f"lost: {newest.words}" if newest is not None else "")
 

@@ -133,7 +133,9 @@ def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:
             "lag": _lag(topic),
             "records_per_s": round(sum(partition.records_per_s for partition in topic.partitions), 1),
             "state": state(topic),
-            "reason": topic.refused or next((each.reason for each in topic.partitions if each.reason), ""),
+            "reason": topic.refused
+            or next((each.reason for each in topic.partitions if each.reason), "")
+            or topic.late_words,
         }
         for topic in flow.topics
     ]

@@ -167,6 +167,7 @@ def _topic_facts(
     remote = rules.remote_name(topic)
     copy = seen.remotes.get(remote)
     wanted = rules.wanted(topic)
+    done = seen.control.done.get(topic)
     heartbeats = policy.is_heartbeats_topic(topic)
     return TopicFacts(
         flow=flow.name,
@@ -187,7 +188,8 @@ def _topic_facts(
         fan_in=_fan_in(seen, flows, topic, remote) if wanted else (),
         may_create=_may_create(seen, remote, there) if wanted and copy is None else None,
         refresh_s=flow.refresh_topics_interval_seconds if flow.refresh_topics_enabled else None,
-        done=seen.control.done.get(topic),
+        done=done,
+        recreated=done is not None and there is not None and not done.is_of(there.topic_id),
         paused_by=next((paused.pattern for paused in seen.control.paused if paused.fullmatch(topic)), ""),
         bytes_per_s_cap=seen.control.bytes_per_second,
         backfill_per_s_cap=seen.control.backfill_bytes_per_second,

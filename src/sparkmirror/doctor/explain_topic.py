@@ -267,8 +267,12 @@ def _released(facts: TopicFacts) -> Iterator[Step]:
     late = 0
     if topic is not None:
         late = topic.late if facts.partition is None else topic.late_in.get(facts.partition, 0)
-    if late:
+    if facts.recreated or late:
         words = f"{late:,} offsets came to the source after its writers were said to have moved"
+        if facts.recreated:
+            words = (
+                "it was created again at the source after its writers were said to have moved: this one is not copied"
+            )
         yield Step(check="released", mark=Mark.NO, words=words, reason=Reason.LATE, change=undo)
     if (done is not None and done.released) or (topic is not None and topic.released):
         words = "an operator has said that its writers have moved to the copy: all was copied, and it is left alone"

@@ -191,6 +191,8 @@ class TopicFacts:
     refresh_s: int | None = 600
     """Seconds between two looks for new topics; `None`: only at the start."""
     done: DoneTopic | None = None
+    recreated: bool = False
+    """True if `done` is about an earlier topic of the name."""
     paused_by: str = ""
     bytes_per_s_cap: float | None = None
     backfill_per_s_cap: float | None = None

@@ -45,7 +45,13 @@ def _late(case: Case) -> Iterator[Sign]:
     for topic in case.flow.topics:
         if topic.late:
             partitions = ", ".join(str(number) for number in sorted(topic.late_in)[:5])
-            yield Sign(subject=topic.topic, evidence=f"{topic.late:,} offsets since, in partitions {partitions}")
+            again = "the topic was created again: " if topic.recreated else ""
+            copied = f"; {topic.late_copied:,} more were copied before that" if topic.late_copied else ""
+            evidence = f"{again}{topic.late:,} offsets since, in partitions {partitions}{copied}"
+            yield Sign(subject=topic.topic, evidence=evidence)
+        elif topic.late_copied:
+            evidence = f"{topic.late_copied:,} offsets since, copied or passed over before the pump heard of it"
+            yield Sign(subject=topic.topic, evidence=evidence, severity=Severity.NOTICE)
 
 
 def _gone(case: Case) -> Iterator[Sign]:
@@ -80,9 +86,11 @@ TOPICS = (
         name="late-records",
         severity=Severity.WARNING,
         title="Writers that were said to have moved still write",
-        when="The source's topic has grown since `sparkmirror topics done`.",
-        cause="A producer still writes to the source's topic.",
-        action="Stop that writer, or take the move back: `sparkmirror topics undo FILE --topics REGEX`.",
+        when="The source's topic has grown since `sparkmirror topics done`, or was created again. A notice if all of "
+        "that was copied before the pump heard of the move.",
+        cause="A producer still writes to the source's topic, or did so for a moment.",
+        action="Stop that writer, and take the move back to copy its records: `sparkmirror topics undo FILE --topics "
+        "REGEX`. Say `sparkmirror topics done` again once the writer has stopped.",
         look=_late,
     ),
     Rule(

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 from sparkmirror.cluster.topic_descriptions import TopicDescription
 from sparkmirror.cluster.topic_log import LogEntry, TopicLog
+from sparkmirror.engine.late_offsets import LateOffsets
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.messages.control import ControlState, DoneTopic, done_key
 from sparkmirror.messages.orders import Receipt
+from sparkmirror.wire.topic_ids import NO_ID
 from sparkmirror.wire.topic_partition import TopicPartition
 
 
@@ -54,8 +56,8 @@ class DoneTopics:
         """Own words that were not read back, by topic."""
         self._hidden: set[str] = set()
         """Topics with an operator's word that an own record has hidden."""
-        self._at_source: dict[str, frozenset[int]] = {}
-        """Partitions that the source has now, by topic."""
+        self._at_source: Mapping[str, TopicDescription] = {}
+        """Done topics that the source has now."""
         self.changed = False
         """True if the work changed: an operator's word, or a released topic."""
 
@@ -122,27 +124,38 @@ class DoneTopics:
             return {topic: self._state.done.get(topic) for topic in sorted(topics)}
 
     def see(self, topics: Mapping[str, TopicDescription]) -> None:
-        """Take note of the partitions that the done topics have at the source now."""
-        self._at_source = {
-            name: frozenset(partition.partition for partition in topic.partitions) for name, topic in topics.items()
-        }
+        """Take note of the done topics as the source has them now."""
+        self._at_source = topics
 
     def reach(self, receipt: Receipt) -> None:
-        """Take note of a pump's receipt."""
+        """Take note of a pump's receipt, unless the topic was created again."""
+        topic, partition = receipt.source_topic, receipt.partition
         with self._lock:
-            done = self._state.done.get(receipt.source_topic)
-            end = done.ends.get(receipt.partition) if done is not None else None
-            if done is None or end is None or receipt.state != "done" or receipt.upstream < end:
+            done = self._state.done.get(topic)
+            if done is None or receipt.state != "done" or receipt.upstream < done.end_of(partition):
                 return
-            reached = {**done.reached, receipt.partition: max(receipt.downstream, 0)}
-            if reached != done.reached:
-                self._state.done[receipt.source_topic] = done.model_copy(update={"reached": reached})
-                self._unwritten.add(receipt.source_topic)
-                self.changed |= self._state.done[receipt.source_topic].released
+            if self._is_recreated(topic, done):
+                return
+            reached = dict(done.reached)
+            if partition in done.ends:
+                reached[partition] = max(receipt.downstream, 0)
+            beyond = dict(done.beyond)
+            if receipt.upstream > done.end_of(partition):
+                beyond[partition] = receipt.upstream
+            if (reached, beyond) != (done.reached, done.beyond):
+                self._state.done[topic] = done.model_copy(update={"reached": reached, "beyond": beyond})
+                self._unwritten.add(topic)
+                self.changed |= self._state.done[topic].released
+
+    def _is_recreated(self, topic: str, done: DoneTopic) -> bool:
+        """True if the source has another topic of the name by now."""
+        there = self._at_source.get(topic)
+        return there is not None and not done.is_of(there.topic_id)
 
     def end_of(self, topic: str, partition: int) -> int | None:
-        """Return the same as `ControlState.end_of`."""
-        return self._state.end_of(topic, partition)
+        """Return the same as `ControlState.end_of`, for the topic that the source has now."""
+        there = self._at_source.get(topic)
+        return self._state.end_of(topic, partition, NO_ID if there is None else there.topic_id)
 
     def is_reached(self, topic: str, partition: int) -> bool:
         """True if a partition is copied up to its end, so that no work is left.
@@ -169,32 +182,38 @@ class DoneTopics:
 
     def late(self, ends: Mapping[TopicPartition, int]) -> tuple[str, ...]:
         """Return a line for each partition that got records after its writers moved."""
-        return tuple(
-            f"{topic}-{partition}: {offsets:,} offsets came to the source after its writers had moved, and are not "
-            "copied: sparkmirror topics undo copies them"
-            for topic, partition, offsets in self.late_offsets(ends)
-        )
+        return tuple(late.line for late in self.late_offsets(ends))
 
-    def late_offsets(self, ends: Mapping[TopicPartition, int]) -> Iterable[tuple[str, int, int]]:
-        """Return topic, partition and number of late offsets.
+    def late_offsets(self, ends: Mapping[TopicPartition, int]) -> list[LateOffsets]:
+        """Return the late offsets of each partition that has any.
 
-        Late offsets came after the operator said that the writers had moved.
+        While a partition is still copied to its end, nobody knows how many there will be. `ends` are the source's.
         """
-        return [
-            (topic, partition, ends[topic, partition] - end)
-            for topic, partition, end in self._ends()
-            if ends.get((topic, partition), end) > end
-        ]
+        late = []
+        for topic, done, partition in self._partitions():
+            if self._is_recreated(topic, done):
+                missing = ends.get((topic, partition), 0)
+                late.append(LateOffsets(topic=topic, partition=partition, copied=0, missing=missing, recreated=True))
+            elif partition in done.reached or partition not in done.ends:
+                copied = done.copied_to(partition) - done.end_of(partition)
+                missing = ends.get((topic, partition), 0) - done.copied_to(partition)
+                late.append(LateOffsets(topic=topic, partition=partition, copied=copied, missing=max(missing, 0)))
+        return [each for each in late if each.copied or each.missing]
 
     @property
     def partitions(self) -> Iterable[TopicPartition]:
         """All partitions of the done topics, also those that the source got later."""
-        return [(topic, partition) for topic, partition, _ in self._ends()]
+        return [(topic, partition) for topic, _, partition in self._partitions()]
 
-    def _ends(self) -> list[tuple[str, int, int]]:
-        """Return topic, partition and end to be copied, in order."""
+    def _partitions(self) -> list[tuple[str, DoneTopic, int]]:
+        """Return each partition of the done topics, in order."""
         return [
-            (topic, partition, done.end_of(partition))
+            (topic, done, partition)
             for topic, done in sorted(list(self._state.done.items()))
-            for partition in sorted(done.ends.keys() | self._at_source.get(topic, frozenset()))
+            for partition in sorted(done.ends.keys() | self._there(topic))
         ]
+
+    def _there(self, topic: str) -> set[int]:
+        """Return the partitions that the source has of a topic."""
+        there = self._at_source.get(topic)
+        return set() if there is None else {partition.partition for partition in there.partitions}

@@ -7,6 +7,7 @@ The driver owns the flow's connections and the parts of the work: `leadership` o
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import NamedTuple
@@ -36,6 +37,9 @@ from sparkmirror.sync.topic_rules import group_filter
 from sparkmirror.wire.topic_partition import TopicPartition
 
 CONNECT_TIMEOUT_S = 15.0
+
+SEE_DONE_S = 30.0
+"""Seconds between looks at the topics whose writers have moved."""
 
 
 class _OpenedFlow(NamedTuple):
@@ -67,6 +71,7 @@ class FlowDriver:
         self.reports = ReportWatch(flow, incarnation, self.view, self.control, self.held)
         self._admins: list[ClusterAdmin] = []
         self._opened: _OpenedFlow | None = None
+        self._see_done_at = 0.0
         self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
 
@@ -205,7 +210,13 @@ class FlowDriver:
         return self.topics.partitions()
 
     def _watched(self) -> list[TopicPartition]:
-        """Source partitions to be copied, and partitions that are done."""
+        """Source partitions to be copied, and partitions that are done.
+
+        A done topic that is created again is noticed here, within `SEE_DONE_S`: its offsets mean other records.
+        """
+        if time.monotonic() >= self._see_done_at:
+            self.topics.see_done()
+            self._see_done_at = time.monotonic() + SEE_DONE_S
         return [*((key.topic, key.partition) for key in self.partitions()), *self.topics.done_topics.partitions]
 
     # --- facts ----------------------------------------------------------------------------------

@@ -124,8 +124,7 @@ class FlowTopics:
         first_notes.expect(newest.mirrored)
         self._view.gone = sentinel.look(newest, identity)
         self.newest = first_notes.give_way(newest)
-        if moved := self.done_topics.topics:
-            self.done_topics.see(source.topics(moved))
+        self.see_done()
         self.weaknesses.warn([topic.source.name for topic in self.newest.mirrored])
         if self._once and self.ends is None:
             self._note_ends(source)
@@ -138,6 +137,14 @@ class FlowTopics:
         before, self._work = self._work, (targets, self.takeover.refused)
         self.synced = self.checked = True
         return self._work != before
+
+    def see_done(self) -> None:
+        """Look at the done topics at the source.
+
+        The source may have got partitions, or another topic of the name.
+        """
+        if self._admins is not None and (moved := self.done_topics.topics):
+            self.done_topics.see(self._admins.source.topics(moved))
 
     def _note_ends(self, source: ClusterAdmin) -> None:
         """Read the ends up to which `once` copies."""

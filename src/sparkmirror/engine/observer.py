@@ -21,6 +21,7 @@ from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import ENDS_S, FlowView, PartitionView
+from sparkmirror.engine.late_offsets import LateOffsets
 from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.engine.snapshot import (
     BrokerLine,
@@ -257,10 +258,10 @@ class _FlowObserver:
     def _topics(self, driver: FlowDriver, now: float) -> tuple[Topic, ...]:
         view, done = driver.view, driver.topics.done_topics
         tasks = {(key.topic, key.partition): task for key, task in driver.orders.tasks.items()}
-        late: dict[str, dict[int, int]] = defaultdict(dict)
+        late: dict[str, list[LateOffsets]] = defaultdict(list)
         refused = driver.topics.newest.refused
-        for topic, partition, offsets in done.late_offsets(view.source_ends):
-            late[topic][partition] = offsets
+        for each in done.late_offsets(view.source_ends):
+            late[each.topic].append(each)
         rows: dict[str, list[Partition]] = defaultdict(list)
         targets: dict[str, str] = {}
         views, starts = view.partitions, view.source_starts
@@ -287,14 +288,14 @@ class _FlowObserver:
                 target_topic=targets[name],
                 partitions=tuple(partitions),
                 refused=refused.get(name, ""),
-                late_in=late[name],
             )
+            made = _with_late(made, late[name])
             if self._made.get(name) != made:
                 self._made[name] = made
         self._made = {name: self._made[name] for name in rows}
         topics = list(self._made.values())
         topics += [
-            Topic(topic=name, target_topic="", released=True, late_in=late.get(name, {}))
+            _with_late(Topic(topic=name, target_topic="", released=True), late[name])
             for name in done.released
             if name not in rows
         ]
@@ -425,6 +426,15 @@ class _Seen(NamedTuple):
 class _Row(NamedTuple):
     seen: _Seen
     partition: Partition
+
+
+def _with_late(topic: Topic, late: Sequence[LateOffsets]) -> Topic:
+    return replace(
+        topic,
+        late_in={each.partition: each.missing for each in late if each.missing},
+        late_copied_in={each.partition: each.copied for each in late if each.copied},
+        recreated=any(each.recreated for each in late),
+    )
 
 
 def _number(partition: Partition) -> int:

@@ -37,8 +37,8 @@ class FlowProgress:
     """State of the flow, in words.
 
     `joining`, `starting`, `finding out` (a position or an end isn't known), `copying`, `held up` (all has caught up
-    except parked partitions and refused topics), `caught up`, `standing by: why`, `ending`, `done` or `incomplete`
-    (with `--once`); or `translating`, for a flow that copies nothing.
+    except parked partitions, refused topics and late records that are not copied), `caught up`, `standing by: why`,
+    `ending`, `done` or `incomplete` (with `--once`); or `translating`, for a flow that copies nothing.
     """
     records: int = 0
     bytes: int = 0
@@ -181,7 +181,7 @@ class ProgressMeter:
         moving = [each.lag or 0 for each in lags if each.key[1:] not in stuck and each.known]
         moving_known = all(each.known or each.key[1:] in stuck for each in lags)
         look = _Look(
-            state=self._catching_up.look([*lags, *self._refused()], now),
+            state=self._catching_up.look([*lags, *self._refused(), *self._late()], now),
             partitions=len(partitions),
             told=len(known),
             unknown=unknown,
@@ -227,12 +227,16 @@ class ProgressMeter:
         keys = [PartitionKey(self._driver.name, topic, _NO_PARTITION) for topic in self._driver.topics.newest.refused]
         return [PartitionLag(key=key, position=None, end=None, parked=True) for key in keys]
 
+    def _late(self) -> list[PartitionLag[PartitionKey]]:
+        """Return the partitions with late records that are not copied, as parked ones."""
+        late = self._driver.topics.done_topics.late_offsets(self._driver.view.source_ends)
+        keys = [PartitionKey(self._driver.name, each.topic, each.partition) for each in late if each.missing]
+        return [PartitionLag(key=key, position=None, end=None, parked=True) for key in keys]
+
     def _state(self, look: _Look) -> str:
         topics = self._driver.topics
         if not self._driver.flow.copies:
             return "translating"
         if not topics.synced or look.told < look.partitions:
             return "starting"
-        if not look.partitions and topics.done_topics.late(self._driver.view.source_ends):
-            return "held up"
         return look.state

@@ -16,6 +16,7 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
+from sparkmirror.engine.late_offsets import late_words
 from sparkmirror.messages.figures import LATENCY_BOUNDS_S as LATENCY_BOUNDS_S
 from sparkmirror.position.cause import Cause as Cause
 from sparkmirror.sync.group_standing import GroupState
@@ -185,15 +186,34 @@ class Topic:
     For a topic with partitions here: why its newest partitions can't be copied.
     """
     late_in: dict[int, int] = field(default_factory=dict)
-    """Partition to the number of late source offsets.
+    """Partition to the number of late source offsets that are not copied.
 
     Late offsets came after the operator said that the writers had moved.
     """
+    late_copied_in: dict[int, int] = field(default_factory=dict)
+    """Partition to the number of late source offsets that were copied.
+
+    The pump had not heard of the move by then.
+    """
+    recreated: bool = False
+    """True if another topic has the name at the source since the writers had moved."""
 
     @property
     def late(self) -> int:
-        """Number of late source offsets of all partitions."""
+        """Number of late source offsets of all partitions that are not copied."""
         return sum(self.late_in.values())
+
+    @property
+    def late_copied(self) -> int:
+        """Number of late source offsets of all partitions that were copied all the same."""
+        return sum(self.late_copied_in.values())
+
+    @property
+    def late_words(self) -> str:
+        """Words on the late source offsets; empty without any."""
+        if not (self.recreated or self.late or self.late_copied):
+            return ""
+        return late_words(self.late_copied, self.late, recreated=self.recreated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -347,8 +347,9 @@ class FlowSurvey:
         narrowed = dict(windows)
         theirs = self._written_by_moved({topic.topic_id.hex() for topic in there.values()}) if state.done else {}
         for place, window in windows.items():
-            done, end = state.done.get(place[0]), state.end_of(*place)
-            if done and end is not None and same_topic(bytes.fromhex(done.source_topic_id), here[place[0]].topic_id):
+            done = state.done.get(place[0])
+            if done is not None and done.is_of(here[place[0]].topic_id):
+                end = done.copied_to(place[1])
                 last = end if window.end is None else min(window.end, end)
                 narrowed[place] = Window(window.first, last, moved=True, theirs=tuple(theirs.get(place, ())))
         return narrowed

@@ -12,7 +12,8 @@ Each flow has a small compacted topic with one partition at the target. The key 
     task:TASK  {"incarnation": …, "epoch": n, "task": n, "attempt": n, "ready": n, "releases": […]}
               a task's words on moves: which ones it is ready for, what it has released (`moves.TaskWords`)
     pause     {"topics": [regex, …]}                       source topics to leave alone; [] for none
-    done:TOPIC  {"source_topic_id": …, "ends": {partition: offset}, "reached": {partition: offset}}
+    done:TOPIC  {"source_topic_id": …, "ends": {partition: offset}, "reached": {partition: offset},
+               "beyond": {partition: offset}}
               source topic with writers moved to the copy (`DoneTopic`)
     throttle  {"bytes_per_second": n | null,               for the whole flow
                "backfill_bytes_per_second": n | null}      for partitions far behind
@@ -34,6 +35,7 @@ from sparkmirror.events import Event
 from sparkmirror.log_levels import LEVELS, is_settable
 from sparkmirror.messages.moves import RouteMoves, TaskWords
 from sparkmirror.messages.orders import AddedRoutes
+from sparkmirror.wire.topic_ids import NO_ID, same_topic
 
 _DONE = "done:"
 _LOG = "log:"
@@ -108,7 +110,8 @@ class LogLevel(BaseModel):
 class DoneTopic(BaseModel):
     """Source topic with writers moved to the copy.
 
-    The pumps copy the topic up to `ends`, then the mirror leaves the topic alone.
+    The pumps copy the topic up to `ends`, then the mirror leaves the topic alone. A topic that is created again under
+    the same name is another topic: nothing of it is copied.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -118,15 +121,34 @@ class DoneTopic(BaseModel):
     """End of each partition at the source when the operator gave the word."""
     reached: dict[int, int] = {}
     """End of each copy at the target once the pump had come to the source's end."""
+    beyond: dict[int, int] = {}
+    """Next source offset of each copy that had gone beyond its end.
+
+    A pump hears of the end after the operator has given the word.
+    """
+
+    def is_of(self, topic_id: bytes) -> bool:
+        """True if the word may be about the topic of this id; it was given by name."""
+        return same_topic(bytes.fromhex(self.source_topic_id) or NO_ID, topic_id)
 
     @property
     def released(self) -> bool:
         """True if all partitions are copied, so that the mirror leaves the topic alone."""
         return self.ends.keys() <= self.reached.keys()
 
-    def end_of(self, partition: int) -> int:
-        """Return the end to be copied; 0 for a partition that the source got later."""
-        return self.ends.get(partition, 0)
+    def end_of(self, partition: int, topic_id: bytes = NO_ID) -> int:
+        """Return the end to be copied; 0 for a partition that the source got later.
+
+        The end of another topic of the name is 0, too; without an id the topic counts as the same.
+        """
+        return self.ends.get(partition, 0) if self.is_of(topic_id) else 0
+
+    def copied_to(self, partition: int) -> int:
+        """Return the source offset up to which all is copied or passed over.
+
+        The end is reached.
+        """
+        return max(self.end_of(partition), self.beyond.get(partition, 0))
 
 
 def done_key(topic: str) -> str:
@@ -262,10 +284,13 @@ class ControlState:
             return None
         return newest.shares.get(task)
 
-    def end_of(self, topic: str, partition: int) -> int | None:
-        """Return the end to be copied of a source partition with moved writers, or None."""
+    def end_of(self, topic: str, partition: int, topic_id: bytes = NO_ID) -> int | None:
+        """Return the end to be copied of a source partition with moved writers, or None.
+
+        The end is 0 if the topic has another id than the topic whose writers have moved.
+        """
         done = self.done.get(topic)
-        return done.end_of(partition) if done is not None else None
+        return done.end_of(partition, topic_id) if done is not None else None
 
     def is_paused(self, topic: str) -> bool:
         """True if pumps must leave a source topic alone."""

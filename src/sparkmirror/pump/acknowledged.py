@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.position.decision import Position
+from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump.batch import Batch
 
 
@@ -78,6 +80,34 @@ class AcknowledgedRecords:
         self.newest = Appended(batch.sequence + count, batch.leader_epoch)
         self.appended = target_topic_id, downstream
         self.timestamp_ms = batch.max_timestamp if batch.max_timestamp >= 0 else None
+
+    def settled(self, reading: PartitionReading, source_end: int, confirmed_at: float) -> PartitionReading | None:
+        """Return the position after the last batch as if it had been read, or None.
+
+        `reading` is the last reading of the partition; `confirmed_at` is the time at which the position was true.
+        """
+        newest, last = self.newest, self.last
+        if newest is None or last is None:
+            return None
+        upstream, downstream = last[0] + 1, last[1] + 1
+        position = Position(
+            sequence=newest.next_sequence,
+            upstream=upstream,
+            downstream=downstream,
+            claim_due=False,
+            leader_epoch=newest.leader_epoch,
+            source_topic_id=reading.source_topic_id,
+            newest_timestamp_ms=self.timestamp_ms,
+            end=downstream,
+        )
+        return dataclasses.replace(
+            reading,
+            position=position,
+            resume_at=upstream,
+            source_end=source_end,
+            read_at=confirmed_at,
+            replicated=True,
+        )
 
     def is_of_another_topic(self, target_topic_id: bytes) -> bool:
         """True if records are known to be in a target topic with another id."""

@@ -18,6 +18,7 @@ from sparkmirror.pump.claimer import Claimer
 from sparkmirror.pump.intake import Intake, Obstacle, Skipped
 from sparkmirror.wire.batches import rewrite
 from sparkmirror.wire.buffers import Frame
+from sparkmirror.wire.splice import NO_END
 
 
 class Outcome(Enum):
@@ -45,10 +46,7 @@ class _Answer:
 
 
 class Backlog:
-    """Fetched and unsent batches of one partition.
-
-    The copy ends before the upstream offset `until`; None means no end.
-    """
+    """Fetched and unsent batches of one partition, up to the copy's end."""
 
     def __init__(self, identity: Identity, intake: Intake, claimer: Claimer, until: int | None) -> None:
         self.queue: deque[Batch] = deque()
@@ -66,10 +64,18 @@ class Backlog:
         self._identity = identity
         self._intake = intake
         self._claimer = claimer
-        self.until = until
         self._sequence = -1
         self._downstream = -1
         self._answer: _Answer | None = None
+        self.end_at(until)
+
+    def end_at(self, until: int | None) -> None:
+        """End before this upstream offset; None: no end.
+
+        What is not made ready yet is to be fetched again, since it may have been cut at the former end.
+        """
+        self._intake.until = NO_END if until is None else until
+        self._drop_answer()
 
     def start(self, position: Position, upstream: int) -> None:
         """Fetch from `upstream` on, and number the records from a position on.
@@ -102,7 +108,7 @@ class Backlog:
     @property
     def wants_more(self) -> bool:
         """True if the records after the backlog should be fetched."""
-        return not self.obstacle and self._answer is None and (self.until is None or self.upstream < self.until)
+        return not self.obstacle and self._answer is None and self.upstream < self._intake.until
 
     def prepare(self, may_be_sent: Callable[[Batch], bool], enough: Callable[[], bool]) -> Outcome:
         """Make fetched batches ready and queue the batches, at least one step.
@@ -129,7 +135,7 @@ class Backlog:
                     return Outcome.UNWANTED
                 self._enqueue(item)
             self.upstream = item.next_upstream
-            if self.until is not None and self.upstream >= self.until:
+            if self.upstream >= self._intake.until:
                 return Outcome.DONE
             if enough():
                 return Outcome.MORE

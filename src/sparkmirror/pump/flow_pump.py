@@ -36,6 +36,7 @@ from sparkmirror.pump.verdicts import ErrorAction, explanation, verdict
 from sparkmirror.wire.buffers import Frame, FramePool
 from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.produce import Ack
+from sparkmirror.wire.topic_ids import NO_ID
 
 ANSWER_OVERHEAD_BYTES = 256 << 10
 """Room in a buffer beside the records; a larger answer's memory is never reused."""
@@ -283,6 +284,8 @@ class FlowPump:
             copy.refuse(result, self._loop.now)
         else:
             self._claims.confirm_only(copy, result.position.sequence)
+            if self._control is not None:  # the word may be about an earlier topic of the name
+                copy.end_at(self._control.end_of(*copy.route.source, result.source_topic_id), self._loop.now)
             copy.take(result, self._loop.now)
         self._begin_work(copy)
 
@@ -364,7 +367,8 @@ class FlowPump:
         self._limits.set_rates(state.bytes_per_second, state.backfill_bytes_per_second)
         self.readings.writers_moved(state.done.keys())
         for copy in self.copies:
-            copy.end_at(state.end_of(copy.route.source_topic, copy.route.partition), self._loop.now)
+            topic_id = NO_ID if copy.reading is None else copy.reading.source_topic_id
+            copy.end_at(state.end_of(*copy.route.source, topic_id), self._loop.now)
             self._begin_work(copy)
 
     def end(self, deadline_s: float) -> None:

@@ -31,6 +31,7 @@ from sparkmirror.wire.joining import joined_lone_records
 from sparkmirror.wire.pieces import LargeRecord, pieces
 from sparkmirror.wire.records import PIECE_RECORDS, NotAtOnce
 from sparkmirror.wire.splice import (
+    NO_END,
     RecordTooLarge,
     Run,
     Spliced,
@@ -126,6 +127,12 @@ class Intake:
     `codec` is the codec to compress with; None keeps the codec of each batch.
     """
 
+    until: int = NO_END
+    """Source offset at which the copy ends; a batch that goes beyond is cut there.
+
+    Another end counts from the next answer on.
+    """
+
     def __init__(self, *, read_committed: bool, codec: Codec | None, merge_tiny: bool) -> None:
         self._read_committed = read_committed
         self._codec = codec
@@ -170,13 +177,21 @@ class Intake:
             position, header = placed
             if not waiting.batches and position >= look_at and self._may_be_lone(header):
                 lone = joined_lone_records(records[position : position + MERGED_BYTES], upstream, TINY_BYTES)
-                if lone is not None and (lone.joined.records >= BACKLOG_BATCHES or position == merged_to):
+                if (
+                    lone is not None
+                    and lone.next_offset <= self.until
+                    and (lone.joined.records >= BACKLOG_BATCHES or position == merged_to)
+                ):
                     merged_to = position + lone.size
                     headers = batch_headers(records, merged_to)
                     upstream = lone.next_offset
                     yield _made(frame, made_of(lone.joined, 0, upstream, lone.leader_epoch))
                     continue
                 look_at = position + MERGED_BYTES  # looks are rare, as each look copies MERGED_BYTES
+            if header.magic == MAGIC and header.base_offset >= self.until:
+                yield from self._flush(frame, waiting, upstream)
+                yield Skipped(self.until)
+                return
             if header.is_corrupt(records, position):
                 yield from self._flush(frame, waiting, upstream)
                 raise Obstacle(f"the batch at source offset {header.base_offset} is corrupt (its CRC does not match)")
@@ -194,7 +209,7 @@ class Intake:
                     upstream = item.next_upstream
                     yield item
             if passed_over:
-                upstream = header.next_offset
+                upstream = self._next_offset(header)
                 yield Skipped(upstream)
             elif waits:
                 waiting.add(header, view)
@@ -203,6 +218,10 @@ class Intake:
                     upstream = item.next_upstream
                     yield item
         yield from self._flush(frame, waiting, upstream)
+
+    def _next_offset(self, header: BatchHeader) -> int:
+        """Return the offset after a batch; the copy's end if the batch goes beyond."""
+        return min(header.next_offset, self.until)
 
     def _is_passed_over(self, header: BatchHeader, view: memoryview, transactions: Transactions | None) -> bool:
         dropped = transactions is not None and transactions.is_aborted(header, view)
@@ -280,6 +299,7 @@ class Intake:
             and header.records > 0
             and not (self._read_committed and header.attributes & TRANSACTIONAL_BIT)
             and header.base_offset >= upstream
+            and header.next_offset <= self.until
             and (self._codec is None or header.attributes & CODEC_MASK == self._codec.number)
             and (self._max_bytes is None or header.size <= self._max_bytes)
         )
@@ -290,7 +310,8 @@ class Intake:
         sizes = [size for size in (self._max_bytes, most) if size is not None]
         try:
             spliced, obstacle = self._within(
-                partial(splice, batches, from_offset=upstream, codec=self._codec), min(sizes, default=None)
+                partial(splice, batches, from_offset=upstream, to_offset=self.until, codec=self._codec),
+                min(sizes, default=None),
             )
         except NotAtOnce:
             if len(batches) == 1:
@@ -308,9 +329,15 @@ class Intake:
             yield _made(frame, new_batch)
         if obstacle is not None:
             raise obstacle
-        last = batches[-1][0]
-        if last.magic == MAGIC:
-            yield Skipped(last.next_offset)
+        yield from self._ended(batches[-1][0])
+
+    def _ended(self, last: BatchHeader) -> Iterator[Skipped]:
+        """Yield the step after a spliced batch.
+
+        The header of an old format does not tell whether records are missing after the last one.
+        """
+        if last.magic == MAGIC or last.next_offset >= self.until:
+            yield Skipped(self._next_offset(last))
 
     def _within(
         self, make: Callable[..., list[Spliced]], max_bytes: int | None
@@ -342,12 +369,12 @@ class Intake:
         try:
             for piece in pieces(header, view):
                 if isinstance(piece, LargeRecord):
-                    wanted = piece.offset >= upstream
+                    wanted = upstream <= piece.offset < self.until
                     for new_batch in self._large(header, view, piece, codec) if wanted else map(_none, piece.body):
                         at = at if new_batch is None else new_batch.next_upstream
                         yield Skipped(at) if new_batch is None else _made(frame, new_batch)
                     continue
-                make = partial(splice_piece, header, piece, from_offset=upstream, codec=codec)
+                make = partial(splice_piece, header, piece, from_offset=upstream, to_offset=self.until, codec=codec)
                 spliced, obstacle = self._within(make, self._max_bytes)
                 for new_batch in spliced:
                     at = new_batch.next_upstream
@@ -359,8 +386,7 @@ class Intake:
             raise
         except ValueError as error:
             raise Obstacle(f"the batch at source offset {header.base_offset} can't be read: {error}") from error
-        if header.magic == MAGIC:
-            yield Skipped(header.next_offset)
+        yield from self._ended(header)
 
     def _large(
         self, header: BatchHeader, view: memoryview, record: LargeRecord, codec: Codec

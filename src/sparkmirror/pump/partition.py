@@ -8,20 +8,19 @@ from __future__ import annotations
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.losses import LossKind
 from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
 from sparkmirror.position.cause import Cause, cause_of_error
-from sparkmirror.position.decision import Position
 from sparkmirror.position.loss_detection import TELL_US
 from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.pump.acknowledged import AcknowledgedRecords
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.claimer import Claimer
+from sparkmirror.pump.copy_end import CopyEnd
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.quiet import WAITS, QuietRule
 from sparkmirror.pump.ready import HOLD_BACK, Fetch, Question, Ready
@@ -29,7 +28,8 @@ from sparkmirror.pump.refused import LIMITS, refused
 from sparkmirror.pump.retry import Retry
 from sparkmirror.pump.source_side import SourceSide
 from sparkmirror.pump.stage import TRANSITIONS, Stage, StageEvent
-from sparkmirror.pump.trust import Freshness, NextReading, Stamping, Trust
+from sparkmirror.pump.trouble import NO_TROUBLE, UNREPLICATED, Trouble
+from sparkmirror.pump.trust import STAMPING, Freshness, NextReading, Stamping, Trust
 from sparkmirror.pump.verdicts import ErrorAction, verdict
 from sparkmirror.wire.buffers import Frame
 from sparkmirror.wire.error_codes import ErrorCode
@@ -38,43 +38,6 @@ from sparkmirror.wire.produce import Ack
 
 QUEUE_BYTES = 2 << 20
 """Bytes queued for sending at which fetching of a partition stops on a short line."""
-
-_STAMPING = "message.timestamp.type"
-_STAMPINGS = {"CreateTime": Stamping.CREATE_TIME, "LogAppendTime": Stamping.LOG_APPEND_TIME}
-
-
-class CopyEnd(NamedTuple):
-    """Source offsets at which a copy ends; None: no end."""
-
-    until: int | None
-    """End of the order (`--once`)."""
-    done_at: int | None
-    """Offset at which writers moved to the target."""
-
-    @property
-    def goal(self) -> int | None:
-        """Offset that comes first."""
-        return min((end for end in self if end is not None), default=None)
-
-
-class Trouble(NamedTuple):
-    """Trouble that keeps a partition from being copied now."""
-
-    reason: str = ""
-    """Reason for people; empty: no trouble."""
-    cause: Cause = Cause.POSITION
-    loss: LossKind | None = None
-    """Loss that halts the PARKED partition, if any."""
-
-
-NO_TROUBLE = Trouble()
-
-UNREPLICATED = Refusal(
-    "the target leader's log has records that its replicas have not confirmed yet (R10)",
-    transient=True,
-    cause=Cause.NOT_ENOUGH_REPLICAS,
-)
-"""Refusal of a position above the high watermark."""
 
 
 class PartitionCopy:
@@ -363,31 +326,12 @@ class PartitionCopy:
         because a claim announces what was not sent: the reader shortens it.
         """
         progress, reading = self.progress, self.reading
-        newest, last = progress.newest, progress.last
-        if self.stage is not Stage.RUNNING or not self.is_idle or self.trust.is_stale(now):
+        if self.stage is not Stage.RUNNING or not self.is_idle or self.trust.is_stale(now) or reading is None:
             return None
-        if reading is None or newest is None or last is None or self._claimer.announced_to > newest.next_sequence:
+        if progress.newest is None or self._claimer.announced_to > progress.newest.next_sequence:
             return None
-        upstream, downstream = last[0] + 1, last[1] + 1
-        position = Position(
-            sequence=newest.next_sequence,
-            upstream=upstream,
-            downstream=downstream,
-            claim_due=False,
-            leader_epoch=newest.leader_epoch,
-            source_topic_id=reading.source_topic_id,
-            newest_timestamp_ms=progress.timestamp_ms,
-            end=downstream,
-        )
         source_end = reading.source_end if self.source.end is None else self.source.end
-        return dataclasses.replace(
-            reading,
-            position=position,
-            resume_at=upstream,
-            source_end=source_end,
-            read_at=self.trust.confirmed_at,
-            replicated=True,
-        )
+        return progress.settled(reading, source_end, self.trust.confirmed_at)
 
     # --- doubt ----------------------------------------------------------------------------------
 
@@ -523,7 +467,7 @@ class PartitionCopy:
             self._on_error(batch, ack, now)
         elif ack.log_append_time_ms >= 0 and self.trust.stamping is Stamping.CREATE_TIME:
             # Instead of a rival, the target may stamp records itself: the topic's configuration tells.
-            self.trust.stamping, self._question = Stamping.UNKNOWN, Question((_STAMPING,), None)
+            self.trust.stamping, self._question = Stamping.UNKNOWN, Question((STAMPING,), None)
             self.doubt(f"a rival had already written source offset {batch.upstream}", now, Cause.RIVAL)
         elif ack.base_offset != batch.downstream:
             where_to = f"source offset {batch.upstream} landed at {ack.base_offset}, not at {batch.downstream}"
@@ -537,7 +481,7 @@ class PartitionCopy:
         assert self.reading is not None  # noqa: S101 - a batch is sent to a leader that is known
         look_up = self.trust.note(batch, now, timed=timed)
         if self.trust.must_ask(now):
-            self._question = Question((_STAMPING,), None)
+            self._question = Question((STAMPING,), None)
         self.retry.progressed()
         self.progress.note(batch, self.reading.target_topic_id)
         if batch.completes is not None and self.trust.is_claim_proven:
@@ -564,24 +508,33 @@ class PartitionCopy:
         """Take the target topic's settings that a question asked for."""
         why = question.refused
         if why is None:
-            # The target may not tell: DESCRIBE_CONFIGS is missing, or the topic is not known yet.
-            self.trust.stamping = _STAMPINGS.get(settings.get(_STAMPING, ""), self.trust.stamping)
+            self.trust.learn(settings)
         elif self.trouble.reason == why.words:
             self.trouble = self.trouble._replace(reason=why.with_limits(settings))
 
     # --- end ------------------------------------------------------------------------------------
 
     def end_at(self, done_at: int | None, now: float) -> None:
-        """Set the source offset at which the partition's writers moved; None: no move."""
+        """Set the source offset at which the partition's writers moved; None: no move.
+
+        Unsent batches are dropped if any of them goes beyond. Claims may announce them: the reader shortens these.
+        """
         if done_at == self.end.done_at:
             return
         self.end = CopyEnd(self.end.until, done_at)
-        self.backlog.until = self.end.goal
+        goal = self.end.goal
+        self.backlog.end_at(goal)
         if self.stage is Stage.DONE:
             self._on(StageEvent.REOPENED)
             self.trouble, self.retry.at = NO_TROUBLE, now
         elif self.stage is Stage.RUNNING and not self.queue:
             self._finish_once_confirmed(now)
+        elif (
+            self.stage is Stage.RUNNING
+            and goal is not None
+            and (self.queue[-1].next_upstream > goal or self.backlog.obstacle is not None)
+        ):
+            self.doubt(f"its writers have moved: it ends at offset {goal}, before what was fetched", now)
 
     @property
     def _is_at_goal(self) -> bool:

@@ -5,6 +5,7 @@ The rules are R2, R3, R4, R6 and R19.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -15,6 +16,10 @@ MAX_CONFIRMATION_AGE_S = 3.0
 
 ASK_AGAIN_S = 300.0
 """Interval of asking again for settings that the target has not told."""
+
+
+STAMPING = "message.timestamp.type"
+"""Setting of the target's topic that tells a `Stamping`."""
 
 
 class Freshness(NamedTuple):
@@ -60,6 +65,9 @@ class Stamping(Enum):
     CREATE_TIME = "records keep their timestamps, as far as known"
     LOG_APPEND_TIME = "the target stamps records; answers hide duplicates (R2)"
     UNKNOWN = "an answer had a time, from a rival's batch or from a target that stamps records (R2)"
+
+
+_STAMPINGS = {"CreateTime": Stamping.CREATE_TIME, "LogAppendTime": Stamping.LOG_APPEND_TIME}
 
 
 class Trust:
@@ -132,6 +140,13 @@ class Trust:
             return False
         self._ask_again_at = now + ASK_AGAIN_S
         return True
+
+    def learn(self, settings: Mapping[str, str]) -> None:
+        """Take the target topic's settings.
+
+        The target may not tell: DESCRIBE_CONFIGS is missing, or the topic is not known yet.
+        """
+        self.stamping = _STAMPINGS.get(settings.get(STAMPING, ""), self.stamping)
 
     def start(self, read_at: float, state_ms: int | None) -> None:
         """Continue from a position, or from a look-up, with the state's timestamp."""

@@ -66,7 +66,7 @@ def _done(done: DoneTopic | None, partition: int, copied: PartitionMap) -> Itera
     if done is None or done.source_topic_id != copied.source_topic_id.hex():
         return
     if partition in done.ends and partition in done.reached:
-        yield PassedOver(done.ends[partition], done.reached[partition])
+        yield PassedOver(done.copied_to(partition), done.reached[partition])
 
 
 def pass_over(copied: PartitionMap, notes: Iterable[PassedOver]) -> None:

@@ -69,8 +69,14 @@ class Records:
 
     def drop_before(self, offset: int) -> None:
         """Cut out the records below this offset."""
-        cut = bisect_left(self.offsets, offset)
-        del self.offsets[:cut], self.timestamps[:cut], self.attributes[:cut], self.bodies[:cut]
+        self._drop(slice(bisect_left(self.offsets, offset)))
+
+    def drop_from(self, offset: int) -> None:
+        """Cut out the records at this offset and above."""
+        self._drop(slice(bisect_left(self.offsets, offset), None))
+
+    def _drop(self, part: slice) -> None:
+        del self.offsets[part], self.timestamps[part], self.attributes[part], self.bodies[part]
 
     def append(self, offset: int, timestamp: int, attributes: int, body: bytes) -> None:
         """Add a single record."""

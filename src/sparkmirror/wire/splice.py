@@ -33,6 +33,9 @@ from sparkmirror.wire.unpacking import PIECE_BYTES
 from sparkmirror.wire.varints import CONTINUED, SHORT, written, zigzag
 from sparkmirror.wire.walk_loading import WALK
 
+NO_END = 1 << 63
+"""Offset above all offsets."""
+
 _UNKNOWN = -1
 _INT64_END = 1 << 63
 _ONE_BYTE = SHORT[:0x80] + [bytes((n,)) for n in range(0x80, 0x100)]
@@ -104,16 +107,17 @@ def splice(
     batches: Sequence[tuple[BatchHeader, memoryview]],
     *,
     from_offset: int,
+    to_offset: int = NO_END,
     codec: Codec | None = None,
     max_bytes: int | None = None,
     max_records: int | None = None,
 ) -> list[Spliced]:
-    """Put the records from `from_offset` on into as few batches as the limits allow.
+    """Put the wanted records into as few batches as the limits allow.
 
-    Each source batch is its header and all of its bytes; the caller has checked the CRC of a magic-2 batch. The new
-    batches have offset deltas from 0 without gaps, the records' own timestamps (CreateTime), and one `codec` (None: the
-    codec of the first source batch, with its usual level). `max_bytes` counts whole batches, as max.message.bytes does.
-    Returns [] if no record is left.
+    Wanted are the offsets from `from_offset` to before `to_offset`. Each source batch is its header and all of its
+    bytes; the caller has checked the CRC of a magic-2 batch. The new batches have offset deltas from 0 without gaps,
+    the records' own timestamps (CreateTime), and one `codec` (None: the codec of the first source batch, with its usual
+    level). `max_bytes` counts whole batches, as max.message.bytes does. Returns [] if no record is left.
 
     Raises `RecordTooLarge`, ValueError for unreadable batches, and `NotAtOnce` for batches that need splicing piece by
     piece (`splice_piece`, `splice_large`).
@@ -122,29 +126,37 @@ def splice(
         return []
     if codec is None:
         codec = kept_codec(*batches[0])
-    if len(batches) == 1:
+    is_cut = batches[-1][0].next_offset > to_offset
+    if len(batches) == 1 and not is_cut:
         header, batch = batches[0]
         if _is_fine(header, batch, from_offset) and header.records <= (max_records or header.records):
             whole = _whole(header, batch, codec)
             if max_bytes is None or len(whole.data) <= max_bytes:
                 return [whole]
-    made = _joined(batches, from_offset, codec)
+    made = None if is_cut else _joined(batches, from_offset, codec)
     if made is not None and made.count <= (max_records or made.count) and len(made.data) <= (max_bytes or _INT64_END):
         return [made]
     source = _Source()
     for header, batch in batches:
-        source.add(header, batch, from_offset)
+        source.add(header, batch, from_offset, to_offset)
     return _cut(source, codec, max_bytes, max_records)
 
 
 def splice_piece(
-    header: BatchHeader, piece: Records, *, from_offset: int, codec: Codec, max_bytes: int | None
+    header: BatchHeader,
+    piece: Records,
+    *,
+    from_offset: int,
+    to_offset: int = NO_END,
+    codec: Codec,
+    max_bytes: int | None,
 ) -> list[Spliced]:
     """Splice some of a batch's records, as `splice` does.
 
     The caller knows the batch's end: `next_upstream` of the last new batch follows its last record only.
     """
     piece.drop_before(from_offset)
+    piece.drop_from(to_offset)
     source = _Source(piece, [0], [_UNKNOWN if header.magic < MAGIC else header.leader_epoch])
     return _cut(source, codec, max_bytes, None)
 
@@ -287,10 +299,10 @@ class _Source:
     Holds only batches whose next offset is not the last record's plus one.
     """
 
-    def add(self, header: BatchHeader, batch: memoryview, from_offset: int) -> None:
+    def add(self, header: BatchHeader, batch: memoryview, from_offset: int, to_offset: int) -> None:
         records = self.records
         old = header.magic < MAGIC
-        next_offset = header.next_offset
+        next_offset = min(header.next_offset, to_offset)
         if next_offset > from_offset and (old or header.records):
             leader_epoch = _UNKNOWN if old else header.leader_epoch
             if not self.leader_epochs or leader_epoch != self.leader_epochs[-1]:
@@ -301,6 +313,8 @@ class _Source:
                 raise NotAtOnce
             if records.offsets[0] < from_offset:
                 records.drop_before(from_offset)
+            if next_offset == to_offset:
+                records.drop_from(to_offset)
         if not records.offsets or records.offsets[-1] + 1 != next_offset:
             self.ends[len(records.offsets)] = next_offset
 

@@ -1,0 +1,29 @@
+"""Troubles that keep a partition from being copied now."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sparkmirror.durable.losses import LossKind
+from sparkmirror.position.cause import Cause
+from sparkmirror.position.route import Refusal
+
+
+class Trouble(NamedTuple):
+    """Trouble that keeps a partition from being copied now."""
+
+    reason: str = ""
+    """Reason for people; empty: no trouble."""
+    cause: Cause = Cause.POSITION
+    loss: LossKind | None = None
+    """Loss that halts the PARKED partition, if any."""
+
+
+NO_TROUBLE = Trouble()
+
+UNREPLICATED = Refusal(
+    "the target leader's log has records that its replicas have not confirmed yet (R10)",
+    transient=True,
+    cause=Cause.NOT_ENOUGH_REPLICAS,
+)
+"""Refusal of a position above the high watermark."""

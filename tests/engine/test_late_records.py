@@ -1,0 +1,185 @@
+"""What came to the source after its writers had moved is told in true numbers, whoever looks, and holds the flow up."""
+
+from __future__ import annotations
+
+import pytest
+from snapshot_samples import flow, topic
+from test_driver_control import ENDS, PlayedTopic, receipt
+from test_observer import a_driver, copying, looked_at
+
+from sparkmirror.cli import status, topics
+from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
+from sparkmirror.cluster.topic_log import LogEntry
+from sparkmirror.engine.done_topics import DoneTopics
+from sparkmirror.engine.late_offsets import LateOffsets
+from sparkmirror.engine.progress import ProgressMeter
+from sparkmirror.engine.snapshot import FlowState, Topic
+from sparkmirror.messages.control import Control, ControlState, DoneTopic
+from sparkmirror.wire.topic_ids import NO_ID
+
+OLD, NEW = b"1" * 16, b"2" * 16
+
+
+def there(topic_id: bytes, partitions: int = 2) -> dict[str, TopicDescription]:
+    """The topic orders as the source has it now."""
+    parts = [
+        PartitionDescription(partition=index, leader=1, leader_epoch=0, replicas=(1,), in_sync=(1,))
+        for index in range(partitions)
+    ]
+    return {"orders": TopicDescription("orders", topic_id, tuple(parts))}
+
+
+def at_source(*ends: int) -> dict[tuple[str, int], int]:
+    return {("orders", partition): end for partition, end in enumerate(ends)}
+
+
+def a_done_topic(topic_id: bytes = OLD) -> PlayedTopic:
+    played = PlayedTopic()
+    played.says(DoneTopic(source_topic_id=topic_id.hex(), ends=ENDS))
+    played.done.follow(played.log, ())
+    return played
+
+
+def successor(played: PlayedTopic) -> DoneTopics:
+    """Who reads what was written down."""
+    done = DoneTopics(lambda *_: 0)
+    done.follow(played.log, ())
+    return done
+
+
+def test_a_partition_is_reached_at_its_end_and_not_before() -> None:
+    """A round with `--once` may end below."""
+    played = a_done_topic()
+    played.done.reach(receipt(0, 9))
+    played.done.reach(receipt(1, 20).model_copy(update={"state": "running"}))
+    assert not played.done.is_reached("orders", 0)
+    assert not played.done.is_reached("orders", 1)
+    played.done.follow(played.log, [receipt(0, 10), receipt(1, 19)])
+    assert played.done.is_reached("orders", 0)
+    assert not played.done.is_reached("orders", 1)
+    assert played.newest == DoneTopic(source_topic_id=OLD.hex(), ends=ENDS, reached={0: 10})
+
+
+def test_what_was_copied_behind_the_end_is_told_apart_from_what_is_not() -> None:
+    """Also by the next process."""
+    played = a_done_topic()
+    assert played.done.late_offsets(at_source(15, 30)) == [], "it is still copied up to its end, or beyond"
+    played.done.follow(played.log, [receipt(0, 13), receipt(1, 20)])
+    for done in (played.done, successor(played)):
+        assert done.late_offsets(at_source(13, 20)) == [LateOffsets("orders", 0, 3, 0)]
+        assert done.late_offsets(at_source(15, 27)) == [LateOffsets("orders", 0, 3, 2), LateOffsets("orders", 1, 0, 7)]
+        assert done.late(at_source(15, 27)) == (
+            "orders-0: 5 offsets came to the source after its writers had moved: 3 were copied or passed over before "
+            "the pump heard of that, 2 are not copied: sparkmirror topics undo copies them",
+            "orders-1: 7 offsets came to the source after its writers had moved, and are not copied: "
+            "sparkmirror topics undo copies them",
+        )
+        assert done.late(at_source(13, 20)) == (
+            "orders-0: 3 offsets came to the source after its writers had moved, and were copied or passed over before "
+            "the pump heard of that",
+        )
+        assert (done.released, done.is_reached("orders", 0)) == (("orders",), True)
+
+
+def test_a_partition_that_came_later_and_was_begun_is_told_as_far_as_it_was_copied() -> None:
+    """By a pump that had not heard of the word."""
+    played = a_done_topic()
+    played.done.see(there(OLD, 3))
+    played.done.reach(receipt(2, 4))
+    assert played.done.late_offsets(at_source(10, 20, 9)) == [LateOffsets("orders", 2, 4, 5)]
+    assert played.done.released == ()
+
+
+@pytest.mark.parametrize("ends", [(4, 3), (12, 400)], ids=["shorter than the old one", "longer"])
+def test_a_topic_that_was_created_again_is_another_topic(ends: tuple[int, int]) -> None:
+    """All of it is late, and nothing of it is copied, in this process and in the next."""
+    played = a_done_topic()
+    played.done.follow(played.log, [receipt(0, 10), receipt(1, 23)])
+    for done in (played.done, successor(played)):
+        done.see(there(NEW))
+        assert done.late_offsets(at_source(*ends)) == [
+            LateOffsets("orders", partition, 0, end, recreated=True) for partition, end in enumerate(ends)
+        ]
+        assert done.late(at_source(*ends))[0] == (
+            f"orders-0: created again at the source after its writers had moved: {ends[0]} offsets are not copied: "
+            "sparkmirror topics undo copies them"
+        )
+        assert [done.end_of("orders", partition) for partition in ENDS] == [0, 0]
+        assert all(done.is_reached("orders", partition) for partition in range(3))
+
+
+def test_what_a_pump_says_of_the_new_topic_does_not_release_the_old_one() -> None:
+    """Its log may begin behind the old end."""
+    played = a_done_topic()
+    played.done.see(there(NEW))
+    for each in (receipt(0, 10), receipt(1, 20)):
+        played.done.reach(each)
+    assert played.done.released == ()
+    assert not played.done.is_reached("orders", 0)
+
+
+@pytest.mark.parametrize("topic_id", [OLD, NO_ID])
+def test_a_source_without_topic_ids_has_the_same_topic(topic_id: bytes) -> None:
+    played = a_done_topic(topic_id)
+    played.done.follow(played.log, [receipt(0, 10), receipt(1, 20)])
+    played.done.see(there(NO_ID if topic_id == OLD else NEW))
+    assert played.done.late_offsets(at_source(11, 20)) == [LateOffsets("orders", 0, 0, 1)]
+    assert played.done.end_of("orders", 1) == 20
+
+
+def test_an_earlier_release_wrote_no_more_than_the_ends_that_were_reached() -> None:
+    state = ControlState()
+    state.apply([LogEntry(0, b"done:orders", b'{"source_topic_id": "", "ends": {"0": 7}, "reached": {"0": 9}}')])
+    done = state.done["orders"]
+    assert (done.released, done.end_of(0), done.copied_to(0), done.is_of(NEW)) == (True, 7, 7, True)
+
+
+# --- what people are told -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+@pytest.mark.parametrize(
+    ("came", "topic_id", "state", "line"),
+    [
+        (10, OLD, FlowState.CAUGHT_UP, ""),
+        (13, OLD, FlowState.CAUGHT_UP, "3 offsets came to the source after its writers had moved, and were copied"),
+        (15, OLD, FlowState.HELD_UP, "3 were copied or passed over before the pump heard of that, 2 are not copied"),
+        (
+            4,
+            NEW,
+            FlowState.HELD_UP,
+            "created again at the source after its writers had moved: 4 offsets are not copied",
+        ),
+    ],
+)
+def test_late_records_hold_the_flow_up_whatever_else_it_copies(
+    partitions: int, came: int, topic_id: bytes, state: FlowState, line: str
+) -> None:
+    """A live topic next to the done one is copied on, and has caught up."""
+    driver = a_driver(partitions)
+    played = PlayedTopic()
+    Control(played.log).done("orders", DoneTopic(source_topic_id=OLD.hex(), ends={0: 10}))
+    done = driver.topics.done_topics
+    done.follow(played.log, ())
+    done.reach(receipt(0, 13 if line else 10))
+    done.see(there(topic_id, 1))
+    copying(driver, {number: (70, 70) for number in range(partitions)})
+    driver.view.take_ends({**driver.view.source_ends, ("orders", 0): came}, {})
+    progress = ProgressMeter(driver).read()
+    assert (progress.state, progress.lag) == (state, 0)
+    assert line in (progress.late[0] if progress.late else "")
+    (seen,) = looked_at(driver)
+    assert seen.state == state
+    assert status.is_healthy(seen) is (state is FlowState.CAUGHT_UP)
+    (row,) = [row for row in topics.rows(seen, 0.0) if row["topic"] == "orders"]
+    assert (row["state"], line in str(row["reason"])) == ("released", True)
+    if state is FlowState.HELD_UP:
+        assert status.first_reason(seen).startswith("orders: ")
+        assert line in status.line(seen, 0.0)
+
+
+def test_late_records_are_unhealthy_while_the_rest_is_copied() -> None:
+    late = Topic(topic="bills", target_topic="", released=True, late_in={0: 4})
+    assert not status.is_healthy(flow(state=FlowState.COPYING, topics=(topic(), late)))
+    copied = Topic(topic="bills", target_topic="", released=True, late_copied_in={0: 4})
+    assert status.is_healthy(flow(state=FlowState.COPYING, topics=(topic(), copied)))
