@@ -287,7 +287,7 @@ def appended_by(request: bytes) -> bytes:
     )
     answer.API_VERSION = 13
     answer.with_header(correlation_id=asked.header.correlation_id)
-    return answer.encode(framed=True, header=True)
+    return bytes(answer.encode(framed=True, header=True))
 
 
 @pytest.mark.usefixtures("model_clock")

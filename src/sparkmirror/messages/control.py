@@ -149,6 +149,8 @@ class ControlState:
         self.leader: Leader | None = None
         self.rounds: dict[str, Round] = {}
         """Newest round record of each incarnation."""
+        self.spoke_at: dict[str, int] = {}
+        """Offset of each driver's newest round record, by its incarnation; a living driver repeats the record."""
         self.last_round: Round | None = None
         self.added: dict[str, AddedRoutes] = {}
         """Newest added routes by the driver's incarnation."""
@@ -156,8 +158,8 @@ class ControlState:
         """Newest moves by the driver's incarnation."""
         self.words: dict[tuple[str, int], TaskWords] = {}
         """Words of tasks, by the driver's incarnation and the task."""
-        self.shares: AddedRoutes | RouteMoves | None = None
-        """Newest record with shares of the bandwidth cap."""
+        self.shares: dict[str, AddedRoutes | RouteMoves] = {}
+        """Newest record with shares of the bandwidth cap, by the driver's incarnation."""
         self.paused: tuple[re.Pattern[str], ...] = ()
         self.bytes_per_second: float | None = None
         self.backfill_bytes_per_second: float | None = None
@@ -193,15 +195,18 @@ class ControlState:
             newest = Round(**said)
             changed = self.rounds.get(newest.incarnation) != newest
             self.rounds[newest.incarnation] = self.last_round = newest
+            self.spoke_at[newest.incarnation] = offset
             return changed
         elif key == "routes" and said:
-            added = self.shares = AddedRoutes(**said)
-            self.added[added.incarnation] = added
+            added = AddedRoutes(**said)
+            if added.is_older_than(self.added.get(added.incarnation)):
+                return False
+            self.added[added.incarnation] = self.shares[added.incarnation] = added
         elif key == "moves" and said:
             moves = RouteMoves(**said)
             if moves.is_older_than(self.moves.get(moves.incarnation)):
                 return False
-            self.moves[moves.incarnation] = self.shares = moves
+            self.moves[moves.incarnation] = self.shares[moves.incarnation] = moves
         elif key.startswith(_TASK) and said:
             words = TaskWords(**said)
             speaker = words.incarnation, words.task
@@ -257,8 +262,8 @@ class ControlState:
 
     def share_of(self, task: int, incarnation: str, round_number: int) -> float | None:
         """Return a task's newest share of the bandwidth cap; None: as in its order."""
-        newest = self.shares
-        if newest is None or (newest.incarnation, newest.epoch) != (incarnation, round_number):
+        newest = self.shares.get(incarnation)
+        if newest is None or newest.epoch != round_number:
             return None
         return newest.shares.get(task)
 
