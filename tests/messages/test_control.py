@@ -33,6 +33,9 @@ GOOD = [
 ]
 
 
+END_OF_A = {"incarnation": "a", "number": 3, "phase": "ended"}
+
+
 def told() -> ControlState:
     state = ControlState()
     assert state.apply(GOOD)
@@ -256,6 +259,16 @@ def test_the_pumps_of_a_predecessor_may_be_alive_where_the_leader_has_had_none_y
     state = told()
     state.apply([said("leader", {"incarnation": "b"}, 9)])
     assert state.unclean
+
+
+def test_pumps_of_a_leader_may_be_alive_where_compaction_has_left_only_anothers_late_word() -> None:
+    """All round records have one key, and the other was frozen since before the leader came."""
+    state = told()
+    state.apply([said("leader", {"incarnation": "b"}, 9), said("epoch", END_OF_A, 20)])
+    assert state.unclean
+    in_time = told()
+    in_time.apply([said("epoch", END_OF_A, 8), said("leader", {"incarnation": "b"}, 9)])
+    assert not in_time.unclean, "the leader has begun no round yet"
 
 
 def test_each_incarnation_has_its_newest_round() -> None:
