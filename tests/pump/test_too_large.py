@@ -1,4 +1,4 @@
-"""A record or a claim that is too large for the target: its partition is parked, with the size and the key to change."""
+"""A record or a claim too large for the target: its partition is parked, with the size and the key to change."""
 
 from __future__ import annotations
 
