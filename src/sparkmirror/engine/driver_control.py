@@ -88,7 +88,10 @@ class DriverControl:
                 self._take_back(self._rank)
 
     def _take_back(self, rank: int) -> None:
-        """Take back what was said in earlier rounds; if that fails, the next round does it."""
+        """Take back what was said in earlier rounds.
+
+        If that fails, the next round does it.
+        """
         try:
             entries, _ = self._log.read(0, 0)
             self._control.take_back(entries, rank)

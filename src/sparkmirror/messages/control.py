@@ -44,7 +44,10 @@ _DONE = "done:"
 _LOG = "log:"
 _ROUTES, _MOVES, _TASK = "routes", "moves", "task"
 _OF_A_ROUND = {kind.encode() for kind in (_ROUTES, _MOVES, _TASK)}
-"""Kinds of words that mean nothing to another round: what the key begins with, up to the first colon."""
+"""Kinds of words that mean nothing to another round.
+
+A key begins with its kind, up to the first colon.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +160,10 @@ class ControlState:
         self.rounds: dict[str, Round] = {}
         """Newest round record of each incarnation."""
         self.spoke_at: dict[str, int] = {}
-        """Offset of each driver's newest round record, by its incarnation; a living driver repeats the record."""
+        """Offset of each driver's newest round record, by the driver's incarnation.
+
+        A living driver repeats the record.
+        """
         self.last_round: Round | None = None
         self.added: dict[str, AddedRoutes] = {}
         """Newest added routes by the driver's incarnation."""

@@ -137,7 +137,7 @@ class ClaimWriter:
         )
 
     def _write(self, claims: Sequence[tuple[PartitionCopy, Segment]]) -> dict[PartitionCopy, Segment]:
-        """Make claims durable, in order; return the partitions with a claim that is too large.
+        """Make claims durable, in order; return those that are too large, by partition.
 
         Nothing is written behind such a claim of its partition. Claims that are too large together are halved.
         """
