@@ -189,6 +189,9 @@ def test_a_round_runs_also_if_earlier_words_can_not_be_read(monkeypatch: pytest.
     assert left(topic) == [("i", 1)]
     control.say(3, "running")
     assert left(topic) == []
+    topic.entries.clear()  # an operator deleted the topic, and it was created again
+    speak(control, topic, "i", 4)
+    control.say(5, "running")
     control.close()
 
 

@@ -330,7 +330,8 @@ class Control:
         newest = {entry.key: entry for entry in entries if entry.key is not None}
         words = {key: entry for key, entry in newest.items() if key.partition(b":")[0] in _OF_A_ROUND}
         gone = [key for key, entry in words.items() if entry.value is not None]
-        if gone and newest[b"leader"].offset == rank:
+        leader = newest.get(b"leader")
+        if gone and leader is not None and leader.offset == rank:
             self._write([(key, None) for key in gone])
 
     def reach(self) -> None:
