@@ -34,7 +34,7 @@ TOPIC_ID, PARTITION = b"t" * 16, 5
 READER = """
 import sys
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import LogEntry, TopicLog
+from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.offsets.segment_log import SegmentLog
 
