@@ -7,8 +7,8 @@ tests too, but for those of versions and of the deployment, and the flow tests o
 the engine's are then in three rows. Tests of how soon or how fluidly something happens, marked `alone`, come when all
 rows have ended. Other arguments go to all.
 
-What fails runs once more, alone, as Kafka's own build does: on a machine that others starve, a test with a time limit
-may fail. A line near the end names such a test.
+What fails has failed, but for the few tests that `second_tries` lists, each with its cause: of these the last lines
+name those that passed only at their second try, alone.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests import failed_tests
+from tests import failed_tests, second_tries
 
 TESTS = Path(__file__).parent
 ENGINE = TESTS / "engine"
@@ -83,9 +82,6 @@ BESIDE = (*PYTEST, "-p", "no:cacheprovider")
 QUIETLY = ("nice", "-n", "10")
 LEFT_OVER = ("chrt", "--idle", "0")
 """Only when nobody else wants the core (SCHED_IDLE)."""
-MOST_AGAIN, MOST_OF_FULL = 3, 8
-"""Failed tests that run once more, and with `--full`; if there are others, the code is at fault and not the machine."""
-PASSED, SOME_FAILED = pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED
 
 
 class Row:
@@ -165,13 +161,8 @@ def _directories(*, full: bool) -> list[str]:
     return sorted({str(test.parent) for test in TESTS.glob("*/test_*.py")} - left_out)
 
 
-def may_run_again(failed: Sequence[str], codes: Sequence[int], *, full: bool = False) -> bool:
-    """True if a few tests failed and nothing else went wrong, such as a module that can't be imported."""
-    return {*codes} <= {PASSED, SOME_FAILED} and 0 < len(failed) <= (MOST_OF_FULL if full else MOST_AGAIN)
-
-
 def main(arguments: list[str]) -> int:
-    """The exit code: 0 if all passed, if need be alone."""
+    """The exit code: 0 if all passed, those that `second_tries` lists if need be at the second try."""
     began, full = time.monotonic(), "--full" in arguments
     terminals, *beside = all_rows = rows(full=full)
     CACHE.mkdir(exist_ok=True)
@@ -199,17 +190,14 @@ def main(arguments: list[str]) -> int:
         codes.append(pytest.ExitCode.INTERNAL_ERROR)
     if full:
         codes.append(subprocess.call([*PYTEST, *alone(), *arguments]))
-    failed, flaky = failed_tests.failed_tests(FAILED), list[str]()
-    if may_run_again(failed, codes, full=full):
-        print(f"once more, alone: {' '.join(failed)}", flush=True)
-        codes = [subprocess.call([*PYTEST, *failed, *arguments])]
-        flaky = [] if any(codes) else failed
+    outcome = second_tries.after_second_try(
+        failed_tests.failed_tests(FAILED), codes, lambda failed: subprocess.call([*PYTEST, *failed, *arguments])
+    )
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     took = f"{(time.monotonic() - began) / 60:.1f} min, {(used.ru_utime + used.ru_stime) / 60:.1f} CPU min"
-    for test in flaky:
-        print(f"failed beside other tests, passed alone: {test}")
-    print(f"{'failed' if any(codes) else 'all passed'}: {took}; rows: {', '.join(f'{s / 60:.1f}' for s in took_s)} min")
-    return int(any(codes))
+    print(*second_tries.last_words(outcome), sep="\n", end="")
+    print(f": {took}; rows: {', '.join(f'{s / 60:.1f}' for s in took_s)} min")
+    return int(any(outcome.codes))
 
 
 if __name__ == "__main__":

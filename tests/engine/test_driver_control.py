@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +17,7 @@ from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.driver_control import DriverControl
 from sparkmirror.engine.late_offsets import LateOffsets
 from sparkmirror.messages.control import Control, ControlState, DoneTopic
-from sparkmirror.messages.moves import RouteMoves
+from sparkmirror.messages.moves import RouteMoves, TaskWords
 from sparkmirror.messages.orders import AddedRoutes, Receipt
 
 ADDED = AddedRoutes(incarnation="i", epoch=1, routes={}, shares={})
@@ -44,6 +45,8 @@ def test_without_the_lease_no_partition_is_given_to_a_task(monkeypatch: pytest.M
 class ControlTopic:
     """A control topic in memory, into which another leader writes while this process reads it."""
 
+    failures = 0
+
     def __init__(self) -> None:
         self.entries: list[LogEntry] = []
         self.other: list[bytes] = []
@@ -56,7 +59,7 @@ class ControlTopic:
         self.other.clear()
         return entries, offset + len(entries)
 
-    def append(self, _: int, entries: list[tuple[bytes, bytes]]) -> int:
+    def append(self, _: int, entries: list[tuple[bytes, bytes | None]]) -> int:
         offset = len(self.entries)
         self.entries += [LogEntry(offset + index, *entry) for index, entry in enumerate(entries)]
         return offset
@@ -83,6 +86,116 @@ def test_who_stood_still_while_another_had_the_lease_knows_of_its_round(
     control.close()
 
 
+def a_driver(
+    monkeypatch: pytest.MonkeyPatch, topic: ControlTopic, incarnation: str, *, announce: bool = True
+) -> DriverControl:
+    source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "ab")
+    control = DriverControl(FlowConfig(source=source, target=target), incarnation, lambda: True)
+    monkeypatch.setattr(control, "_log", topic)
+    monkeypatch.setattr(control, "_control", Control(cast("TopicLog", topic)))
+    control.begin(announce=announce)
+    return control
+
+
+def words_of(incarnation: str, number: int) -> tuple[AddedRoutes, RouteMoves, TaskWords]:
+    """What a driver and a task say in a round, beside the driver's ticks."""
+    return (
+        AddedRoutes(incarnation=incarnation, epoch=number, routes={}, shares={}),
+        RouteMoves(incarnation=incarnation, epoch=number, moves=(), shares={}),
+        TaskWords(incarnation=incarnation, epoch=number, task=3),
+    )
+
+
+def speak(control: DriverControl, topic: ControlTopic, incarnation: str, number: int) -> None:
+    control.say(number, "running")
+    added, moves, words = words_of(incarnation, number)
+    control.add(added)
+    control.move(moves)
+    Control(cast("TopicLog", topic)).tell(words)
+
+
+def left(topic: ControlTopic, *, but: str = "") -> list[tuple[str, int]]:
+    """Driver and round of the words that compaction leaves, all three of each; without those of one driver."""
+    newest = {entry.key or b"": entry for entry in topic.entries}
+    kinds: dict[tuple[str, int], set[bytes]] = defaultdict(set)
+    for key, entry in newest.items():
+        if entry.value and (kind := key.partition(b":")[0]) in {b"routes", b"moves", b"task"}:
+            said = json.loads(entry.value)
+            kinds[said["incarnation"], said["epoch"]].add(kind)
+    assert all(len(said) == 3 for who, said in kinds.items() if who[0] != but)
+    return sorted(who for who in kinds if who[0] != but)
+
+
+def test_with_each_round_the_words_of_earlier_ones_are_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their keys are random, so the topic would grow with each process that speaks."""
+    topic = ControlTopic()
+    for key in (b"routes", b"moves", b"task:0"):  # of an earlier release
+        topic.append(0, [(key, b'{"incarnation": "old", "epoch": 9}')])
+    topic.append(0, [(b"pause", b'{"topics": ["x"]}')])
+    control = a_driver(monkeypatch, topic, "first")
+    speak(control, topic, "first", 1)
+    assert left(topic) == [("first", 1)]
+    control.say(1, "running")
+    control.say(1, "ending")
+    assert left(topic) == [("first", 1)], "a later attempt needs them"
+    speak(control, topic, "first", 2)
+    assert left(topic) == [("first", 2)]
+    second = a_driver(monkeypatch, topic, "second")
+    assert left(topic) == [("first", 2)]
+    speak(second, topic, "second", 1)
+    assert left(topic) == [("second", 1)]
+    state = ControlState()
+    state.apply(topic.entries)
+    assert state.is_paused("x"), "what operators say stays"
+    assert state.moves_in("second", 1) is not None
+    control.close()
+    second.close()
+
+
+def test_who_has_no_lease_takes_nothing_of_others_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = ControlTopic()
+    leader = a_driver(monkeypatch, topic, "leader")
+    speak(leader, topic, "leader", 1)
+    rival = a_driver(monkeypatch, topic, "rival", announce=False)
+    speak(rival, topic, "rival", 1)
+    speak(rival, topic, "rival", 2)
+    assert left(topic, but="rival") == [("leader", 1)]
+    leader.close()
+    rival.close()
+
+
+def test_who_was_overtaken_takes_nothing_of_its_successor_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process stood still between its look at the lease and its round's first record."""
+    topic = ControlTopic()
+    frozen = a_driver(monkeypatch, topic, "frozen")
+    successor = a_driver(monkeypatch, topic, "successor")
+    speak(successor, topic, "successor", 1)
+    frozen.say(1, "running")
+    assert left(topic) == [("successor", 1)]
+    frozen.close()
+    successor.close()
+
+
+def test_a_round_runs_also_if_earlier_words_can_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = ControlTopic()
+    control = a_driver(monkeypatch, topic, "i")
+    speak(control, topic, "i", 1)
+
+    def read(*_: object) -> None:
+        raise ConnectionError("no leader")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(topic, "read", read)
+        control.say(2, "running")
+    assert left(topic) == [("i", 1)]
+    control.say(3, "running")
+    assert left(topic) == []
+    topic.entries.clear()  # an operator deleted the topic, and it was created again
+    speak(control, topic, "i", 4)
+    control.say(5, "running")
+    control.close()
+
+
 # --- topics whose writers have moved ------------------------------------------------------------------
 
 ENDS = {0: 10, 1: 20}
@@ -90,6 +203,8 @@ ENDS = {0: 10, 1: 20}
 
 class PlayedTopic:
     """A control topic in memory, with an operator who may write just before a driver's record."""
+
+    failures = 0
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes]] = []

@@ -12,7 +12,7 @@ from sparkmirror.cluster.topic_log import LogEntry
 from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.messages.control import ControlState, Leader, Round
 from sparkmirror.messages.moves import MOST_MOVES, Place, Release, RouteMove, RouteMoves, TaskWords
-from sparkmirror.messages.orders import RouteOrder
+from sparkmirror.messages.orders import AddedRoutes, RouteOrder
 from sparkmirror.position.decision import Position
 from sparkmirror.position.route import PartitionReading
 
@@ -31,6 +31,9 @@ GOOD = [
     said("pause", {"topics": ["orders", "pay.*"]}),
     said("throttle", {"bytes_per_second": 1000}),
 ]
+
+
+END_OF_A = {"incarnation": "a", "number": 3, "phase": "ended"}
 
 
 def told() -> ControlState:
@@ -77,6 +80,20 @@ def test_what_is_added_is_for_one_round_of_one_driver() -> None:
     assert state.added_to("a", 3) == found
     assert state.apply([said("routes", {**added, "incarnation": "b"})])
     assert state.added_to("a", 3) == found, "another driver woke up late"
+
+
+def test_a_late_repeat_of_added_routes_hides_no_newer_ones() -> None:
+    """A broker may append what it was sent after the writer has given it up, and has said more."""
+    state, routes = told(), [RouteOrder(source_topic="t", target_topic="a.t", partition=each) for each in range(3)]
+    first = AddedRoutes(incarnation="a", epoch=3, routes={0: (routes[0],)}, shares={0: 1.0})
+    second = AddedRoutes(incarnation="a", epoch=3, routes={0: (routes[0],), 1: (routes[1],)}, shares={0: 0.5, 1: 0.5})
+    assert state.apply([said("routes", second.model_dump())])
+    assert not state.apply([said("routes", first.model_dump())])
+    assert (state.added_to("a", 3), state.share_of(0, "a", 3)) == (second, 0.5)
+    later = AddedRoutes(incarnation="a", epoch=4, routes={0: (routes[2],)}, shares={})
+    assert state.apply([said("routes", later.model_dump())])
+    assert not state.apply([said("routes", second.model_dump())])
+    assert state.added_to("a", 4) == later
 
 
 def moved(number: int, *, epoch: int = 3, incarnation: str = "a") -> RouteMoves:
@@ -215,6 +232,8 @@ def test_the_newest_record_has_a_tasks_share() -> None:
     state.apply([said("moves", moves.model_dump())])
     assert state.share_of(0, "a", 3) == 0.25
     assert state.share_of(7, "a", 3) is state.share_of(0, "a", 4) is None
+    state.apply([said("moves", {**moves.model_dump(), "incarnation": "woken"})])
+    assert state.share_of(0, "a", 3) == 0.25, "another driver's shares are its own tasks'"
     state.apply([said("routes", added)])
     assert state.share_of(0, "a", 3) == 0.5
 
@@ -240,6 +259,16 @@ def test_the_pumps_of_a_predecessor_may_be_alive_where_the_leader_has_had_none_y
     state = told()
     state.apply([said("leader", {"incarnation": "b"}, 9)])
     assert state.unclean
+
+
+def test_pumps_of_a_leader_may_be_alive_where_compaction_has_left_only_anothers_late_word() -> None:
+    """All round records have one key, and the other was frozen since before the leader came."""
+    state = told()
+    state.apply([said("leader", {"incarnation": "b"}, 9), said("epoch", END_OF_A, 20)])
+    assert state.unclean
+    in_time = told()
+    in_time.apply([said("epoch", END_OF_A, 8), said("leader", {"incarnation": "b"}, 9)])
+    assert not in_time.unclean, "the leader has begun no round yet"
 
 
 def test_each_incarnation_has_its_newest_round() -> None:

@@ -32,6 +32,8 @@ def level() -> int:
 class Written:
     """A log that keeps what is appended."""
 
+    failures = 0
+
     def __init__(self) -> None:
         self.entries: list[LogEntry] = []
 

@@ -105,6 +105,7 @@ class PlayedRun:
         attempt: int = 0,
         partitions: Sequence[int] = (0, 1, 2),
         isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+        leader_rank: int = -1,
     ) -> None:
         self.loop = Loop()
         self.pool = FramePool(1 << 20, keep=2)
@@ -142,7 +143,9 @@ class PlayedRun:
         source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
         flow = FlowConfig(source=source, target=target, fetch=FetchConfig(isolation_level=isolation))
         routes = tuple(RouteOrder(source_topic="t", target_topic="A.t", partition=number) for number in partitions)
-        order = FlowOrder(flow=flow, cluster_id="c", producer_id=1, producer_epoch=0, leader_rank=-1, routes=routes)
+        order = FlowOrder(
+            flow=flow, cluster_id="c", producer_id=1, producer_epoch=0, leader_rank=leader_rank, routes=routes
+        )
         whole = PumpOrder(epoch=1, task=0, incarnation="i", seconds=60, flows=(order,))
         if attempt:
             whole = whole.again(attempt)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,14 +13,20 @@ import pytest
 from model_broker import LEADER
 from model_pump import Pump, a_world, running
 
+from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import Segment
+from sparkmirror.durable.claims import AnnouncedBatch, Segment, segment_record, segments_topic
+from sparkmirror.position.cause import Cause
 from sparkmirror.pump import claim_writer
+from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.claim_writer import ClaimWriter
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
+from sparkmirror.wire.error_codes import ErrorCode
 
 
 class Writing:
@@ -31,8 +39,13 @@ class Writing:
         """Cleared, it holds up each write."""
         self.may_end.set()
         self.error: Exception | None = None
+        self.refused: set[Segment] = set()
+        """Claims that are too large, so that nothing is written with them."""
+        self.most = 1 << 20
+        """Most claims that are not too large together."""
         self.claimed: list[PartitionCopy] = []
         self.unclaimed: list[tuple[PartitionCopy, str]] = []
+        self.causes: list[Cause] = []
         self.confirmed: list[PartitionCopy] = []
         self.loop = Loop()
         monkeypatch.setattr(SegmentLog, "claim", lambda _, segments: self._claim(segments))
@@ -42,16 +55,22 @@ class Writing:
             self.loop,
             ClusterClient(target, "test"),
             on_claimed=self.claimed.append,
-            on_unclaimed=lambda copy, reason: self.unclaimed.append((copy, reason)),
+            on_unclaimed=self._on_unclaimed,
             on_confirmed=self.confirmed.append,
         )
 
     def _claim(self, segments: Sequence[Segment]) -> None:
         if self.error is not None:
             raise self.error
+        if len(segments) > self.most or not self.refused.isdisjoint(segments):
+            raise LogUnavailable("the segments topic", "a record was refused", ErrorCode.MESSAGE_TOO_LARGE)
         self.written += segments
         self.writes += 1
         assert self.may_end.wait(10)
+
+    def _on_unclaimed(self, copy: PartitionCopy, reason: str, cause: Cause) -> None:
+        self.unclaimed.append((copy, reason))
+        self.causes.append(cause)
 
     def flush_until(self, reached: Callable[[], object]) -> None:
         deadline = time.monotonic() + 10
@@ -74,6 +93,14 @@ def fetched() -> Pump:
     pump.start()
     pump.fetch()
     return pump
+
+
+def different(pumps: Sequence[Pump]) -> list[Claim]:
+    """A claim of each, as of different partitions."""
+    claims = [pump.ready().claims[0] for pump in pumps]
+    for number, claim in enumerate(claims):
+        claim.segment = dataclasses.replace(claim.segment, partition=number)
+    return claims
 
 
 def confirmed() -> tuple[PartitionCopy, Sequence[Segment]]:
@@ -140,7 +167,63 @@ def test_a_claim_that_could_not_be_written_is_told_with_the_reason(writing: Writ
     writing.writer.want(pump.copy, pump.ready().claims)
     writing.flush_until(lambda: writing.unclaimed)
     assert writing.unclaimed == [(pump.copy, "its claim could not be written: nobody is there")]
-    assert writing.claimed == []
+    assert (writing.claimed, writing.causes) == ([], [Cause.POSITION])
+
+
+@pytest.mark.parametrize("which", range(5))
+def test_a_claim_that_is_too_large_fails_alone(writing: Writing, which: int) -> None:
+    """The others, which were written with it, are durable; its partition is told what to do."""
+    pumps = [fetched() for _ in range(5)]
+    claims = different(pumps)
+    writing.refused = {claims[which].segment}
+    for pump, claim in zip(pumps, claims, strict=True):
+        writing.writer.want(pump.copy, (claim,))
+    writing.flush_until(lambda: writing.unclaimed)
+    others = [number for number in range(5) if number != which]
+    assert {id(copy) for copy in writing.claimed} == {id(pumps[number].copy) for number in others}
+    assert [claim.durable for claim in claims] == [number != which for number in range(5)]
+    ((copy, reason),) = writing.unclaimed
+    assert (copy, writing.causes) == (pumps[which].copy, [Cause.TOO_LARGE])
+    size = len(segment_record(claims[which].segment)[1] or b"")
+    assert reason == (
+        f"its claim of {size} bytes is larger than topic mm2-sparkmirror-segments.A.internal takes: raise"
+        " max.message.bytes of that topic at the target"
+    )
+    assert writing.writer.writing == frozenset(), "the next claims are written"
+
+
+def test_claims_that_are_too_large_only_together_are_all_written(writing: Writing) -> None:
+    pumps = [fetched() for _ in range(7)]
+    writing.most = 2
+    for pump in pumps:
+        writing.writer.want(pump.copy, pump.ready().claims)
+    writing.flush_until(lambda: len(writing.claimed) == 7)
+    assert writing.unclaimed == []
+
+
+def test_no_claim_is_written_behind_one_of_its_partition_that_is_too_large(writing: Writing) -> None:
+    """It would announce batches that do not come next."""
+    large, small = fetched(), fetched()
+    first, other = different([large, small])
+    behind = Claim(dataclasses.replace(first.segment, sequence=first.segment.sequence + 1000))
+    large.copy.backlog.claims.append(behind)
+    writing.refused = {first.segment}
+    writing.writer.want(large.copy, (first, behind))
+    writing.writer.want(small.copy, (other,))
+    writing.flush_until(lambda: writing.unclaimed)
+    assert (writing.claimed, behind.durable) == ([small.copy], False)
+    assert behind.segment not in writing.written
+
+
+def test_a_confirmed_claim_that_is_too_large_keeps_no_other_unconfirmed(writing: Writing) -> None:
+    """The topic takes less than it did."""
+    (large, its), (small, others) = confirmed(), confirmed()
+    its = [dataclasses.replace(claim, partition=1) for claim in its]
+    writing.refused = {*its}
+    writing.writer.confirm(large, its)
+    writing.writer.confirm(small, others)
+    writing.flush_until(lambda: len(writing.confirmed) == 2)
+    assert (writing.writer.is_confirmed(large), writing.writer.is_confirmed(small)) == (False, True)
 
 
 def test_claims_are_written_again_when_they_are_acknowledged(writing: Writing) -> None:
@@ -209,3 +292,48 @@ def _written_after_another(writing: Writing, kept: int) -> None:
     writing.flush_until(lambda: writing.claimed and len(writing.written) == 1 + kept)
     writing.loop.turn(0.1)
     assert len(writing.written) == 1 + kept
+
+
+@pytest.mark.broker
+def test_a_broker_refuses_one_claim_and_takes_the_others(target_cluster: KafkaCluster, topic_name: str) -> None:
+    """A long line's answer with 60,000 batches, unmerged, beside partitions with a gap here and there."""
+    source = ClusterConfig(alias=topic_name, bootstrap_servers=("127.0.0.1:1",))
+    target = ClusterConfig(alias="B", bootstrap_servers=(target_cluster.bootstrap_servers,))
+    with ClusterAdmin.connect(target, "test") as admin:
+        admin.create_compacted_topic(segments_topic(topic_name), 2, 1)
+    pumps = [fetched() for _ in range(6)]
+    claims = different(pumps)
+    choices = random.Random(0)
+    many = tuple(
+        AnnouncedBatch(1, 0, choices.getrandbits(32), choices.getrandbits(60), choices.getrandbits(60))
+        for _ in range(60_000)
+    )
+    claims[2].segment = dataclasses.replace(claims[2].segment, batches=many)
+    loop, claimed, unclaimed = Loop(), list[PartitionCopy](), dict[PartitionCopy, tuple[str, Cause]]()
+    client = ClusterClient(target, "test")
+    writer = ClaimWriter(
+        FlowConfig(source=source, target=target),
+        loop,
+        client,
+        on_claimed=claimed.append,
+        on_unclaimed=lambda copy, reason, cause: unclaimed.update({copy: (reason, cause)}),
+        on_confirmed=lambda _: None,
+    )
+    for pump, claim in zip(pumps, claims, strict=True):
+        writer.want(pump.copy, (claim,))
+    deadline = time.monotonic() + 60
+    while len(claimed) + len(unclaimed) < len(pumps):
+        assert time.monotonic() < deadline
+        writer.flush()
+        loop.turn(0.02)
+    writer.close()
+    loop.close()
+    assert [claim.durable for claim in claims] == [True, True, False, True, True, True]
+    ((copy, (reason, cause)),) = unclaimed.items()
+    assert (copy, cause) == (pumps[2].copy, Cause.TOO_LARGE)
+    assert f"topic {segments_topic(topic_name)} takes: raise max.message.bytes" in reason
+    client = ClusterClient(target, "test")
+    log = SegmentLog(TopicLog(client, segments_topic(topic_name)))
+    found = [log.whole(claim.segment.target_topic_id, number) for number, claim in enumerate(claims)]
+    client.close()
+    assert [len(each) for each in found] == [1, 1, 0, 1, 1, 1]

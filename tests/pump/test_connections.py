@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -31,7 +32,9 @@ from sparkmirror.wire.fetch_session import FetchPosition, FetchSession
 from sparkmirror.wire.produce import Ack, produce_request
 
 
-def a_producing_connection(lost: list[PartitionCopy], renewing: list[Channel] | None = None) -> TargetConnection:
+def a_producing_connection(
+    lost: list[PartitionCopy], renewing: list[Channel] | None = None, acks: list[Ack] | None = None
+) -> TargetConnection:
     return TargetConnection(
         LEADER,
         Loop(),
@@ -41,7 +44,7 @@ def a_producing_connection(lost: list[PartitionCopy], renewing: list[Channel] | 
         max_in_flight=5,
         dial=lambda connection: None,
         renew=lambda connection, channel: (renewing if renewing is not None else []).append(channel),
-        on_ack=lambda copy, ack: None,
+        on_ack=lambda copy, ack: (acks if acks is not None else []).append(ack),
         on_unsendable=lambda copy: None,
         on_lost=lambda connection, reason, copies: lost.extend(copies),
         may_send=lambda: True,
@@ -198,7 +201,9 @@ def test_a_channel_that_is_given_up_while_it_is_renewed_is_closed_by_whoever_ren
         connection.failed("refused")
 
 
-def a_fetching_connection(signed: Signed, loop: Loop, renewing: list[Channel] | None = None) -> SourceConnection:
+def a_fetching_connection(
+    signed: Signed, loop: Loop, renewing: list[Channel] | None = None, lost: list[str] | None = None
+) -> SourceConnection:
     """It has sent its first request."""
     connection = SourceConnection(
         Lane(LEADER, backfill=False),
@@ -207,7 +212,7 @@ def a_fetching_connection(signed: Signed, loop: Loop, renewing: list[Channel] | 
         renew=lambda connection, channel: (renewing if renewing is not None else []).append(channel),
         on_fetched=lambda part, frame: None,
         on_refused=lambda connection, error: None,
-        on_lost=lambda connection, reason: None,
+        on_lost=lambda connection, reason: (lost if lost is not None else []).append(reason),
         next_size=lambda connection: FetchSize(1000, 1000),
         meter=TrafficMeter(),
         line=LineMeter(),
@@ -242,6 +247,24 @@ def test_a_fetching_connection_renews_between_requests() -> None:
     assert signed.sent() > 0
 
 
+@pytest.mark.parametrize("answers", ["another request", "twice", "nothing"])
+def test_an_answer_to_another_fetch_ends_the_connection(answers: str) -> None:
+    lost: list[str] = []
+    signed = Signed()
+    connection = a_fetching_connection(signed, Loop(), lost=lost)
+    answer = {
+        "another request": nothing_fetched().replace(
+            bytes.fromhex("00000011 00000001"), bytes.fromhex("00000011 00000000")
+        ),
+        "twice": nothing_fetched() * 2,
+        "nothing": bytes(4),
+    }[answers]
+    signed.broker.sendall(answer)
+    connection.on_readable()
+    assert len(lost) == 1
+    assert not connection.is_connected
+
+
 def test_open_connections_are_counted() -> None:
     """Also while they are renewed by another thread, and when they are lost meanwhile."""
     signed = Signed()
@@ -256,6 +279,44 @@ def test_open_connections_are_counted() -> None:
     assert connection.meter.connections == 0
     connection.close()
     assert connection.meter.connections == 0
+
+
+def appended_by(request: bytes) -> bytes:
+    """The answer to a Produce with one batch: all of it was appended."""
+    asked = ProduceRequest.decode(request[4:], version=13, header=True)
+    topic = ProduceResponse.TopicProduceResponse
+    answer = ProduceResponse(
+        responses=[
+            topic(
+                topic_id=sent.topic_id,
+                partition_responses=[
+                    topic.PartitionProduceResponse(index=part.index, base_offset=0, log_append_time_ms=-1)
+                    for part in sent.partition_data
+                ],
+            )
+            for sent in asked.topic_data
+        ]
+    )
+    answer.API_VERSION = 13
+    answer.with_header(correlation_id=asked.header.correlation_id)
+    return bytes(answer.encode(framed=True, header=True))
+
+
+@pytest.mark.usefixtures("model_clock")
+@pytest.mark.parametrize("other", [0, 1, -1])
+def test_only_the_answer_to_the_oldest_request_is_an_acknowledgement(other: int) -> None:
+    """One partition's batch is in flight, and the broker says that it has appended one of a request not sent."""
+    acks: list[Ack] = []
+    lost: list[PartitionCopy] = []
+    connection, copy, signed = a_producing_connection(lost, acks=acks), a_fetched_copy(), Signed()
+    connection.offer(copy)
+    connection.connected(signed.channel, 13, 0.001)
+    answer = bytearray(appended_by(signed.broker.recv(1 << 20)))
+    answer[4:8] = struct.pack(">i", struct.unpack(">i", answer[4:8])[0] + other)
+    signed.broker.sendall(answer)
+    connection.on_readable()
+    assert [len(acks), lost] == ([0, [copy]] if other else [1, []])
+    assert connection.is_connected is not bool(other)
 
 
 # --- throttles --------------------------------------------------------------------------------------------

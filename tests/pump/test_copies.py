@@ -1,11 +1,17 @@
-"""What a flow's settings give each of its partitions' copies."""
+"""What a flow's settings give each of its partitions' copies, and what each stay of a partition has of its own."""
 
 from __future__ import annotations
 
 import pytest
+from model_broker import IDENTITY, ROUTE
+from model_pump import a_world
 
-from sparkmirror.config import ProduceConfig
-from sparkmirror.pump.copies import wanted_codec
+from sparkmirror.config import ClusterConfig, FetchConfig, FlowConfig, ProduceConfig
+from sparkmirror.durable.claims import Segment
+from sparkmirror.messages.orders import FlowOrder, RouteOrder
+from sparkmirror.position.judged_claims import of_one_pump
+from sparkmirror.position.route import PartitionReading
+from sparkmirror.pump.copies import PartitionCopies, wanted_codec
 from sparkmirror.wire.codecs import GZIP, LZ4, SNAPPY, ZSTD, Codec
 
 LEVELS = {"compression_gzip_level": 1, "compression_lz4_level": 2, "compression_zstd_level": -7}
@@ -24,3 +30,29 @@ LEVELS = {"compression_gzip_level": 1, "compression_lz4_level": 2, "compression_
 def test_a_codec_has_its_own_level(word: str, codec: Codec | None, usual: Codec | None) -> None:
     assert wanted_codec(ProduceConfig.model_validate({"compression_type": word, **LEVELS})) == codec
     assert wanted_codec(ProduceConfig(compression_type=word)) == usual
+
+
+def test_each_stay_of_a_partition_has_claims_of_its_own() -> None:
+    """Another task may have gone on in between: the second stay's claim must not replace the first one's record."""
+    source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
+    route = RouteOrder(source_topic=ROUTE.source_topic, target_topic=ROUTE.target_topic, partition=ROUTE.partition)
+    order = FlowOrder(
+        flow=FlowConfig(source=source, target=target, fetch=FetchConfig(auto_offset_reset="latest")),
+        cluster_id=IDENTITY.cluster_id,
+        producer_id=IDENTITY.producer_id,
+        producer_epoch=IDENTITY.producer_epoch,
+        routes=(route,),
+    )
+    copies, world, claims = PartitionCopies(order), a_world(), list[Segment]()
+    for _ in range(2):
+        (copy,) = copies.add([route], world.now, unclean=False)
+        copy.ask(world.now)
+        reading = world.target.partition_reading(world.source, world.now)
+        assert isinstance(reading, PartitionReading)
+        copy.take(reading, world.now)
+        claims += [claim.segment for claim in copy.backlog.claims]
+        copies.remove(copy)
+    first, second = claims
+    assert first.sequence == second.sequence
+    assert first.key != second.key
+    assert not of_one_pump(first, second)

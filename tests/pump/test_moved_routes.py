@@ -6,9 +6,10 @@ while, as R5 expects.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -34,12 +35,24 @@ LEADER = 1
 class ControlTopic:
     """The topic in memory; words that tasks are writing come to it later, or never if the task is killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, choices: random.Random) -> None:
         self.entries: list[LogEntry] = []
         self.ends: dict[TopicPartition, int] = {}
         """Target's end by partition: what was appended by whichever task."""
+        self.failures = 0
+        self.is_troubled = False
+        """True if appends may be left unanswered: they are tried again, and the first try may arrive late."""
+        self.always_troubled = False
+        self._late: list[Sequence[tuple[bytes, bytes | None]]] = []
+        self._choices = choices
 
     def append(self, partition: int, entries: Sequence[tuple[bytes, bytes | None]]) -> int:
+        if self.is_troubled and (self.always_troubled or self._choices.random() < 0.2):
+            self.failures += 1
+            self._late.append(entries)
+        return self._append(entries)
+
+    def _append(self, entries: Sequence[tuple[bytes, bytes | None]]) -> int:
         for key, value in entries:
             self.entries.append(LogEntry(self.end, key, value))
         return self.end - 1
@@ -53,11 +66,15 @@ class ControlTopic:
         newest = {entry.key: entry for entry in self.entries}
         self.entries = sorted(newest.values(), key=lambda entry: entry.offset)
 
-    def repeat(self, choices: random.Random) -> None:
-        """Append a request a second time, which a writer had given up and repeated."""
-        _, key, value = choices.choice(self.entries)
-        if key is not None:
-            self.append(0, [(key, value)])
+    def repeat(self) -> None:
+        """Append a request which a writer had given up and repeated, and has said more since."""
+        if self._late:
+            self._append(self._late.pop(self._choices.randrange(len(self._late))))
+
+    def repeat_all(self, kind: bytes) -> None:
+        """Append all requests of a kind that were given up, the newest first."""
+        for entries in reversed(self._late):
+            self._append([record for record in entries if record[0].startswith(kind)])
 
 
 class Copy:
@@ -199,7 +216,8 @@ class Mirror:
 
     def __init__(self, choices: random.Random) -> None:
         self.choices = choices
-        self.topic = ControlTopic()
+        self.topic = ControlTopic(choices)
+        self.control = Control(cast("TopicLog", self.topic))
         self.topic.append(0, [(b"pause", b'{"topics": []}')])
         self.orders = {
             number: [RouteOrder(source_topic="t", target_topic="a.t", partition=partition, appended=0)]
@@ -231,7 +249,14 @@ class Mirror:
 
     def say(self) -> None:
         said = RouteMoves(incarnation=DRIVER, epoch=ROUND, moves=tuple(self.moves.values()), shares={})
-        Control(cast("TopicLog", self.topic)).move(said)
+        self.control.move(said)
+
+    def wake_another(self) -> None:
+        """A driver that was frozen, and one of its tasks, say what they would have said long ago."""
+        moves = RouteMoves(incarnation="frozen", epoch=ROUND, moves=tuple(self.moves.values())[:1], shares={})
+        control = Control(cast("TopicLog", self.topic))
+        control.move(moves)
+        control.tell(TaskWords(incarnation="frozen", epoch=ROUND, task=self.choices.randrange(TASKS)))
 
     def hear(self) -> None:
         for task in self.tasks:
@@ -292,11 +317,12 @@ class Mirror:
         raise AssertionError("a partition is copied by no task")
 
 
-@pytest.mark.parametrize("troubles", ["none", "repeats", "kills", "kills and compaction"])
+@pytest.mark.parametrize("troubles", ["none", "repeats", "kills", "kills and compaction", "repeats and compaction"])
 def test_moves_in_any_order(troubles: str) -> None:
     for seed in range(60):
         choices = random.Random(seed)
         mirror = Mirror(choices)
+        mirror.topic.is_troubled = "repeats" in troubles or "kills" in troubles
         for _ in range(4):
             if troubles == "kills and compaction":
                 mirror.topic.compact()
@@ -309,8 +335,10 @@ def test_moves_in_any_order(troubles: str) -> None:
                 choices.choice([task.hear, task.turn, task.prepare, mirror.work])()
                 if "kills" in troubles and choices.random() < 0.05:
                     mirror.kill()
-                if troubles != "none" and choices.random() < 0.05:
-                    mirror.topic.repeat(choices)
+                if troubles != "none" and choices.random() < 0.1:
+                    mirror.topic.repeat()
+                if "compaction" in troubles and choices.random() < 0.1:
+                    choices.choice([mirror.topic.compact, mirror.wake_another])()
                 mirror.check()
             mirror.settle(to_the_end=choices.random() < 0.5)
         mirror.settle()
@@ -561,3 +589,39 @@ def test_a_further_attempt_says_again_what_an_earlier_one_said() -> None:
         mirror.settle()
         mirror.topic.compact()
     assert source in mirror.tasks[2].copies
+
+
+class Later(NamedTuple):
+    """A record that stands behind the newest words of a driver or of a task when the topic is compacted."""
+
+    moves: bool
+    frozen: bool
+
+
+@pytest.mark.parametrize("later", [Later(*each) for each in itertools.product([True, False], repeat=2)], ids=str)
+def test_compaction_leaves_the_newest_words_whatever_comes_behind_them(later: Later) -> None:
+    """A late repeat, or a word of a driver that was frozen: two tasks would copy a partition, or none would."""
+    mirror = Mirror(random.Random(0))
+    first, second = ("t", 0), ("t", 3)
+    mirror.topic.is_troubled = not later.frozen
+    mirror.topic.always_troubled = True
+    mirror.move({first: 2})
+    mirror.settle()
+    mirror.move({second: 2})
+    mirror.settle()
+    if later.frozen:
+        incarnation = "frozen"
+        control = Control(cast("TopicLog", mirror.topic))
+        if later.moves:
+            control.move(RouteMoves(incarnation=incarnation, epoch=ROUND, moves=(), shares={}))
+        else:
+            for number in range(TASKS):
+                control.tell(TaskWords(incarnation=incarnation, epoch=ROUND, task=number))
+    else:
+        mirror.topic.repeat_all(b"moves" if later.moves else b"task")
+    mirror.topic.compact()
+    for number in range(TASKS) if later.moves else [2]:  # without the former task's words task 2 would wait for them
+        mirror.tasks[number].loop.close()
+        mirror.tasks[number] = Task(mirror.topic, number, mirror.orders[number], 1)
+    mirror.settle()
+    assert [sorted(task.copies) for task in mirror.tasks] == [[], [("t", 1)], [first, ("t", 2), second]]

@@ -1,15 +1,21 @@
-"""A record that is too large for the target: its partition is parked, with the record's size and the key to change."""
+"""A record or a claim too large for the target: its partition is parked, with the size and the key to change."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
+import pytest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from model_broker import FRESH_MS, Source, batch_of
 from model_pump import Pump, World
+from played_run import PlayedRun
 
+from sparkmirror.cluster.topic_log import LogUnavailable
+from sparkmirror.durable.claims import Segment
 from sparkmirror.position.cause import Cause
 from sparkmirror.pump.stage import Stage
+from sparkmirror.wire.error_codes import ErrorCode
 
 LARGE_AT, LARGE_BYTES = 10, 5_000
 """Where the large record is, and its value's size."""
@@ -83,3 +89,29 @@ def test_a_record_larger_than_what_was_refused_before_is_named_so_and_not_sent()
         f"the record at source offset {LARGE_AT} makes a batch of {len(large_batch())} bytes: "
         "raise max.message.bytes of the target topic"
     )
+
+
+def test_a_partition_whose_claim_is_too_large_is_parked_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others' claims were in the same request; it tries again after a pause that grows."""
+    run = PlayedRun(monkeypatch)
+    tries: list[Sequence[Segment]] = []
+
+    def claim(segments: Sequence[Segment]) -> None:
+        tries.append(segments)
+        if any(segment.partition == 0 for segment in segments):
+            raise LogUnavailable("segments", "a record was refused", ErrorCode.MESSAGE_TOO_LARGE)
+
+    run.claim = claim
+    try:
+        run.turn_until(lambda: run.sent == {1, 2} and run.copy_of(0).stage is Stage.PARKED)
+        assert run.copy_of(0).trouble.cause is Cause.TOO_LARGE
+        assert "raise max.message.bytes of that topic at the target" in run.pump.receipts()[0].reason
+        for leader in run.brokers:
+            run.acknowledge(leader, {})
+        run.turn_until(lambda: run.records() == [0, 10, 10])
+        assert len([1 for segments in tries if [one.partition for one in segments] == [0]]) == 1, (
+            "it was tried alone once"
+        )
+        assert run.copy_of(0).retry.at - run.loop.now > 3.0
+    finally:
+        run.close()

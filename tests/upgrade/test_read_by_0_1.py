@@ -1,29 +1,32 @@
-"""Claims that this release writes are read by the code of release 0.1 as they are meant."""
+"""Claims and words that this release writes are read by the code of release 0.1 as they are meant."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
-from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import AnnouncedBatch, Segment, home_partition
+from sparkmirror.messages.control import Control, Leader, Round
+from sparkmirror.messages.moves import RouteMoves, TaskWords
+from sparkmirror.messages.orders import AddedRoutes
 from sparkmirror.wire.batches import batch_headers
 from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.splice import Run
-
-pytestmark = pytest.mark.broker
 
 HOMES = 3
 TOPIC_ID, PARTITION = b"t" * 16, 5
@@ -82,6 +85,7 @@ def codecs_of(client: ClusterClient, topic: str, home: int) -> set[str]:
     return {header.codec for _, header in batch_headers(part.records)}
 
 
+@pytest.mark.broker
 def test_compressed_claims_and_retractions(client: ClusterClient, topic_name: str, old_source: Path) -> None:
     claims = [a_claim(number) for number in range(20)]
     log = SegmentLog(TopicLog(client, topic_name))
@@ -101,3 +105,65 @@ def test_compressed_claims_and_retractions(client: ClusterClient, topic_name: st
     )
     assert old.returncode == 0, old.stderr
     assert old.stdout.splitlines() == [str(claim) for claim in meant]
+
+
+CONTROL_READER = """
+import json
+import sys
+from sparkmirror.cluster.topic_log import Entry
+from sparkmirror.pump.control import ControlState
+
+state = ControlState()
+for offset, (key, value) in enumerate(json.load(sys.stdin)):
+    state.apply([Entry(offset, key.encode(), None if value is None else value.encode())])
+print(state.leader.incarnation, state.leader.rank, state.last_epoch.number, state.unclean, state.added)
+print(state.is_paused("orders"), state.bytes_per_second)
+"""
+
+
+class Written:
+    """The control topic in memory."""
+
+    failures = 0
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, str | None]] = []
+
+    def append(self, _: int, entries: list[tuple[bytes, bytes | None]]) -> int:
+        self.records += [(key.decode(), None if value is None else value.decode()) for key, value in entries]
+        return len(self.records) - len(entries)
+
+    @property
+    def entries(self) -> list[LogEntry]:
+        """As the topic's reader gets them."""
+        return [
+            LogEntry(offset, key.encode(), None if value is None else value.encode())
+            for offset, (key, value) in enumerate(self.records)
+        ]
+
+
+def test_words_of_a_driver_its_tasks_and_operators(old_source: Path) -> None:
+    """A process of 0.1 stands by: it passes over the words on routes and moves, which are not for its pumps."""
+    topic = Written()
+    control = Control(cast("TopicLog", topic))
+    control.pause(["orders"])
+    rank = control.lead(Leader(incarnation="new", host="h", pid=1))
+    for number in (1, 2):
+        control.round(Round(incarnation="new", number=number, phase="running"))
+        control.take_back(topic.entries, rank)
+        control.add(AddedRoutes(incarnation="new", epoch=number, routes={}, shares={}))
+        control.move(RouteMoves(incarnation="new", epoch=number, moves=(), shares={}))
+        control.tell(TaskWords(incarnation="new", epoch=number, task=0))
+    control.throttle(1000.0)
+    assert [value for _, value in topic.records].count(None) == 3
+    old = subprocess.run(
+        [sys.executable, "-c", CONTROL_READER],
+        env=os.environ | {"PYTHONPATH": str(old_source)},
+        input=json.dumps(topic.records),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (old.returncode, old.stderr) == (0, ""), "without a warning"
+    assert old.stdout.splitlines() == ["new 1 2 True None", "True 1000.0"]

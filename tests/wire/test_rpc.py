@@ -121,13 +121,32 @@ def test_a_call_is_answered_in_the_newest_version_of_both(serve: Serve) -> None:
 def test_a_raw_exchange_carries_frames(serve: Serve) -> None:
     def script(sock: socket.socket) -> None:
         greet(sock)
-        sock.sendall(framed(request(sock)[::-1]))
-        sock.sendall(framed(request(sock)))
+        for _ in range(2):
+            asked = request(sock)
+            sock.sendall(framed(asked[4:8] + asked[::-1]))
 
     connection = dial(serve(script))
-    assert bytes(connection.exchange_raw([b"ab", memoryview(b"cd"), b""])) == b"dcba"
-    assert bytes(connection.exchange_raw([])) == b""
+    for number in (b"\0\0\0\2", b"\0\0\0\3"):
+        answer = connection.exchange_raw([b"head", memoryview(b"\0\0\0\0bo"), b"dy"])
+        assert bytes(answer) == number + b"ydob" + number[::-1] + b"daeh", "the connection numbers its requests"
     connection.close()
+
+
+@pytest.mark.parametrize("answered", [b"\0\0\0\1", b"\0\0\0\3", b"\0\0"], ids=["late", "early", "none"])
+def test_an_answer_to_another_request_ends_the_connection(serve: Serve, answered: bytes) -> None:
+    """As a broker's late answer would be, or a proxy's that mixes up its clients."""
+
+    def script(sock: socket.socket) -> None:
+        greet(sock)
+        request(sock)
+        sock.sendall(framed(answered))
+        until_gone(sock)
+
+    connection = dial(serve(script))
+    for _ in range(2):
+        with pytest.raises(BrokerUnreachable):
+            connection.exchange_raw([bytes(8)])
+    assert connection.socket.fileno() == -1
 
 
 def test_versions_that_both_speak(serve: Serve) -> None:

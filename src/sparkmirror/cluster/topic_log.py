@@ -72,6 +72,8 @@ class TopicLog:
         self.topic = topic
         self._topic_id = NO_ID
         self._leaders: dict[int, PartitionLeader] = {}
+        self.failures = 0
+        """Number of tries that failed: what they sent may still be appended."""
         self._whole: set[int] = set()
         """Partitions whose leader, as known, shows all that was ever acknowledged."""
 
@@ -261,6 +263,7 @@ class TopicLog:
                     self._locate()
                 return attempt()
             except ConnectionError as error:
+                self.failures += 1
                 self._leaders = {}
                 self._client.hang_up()
                 if not tries_left or getattr(error, "code", 0) in _FINAL_ERRORS:

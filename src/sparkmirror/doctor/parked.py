@@ -42,7 +42,8 @@ _CAUSES = {
     Cause.NO_TOPIC: _Words("A topic is missing", "Create the topic, or take it out of `topics`."),
     Cause.TOO_LARGE: _Words(
         "A batch is larger than the target takes",
-        "Raise max.message.bytes of the copy (or message.max.bytes of the target's brokers): `kafka-configs.sh --alter "
+        "Raise max.message.bytes of the topic that the reason names, else of the copy (or message.max.bytes of the "
+        "target's brokers): `kafka-configs.sh --alter "
         "--entity-type topics --entity-name TOPIC --add-config max.message.bytes=N`.",
     ),
     Cause.TIMESTAMP: _Words(

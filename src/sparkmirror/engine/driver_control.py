@@ -42,6 +42,8 @@ class DriverControl:
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-driver")
         self._log = TopicLog(self._client, control_topic(flow.source.alias))
         self._control = Control(self._log)
+        self._rank: int | None = None
+        """Rank of this process as the leader; None without an announcement."""
         self._phase: tuple[int, Phase] | None = None
         """Round and phase to repeat; None before the first round and after an end."""
         self._lock = threading.Lock()
@@ -66,6 +68,7 @@ class DriverControl:
                 # This process may have stood still since it read, while another had the lease.
                 entries, _ = self._log.read(0, offset)
                 state.apply(entry for entry in entries if entry.offset < rank)
+                self._rank = rank
         return state, rank
 
     def say(self, round_number: int, phase: Phase) -> None:
@@ -74,12 +77,26 @@ class DriverControl:
         Raises `ConnectionError` for a round to be begun without the lease.
         """
         with self._lock:
-            if phase == "running" and (round_number, phase) != self._phase:
+            begins = phase == "running" and (round_number, phase) != self._phase
+            if begins:
                 self._demand_lease()
             if self.first_round is None:
                 self.first_round = round_number
             self._phase = (round_number, phase) if phase != "ended" else None
             self._control.round(Round(incarnation=self._incarnation, number=round_number, phase=phase))
+            if begins and self._rank is not None:
+                self._take_back(self._rank)
+
+    def _take_back(self, rank: int) -> None:
+        """Take back what was said in earlier rounds.
+
+        If that fails, the next round does it.
+        """
+        try:
+            entries, _ = self._log.read(0, 0)
+            self._control.take_back(entries, rank)
+        except ConnectionError as error:
+            log.debug("flow %s: words of earlier rounds stay: %s", self._name, error)
 
     def add(self, added: AddedRoutes) -> None:
         """Have running tasks copy more partitions.

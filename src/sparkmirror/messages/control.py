@@ -5,11 +5,11 @@ Each flow has a small compacted topic with one partition at the target. The key 
     leader    {"incarnation": …, "host": …, "pid": …}     driver at work; the record's offset is the driver's rank
     epoch     {"incarnation": …, "number": n, "phase": "running" | "ending" | "ended"}
               repeated every `TICK_S` while the driver lives
-    routes    {"incarnation": …, "epoch": n, "routes": {task: […]}, "shares": {task: …}}
+    routes:WRITER  {"incarnation": …, "epoch": n, "routes": {task: […]}, "shares": {task: …}}
               more partitions for running tasks (`orders.AddedRoutes`)
-    moves     {"incarnation": …, "epoch": n, "moves": […], "shares": {task: …}}
+    moves:WRITER  {"incarnation": …, "epoch": n, "moves": […], "shares": {task: …}}
               partitions that go from one running task to another (`moves.RouteMoves`)
-    task:TASK  {"incarnation": …, "epoch": n, "task": n, "attempt": n, "ready": n, "releases": […]}
+    task:TASK:WRITER  {"incarnation": …, "epoch": n, "task": n, "attempt": n, "ready": n, "releases": […]}
               a task's words on moves: which ones it is ready for, what it has released (`moves.TaskWords`)
     pause     {"topics": [regex, …]}                       source topics to leave alone; [] for none
     done:TOPIC  {"source_topic_id": …, "ends": {partition: offset}, "reached": {partition: offset},
@@ -18,6 +18,10 @@ Each flow has a small compacted topic with one partition at the target. The key 
     throttle  {"bytes_per_second": n | null,               for the whole flow
                "backfill_bytes_per_second": n | null}      for partitions far behind
     log:PACKAGE  {"level": "DEBUG"} or {}                  lowest level logged; {}: the level at the process's start
+
+Words on routes and moves must outlive compaction, which keeps the newest record of a key. So each writer has random
+keys of its own, and takes others once a record may still arrive late. With each round the driver takes the keys of
+earlier rounds back. Releases up to 0.2 wrote `routes`, `moves` and `task:TASK`, which are read as well.
 """
 
 from __future__ import annotations
@@ -25,7 +29,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable
+import secrets
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -39,7 +44,12 @@ from sparkmirror.wire.topic_ids import NO_ID, same_topic
 
 _DONE = "done:"
 _LOG = "log:"
-_TASK = "task:"
+_ROUTES, _MOVES, _TASK = "routes", "moves", "task"
+_OF_A_ROUND = {kind.encode() for kind in (_ROUTES, _MOVES, _TASK)}
+"""Kinds of words that mean nothing to another round.
+
+A key begins with its kind, up to the first colon.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -171,6 +181,11 @@ class ControlState:
         self.leader: Leader | None = None
         self.rounds: dict[str, Round] = {}
         """Newest round record of each incarnation."""
+        self.spoke_at: dict[str, int] = {}
+        """Offset of each driver's newest round record, by the driver's incarnation.
+
+        A living driver repeats the record.
+        """
         self.last_round: Round | None = None
         self.added: dict[str, AddedRoutes] = {}
         """Newest added routes by the driver's incarnation."""
@@ -178,8 +193,8 @@ class ControlState:
         """Newest moves by the driver's incarnation."""
         self.words: dict[tuple[str, int], TaskWords] = {}
         """Words of tasks, by the driver's incarnation and the task."""
-        self.shares: AddedRoutes | RouteMoves | None = None
-        """Newest record with shares of the bandwidth cap."""
+        self.shares: dict[str, AddedRoutes | RouteMoves] = {}
+        """Newest record with shares of the bandwidth cap, by the driver's incarnation."""
         self.paused: tuple[re.Pattern[str], ...] = ()
         self.bytes_per_second: float | None = None
         self.backfill_bytes_per_second: float | None = None
@@ -209,22 +224,26 @@ class ControlState:
         return changed
 
     def _apply(self, key: str, said: dict[str, Any], offset: int) -> bool:
+        kind = key.partition(":")[0]
         if key == "leader" and said:
             self.leader = Leader(**{**said, "rank": offset})
         elif key == "epoch" and said:
             newest = Round(**said)
             changed = self.rounds.get(newest.incarnation) != newest
             self.rounds[newest.incarnation] = self.last_round = newest
+            self.spoke_at[newest.incarnation] = offset
             return changed
-        elif key == "routes" and said:
-            added = self.shares = AddedRoutes(**said)
-            self.added[added.incarnation] = added
-        elif key == "moves" and said:
+        elif kind == _ROUTES and said:
+            added = AddedRoutes(**said)
+            if added.is_older_than(self.added.get(added.incarnation)):
+                return False
+            self.added[added.incarnation] = self.shares[added.incarnation] = added
+        elif kind == _MOVES and said:
             moves = RouteMoves(**said)
             if moves.is_older_than(self.moves.get(moves.incarnation)):
                 return False
-            self.moves[moves.incarnation] = self.shares = moves
-        elif key.startswith(_TASK) and said:
+            self.moves[moves.incarnation] = self.shares[moves.incarnation] = moves
+        elif kind == _TASK and said:
             words = TaskWords(**said)
             speaker = words.incarnation, words.task
             self.words[speaker] = words.after(self.words.get(speaker))
@@ -255,9 +274,11 @@ class ControlState:
         """True if pumps may still be alive, as a driver did not report its round's end.
 
         Both the newest round record and the leader's count: words of a driver that woke up late may stand behind the
-        leader's.
+        leader's, and compaction leaves only those.
         """
         leading = self.rounds.get(self.leader.incarnation) if self.leader else None
+        if self.leader and self.last_round and not leading:
+            return self.last_round.phase != "ended" or self.spoke_at[self.last_round.incarnation] > self.leader.rank
         return any(word is not None and word.phase != "ended" for word in (self.last_round, leading))
 
     def added_to(self, incarnation: str, round_number: int) -> AddedRoutes | None:
@@ -279,8 +300,8 @@ class ControlState:
 
     def share_of(self, task: int, incarnation: str, round_number: int) -> float | None:
         """Return a task's newest share of the bandwidth cap; None: as in its order."""
-        newest = self.shares
-        if newest is None or (newest.incarnation, newest.epoch) != (incarnation, round_number):
+        newest = self.shares.get(incarnation)
+        if newest is None or newest.epoch != round_number:
             return None
         return newest.shares.get(task)
 
@@ -302,6 +323,8 @@ class Control:
 
     def __init__(self, log: TopicLog) -> None:
         self._log = log
+        self._writer = secrets.token_hex(8)
+        """Random end of the keys that only this writer uses."""
 
     def lead(self, leader: Leader) -> int:
         """Announce the driver as the leader; return the driver's rank."""
@@ -313,15 +336,28 @@ class Control:
 
     def add(self, added: AddedRoutes) -> None:
         """Have running tasks copy more partitions."""
-        self._say("routes", added.model_dump())
+        self._say(f"{_ROUTES}:{self._writer}", added.model_dump())
 
     def move(self, moves: RouteMoves) -> None:
         """Have running tasks release and copy partitions."""
-        self._say("moves", moves.model_dump())
+        self._say(f"{_MOVES}:{self._writer}", moves.model_dump())
 
     def tell(self, words: TaskWords) -> None:
         """Say what a task says on moves."""
-        self._say(f"{_TASK}{words.task}", words.model_dump())
+        self._say(f"{_TASK}:{words.task}:{self._writer}", words.model_dump())
+
+    def take_back(self, entries: Iterable[LogEntry], rank: int) -> None:
+        """Take back all words on routes and moves, when a round begins.
+
+        `entries` is the topic's content. If another driver has announced itself since the driver of this `rank`,
+        nothing is taken back: the other's round may be running.
+        """
+        newest = {entry.key: entry for entry in entries if entry.key is not None}
+        words = {key: entry for key, entry in newest.items() if key.partition(b":")[0] in _OF_A_ROUND}
+        gone = [key for key, entry in words.items() if entry.value is not None]
+        leader = newest.get(b"leader")
+        if gone and leader is not None and leader.offset == rank:
+            self._write([(key, None) for key in gone])
 
     def reach(self) -> None:
         """Connect to the topic's leader, since there will be something to say soon."""
@@ -354,4 +390,12 @@ class Control:
         self._say(_LOG + package, {} if level is None else LogLevel(level=level).model_dump())
 
     def _say(self, key: str, value: dict[str, Any]) -> int:
-        return self._log.append(0, [(key.encode(), json.dumps(value).encode())])
+        return self._write([(key.encode(), json.dumps(value).encode())])
+
+    def _write(self, records: Sequence[tuple[bytes, bytes | None]]) -> int:
+        failures = self._log.failures
+        try:
+            return self._log.append(0, records)
+        finally:
+            if self._log.failures != failures:  # a copy of these records may come late, and hide newer ones
+                self._writer = secrets.token_hex(8)

@@ -115,6 +115,15 @@ class AddedRoutes(_OrderValue):
     Tasks without added routes have a share, too.
     """
 
+    def is_older_than(self, other: AddedRoutes | None) -> bool:
+        """True if words of the same driver have come that say more."""
+        return other is not None and (self.epoch, self.count) < (other.epoch, other.count)
+
+    @property
+    def count(self) -> int:
+        """Number of the round's added routes so far."""
+        return sum(map(len, self.routes.values()))
+
 
 class PumpOrder(_OrderValue):
     """Order to one Spark task for one round."""

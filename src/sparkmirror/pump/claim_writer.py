@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import ClaimKey, Segment, segments_topic
+from sparkmirror.durable.claims import ClaimKey, Segment, segment_record, segments_topic
+from sparkmirror.position.cause import Cause
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.batch import Claim
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
+from sparkmirror.wire.error_codes import ErrorCode
 
 CONFIRM_S = 1.0
 """Interval of writing confirmed claims, their greatest distance behind the copy."""
+
+_TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
 
 
 class ClaimWriter:
@@ -25,8 +28,9 @@ class ClaimWriter:
 
     The thread is for claims only, since a live tail with gaps waits for claims. Claims that come while others are being
     written are written next, all at once.
-    `on_claimed` is called for each partition with a claim that has become durable, `on_unclaimed` with the reason, and
-    `on_confirmed` after its confirmed claims were written, or could not be.
+    `on_claimed` is called for each partition with a claim that has become durable, `on_unclaimed` with the reason and
+    its cause, and `on_confirmed` after its confirmed claims were written, or could not be. A claim that is too large
+    for the topic fails alone.
     """
 
     def __init__(
@@ -36,7 +40,7 @@ class ClaimWriter:
         client: ClusterClient,
         *,
         on_claimed: Callable[[PartitionCopy], None],
-        on_unclaimed: Callable[[PartitionCopy, str], None],
+        on_unclaimed: Callable[[PartitionCopy, str, Cause], None],
         on_confirmed: Callable[[PartitionCopy], None],
     ) -> None:
         self._loop = loop
@@ -111,10 +115,10 @@ class ClaimWriter:
             self.writing = frozenset(begun)
             for copy, claims in begun.items():
                 copy.claiming(len(claims))
-            segments = [claim.segment for claim in chain.from_iterable(begun.values())]
+            segments = [(copy, claim.segment) for copy, wanted in begun.items() for claim in wanted]
             self._background.do(
-                lambda: self._log.claim(segments),
-                lambda _: self._claimed(begun),
+                lambda: self._write(segments),
+                lambda too_large: self._claimed(begun, too_large),
                 lambda error: self._unclaimed(list(begun), error),
             )
         if self._to_confirm and self._loop.now >= self._confirm_at:
@@ -123,16 +127,39 @@ class ClaimWriter:
     def _write_confirmed(self) -> None:
         """Write acknowledged claims again, confirmed; failures cost a look at the log."""
         begun, self._to_confirm = self._to_confirm, {}
-        segments = list(chain.from_iterable(begun.values()))
+        claims = [(copy, segment) for copy, segments in begun.items() for segment in segments]
         self._confirming.append(begun)
         self._confirm_at = self._loop.now + CONFIRM_S
         self._background.do(
-            lambda: self._log.claim(segments), lambda _: self._confirmed(begun), lambda _: self._written(begun)
+            lambda: self._write(claims),
+            lambda too_large: self._confirmed(begun, too_large),
+            lambda _: self._written(begun),
         )
 
-    def _confirmed(self, claims: dict[PartitionCopy, list[Segment]]) -> None:
+    def _write(self, claims: Sequence[tuple[PartitionCopy, Segment]]) -> dict[PartitionCopy, Segment]:
+        """Make claims durable, in order; return those that are too large, by partition.
+
+        Nothing is written behind such a claim of its partition. Claims that are too large together are halved.
+        """
+        try:
+            self._log.claim([segment for _, segment in claims])
+        except LogUnavailable as error:
+            if error.code not in _TOO_LARGE:
+                raise
+        else:
+            return {}
+        if len(claims) == 1:
+            return dict(claims)
+        middle = len(claims) // 2
+        too_large = self._write(claims[:middle])
+        rest = [claim for claim in claims[middle:] if claim[0] not in too_large]
+        return too_large | self._write(rest) if rest else too_large
+
+    def _confirmed(
+        self, claims: dict[PartitionCopy, list[Segment]], too_large: Mapping[PartitionCopy, Segment]
+    ) -> None:
         for copy, written in claims.items():
-            if copy in self._unconfirmed:
+            if copy in self._unconfirmed and copy not in too_large:
                 self._unconfirmed[copy] -= {claim.key for claim in written}
         self._written(claims)
 
@@ -141,17 +168,25 @@ class ClaimWriter:
         for copy in claims:
             self._on_confirmed(copy)
 
-    def _claimed(self, claims: dict[PartitionCopy, tuple[Claim, ...]]) -> None:
+    def _claimed(
+        self, claims: dict[PartitionCopy, tuple[Claim, ...]], too_large: Mapping[PartitionCopy, Segment]
+    ) -> None:
         self.writing = frozenset()
         for copy, written in claims.items():
+            if copy in too_large:
+                continue
             for claim in written:
                 claim.durable = True
             self._on_claimed(copy)
+        for copy, segment in too_large.items():
+            size = len(segment_record(segment)[1] or b"")
+            limit = f"topic {self._log.topic} takes: raise max.message.bytes of that topic at the target"
+            self._on_unclaimed(copy, f"its claim of {size} bytes is larger than {limit}", Cause.TOO_LARGE)
 
     def _unclaimed(self, copies: Sequence[PartitionCopy], error: Exception) -> None:
         self.writing = frozenset()
         for copy in copies:
-            self._on_unclaimed(copy, f"its claim could not be written: {error}")
+            self._on_unclaimed(copy, f"its claim could not be written: {error}", Cause.POSITION)
 
     def close(self) -> None:
         self._background.close()

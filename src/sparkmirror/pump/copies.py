@@ -35,7 +35,6 @@ class PartitionCopies:
     def __init__(self, order: FlowOrder) -> None:
         self._order = order
         self._codec = wanted_codec(order.flow.produce)
-        self._incarnation = random.getrandbits(62)
         self._by_source: dict[TopicPartition, PartitionCopy] = {}
         self.moves: dict[PartitionCopy, int] = {}
         """Number of the move that gave the task each copy; 0: its order did."""
@@ -65,7 +64,7 @@ class PartitionCopies:
         return PartitionCopy(
             route.route,
             order.identity,
-            self._incarnation,
+            random.getrandbits(62),  # of this stay alone: another task may copy the partition in between
             until=route.until,
             from_latest=flow.fetch.auto_offset_reset == "latest",
             unclean=unclean,

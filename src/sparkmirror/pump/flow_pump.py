@@ -271,9 +271,13 @@ class FlowPump:
         copy.look_again(reason, self._loop.now, cause)
         self._begin_work(copy)
 
-    def _on_unclaimed(self, copy: PartitionCopy, reason: str) -> None:
+    def _on_unclaimed(self, copy: PartitionCopy, reason: str, cause: Cause) -> None:
         self._moves.doubted(copy)
-        self._on_doubt(copy, reason)
+        if cause is Cause.TOO_LARGE and copy.stage is Stage.RUNNING:  # at once it would only be too large again
+            copy.park(reason, self._loop.now, cause)
+            self._begin_work(copy)
+        else:
+            self._on_doubt(copy, reason, cause)
 
     def _on_confirmed(self, copy: PartitionCopy) -> None:
         if self._moves.is_leaving(copy):

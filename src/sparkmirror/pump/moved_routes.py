@@ -146,7 +146,7 @@ class MovedRoutes:
             self.has_begun = True
             self._alone_at = self._loop.now + GRACE_S  # an earlier attempt ends once it hears of this one
             self._said, self._ready = {word.source: word for word in mine.releases}, mine.ready
-            if self._said:  # compaction leaves only the newest words
+            if self._said:  # compaction may leave only words of an earlier attempt that came too late to count
                 self._say_soon()
         moves = state.moves_in(incarnation, round_number)
         if moves is None:

@@ -54,6 +54,9 @@ class _PumpRun:
         self._loop = loop
         self._pump_name = pump
         self._heard_at = loop.now
+        """Time at which the pump last heard of this round's driver."""
+        self._spoke_at = -1
+        """Offset of the driver's newest word in the control topic."""
         self._ended_because = ""
         self._taken_over = False
         self._end_told = False
@@ -71,7 +74,9 @@ class _PumpRun:
             self.end("another process leads this flow now")
         elif ours is not None and (ours.number, ours.phase != "running") > (self._order.epoch, False):
             self.end("")
-        self._heard_at = self._loop.now
+        spoke_at = state.spoke_at.get(self._order.incarnation, -1)
+        if spoke_at != self._spoke_at:  # what others write doesn't tell that the driver lives
+            self._spoke_at, self._heard_at = spoke_at, self._loop.now
         if not changed:
             return
         incarnation, epoch, task = self._order.incarnation, self._order.epoch, self._order.task

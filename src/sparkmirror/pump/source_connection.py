@@ -23,7 +23,7 @@ from sparkmirror.wire.fetch_session import (
     FetchPosition,
     FetchSession,
 )
-from sparkmirror.wire.primitives import Garbled
+from sparkmirror.wire.primitives import Garbled, check_answer
 from sparkmirror.wire.topic_partition import TopicPartition
 
 SESSION_ERRORS = frozenset(
@@ -214,10 +214,12 @@ class SourceConnection(BrokerConnection):
             self._first_at = self._loop.now
         try:
             for frame in channel.receive():
-                if self._asked_at is not None:
-                    self._measure(len(frame.view), self._asked_at, self._first_at)
-                self._asked_at, self.asked_bytes = None, 0
                 try:
+                    if self._asked_at is None:
+                        raise Garbled("an answer to a Fetch that was not sent")
+                    check_answer(frame.view, self._correlation_id)
+                    self._measure(len(frame.view), self._asked_at, self._first_at)
+                    self._asked_at, self.asked_bytes = None, 0
                     self._take(session, frame)
                 finally:
                     frame.release()

@@ -20,7 +20,7 @@ from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.pump.window import LineMeter
 from sparkmirror.wire.channel import Channel, ChannelClosed
-from sparkmirror.wire.primitives import Garbled
+from sparkmirror.wire.primitives import Garbled, check_answer
 from sparkmirror.wire.produce import Ack, TopicPartitionKey, produce_request, read_answer, topic_field
 
 MAX_PARTITIONS_PER_REQUEST = 256
@@ -34,6 +34,7 @@ Such a request is alone in flight, and fills the window of a long line. Far belo
 
 
 class _Request(NamedTuple):
+    correlation_id: int
     copies: dict[TopicPartitionKey, PartitionCopy]
     sent_at: float
     bytes: int
@@ -205,7 +206,7 @@ class TargetConnection(BrokerConnection):
             return False
         self._correlation_id += 1
         self._sending_since = now
-        self._requests.append(_Request(copies, now, size, pipelined))
+        self._requests.append(_Request(self._correlation_id, copies, now, size, pipelined))
         self.meter.requests += 1
         channel.send(produce_request(self._version, self._correlation_id, self._client_id, self._timeout_ms, batches))
         return True
@@ -238,6 +239,9 @@ class TargetConnection(BrokerConnection):
         try:
             for frame in channel.receive():
                 try:
+                    if not self._requests:
+                        raise Garbled("an answer to a Produce that was not sent")
+                    check_answer(frame.view, self._requests[0].correlation_id)
                     _, acks, throttle_ms = read_answer(self._version, frame.view)
                 finally:
                     frame.release()
@@ -256,8 +260,6 @@ class TargetConnection(BrokerConnection):
         Raises `Garbled` unless the broker answers each partition of the request exactly once; then all batches in
         flight are in doubt.
         """
-        if not self._requests:
-            raise Garbled("an answer to a Produce that was not sent")
         request = self._requests[0]
         waited_s = now_s() - request.sent_at  # the answer may have come after the turn began
         for ack in acks:

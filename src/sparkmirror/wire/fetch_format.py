@@ -165,7 +165,7 @@ def decode(version: int, frame: memoryview) -> tuple[FetchAnswer, Iterator[Answe
     """
     reader = Reader(frame)
     with read_from(_NAME):
-        reader.int32()  # correlation id: not checked, because answers come in the order of requests
+        reader.int32()  # correlation id: the connection has compared it
         if version >= FLEXIBLE_FROM:
             reader.tags()
         if version >= SESSIONS_FROM:

@@ -95,7 +95,7 @@ def decode(version: int, frame: memoryview) -> list[PartitionOffset]:
     reader = Reader(frame)
     listed: list[PartitionOffset] = []
     with read_from("an answer to ListOffsets"):
-        reader.int32()  # correlation id: a call has the connection to itself
+        reader.int32()  # correlation id: the connection has compared it
         if flexible:
             reader.tags()
         reader.int32()  # throttle time

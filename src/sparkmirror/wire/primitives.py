@@ -78,6 +78,14 @@ def request_header(
     return head + NO_TAGS if flexible else head
 
 
+def check_answer(frame: memoryview, correlation_id: int) -> None:
+    """Raise `Garbled` unless a frame answers the request with this correlation id."""
+    with read_from("an answer"):
+        (answered,) = INT32.unpack_from(frame)
+    if answered != correlation_id:
+        raise Garbled(f"an answer to request {answered} in place of request {correlation_id}")
+
+
 class Reader:
     """A cursor over one response frame.
 

@@ -20,10 +20,13 @@ from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from sparkmirror.errors import ClusterTrouble
 from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.primitives import Garbled, check_answer
 from sparkmirror.wire.sasl import Conversation, SaslError
 from sparkmirror.wire.tls import HandshakeFailed, explain, shake_hands
 
 _SIZE = struct.Struct(">i")
+_CORRELATION_ID_AT = 4
+"""Place of the correlation id in each request, after its key and version."""
 
 MAX_FRAME = 1 << 28
 """Largest answer in bytes; a peer that announces more does not speak Kafka."""
@@ -302,14 +305,20 @@ class RpcConnection:
             raise BrokerUnreachable(f"its answer to {request.name} can't be read ({error})") from error
 
     def exchange_raw(self, buffers: list[bytes | memoryview]) -> memoryview:
-        """Send a ready-made request and return the answering frame."""
+        """Send a ready-made request, as `send_raw` does, and return the answering frame."""
         self.send_raw(buffers)
         return self.receive_raw()
 
     def send_raw(self, buffers: list[bytes | memoryview]) -> None:
-        """Send a ready-made request; `receive_raw` must follow before any other call."""
+        """Send a ready-made request; `receive_raw` must follow before any other call.
+
+        The connection gives the request its correlation id.
+        """
         self._renew_if_due()
-        self._send(_SIZE.pack(sum(map(len, buffers))) + b"".join(buffers))
+        self._correlation_id += 1
+        request = bytearray().join([_SIZE.pack(sum(map(len, buffers))), *buffers])
+        _SIZE.pack_into(request, _SIZE.size + _CORRELATION_ID_AT, self._correlation_id)
+        self._send(request)
 
     def receive_raw(self) -> memoryview:
         """Return the frame that answers the request sent by `send_raw`."""
@@ -333,7 +342,12 @@ class RpcConnection:
         with _reported():
             answer = self._receive(_SIZE.unpack(self._receive(4, self._deadline))[0], self._deadline)
             self._answers += 1
-            return answer
+        try:
+            check_answer(memoryview(answer), self._correlation_id)
+        except Garbled as error:
+            self.close()
+            raise BrokerUnreachable(str(error)) from error
+        return answer
 
     def _receive(self, size: int, deadline: float) -> bytearray:
         if size >> 16 == TLS_ALERT:
