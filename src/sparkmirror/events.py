@@ -67,6 +67,7 @@ class Event(StrEnum):
     REST_LISTENING = "rest-listening"
     RETENTION_RACE = "retention-race"
     SCRATCH_TOPIC_LEFT = "scratch-topic-left"
+    SEGMENTS_CUT = "segments-cut"
     SLOTS_CHANGED = "slots-changed"
     SLOTS_MISSING = "slots-missing"
     SOURCE_WEAKNESS = "source-weakness"

@@ -86,10 +86,12 @@ class FlowOrder(_OrderValue):
     """True if the predecessor did not report an end, so may still be alive (R5)."""
     former: tuple[Producer, ...] = ()
     """Earlier producers of the flow (`durable.identity`)."""
+    homes: int = 0
+    """Number of partitions among which claims are dealt; 0: not known."""
 
     @property
     def identity(self) -> Identity:
-        return Identity(self.cluster_id, self.producer_id, self.producer_epoch, self.former)
+        return Identity(self.cluster_id, self.producer_id, self.producer_epoch, self.former, self.homes)
 
     def again(self) -> FlowOrder:
         """Return the order for a second attempt; the first attempt may still be alive."""

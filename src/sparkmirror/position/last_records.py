@@ -1,0 +1,207 @@
+"""Comparison of a copy's last records with the source's, where only a claim's endless last run tells of them.
+
+A dense log needs no further claim, so the newest claim that is left goes on without end. If newer claims were lost (an
+unclean leader election of the segments topic), the position follows from an older claim, and would be wrong after any
+gap. Then the last copied record is not the source's record at that offset. Key, value, headers and timestamp are
+compared.
+
+A record that the source has deleted or compacted away, or that can't be unpacked, is no evidence. Blocking; in few
+requests for many partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from hashlib import blake2b
+from typing import NamedTuple
+
+from sparkmirror.chunks import chunks
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.error_names import error_name
+from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once
+from sparkmirror.errors import ClusterTrouble
+from sparkmirror.position.decision import Position
+from sparkmirror.position.route import PartitionPair
+from sparkmirror.wire.batches import MAGIC, TIMESTAMP_TYPE_BIT, batch_headers
+from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.pieces import raw_parts
+from sparkmirror.wire.topic_partition import TopicPartition
+
+BACK = 64
+"""Most records to compare, up to the last copied record."""
+AT_ONCE = 200
+"""Partitions to compare in one go, for the sake of memory."""
+_ANSWER_BYTES = 8 << 20
+_FIRST_BYTES, _MORE, _MOST_BYTES = 16 << 10, 8, 4 << 20
+"""Bytes for each partition: at first, growth where a batch is larger, at most.
+
+A batch that is larger still comes when its partition is the first of a request.
+"""
+_MOST_TRIES = 10
+"""Answers in a row without a batch before giving up."""
+_ANY_TIME = None
+
+
+class Verdict(Enum):
+    """Result of a comparison."""
+
+    SAME = auto()
+    """All compared records are the source's."""
+    DIFFERENT = auto()
+    UNKNOWN = auto()
+    """No record is readable on both sides."""
+    NOT_YET = auto()
+    """The last record is not below the target's high watermark yet, so it can't be read."""
+
+
+class Tail(NamedTuple):
+    """Records at the end of a copy that no claim announces, as the newest claim tells of them."""
+
+    upstream: int
+    """Source offset of the last record."""
+    downstream: int
+    """Target offset of the last record."""
+    records: int
+    """Number of the records; their offsets grow by one on both sides."""
+
+    @property
+    def compared(self) -> int:
+        """Number of records that are compared."""
+        return min(self.records, BACK)
+
+
+def tail_of(position: Position) -> Tail | None:
+    """Return the records that no claim announces; None without any, or if the log shows none any more."""
+    if position.upstream is None or position.supposed or position.unannounced <= 0:
+        return None
+    return Tail(position.upstream - 1, position.end - 1, position.unannounced)
+
+
+class _Record(NamedTuple):
+    timestamp: int | None
+    """None: the broker stamped it, or the format has none."""
+    body: bytes
+    """Digest of key, value and headers."""
+
+    def is_copy_of(self, other: _Record) -> bool:
+        stamped = _ANY_TIME in (self.timestamp, other.timestamp)
+        return self.body == other.body and (stamped or self.timestamp == other.timestamp)
+
+
+class _Seen(NamedTuple):
+    """Records and transaction markers of one log, by offset."""
+
+    records: Mapping[int, _Record]
+    markers: Sequence[range]
+
+    def has_marker(self, offset: int) -> bool:
+        return any(offset in marker for marker in self.markers)
+
+
+class LogSide(NamedTuple):
+    """Cluster that has one side of the partitions, their common leader, and topic ids by name."""
+
+    client: ClusterClient
+    leader: int
+    topic_ids: Mapping[str, bytes]
+
+
+def compare(source: LogSide, target: LogSide, tails: Mapping[PartitionPair, Tail]) -> dict[PartitionPair, Verdict]:
+    """Compare the last records of these partitions. Raises `ConnectionError`s."""
+    verdicts: dict[PartitionPair, Verdict] = {}
+    for chunk in chunks(list(tails), AT_ONCE):
+        verdicts |= _compared(source, target, {pair: tails[pair] for pair in chunk}, dict.fromkeys(chunk, 0))
+        # Compaction may have removed the very last records: then some before them are as good.
+        left = {
+            pair: tails[pair].compared - 1
+            for pair in chunk
+            if verdicts[pair] is Verdict.UNKNOWN and tails[pair].compared > 1
+        }
+        verdicts |= _compared(source, target, {pair: tails[pair] for pair in left}, left)
+    return verdicts
+
+
+def _compared(
+    source: LogSide, target: LogSide, tails: Mapping[PartitionPair, Tail], back: Mapping[PartitionPair, int]
+) -> dict[PartitionPair, Verdict]:
+    if not tails:
+        return {}
+    theirs = _read(target, {pair.target: tail.downstream - back[pair] for pair, tail in tails.items()})
+    shown = {pair: tail for pair, tail in tails.items() if theirs[pair.target].records}
+    ours = _read(source, {pair.source: tail.upstream - back[pair] for pair, tail in shown.items()})
+    verdicts = dict.fromkeys(tails, Verdict.UNKNOWN)
+    for pair, tail in shown.items():
+        verdicts[pair] = _judge(tail, ours[pair.source], theirs[pair.target])
+    return verdicts
+
+
+def _judge(tail: Tail, source: _Seen, target: _Seen) -> Verdict:
+    verdict = Verdict.UNKNOWN
+    for behind in range(tail.compared):
+        copy = target.records.get(tail.downstream - behind)
+        original = source.records.get(tail.upstream - behind)
+        if copy is None:
+            continue
+        if source.has_marker(tail.upstream - behind) or (original is not None and not copy.is_copy_of(original)):
+            return Verdict.DIFFERENT
+        if original is not None:
+            verdict = Verdict.SAME
+    return verdict
+
+
+def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, _Seen]:
+    """Read a batch or more of each partition, from an offset on.
+
+    A partition without a readable batch there has no records.
+    """
+    seen = {partition: _Seen({}, ()) for partition in offsets}
+    left, size, tries = dict(offsets), _FIRST_BYTES, 0
+    while left:
+        reply = fetch_once(side.client, side.leader, left, side.topic_ids, FetchBounds(_ANSWER_BYTES, size))
+        if reply.error:
+            raise ClusterTrouble(f"cluster {side.client.config.alias}: {error_name(reply.error)}")
+        before = len(left)
+        for part in reply.parts:
+            partition = part.topic, part.partition
+            if part.error and part.error != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise ClusterTrouble(
+                    f"cluster {side.client.config.alias}: {part.topic}-{part.partition}: {error_name(part.error)}"
+                )
+            found = _seen(part.records, offsets[partition]) if not part.error else _Seen({}, ())
+            if found is not None:
+                seen[partition] = found
+                del left[partition]
+            elif left[partition] >= part.high_watermark:
+                del left[partition]
+        tries = tries + 1 if len(left) == before else 0
+        if tries == _MOST_TRIES:
+            raise ClusterTrouble(f"cluster {side.client.config.alias}: a broker answers a Fetch without a record")
+        size = min(size * _MORE, _MOST_BYTES)
+    return seen
+
+
+def _seen(answer: memoryview, near: int) -> _Seen | None:
+    """Return what an answer shows near an offset; None if it has no whole batch.
+
+    A batch that is damaged shows nothing.
+    """
+    records: dict[int, _Record] = {}
+    markers: list[range] = []
+    whole = False
+    try:
+        for position, header in batch_headers(answer):
+            whole = True
+            if header.is_control:
+                markers.append(range(header.base_offset, header.next_offset))
+                continue
+            stamped = header.magic < MAGIC or header.attributes & TIMESTAMP_TYPE_BIT
+            parts = raw_parts(header, answer[position : position + header.size])
+            records |= {
+                offset: _Record(_ANY_TIME if stamped else timestamp, blake2b(body, digest_size=16).digest())
+                for offset, timestamp, body in parts
+                if abs(offset - near) <= BACK
+            }
+    except ValueError:
+        whole = True
+    return _Seen(records, markers) if whole else None
