@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import partial
 
 import pytest
@@ -34,6 +34,7 @@ class Writing:
         self.claimed: list[PartitionCopy] = []
         self.unclaimed: list[tuple[PartitionCopy, str]] = []
         self.confirmed: list[PartitionCopy] = []
+        self.cut: list[Set[int]] = []
         self.loop = Loop()
         monkeypatch.setattr(SegmentLog, "claim", lambda _, segments: self._claim(segments))
         source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
@@ -44,6 +45,8 @@ class Writing:
             on_claimed=self.claimed.append,
             on_unclaimed=lambda copy, reason: self.unclaimed.append((copy, reason)),
             on_confirmed=self.confirmed.append,
+            on_cut=self.cut.append,
+            homes=8,
         )
 
     def _claim(self, segments: Sequence[Segment]) -> None:

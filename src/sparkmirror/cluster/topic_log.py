@@ -317,7 +317,7 @@ class TopicLog:
         if topic.error:
             raise LogUnavailable(self.topic, "it isn't there", topic.error)
         count = len(topic.partitions)
-        if count < max(self._fewest, *(index + 1 for index in topic.partitions)):
+        if count < max([self._fewest, *(index + 1 for index in topic.partitions)]):
             raise LogUnavailable(self.topic, f"it has {self._fewest} partitions, and a broker names only {count}", 0)
         self._topic_id = topic.topic_id
         self._leaders = dict(topic.partitions)

@@ -21,7 +21,6 @@ from sparkmirror.cluster.topic_log import LogCut, LogPlace, TopicLog
 from sparkmirror.durable.claims import (
     ClaimKey,
     Homes,
-    Record,
     Retracted,
     Segment,
     TargetPartition,
@@ -48,8 +47,12 @@ _UNIQUE_BYTES = 16
 class SegmentLog:
     """Claims and identity of one flow, in one segments topic."""
 
-    def __init__(self, topic: TopicLog, homes: int = 0) -> None:
-        """Take the topic's log, and the number of home partitions; 0: to be read."""
+    def __init__(self, topic: TopicLog, homes: int = 0, *, remembers: bool = False) -> None:
+        """Take the topic's log, and the number of home partitions; 0: to be read.
+
+        With `remembers` the newest claims written are kept in memory, to be written again if the topic is cut.
+        """
+        self._remembers = remembers
         self._log = topic
         self._homes = 0
         if homes:
@@ -190,18 +193,17 @@ class SegmentLog:
         self._write(in_safe_order(claimed, retracted))
 
     def _write(self, changes: Iterable[Segment | Retracted]) -> None:
-        homes: dict[int, list[tuple[TargetPartition, Record]]] = defaultdict(list)
+        homes: dict[int, list[OwnRecord]] = defaultdict(list)
         for change in changes:
-            record = segment_record(change) if isinstance(change, Segment) else (segment_key(change), None)
             partition = change.target_topic_id, change.partition
-            homes[self.home(partition)].append((partition, record))
-        places = self._log.append_all({home: [record for _, record in listed] for home, listed in homes.items()})
-        for home, place in places.items():
+            homes[self.home(partition)].append(_own(partition, change))
+        places = self._log.append_all({home: [own.record for own in listed] for home, listed in homes.items()})
+        for home, place in places.items() if self._remembers else ():
             if home in self._wrote_to and self._wrote_to[home].epoch != place.epoch:
                 self._restore(home)
             self._wrote_to[home] = place
-            for partition, record in homes[home]:
-                self._own[home].add(OwnRecord(place.offset, partition, record))
+            for own in homes[home]:
+                self._own[home].add(own._replace(end=place.offset))
 
     def look_for_cuts(self) -> None:
         """Ask whether the homes written to still have all; write again what they lost."""
@@ -229,14 +231,15 @@ class SegmentLog:
         log.warning("%s (an unclean leader election?): %s", cut, then, extra=Event.SEGMENTS_CUT.extra)
 
     def take_cut(self) -> frozenset[int]:
-        """Return the home partitions that were found cut since the last call."""
-        cut, self._cut = frozenset(self._cut), set()
+        """Return the home partitions that were found cut since the last call; for any thread."""
+        cut = frozenset(self._cut)
+        self._cut -= cut
         return cut
 
-    def forget(self, partition: TargetPartition) -> None:
-        """Forget own records of a target partition: they are not to be written again."""
+    def forget(self, partition: TargetPartition, end: int) -> None:
+        """Forget own claims of a target partition beyond the sequence `end`: they are not to be written again."""
         for own in self._own.values():
-            own.forget(partition)
+            own.forget(partition, end)
 
     def agree(self, cluster_id: str, proposal: Identity | None) -> Identity | None:
         """Return the identity that all processes of the flow agree on, or None.
@@ -272,29 +275,42 @@ class SegmentLog:
         try:
             self._read_on(home)
         except LogCut as cut:
-            self._note_cut(home, cut, "all of it is read again")
-            self._forget_home(home)
-            if home in self._wrote_to:
-                self._restore(home)
-            self._read_on(home)
+            known = self._forget_home(home)
+            retracted = self._read_on(home)
+            lost = [claim for claim in known if self._lacks(claim) and _retracted(claim) not in retracted]
+            self._note_cut(home, cut, f"{len(lost)} claims that were read before are written again")
+            self._write(lost)
 
-    def _read_on(self, home: int) -> None:
-        more = True
+    def _read_on(self, home: int) -> set[Retracted]:
+        """Read what is new in a home partition; return the retractions among it."""
+        retracted, more = set[Retracted](), True
         while more:
             entries, self._read_to[home], more = self._log.read_on(home, self._read_to.get(home, LogPlace()))
             for offset, key, value in entries:
-                self._take(offset, read_record(key, value))
+                record = read_record(key, value)
+                self._take(offset, record)
+                if isinstance(record, Retracted):
+                    retracted.add(record)
+        return retracted
 
-    def _forget_home(self, home: int) -> None:
-        """Forget all that was read in a home partition."""
+    def _forget_home(self, home: int) -> list[Segment]:
+        """Forget all that was read in a home partition; return the claims that were in memory."""
         del self._read_to[home]
+        known: list[Segment] = []
         for partition in [partition for partition in self._claims if self.home(partition) == home]:
-            del self._claims[partition]
+            known += self._claims.pop(partition).values()
             self._floors.pop(partition, None)
             self._went_back.discard(partition)
         if home == _IDENTITY_PARTITION:
             self._proposals.clear()
             self._noted_homes.clear()
+        return known
+
+    def _lacks(self, claim: Segment) -> bool:
+        """True if a claim should be in memory and is not."""
+        partition = claim.target_topic_id, claim.partition
+        is_kept = claim.sequence >= self._floors.get(partition, claim.sequence)
+        return is_kept and claim.key not in self._claims.get(partition, {})
 
     def _take(self, offset: int, record: Segment | Identity | Retracted | Homes | None) -> None:
         if isinstance(record, Identity):
@@ -337,6 +353,12 @@ def in_safe_order(claimed: Iterable[Segment], retracted: Iterable[Segment | Retr
     kept = {_name(claim) for claim in claimed}
     gone = [_retracted(claim) for claim in retracted if _name(claim) not in kept]
     return [*claimed, *gone]
+
+
+def _own(partition: TargetPartition, change: Segment | Retracted) -> OwnRecord:
+    if isinstance(change, Segment):
+        return OwnRecord(0, partition, change.sequence + change.announced, segment_record(change))
+    return OwnRecord(0, partition, change.sequence, (segment_key(change), None))
 
 
 def _sequence(segment: Segment) -> int:

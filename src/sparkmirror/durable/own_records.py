@@ -19,6 +19,8 @@ class OwnRecord(NamedTuple):
     end: int
     """Offset after the records of the request; the record's own offset is below."""
     partition: TargetPartition
+    claimed_to: int
+    """Sequence after the records that the claim announces."""
     record: Record
 
     @property
@@ -47,9 +49,12 @@ class OwnRecords:
         """Return the records that may lie at `offset` or behind."""
         return [written for written in self._kept.values() if written.end > offset]
 
-    def forget(self, partition: TargetPartition) -> None:
-        """Drop the records about a target partition."""
-        for key in [key for key, written in self._kept.items() if written.partition == partition]:
+    def forget(self, partition: TargetPartition, end: int) -> None:
+        """Drop the claims on records of a target partition beyond the sequence `end`."""
+        doomed = [
+            key for key, own in self._kept.items() if own.partition == partition and (own.claimed_to > end or not end)
+        ]
+        for key in doomed:
             self._drop(key)
 
     def _drop(self, key: bytes) -> None:

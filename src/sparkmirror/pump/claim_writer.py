@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from itertools import chain
 
 from sparkmirror.cluster.client import ClusterClient
@@ -18,6 +18,8 @@ from sparkmirror.pump.partition import PartitionCopy
 
 CONFIRM_S = 1.0
 """Interval of writing confirmed claims, their greatest distance behind the copy."""
+CUTS_S = 60.0
+"""Interval of asking whether the segments topic still has the claims that were written."""
 
 
 class ClaimWriter:
@@ -26,7 +28,8 @@ class ClaimWriter:
     The thread is for claims only, since a live tail with gaps waits for claims. Claims that come while others are being
     written are written next, all at once.
     `on_claimed` is called for each partition with a claim that has become durable, `on_unclaimed` with the reason, and
-    `on_confirmed` after its confirmed claims were written, or could not be.
+    `on_confirmed` after its confirmed claims were written, or could not be. `on_cut` is called with the partitions of
+    the segments topic that have lost claims, after as many as are remembered were written again.
     """
 
     def __init__(
@@ -38,13 +41,17 @@ class ClaimWriter:
         on_claimed: Callable[[PartitionCopy], None],
         on_unclaimed: Callable[[PartitionCopy, str], None],
         on_confirmed: Callable[[PartitionCopy], None],
+        on_cut: Callable[[Set[int]], None],
+        homes: int,
     ) -> None:
         self._loop = loop
-        self._log = SegmentLog(TopicLog(client, segments_topic(flow.source.alias)))
+        self._log = SegmentLog(TopicLog(client, segments_topic(flow.source.alias)), homes, remembers=True)
         self._background = Background(loop, f"sparkmirror claims {flow.name}", (client,))
         self._on_claimed = on_claimed
         self._on_unclaimed = on_unclaimed
         self._on_confirmed = on_confirmed
+        self._on_cut = on_cut
+        self._look_at = loop.now + CUTS_S
         self.wanted: dict[PartitionCopy, tuple[Claim, ...]] = {}
         """Claims to write at the next `flush`."""
         self.writing: frozenset[PartitionCopy] = frozenset()
@@ -80,6 +87,7 @@ class ClaimWriter:
         """
         claims = self._to_confirm.pop(copy, ())
         self._unconfirmed.pop(copy, None)
+        self._forget_written(copy, end)
         if kept := [claim for claim in claims if claim.sequence + claim.announced <= end]:
             self._to_confirm[copy] = kept
 
@@ -98,6 +106,23 @@ class ClaimWriter:
     def forget(self, copy: PartitionCopy) -> None:
         """Forget a settled partition, which another task copies from now on."""
         self._unconfirmed.pop(copy, None)
+        self._forget_written(copy, 0)
+
+    def _forget_written(self, copy: PartitionCopy, end: int) -> None:
+        """Have claims beyond a sequence not written again after a cut: their records may be lost since."""
+        if copy.reading is not None:
+            partition = copy.reading.target_topic_id, copy.route.partition
+            self._background.do(lambda: self._log.forget(partition, end), lambda _: None, lambda _: None)
+
+    def check(self) -> None:
+        """Look now and then whether the segments topic was cut."""
+        if self._loop.now >= self._look_at:
+            self._look_at = self._loop.now + CUTS_S
+            self._background.do(self._log.look_for_cuts, lambda _: self._tell_cut(), lambda _: None)
+
+    def _tell_cut(self) -> None:
+        if cut := self._log.take_cut():
+            self._on_cut(cut)
 
     def confirm_none_at(self, broker: int) -> None:
         """Keep no claims on partitions of a target broker: their leader may change."""
@@ -138,11 +163,13 @@ class ClaimWriter:
 
     def _written(self, claims: dict[PartitionCopy, list[Segment]]) -> None:
         self._confirming.remove(claims)
+        self._tell_cut()
         for copy in claims:
             self._on_confirmed(copy)
 
     def _claimed(self, claims: dict[PartitionCopy, tuple[Claim, ...]]) -> None:
         self.writing = frozenset()
+        self._tell_cut()
         for copy, written in claims.items():
             for claim in written:
                 claim.durable = True

@@ -49,7 +49,7 @@ class PositionReadings:
         on_changed_policies: Callable[[Set[str]], None],
     ) -> None:
         flow, source = order.flow, order.flow.source.alias
-        segments = SegmentLog(TopicLog(clients.positions, segments_topic(source)))
+        segments = SegmentLog(TopicLog(clients.positions, segments_topic(source)), order.homes)
         ledger = LossLedger(TopicLog(clients.positions, losses_topic(source)))
         self.reader = PositionReader(
             clients.source,

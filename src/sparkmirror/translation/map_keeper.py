@@ -377,6 +377,7 @@ class MapKeeper:
         for partition in wanted:
             if partition not in self._maps or self._maps[partition].broken:
                 self._begin(partition)
+                self._last.pop(partition, None)
 
     def _begin(self, partition: TargetPartition) -> None:
         """Make the map of a partition anew."""
