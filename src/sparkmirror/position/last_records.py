@@ -48,6 +48,8 @@ class Verdict(Enum):
 
     SAME = auto()
     """All compared records are the source's."""
+    ALIKE = auto()
+    """All compared records are as the source's, but for their times, which a broker has stamped."""
     DIFFERENT = auto()
     UNKNOWN = auto()
     """No record is readable on both sides."""
@@ -145,8 +147,9 @@ def _judge(tail: Tail, source: _Seen, target: _Seen) -> Verdict:
             continue
         if source.has_marker(tail.upstream - behind) or (original is not None and not copy.is_copy_of(original)):
             return Verdict.DIFFERENT
-        if original is not None:
-            verdict = Verdict.SAME
+        if original is not None and verdict is not Verdict.ALIKE:
+            stamped = _ANY_TIME in (copy.timestamp, original.timestamp)
+            verdict = Verdict.ALIKE if stamped else Verdict.SAME
     return verdict
 
 
@@ -192,6 +195,8 @@ def _seen(answer: memoryview, near: int) -> _Seen | None:
     try:
         for position, header in batch_headers(answer):
             whole = True
+            if header.is_corrupt(answer, position):
+                continue
             if header.is_control:
                 markers.append(range(header.base_offset, header.next_offset))
                 continue

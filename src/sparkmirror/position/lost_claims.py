@@ -44,7 +44,7 @@ class LostClaims:
                 continue
             key = target.topic_ids[route.target_topic], route.partition
             is_known = (tail.upstream, tail.downstream) == self.last.get(route)
-            is_known = is_known or self._compared.get(key) == (tail, Verdict.SAME)
+            is_known = is_known or self._compared.get(key) in ((tail, Verdict.SAME), (tail, Verdict.ALIKE))
             same_source = same_topic(position.source_topic_id or NO_ID, source.topic_ids[route.source_topic])
             if is_known or not same_source:
                 continue

@@ -406,9 +406,10 @@ class MapKeeper:
     def _read_claims(self) -> None:
         """Read claims appended since the last time; for new maps, also earlier claims."""
         assert self._identity is not None  # noqa: S101 - refresh has set it
+        count = self._identity.homes or self._log.partitions
         by_home: dict[int, list[TargetPartition]] = defaultdict(list)
         for partition in self._maps:
-            by_home[home_partition(*partition, self._identity.homes)].append(partition)
+            by_home[home_partition(*partition, count)].append(partition)
         for home, partitions in by_home.items():
             try:
                 self._read_home(home, partitions)
