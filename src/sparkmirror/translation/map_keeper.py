@@ -289,6 +289,20 @@ class PartitionMap:
         """True if no claim was ever made."""
         return not self._claims
 
+    def known_records(self) -> list[tuple[int, int]]:
+        """Return the upstream and downstream offset of the first record of each of the newest claims, and of the last.
+
+        A map that is made anew must know the records, too.
+        """
+        end = self.offsets.copied.downstream
+        known = [
+            (claim.upstream, claim.downstream)
+            for claim in self._claims.values()
+            if claim.confirmed and claim.downstream < end
+        ]
+        upstream = self.offsets.upstream(end - 1) if end > self.offsets.downstream_start else None
+        return known if upstream is None else [*known, (upstream, end - 1)]
+
     def close(self) -> None:
         """Free the map's file, if any."""
         self.offsets.close()
@@ -311,8 +325,8 @@ class MapKeeper:
         self._read_to: dict[int, LogPlace] = {}
         self._unread: set[TargetPartition] = set()
         """Maps that have taken in no claim yet."""
-        self._last: dict[TargetPartition, tuple[int, int]] = {}
-        """Upstream and downstream offset of the last record that a map had when claims were cut."""
+        self._seen: dict[TargetPartition, list[tuple[int, int]]] = {}
+        """Upstream and downstream offsets of records that a map had when claims were cut."""
 
     def refresh(
         self, partitions: Mapping[TopicPartition, ReportedProgress | None]
@@ -373,11 +387,11 @@ class MapKeeper:
         for partition in self._maps.keys() - set(wanted):
             self._maps.pop(partition).close()
             self._unread.discard(partition)
-            self._last.pop(partition, None)
+            self._seen.pop(partition, None)
         for partition in wanted:
             if partition not in self._maps or self._maps[partition].broken:
                 self._begin(partition)
-                self._last.pop(partition, None)
+                self._seen.pop(partition, None)
 
     def _begin(self, partition: TargetPartition) -> None:
         """Make the map of a partition anew."""
@@ -415,7 +429,7 @@ class MapKeeper:
                 self._read_home(home, partitions)
             except LogCut:
                 for partition in partitions:
-                    self._note_last(partition)
+                    self._seen[partition] = self._maps[partition].known_records()
                     self._begin(partition)
                 del self._read_to[home]
                 self._read_home(home, partitions)
@@ -432,22 +446,13 @@ class MapKeeper:
                 self._take(read_record(entry.key, entry.value), new_only=entry.offset < known.offset)
         self._read_to[home] = place
 
-    def _note_last(self, partition: TargetPartition) -> None:
-        """Keep what a map knows of its last record: the map that follows must know it, too."""
-        offsets = self._maps[partition].offsets
-        downstream = offsets.copied.downstream - 1
-        upstream = offsets.upstream(downstream) if downstream >= offsets.downstream_start else None
-        if upstream is not None:
-            self._last[partition] = upstream, downstream
-
     def _lacks_claims(self, partition: TargetPartition) -> bool:
         """True if the map contradicts what was known before claims were cut."""
-        last = self._last.get(partition)
-        if last is None:
-            return False
-        if self._maps[partition].offsets.upstream(last[1]) in (last[0], None):
-            del self._last[partition]
-        return partition in self._last
+        partition_map = self._maps[partition]
+        return any(
+            partition_map.log.start <= downstream and partition_map.offsets.upstream(downstream) not in (upstream, None)
+            for upstream, downstream in self._seen.get(partition, ())
+        )
 
     def _take(self, record: Segment | Identity | Retracted | Homes | None, *, new_only: bool) -> None:
         if not isinstance(record, Segment | Retracted):
