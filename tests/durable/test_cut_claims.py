@@ -246,15 +246,14 @@ def test_claims_stay_where_they_are_when_the_topic_gets_more_partitions() -> Non
     assert list(reader.claims(TOPIC_ID, PLACED_APART)) == [apart(0), apart(1)]
 
 
-def test_the_first_record_of_the_number_counts_and_goes_with_the_identity() -> None:
+def test_the_first_record_of_the_number_counts() -> None:
     topic = Topic(8)
     for count in (8, 5):
         SegmentLog(View(topic)).fix_homes(count)
     View(topic).append(0, [homes_record(3, bytes(16))])
     log = SegmentLog(View(topic))
-    agreed = log.agree("cluster", Identity("cluster", 4000, 0))
-    assert agreed is not None
-    assert agreed.homes == log.homes == 8
+    assert log.agree("cluster", Identity("cluster", 4000, 0)) == Identity("cluster", 4000, 0)
+    assert log.homes == 8
 
 
 def test_without_a_record_of_the_number_the_topics_own_counts() -> None:

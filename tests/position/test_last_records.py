@@ -16,7 +16,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.fetch_once import FetchBounds, FetchReply
 from sparkmirror.errors import ClusterTrouble
 from sparkmirror.position import last_records
-from sparkmirror.position.last_records import BACK, LogSide, Tail, Verdict, compare
+from sparkmirror.position.last_records import BACK, Likeness, LogSide, Tail, compare
 from sparkmirror.position.route import PartitionPair
 from sparkmirror.wire.batches import CONTROL_BIT, TIMESTAMP_TYPE_BIT
 from sparkmirror.wire.error_codes import ErrorCode
@@ -104,7 +104,7 @@ def side() -> LogSide:
     return LogSide(client, 1, {"orders": bytes(16), "us.orders": bytes(16)})
 
 
-def verdict(upstream: int, records: int = 1 << 30) -> Verdict:
+def likeness(upstream: int, records: int = 1 << 30) -> Likeness:
     """Of a copy that should end with the source's record at this offset."""
     return compare(side(), side(), {PAIR: Tail(upstream, upstream - SHIFT, records)})[PAIR]
 
@@ -115,7 +115,7 @@ def copied(logs: Logs, source: list[bytes], target: list[bytes] | None = None) -
 
 def test_a_healthy_copy_ends_with_the_sources_record(logs: Logs) -> None:
     copied(logs, [batch(200, values(200, 210))])
-    assert verdict(209) is Verdict.SAME
+    assert likeness(209) is Likeness.SAME
     assert logs.requests == [1, 1]
 
 
@@ -124,33 +124,33 @@ def test_a_copy_whose_newest_claim_says_too_little_ends_with_another_record(logs
     source = [batch(200, values(200, 205)), batch(205, {205: b""}, bits=CONTROL_BIT), batch(206, values(206, 210))]
     shifted = batch(200, {offset: b"value %d" % (offset + (offset > 204)) for offset in range(200, 209)})
     copied(logs, source, [shifted])
-    assert verdict(208) is Verdict.DIFFERENT
+    assert likeness(208) is Likeness.DIFFERENT
 
 
 def test_a_marker_was_never_copied(logs: Logs) -> None:
     copied(
         logs, [batch(200, values(200, 205)), batch(205, {205: b""}, bits=CONTROL_BIT)], [batch(200, values(200, 206))]
     )
-    assert verdict(205) is Verdict.DIFFERENT
+    assert likeness(205) is Likeness.DIFFERENT
 
 
 def test_times_tell_equal_records_apart(logs: Logs) -> None:
     beats = {offset: b"beat" for offset in range(200, 210)}
     copied(logs, [batch(200, beats)], [batch(200, beats, age_ms=1)])
-    assert verdict(209) is Verdict.DIFFERENT
+    assert likeness(209) is Likeness.DIFFERENT
 
 
 @pytest.mark.parametrize("bits", [(TIMESTAMP_TYPE_BIT, 0), (0, TIMESTAMP_TYPE_BIT)], ids=["source", "target"])
 def test_times_that_a_broker_has_stamped_are_no_difference(logs: Logs, bits: tuple[int, int]) -> None:
     here, there = (batch(200, values(200, 210), bits=one) for one in bits)
     copied(logs, [here], [there])
-    assert verdict(209) is Verdict.ALIKE
+    assert likeness(209) is Likeness.ALIKE
 
 
 def test_a_batch_that_was_joined_or_compressed_at_the_target_is_no_difference(logs: Logs) -> None:
     joined = batch(200, values(200, 220), codec=1)
     copied(logs, [batch(200, values(200, 211)), batch(211, values(211, 220))], [joined])
-    assert verdict(219) is Verdict.SAME
+    assert likeness(219) is Likeness.SAME
 
 
 def test_what_compaction_has_left_is_compared(logs: Logs) -> None:
@@ -158,32 +158,32 @@ def test_what_compaction_has_left_is_compared(logs: Logs) -> None:
     source = [batch(200, {201: b"value 201", 203: b"value 203"}), batch(230, values(230, 240))]
     target = [batch(200, {200: b"value 200", 203: b"value 203", 209: b"value 209"})]
     copied(logs, source, target)
-    assert verdict(209) is Verdict.SAME
+    assert likeness(209) is Likeness.SAME
     copied(logs, source, [batch(200, {203: b"another", 209: b"value 209"})])
-    assert verdict(209) is Verdict.DIFFERENT
+    assert likeness(209) is Likeness.DIFFERENT
     copied(logs, [batch(230, values(230, 240))], target)
-    assert verdict(209) is Verdict.UNKNOWN
+    assert likeness(209) is Likeness.UNKNOWN
 
 
 def test_records_that_a_claim_announces_are_not_compared(logs: Logs) -> None:
     """They lie elsewhere at the source: before them is a gap."""
     wrong = batch(200, values(200, 209) | {203: b"another", 209: b"value 209"})
     copied(logs, [batch(200, values(200, 210))], [wrong])
-    assert verdict(209, records=6) is Verdict.SAME
-    assert verdict(209, records=7) is Verdict.DIFFERENT
+    assert likeness(209, records=6) is Likeness.SAME
+    assert likeness(209, records=7) is Likeness.DIFFERENT
 
 
 @pytest.mark.parametrize("gone", [PAIR.source, PAIR.target])
 def test_what_a_log_has_deleted_is_no_evidence(logs: Logs, gone: TopicPartition) -> None:
     copied(logs, [batch(200, values(200, 210))])
     logs.starts[gone] = 10_000
-    assert verdict(209) is Verdict.UNKNOWN
+    assert likeness(209) is Likeness.UNKNOWN
 
 
 def test_a_damaged_batch_is_no_evidence(logs: Logs) -> None:
     copied(logs, [batch(200, values(200, 210))])
     logs.batches[PAIR.source] = [batch(200, values(200, 210), codec=0)[:-4] + b"\xff\xff\xff\xff"]
-    assert verdict(209) is Verdict.UNKNOWN
+    assert likeness(209) is Likeness.UNKNOWN
 
 
 def test_many_partitions_share_requests_and_large_batches_come_all_the_same(logs: Logs) -> None:
@@ -195,7 +195,7 @@ def test_many_partitions_share_requests_and_large_batches_come_all_the_same(logs
         source = [large if pair.partition % 50 == 49 else small]
         logs.batches |= {pair.source: source, pair.target: at_target(source)}
     tails = {pair: Tail(209, 209 - SHIFT, 10) for pair in pairs}
-    assert set(compare(side(), side(), tails).values()) == {Verdict.SAME}
+    assert set(compare(side(), side(), tails).values()) == {Likeness.SAME}
     assert logs.requests == [150, 3, 150, 3]
 
 
@@ -203,7 +203,7 @@ def test_no_more_records_are_compared_than_needed(logs: Logs) -> None:
     end = 200 + 3 * BACK
     wrong = values(200, end) | {200: b"another"}
     copied(logs, [batch(200, values(200, end))], [batch(200, wrong)])
-    assert verdict(end - 1) is Verdict.SAME
+    assert likeness(end - 1) is Likeness.SAME
 
 
 @pytest.mark.parametrize("fault", [{"error": ErrorCode.NOT_LEADER_OR_FOLLOWER}, {"empty": True}])
@@ -212,4 +212,4 @@ def test_a_broker_that_does_not_serve_is_no_evidence_for_anything(logs: Logs, fa
     for name, value in fault.items():
         setattr(logs, name, value)
     with pytest.raises(ClusterTrouble):
-        verdict(209)
+        likeness(209)

@@ -26,7 +26,7 @@ from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgres
 from sparkmirror.position.arbitration import Ruling, arbitrate
 from sparkmirror.position.decision import Doubt, LogTail, Position, ProducerState, TargetReading, appended
 from sparkmirror.position.foreign_notes import ForeignNotes
-from sparkmirror.position.last_records import Verdict, tail_of
+from sparkmirror.position.last_records import Likeness, tail_of
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.loss_detection import look_for_losses
 from sparkmirror.position.lost_claims import LostClaims
@@ -337,17 +337,17 @@ class TargetLog:
             compacted=source.cleaned,
         )
 
-    def compared(self, source: Source, position: Position) -> Verdict | None:
+    def compared(self, source: Source, position: Position) -> Likeness | None:
         """Whether the copy ends with the source's records, as `position.last_records` tells."""
         if (tail := tail_of(position)) is None:
             return None
-        verdict = Verdict.UNKNOWN
+        verdict = Likeness.UNKNOWN
         for behind in range(tail.compared):
             original, place = tail.upstream - behind, tail.downstream - behind
             if place >= self.start and source.has(original):
                 if self.log[place] != original:
-                    return Verdict.DIFFERENT
-                verdict = Verdict.SAME
+                    return Likeness.DIFFERENT
+                verdict = Likeness.SAME
         return verdict
 
     @property

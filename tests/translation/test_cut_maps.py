@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -25,6 +25,8 @@ HERE = "us.orders", 0
 END = 30
 HOMES = 4
 HOME = home_partition(TARGET_ID, 0, HOMES)
+NEIGHBOUR = next(number for number in range(1, 99) if home_partition(TARGET_ID, number, HOMES) == HOME)
+LEADER = PartitionLeader(1, 0)
 
 
 def claim(sequence: int, upstream: int) -> Segment:
@@ -53,7 +55,7 @@ class Target:
     cluster_id = "cluster"
 
     def metadata(self, _: Iterable[str]) -> dict[str, TopicLeaders]:
-        return {"us.orders": TopicLeaders("us.orders", TARGET_ID, 0, {0: PartitionLeader(1, 0)})}
+        return {"us.orders": TopicLeaders("us.orders", TARGET_ID, 0, {0: LEADER, NEIGHBOUR: LEADER})}
 
 
 @pytest.fixture
@@ -67,8 +69,9 @@ def topic() -> Topic:
 
 @pytest.fixture
 def keeper(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> Iterator[MapKeeper]:
-    def listed(_: object, __: int, ___: object, at: int) -> dict[TopicPartition, ListedOffset]:
-        return {HERE: ListedOffset(0 if at == EARLIEST else END, 0)}
+    def listed(_: object, __: int, asked: Mapping[str, list[int]], at: int) -> dict[TopicPartition, ListedOffset]:
+        listing = ListedOffset(0 if at == EARLIEST else END, 0)
+        return {("us.orders", number): listing for number in asked["us.orders"]}
 
     monkeypatch.setattr(map_keeper, "list_offsets", listed)
     monkeypatch.setattr(map_keeper, "last_batches", lambda *_: {HERE: LastBatch(END - 1, END, 0)})
@@ -78,9 +81,9 @@ def keeper(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> Iterator[MapKeeper]
     made.close()
 
 
-def from_where(keeper: MapKeeper) -> list[int | None] | str:
+def from_where(keeper: MapKeeper, *more: TopicPartition) -> list[int | None] | str:
     """The source offset of a record of each claim; or why nothing is said."""
-    found = keeper.refresh({HERE: None})[HERE]
+    found = keeper.refresh(dict.fromkeys((HERE, *more)))[HERE]
     return [found.upstream(offset) for offset in (5, 15, 25)] if isinstance(found, PartitionMap) else found.reason
 
 
@@ -121,3 +124,9 @@ def test_an_election_without_a_loss_changes_nothing(topic: Topic, keeper: MapKee
     topic.asked.clear()
     assert from_where(keeper) == TRUTH
     assert topic.asked == ["fetch"]
+
+
+def test_a_cut_is_noticed_where_all_is_read_anew_for_another_partition(topic: Topic, keeper: MapKeeper) -> None:
+    assert from_where(keeper) == TRUTH
+    topic.cut(HOME, claims_in(topic) - 1)
+    assert from_where(keeper, ("us.orders", NEIGHBOUR)) == CLAIMS_LOST.reason

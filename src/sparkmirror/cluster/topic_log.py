@@ -107,7 +107,7 @@ class TopicLog:
         return len(self._leaders)
 
     def expect(self, partitions: int) -> None:
-        """Take an answer that names fewer partitions for partial from now on, and ask again."""
+        """Ask again from now on after an answer with fewer partitions."""
         self._fewest = partitions
         if len(self._leaders) < partitions:
             self._leaders = {}

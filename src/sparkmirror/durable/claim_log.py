@@ -11,7 +11,6 @@ reads that partition from its start; a writer writes again what it has written b
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 from collections import defaultdict
@@ -163,17 +162,17 @@ class SegmentLog:
             self._homes = 0
 
     def fitting_homes(self) -> int | None:
-        """Return the number of homes by which all claims in the topic are dealt, the highest possible.
+        """Return the highest number of homes that fits all claims in the topic.
 
         None if there is no such number: claims were dealt by several numbers.
         """
-        found = {
+        homes = {
             (home, record.target_topic_id, record.partition)
             for home in range(self._log.partitions)
             for record in self.history(home)
         }
         for count in range(self._log.partitions, 0, -1):
-            if all(home_partition(topic_id, partition, count) == home for home, topic_id, partition in found):
+            if all(home_partition(topic_id, partition, count) == home for home, topic_id, partition in homes):
                 return count
         return None
 
@@ -231,13 +230,13 @@ class SegmentLog:
         log.warning("%s (an unclean leader election?): %s", cut, then, extra=Event.SEGMENTS_CUT.extra)
 
     def take_cut(self) -> frozenset[int]:
-        """Return the home partitions that were found cut since the last call; for any thread."""
+        """Return the home partitions found cut since the last call; for any thread."""
         cut = frozenset(self._cut)
         self._cut -= cut
         return cut
 
     def forget(self, partition: TargetPartition, end: int) -> None:
-        """Forget own claims of a target partition beyond the sequence `end`: they are not to be written again."""
+        """Write no claim of a target partition beyond a sequence again."""
         for own in self._own.values():
             own.forget(partition, end)
 
@@ -250,7 +249,7 @@ class SegmentLog:
         agreed = self._agreed(cluster_id)
         if not agreed and proposal is not None:
             agreed = self._propose(proposal)
-        return dataclasses.replace(agreed[-1], homes=self.homes) if agreed else None
+        return agreed[-1] if agreed else None
 
     def is_present(self, identity: Identity) -> bool:
         """Tell whether this identity is still the flow's.
@@ -271,7 +270,7 @@ class SegmentLog:
         return succession([identity for _, identity in sorted(self._proposals, key=_offset)], cluster_id)
 
     def _read_home(self, home: int) -> None:
-        """Read what is new in a home partition, or all of it if its log was cut."""
+        """Read news in a home partition, or all of it if its log was cut."""
         try:
             self._read_on(home)
         except LogCut as cut:
@@ -294,7 +293,7 @@ class SegmentLog:
         return retracted
 
     def _forget_home(self, home: int) -> list[Segment]:
-        """Forget all that was read in a home partition; return the claims that were in memory."""
+        """Forget all that was read in a home partition; return its claims."""
         del self._read_to[home]
         known: list[Segment] = []
         for partition in [partition for partition in self._claims if self.home(partition) == home]:

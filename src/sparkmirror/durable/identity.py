@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
 IDENTITY_VERSION = 1
@@ -48,8 +48,6 @@ class Identity:
 
     A proposal names only the newest of the earlier producers.
     """
-    homes: int = field(default=0, compare=False)
-    """Number of partitions among which the flow's claims are dealt; 0: not known."""
 
     @property
     def producer(self) -> Producer:

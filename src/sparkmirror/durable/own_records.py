@@ -1,6 +1,6 @@
-"""Newest records that a process has written to one partition of the segments topic.
+"""Newest records that a process has written to a partition of its own topic.
 
-The process writes them again if an unclean leader election has cut the topic.
+The topic is the segments topic. The process writes the records again if an unclean leader election has cut the topic.
 """
 
 from __future__ import annotations

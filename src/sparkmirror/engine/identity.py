@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.producers import new_producer_id
@@ -18,8 +19,16 @@ _LOOKS = 3
 _PAUSE_S = 0.5
 
 
-def agree_identity(flow: FlowConfig) -> Identity:
-    """Return the identity shared by all processes of this flow at this target.
+class Agreement(NamedTuple):
+    """Facts that all processes of a flow agree on at a target."""
+
+    identity: Identity
+    homes: int
+    """Number of partitions among which claims are dealt."""
+
+
+def agree_identity(flow: FlowConfig) -> Agreement:
+    """Return the identity of this flow at this target, and the number of homes.
 
     Raises `ClusterUnreachable`.
     """
@@ -38,22 +47,22 @@ def agree_identity(flow: FlowConfig) -> Identity:
                 f"cluster {flow.target.alias}: sparkmirror's own record in {segments_topic(flow.source.alias)} "
                 "can't be read back"
             )
-        return agreed
+        return Agreement(agreed, segments.homes)
     finally:
         client.close()
 
 
 def _number_of_homes(flow: FlowConfig, topic: TopicLog, segments: SegmentLog) -> int:
-    """Return the number of partitions by which the flow's claims are dealt, or are to be dealt from now on.
+    """Return the number of partitions among which the flow's claims are dealt.
 
     A new topic's first answers may name a part of its partitions only: another number than the topic is created with
     counts once it has stayed the same.
     """
-    found, looks = topic.partitions, 0
-    while found != SEGMENTS_PARTITIONS and looks < _LOOKS:
+    count, looks = topic.partitions, 0
+    while count != SEGMENTS_PARTITIONS and looks < _LOOKS:
         time.sleep(_PAUSE_S)
         topic.look_again()
-        found, looks = topic.partitions, looks + 1 if topic.partitions == found else 0
+        count, looks = topic.partitions, looks + 1 if topic.partitions == count else 0
     fitting = segments.fitting_homes()
     if fitting is None:
         raise ClusterUnreachable(

@@ -51,7 +51,10 @@ def create_own_topics(target: ClusterAdmin, source_alias: str, replication_facto
 
 
 def unsafe_own_topics(target: ClusterAdmin, source_alias: str) -> tuple[str, ...]:
-    """Return a line for each own topic that may lose records; raises `ClusterUnreachable`."""
+    """Return a line for each own topic that may lose records.
+
+    Raises `ClusterUnreachable`.
+    """
     described = target.topics(own_topics(source_alias))
     configs = target.topic_configs(described)
     lines = []

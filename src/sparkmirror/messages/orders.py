@@ -91,7 +91,7 @@ class FlowOrder(_OrderValue):
 
     @property
     def identity(self) -> Identity:
-        return Identity(self.cluster_id, self.producer_id, self.producer_epoch, self.former, self.homes)
+        return Identity(self.cluster_id, self.producer_id, self.producer_epoch, self.former)
 
     def again(self) -> FlowOrder:
         """Return the order for a second attempt; the first attempt may still be alive."""

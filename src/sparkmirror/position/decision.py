@@ -108,11 +108,11 @@ class Position:
     The number counts from the newest claim that the log has come to.
     """
     last_claim: Segment | None = field(default=None, compare=False, repr=False)
-    """True claim that tells of the last copied record; None: no record was ever copied."""
+    """True claim that tells of the last copied record; None: no record was copied."""
 
     @property
     def unannounced(self) -> int:
-        """Number of records at the end of which only a claim's endless last run tells."""
+        """Number of records that only a claim's endless last run tells of."""
         claim = self.last_claim
         return 0 if claim is None else max(self.sequence - claim.sequence - claim.announced, 0)
 
@@ -133,7 +133,10 @@ class Doubt:
     unreplicated: bool = False
     """True if the high watermark has yet to come to the log's end."""
     unclaimed: bool = False
-    """True if the log holds records, and no record of the flow's present producer or claim is known."""
+    """True if the log holds records, and nothing shows the flow's writing.
+
+    Neither a claim, nor a record of the flow's present producer.
+    """
     claims_lost: bool = False
     """True if the segments topic has lost claims on the flow's records."""
 

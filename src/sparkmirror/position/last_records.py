@@ -1,9 +1,9 @@
-"""Comparison of a copy's last records with the source's, where only a claim's endless last run tells of them.
+"""Comparison of a copy's last records with the source's.
 
-A dense log needs no further claim, so the newest claim that is left goes on without end. If newer claims were lost (an
-unclean leader election of the segments topic), the position follows from an older claim, and would be wrong after any
-gap. Then the last copied record is not the source's record at that offset. Key, value, headers and timestamp are
-compared.
+Only a claim's endless last run tells of these records. A dense log needs no further claim, so the newest claim that is
+left goes on without end. If newer claims were lost (an unclean leader election of the segments topic), the position
+follows from an older claim, and would be wrong after any gap. Then the last copied record is not the source's record at
+that offset. Key, value, headers and timestamp are compared.
 
 A record that the source has deleted or compacted away, or that can't be unpacked, is no evidence. Blocking; in few
 requests for many partitions.
@@ -43,22 +43,22 @@ _MOST_TRIES = 10
 _ANY_TIME = None
 
 
-class Verdict(Enum):
+class Likeness(Enum):
     """Result of a comparison."""
 
     SAME = auto()
     """All compared records are the source's."""
     ALIKE = auto()
-    """All compared records are as the source's, but for their times, which a broker has stamped."""
+    """All compared records are the source's, but for times that a broker has stamped."""
     DIFFERENT = auto()
     UNKNOWN = auto()
     """No record is readable on both sides."""
     NOT_YET = auto()
-    """The last record is not below the target's high watermark yet, so it can't be read."""
+    """The last record is not below the target's high watermark yet."""
 
 
 class Tail(NamedTuple):
-    """Records at the end of a copy that no claim announces, as the newest claim tells of them."""
+    """Records at the end of a copy, as a claim that does not announce them tells."""
 
     upstream: int
     """Source offset of the last record."""
@@ -74,7 +74,10 @@ class Tail(NamedTuple):
 
 
 def tail_of(position: Position) -> Tail | None:
-    """Return the records that no claim announces; None without any, or if the log shows none any more."""
+    """Return the records that no claim announces.
+
+    None without such records, or if the log shows none of them any more.
+    """
     if position.upstream is None or position.supposed or position.unannounced <= 0:
         return None
     return Tail(position.upstream - 1, position.end - 1, position.unannounced)
@@ -82,7 +85,7 @@ def tail_of(position: Position) -> Tail | None:
 
 class _Record(NamedTuple):
     timestamp: int | None
-    """None: the broker stamped it, or the format has none."""
+    """Timestamp; None: a broker has stamped the record, or its format has no time."""
     body: bytes
     """Digest of key, value and headers."""
 
@@ -91,7 +94,7 @@ class _Record(NamedTuple):
         return self.body == other.body and (stamped or self.timestamp == other.timestamp)
 
 
-class _Seen(NamedTuple):
+class _Shown(NamedTuple):
     """Records and transaction markers of one log, by offset."""
 
     records: Mapping[int, _Record]
@@ -102,63 +105,63 @@ class _Seen(NamedTuple):
 
 
 class LogSide(NamedTuple):
-    """Cluster that has one side of the partitions, their common leader, and topic ids by name."""
+    """One side of some partitions: cluster, common leader, and topic ids by name."""
 
     client: ClusterClient
     leader: int
     topic_ids: Mapping[str, bytes]
 
 
-def compare(source: LogSide, target: LogSide, tails: Mapping[PartitionPair, Tail]) -> dict[PartitionPair, Verdict]:
+def compare(source: LogSide, target: LogSide, tails: Mapping[PartitionPair, Tail]) -> dict[PartitionPair, Likeness]:
     """Compare the last records of these partitions. Raises `ConnectionError`s."""
-    verdicts: dict[PartitionPair, Verdict] = {}
+    likenesss: dict[PartitionPair, Likeness] = {}
     for chunk in chunks(list(tails), AT_ONCE):
-        verdicts |= _compared(source, target, {pair: tails[pair] for pair in chunk}, dict.fromkeys(chunk, 0))
+        likenesss |= _compared(source, target, {pair: tails[pair] for pair in chunk}, dict.fromkeys(chunk, 0))
         # Compaction may have removed the very last records: then some before them are as good.
         left = {
             pair: tails[pair].compared - 1
             for pair in chunk
-            if verdicts[pair] is Verdict.UNKNOWN and tails[pair].compared > 1
+            if likenesss[pair] is Likeness.UNKNOWN and tails[pair].compared > 1
         }
-        verdicts |= _compared(source, target, {pair: tails[pair] for pair in left}, left)
-    return verdicts
+        likenesss |= _compared(source, target, {pair: tails[pair] for pair in left}, left)
+    return likenesss
 
 
 def _compared(
     source: LogSide, target: LogSide, tails: Mapping[PartitionPair, Tail], back: Mapping[PartitionPair, int]
-) -> dict[PartitionPair, Verdict]:
+) -> dict[PartitionPair, Likeness]:
     if not tails:
         return {}
     theirs = _read(target, {pair.target: tail.downstream - back[pair] for pair, tail in tails.items()})
     shown = {pair: tail for pair, tail in tails.items() if theirs[pair.target].records}
     ours = _read(source, {pair.source: tail.upstream - back[pair] for pair, tail in shown.items()})
-    verdicts = dict.fromkeys(tails, Verdict.UNKNOWN)
+    likenesss = dict.fromkeys(tails, Likeness.UNKNOWN)
     for pair, tail in shown.items():
-        verdicts[pair] = _judge(tail, ours[pair.source], theirs[pair.target])
-    return verdicts
+        likenesss[pair] = _judge(tail, ours[pair.source], theirs[pair.target])
+    return likenesss
 
 
-def _judge(tail: Tail, source: _Seen, target: _Seen) -> Verdict:
-    verdict = Verdict.UNKNOWN
+def _judge(tail: Tail, source: _Shown, target: _Shown) -> Likeness:
+    likeness = Likeness.UNKNOWN
     for behind in range(tail.compared):
         copy = target.records.get(tail.downstream - behind)
         original = source.records.get(tail.upstream - behind)
         if copy is None:
             continue
         if source.has_marker(tail.upstream - behind) or (original is not None and not copy.is_copy_of(original)):
-            return Verdict.DIFFERENT
-        if original is not None and verdict is not Verdict.ALIKE:
+            return Likeness.DIFFERENT
+        if original is not None and likeness is not Likeness.ALIKE:
             stamped = _ANY_TIME in (copy.timestamp, original.timestamp)
-            verdict = Verdict.ALIKE if stamped else Verdict.SAME
-    return verdict
+            likeness = Likeness.ALIKE if stamped else Likeness.SAME
+    return likeness
 
 
-def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, _Seen]:
+def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, _Shown]:
     """Read a batch or more of each partition, from an offset on.
 
     A partition without a readable batch there has no records.
     """
-    seen = {partition: _Seen({}, ()) for partition in offsets}
+    seen = {partition: _Shown({}, ()) for partition in offsets}
     left, size, tries = dict(offsets), _FIRST_BYTES, 0
     while left:
         reply = fetch_once(side.client, side.leader, left, side.topic_ids, FetchBounds(_ANSWER_BYTES, size))
@@ -171,9 +174,9 @@ def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPar
                 raise ClusterTrouble(
                     f"cluster {side.client.config.alias}: {part.topic}-{part.partition}: {error_name(part.error)}"
                 )
-            found = _seen(part.records, offsets[partition]) if not part.error else _Seen({}, ())
-            if found is not None:
-                seen[partition] = found
+            shown = _shown(part.records, offsets[partition]) if not part.error else _Shown({}, ())
+            if shown is not None:
+                seen[partition] = shown
                 del left[partition]
             elif left[partition] >= part.high_watermark:
                 del left[partition]
@@ -184,7 +187,7 @@ def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPar
     return seen
 
 
-def _seen(answer: memoryview, near: int) -> _Seen | None:
+def _shown(answer: memoryview, near: int) -> _Shown | None:
     """Return what an answer shows near an offset; None if it has no whole batch.
 
     A batch that is damaged shows nothing.
@@ -209,4 +212,4 @@ def _seen(answer: memoryview, near: int) -> _Seen | None:
             }
     except ValueError:
         whole = True
-    return _Seen(records, markers) if whole else None
+    return _Shown(records, markers) if whole else None

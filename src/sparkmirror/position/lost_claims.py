@@ -9,7 +9,7 @@ from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import TargetPartition
 from sparkmirror.position.cause import Cause
 from sparkmirror.position.decision import SEGMENTS_LOST, Doubt, Position, TargetReading
-from sparkmirror.position.last_records import LogSide, Tail, Verdict, compare, tail_of
+from sparkmirror.position.last_records import Likeness, LogSide, Tail, compare, tail_of
 from sparkmirror.position.loss_detection import TELL_US
 from sparkmirror.position.route import PartitionPair, Refusal
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
@@ -23,7 +23,7 @@ class LostClaims:
         self.last: Mapping[PartitionPair, tuple[int, int] | None] = {}
         """Source and target offset of the last record that this process itself has copied."""
         self._segments = segments
-        self._compared: dict[TargetPartition, tuple[Tail, Verdict]] = {}
+        self._compared: dict[TargetPartition, tuple[Tail, Likeness]] = {}
         """Last records that were compared, and the result."""
 
     def compare(
@@ -32,30 +32,30 @@ class LostClaims:
         target: LogSide,
         positions: Mapping[PartitionPair, Position | Doubt],
         read: Mapping[TopicPartition, TargetReading],
-    ) -> dict[PartitionPair, Verdict]:
+    ) -> dict[PartitionPair, Likeness]:
         """Tell whether these copies end with the source's records.
 
         A place that was compared before, or that this process itself has come to, is not compared again.
         """
-        verdicts: dict[PartitionPair, Verdict] = {}
+        results: dict[PartitionPair, Likeness] = {}
         tails: dict[PartitionPair, Tail] = {}
         for route, position in positions.items():
             if isinstance(position, Doubt) or (tail := tail_of(position)) is None:
                 continue
             key = target.topic_ids[route.target_topic], route.partition
             is_known = (tail.upstream, tail.downstream) == self.last.get(route)
-            is_known = is_known or self._compared.get(key) in ((tail, Verdict.SAME), (tail, Verdict.ALIKE))
+            is_known = is_known or self._compared.get(key) in ((tail, Likeness.SAME), (tail, Likeness.ALIKE))
             same_source = same_topic(position.source_topic_id or NO_ID, source.topic_ids[route.source_topic])
             if is_known or not same_source:
                 continue
             if read[route.target].high_watermark > tail.downstream:
                 tails[route] = tail
             else:
-                verdicts[route] = Verdict.NOT_YET
-        return verdicts | compare(source, target, tails)
+                results[route] = Likeness.NOT_YET
+        return results | compare(source, target, tails)
 
     def refusal(
-        self, topic_id: bytes, partition: int, position: Position, verdict: Verdict | None, cut_at: int | None
+        self, topic_id: bytes, partition: int, position: Position, likeness: Likeness | None, cut_at: int | None
     ) -> Refusal | None:
         """Return a refusal if the copy's last records show that claims were lost.
 
@@ -66,20 +66,20 @@ class LostClaims:
         tail, claim = tail_of(position), position.last_claim
         if tail is None or claim is None:
             return None
-        if verdict is Verdict.NOT_YET:
+        if likeness is Likeness.NOT_YET:
             reason = "its last copied record is compared with the source's once the target's replicas have it"
             return Refusal(reason, transient=True, cause=Cause.POSITION)
         before = self._compared.get((topic_id, partition))
-        if verdict is not None:
-            self._compared[topic_id, partition] = tail, verdict
+        if likeness is not None:
+            self._compared[topic_id, partition] = tail, likeness
         is_cut = cut_at is not None and cut_at <= tail.upstream
-        if verdict is Verdict.SAME and cut_at is not None and tail.upstream - tail.records < cut_at <= tail.upstream:
+        if likeness is Likeness.SAME and cut_at is not None and tail.upstream - tail.records < cut_at <= tail.upstream:
             return Refusal(_newer_epoch(tail), cause=Cause.CLAIMS_LOST)
-        if not claim.ended and (verdict is not Verdict.DIFFERENT or is_cut):
+        if not claim.ended and (likeness is not Likeness.DIFFERENT or is_cut):
             return None
         is_surely_the_copied_log = claim.source_leader_epoch >= 0 and claim.source_topic_id != NO_ID
         reason = _no_copy(tail, may_be_another_log=not is_surely_the_copied_log)
-        if not claim.ended and before != (tail, Verdict.DIFFERENT):
+        if not claim.ended and before != (tail, Likeness.DIFFERENT):
             return Refusal(reason, transient=True, cause=Cause.CLAIMS_LOST)
         if not claim.ended:
             self._segments.revise([dataclasses.replace(claim, ended=True)], ())

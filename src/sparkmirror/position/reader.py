@@ -27,7 +27,7 @@ from sparkmirror.durable.losses import Loss, LossLedger
 from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.position.cause import Cause, cause_of_loss
 from sparkmirror.position.decision import Doubt, Position, TargetReading
-from sparkmirror.position.last_records import LogSide, Verdict
+from sparkmirror.position.last_records import Likeness, LogSide
 from sparkmirror.position.led_positions import LedPositions
 from sparkmirror.position.loss_detection import cut_in, look_for_losses, shrunk
 from sparkmirror.position.lost_claims import LostClaims, claims_gone
@@ -267,7 +267,7 @@ class PositionReader:
         epochs = self._epoch_ends(
             source_leader, source, {route: result.position for route, (result, _) in decided.items()}
         )
-        verdicts = self._lost_claims.compare(
+        likenesses = self._lost_claims.compare(
             LogSide(self._source, source_leader, {topic: leaders.topic_id for topic, leaders in source.items()}),
             LogSide(self._target, target_leader, ids),
             {route: result.position for route, (result, _) in decided.items()},
@@ -287,7 +287,7 @@ class PositionReader:
                     read[route.target],
                     dated[route.target],
                     known[route],
-                    verdicts.get(route),
+                    likenesses.get(route),
                 )
             except Unserved as error:
                 results[route] = Refusal(str(error), transient=True, cause=error.cause)
@@ -364,7 +364,7 @@ class PositionReader:
         target: TargetReading,
         read_at: float,
         known: Sequence[Loss],
-        verdict: Verdict | None,
+        likeness: Likeness | None,
     ) -> PartitionReading | Refusal:
         position, reported = resolved.position, self._reported[route]
         if isinstance(position, Doubt):
@@ -377,7 +377,9 @@ class PositionReader:
         cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
         if cut_at is None and position.upstream is not None and position.upstream > bounds.end:
             cut_at = self._log_end(route, leader.leader)
-        if (lost := self._lost_claims.refusal(target_topic_id, route.partition, position, verdict, cut_at)) is not None:
+        if (
+            lost := self._lost_claims.refusal(target_topic_id, route.partition, position, likeness, cut_at)
+        ) is not None:
             return lost
         history = look_for_losses(
             route,

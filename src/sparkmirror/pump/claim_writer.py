@@ -19,7 +19,7 @@ from sparkmirror.pump.partition import PartitionCopy
 CONFIRM_S = 1.0
 """Interval of writing confirmed claims, their greatest distance behind the copy."""
 CUTS_S = 60.0
-"""Interval of asking whether the segments topic still has the claims that were written."""
+"""Interval of asking whether the segments topic still has the written claims."""
 
 
 class ClaimWriter:
@@ -109,7 +109,10 @@ class ClaimWriter:
         self._forget_written(copy, 0)
 
     def _forget_written(self, copy: PartitionCopy, end: int) -> None:
-        """Have claims beyond a sequence not written again after a cut: their records may be lost since."""
+        """Have no claim beyond a sequence written again after a cut.
+
+        The claim's records may be lost since.
+        """
         if copy.reading is not None:
             partition = copy.reading.target_topic_id, copy.route.partition
             self._background.do(lambda: self._log.forget(partition, end), lambda _: None, lambda _: None)

@@ -275,7 +275,7 @@ class FlowPump:
             self._begin_work(copy)
 
     def _on_cut(self, cut: Set[int]) -> None:
-        """Doubt all positions that rest upon claims in these partitions of the segments topic."""
+        """Doubt positions by claims in these partitions of the segments topic."""
         for copy in self.copies:
             if copy.stage is Stage.RUNNING and copy.reading is not None:
                 partition = copy.reading.target_topic_id, copy.route.partition

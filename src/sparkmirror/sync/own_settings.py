@@ -1,6 +1,7 @@
-"""Settings that keep sparkmirror's own topics from losing records, as Kafka has them for its own.
+"""Settings that keep sparkmirror's own topics from losing records.
 
-Claims that are lost leave copied records without a source offset (`docs/losses.md`, "A lost segments topic").
+Kafka has them for its own topics. Claims that are lost leave copied records without a source offset (`docs/losses.md`,
+"A lost segments topic").
 """
 
 from __future__ import annotations
@@ -26,12 +27,18 @@ def own_topics(source_alias: str) -> tuple[str, ...]:
 
 
 def safe_settings(replicas: int) -> dict[str, str]:
-    """Return the settings of a topic with as many replicas; -1: the cluster's default number."""
+    """Return the settings of a topic with as many replicas.
+
+    -1 is the cluster's default number.
+    """
     return {UNCLEAN: "false"} | ({MIN_INSYNC: "2"} if replicas >= _REPLICAS else {})
 
 
 def unsafe_settings(values: Mapping[str, str], replicas: int) -> dict[str, str]:
-    """Return the safe settings that a topic lacks; `values` are its present ones, defaults included."""
+    """Return the safe settings that a topic lacks.
+
+    `values` are the topic's present settings, defaults included.
+    """
     lacking = {}
     if values.get(UNCLEAN, "false") != "false":
         lacking[UNCLEAN] = "false"
@@ -50,6 +57,6 @@ def remedy(servers: Sequence[str], topic: str, lacking: Mapping[str, str]) -> st
 
 
 def unsafe_line(servers: Sequence[str], topic: str, lacking: Mapping[str, str]) -> str:
-    """Return a line on a topic that may lose records, with the command that changes it."""
+    """Return a line on a topic that may lose records, and the remedy."""
     wanted = " and ".join(f"{name}={value}" for name, value in lacking.items())
     return f"topic {topic} may lose records, for it lacks {wanted}: {remedy(servers, topic, lacking)}"

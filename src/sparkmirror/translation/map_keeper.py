@@ -290,9 +290,9 @@ class PartitionMap:
         return not self._claims
 
     def known_records(self) -> list[tuple[int, int]]:
-        """Return the upstream and downstream offset of the first record of each of the newest claims, and of the last.
+        """Return records that a map made anew must know: upstream and downstream offset.
 
-        A map that is made anew must know the records, too.
+        The first record of each of the newest claims, and the last record.
         """
         end = self.offsets.copied.downstream
         known = [
@@ -319,6 +319,8 @@ class MapKeeper:
         self._source_alias = source_alias
         self._log = TopicLog(target, segments_topic(source_alias))
         self._identity: Identity | None = None
+        self._homes = 0
+        """Number of partitions among which claims are dealt, once known."""
         self._strangers: set[tuple[int, int]] = set()
         """Producers with claims that are not of this flow."""
         self._maps: dict[TargetPartition, PartitionMap] = {}
@@ -377,7 +379,9 @@ class MapKeeper:
         self._drop_others(())
         self._read_to.clear()
         try:
-            self._identity = SegmentLog(self._log).agree(self._target.cluster_id, None)
+            segments = SegmentLog(self._log)
+            self._identity = segments.agree(self._target.cluster_id, None)
+            self._homes = segments.homes
         except LogUnavailable as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
@@ -419,8 +423,7 @@ class MapKeeper:
 
     def _read_claims(self) -> None:
         """Read claims appended since the last time; for new maps, also earlier claims."""
-        assert self._identity is not None  # noqa: S101 - refresh has set it
-        count = self._identity.homes or self._log.partitions
+        count = self._homes or self._log.partitions
         by_home: dict[int, list[TargetPartition]] = defaultdict(list)
         for partition in self._maps:
             by_home[home_partition(*partition, count)].append(partition)
