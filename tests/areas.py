@@ -21,7 +21,8 @@ _ENGINE_AREAS = {
     " still_look surroundings task waits",
     "flows": "active_active another_configuration bomb catching_up every_batch fairness long_lines many_partitions"
     " mirror moved_writers real_checkpoint_connector topic_list true_syncs",
-    "faults": "broker_faults expired_state cut_segments_topic kills losses lost_segments old_records replicas rival_views seam takeover"
+    "faults": "broker_faults cut_segments_topic expired_state kills losses lost_segments old_records replicas"
+    " rival_views seam takeover"
     " unclean_elections",
     "taking over": "beside_mirror_maker connect_takeover empty_alias_takeover exactly_once_takeover legacy"
     " legacy_process looked_over mirror_maker_and_back woken_mirror_maker",

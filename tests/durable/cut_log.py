@@ -77,6 +77,7 @@ class View(TopicLog):
     def _see(self, partition: int, place: LogPlace) -> None:
         """The answer tells where the logs part."""
         self._topic.asked.append("fetch")
+        self._known[partition] = self._topic.epochs[partition]  # a leader of another epoch is found
         entries = self._topic.entries[partition]
         if place.epoch < 0:
             return

@@ -441,12 +441,13 @@ class MapKeeper:
     def _read_home(self, home: int, partitions: Collection[TargetPartition]) -> None:
         known = self._read_to.get(home, LogPlace())
         place, more = LogPlace() if self._unread.intersection(partitions) else known, True
-        if place != known:
-            self._log.see_whole(home, known)
+        is_anew = place != known
         while more:
             entries, place, more = self._log.read_on(home, place)
             for entry in entries:
                 self._take(read_record(entry.key, entry.value), new_only=entry.offset < known.offset)
+        if is_anew:
+            self._log.see_whole(home, known)  # the leader is known by now
         self._read_to[home] = place
 
     def _lacks_claims(self, partition: TargetPartition) -> bool:
