@@ -71,6 +71,7 @@ class Cluster:
         ____: FetchBounds,
         *,
         leader_epoch: int,
+        last_epoch: int,
     ) -> FetchReply:
         ((_topic, offset),) = offsets.items()
         error = 0 if leader_epoch in (-1, self.epoch) else ErrorCode.FENCED_LEADER_EPOCH

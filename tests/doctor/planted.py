@@ -408,6 +408,11 @@ def _faults() -> list[Fault]:
             with_parked(Cause.REFUSED, "UNSUPPORTED_COMPRESSION_TYPE", 3),
         ),
         _fault(
+            "the segments topic lost its newest claims",
+            "parked-claims-lost",
+            with_parked(Cause.CLAIMS_LOST, "target offset 67 is no copy of source offset 68"),
+        ),
+        _fault(
             "where MirrorMaker 2's copy ended can't be told",
             "parked-takeover",
             with_parked(Cause.TAKEOVER, "the copy's end is not in the source"),
@@ -541,6 +546,11 @@ def _faults() -> list[Fault]:
             "brokers too old to tell of unclean elections",
             "exactness-weaker",
             flow(weaker=("brokers before 2.3 don't tell leader epochs",)),
+        ),
+        _fault(
+            "the segments topic allows unclean elections",
+            "own-topics-unsafe",
+            flow(unsafe_topics=("topic mm2-sparkmirror-segments.A.internal may lose records",)),
         ),
     ]
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import LogEntry, TopicLog
+from sparkmirror.cluster.topic_log import LogEntry, LogPlace, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.durable import claim_expiry as segments_tidy
 from sparkmirror.durable.claim_expiry import retract_expired
@@ -38,15 +38,20 @@ class InventedLog(TopicLog):
     def partitions(self) -> int:
         return self._homes
 
-    def read_some(self, partition: int, offset: int, *, wait_ms: int = 0) -> tuple[list[LogEntry], int, bool]:
-        entries = self._entries[partition]
-        found = [LogEntry(at, *entries[at]) for at in range(offset, min(offset + 2, len(entries)))]
-        return found, offset + len(found), offset + len(found) < len(entries)
+    def expect(self, partitions: int) -> None:
+        """It has as many from the beginning."""
 
-    def append_all(self, entries: Mapping[int, Sequence[tuple[bytes, bytes | None]]]) -> None:
+    def read_on(self, partition: int, place: LogPlace) -> tuple[list[LogEntry], LogPlace, bool]:
+        entries = self._entries[partition]
+        found = [LogEntry(at, *entries[at]) for at in range(place.offset, min(place.offset + 2, len(entries)))]
+        end = place.offset + len(found)
+        return found, LogPlace(end), end < len(entries)
+
+    def append_all(self, entries: Mapping[int, Sequence[tuple[bytes, bytes | None]]]) -> dict[int, LogPlace]:
         for partition, listed in entries.items():
             self._entries[partition] += listed
             self.appended.append(len(listed))
+        return {partition: LogPlace(len(self._entries[partition])) for partition in entries}
 
 
 def claim(sequence: int, incarnation: int = 1, where: tuple[bytes, int] = HERE, *, confirmed: bool = True) -> Segment:

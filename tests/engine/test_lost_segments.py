@@ -103,7 +103,10 @@ def test_after_a_kill(flow: LoadedFlow) -> None:
 
 
 def test_what_nothing_tells_of_stays_where_it_is(flow: LoadedFlow, spark: SparkSession) -> None:
-    """Neither stored offsets nor offset syncs: until the target topic is deleted, too, nothing is added to it."""
+    """Neither stored offsets nor offset syncs: until the target topic is deleted, too, nothing is added to it.
+
+    And nobody is told to delete another's records: they are the flow's own.
+    """
     properties = flow.write_properties("silent.properties", flow.target.bootstrap_servers, NO_SYNCS)
     remote = f"A.{flow.topic}"
     produce(flow, EMPTY)
@@ -119,7 +122,9 @@ def test_what_nothing_tells_of_stays_where_it_is(flow: LoadedFlow, spark: SparkS
         lines = str(stopped.value).splitlines()
         assert len(lines) == EMPTY
         for partition in range(EMPTY):
-            said = f"already holds offsets 0 to {EACH - 1}, which this flow did not write"
+            said = (
+                f"notes say that it wrote there up to offset {EACH - 1}; but the segments topic has none of its claims"
+            )
             assert any(f"{flow.topic}-{partition} is not copied: " in line and said in line for line in lines), lines
         assert logs(flow.target, remote, range(EMPTY)) == before
         assert logs(flow.target, remote, [EMPTY]) == logs(flow.source, flow.topic, [EMPTY])

@@ -13,6 +13,7 @@ from sparkmirror.cluster.topic_configs import ConfigEntry
 from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig
+from sparkmirror.durable.claims import segments_topic
 from sparkmirror.lint import probe as probing
 from sparkmirror.lint.check import CONNECTED_RULES, compare
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, timestamp_limit
@@ -130,6 +131,23 @@ def lose_group(side: str, group: str) -> Change:
     return change
 
 
+def own_settings(replicas: int, **settings: str) -> Change:
+    """The segments topic as somebody, or the cluster's defaults, made it."""
+
+    def change(probe: FlowProbe) -> None:
+        name = segments_topic("us")
+        probe.target.topics[name] = topic(name, replicas=replicas)
+        probe.target.configs[name] = {
+            key: entry(key, value)
+            for key, value in (
+                ("unclean.leader.election.enable", settings.get("unclean", "false")),
+                ("min.insync.replicas", settings.get("least", "2")),
+            )
+        }
+
+    return change
+
+
 def lose_pattern(side: str, *operations: str) -> Change:
     return lambda probe: getattr(probe, side).pattern_operations.update({".*": frozenset(operations)})
 
@@ -194,6 +212,8 @@ BAD: list[tuple[str, Change, str]] = [
         lambda p: p.unknown_properties.update({"us.t": ("new.one",), "us.new": ("new.one",)}),
         "us.new, us.t",
     ),
+    ("own-topics-unsafe", own_settings(2, unclean="true", least="1"), "unclean.leader.election.enable=true"),
+    ("own-topics-unsafe", own_settings(3, least="1"), "min.insync.replicas=1"),
     ("too-few-replicas", lambda p: p.target.topics.update({"us.t": topic("us.t", replicas=1)}), "2 wanted, 1 there"),
     (
         "message-too-large",

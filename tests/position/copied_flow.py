@@ -160,7 +160,8 @@ class Flow:
         self.segments_topic, self.losses_topic = f"segments.{topic}", f"losses.{topic}"
         self.policy = LossPolicy()
         self.route = PartitionPair(self.topic, self.target_topic, 0)
-        source.create(self.topic)
+        # The copies have times of their own: stamped by the source's broker, a record is compared without them.
+        source.create_all(NewTopic(topic, 2, 1, topic_configs={"message.timestamp.type": "LogAppendTime"}))
         internal = (self.segments_topic, self.losses_topic)
         target.create_all(
             NewTopic(self.target_topic, 2, 1),

@@ -238,7 +238,7 @@ def test_a_target_that_somebody_else_filled_is_left_alone(flow: Flow) -> None:
     flow.target.append(flow.target_topic, 4)
     found = flow.refusal()
     assert not found.transient
-    assert "holds offsets 0 to 3, which this flow did not write" in found.reason
+    assert "holds offsets 0 to 3, which this flow has no record of writing" in found.reason
 
 
 def test_our_records_without_a_claim_are_damage(flow: Flow) -> None:

@@ -24,10 +24,12 @@ from sparkmirror.durable.identity import Identity, Producer
 from sparkmirror.durable.losses import LossLedger
 from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
 from sparkmirror.position.arbitration import Ruling, arbitrate
-from sparkmirror.position.decision import Doubt, LogTail, ProducerState, TargetReading, appended
+from sparkmirror.position.decision import Doubt, LogTail, Position, ProducerState, TargetReading, appended
 from sparkmirror.position.foreign_notes import ForeignNotes
+from sparkmirror.position.last_records import Likeness, tail_of
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.loss_detection import look_for_losses
+from sparkmirror.position.lost_claims import LostClaims
 from sparkmirror.position.matching import MatchedLog, StoredBatch
 from sparkmirror.position.matching import TargetLog as Reach
 from sparkmirror.position.questioned_claims import Evidence, questioned
@@ -100,6 +102,10 @@ class Source:
         """Of the records that are left."""
         return [offset for offset in range(self.start, self.end) if offset not in self._removed]
 
+    def has(self, offset: int) -> bool:
+        """Whether the record is left."""
+        return self.start <= offset < self.end and offset not in self._removed
+
     def compact(self, first: int, step: int) -> None:
         """Remove every so manieth record from an offset on; never of the last batch, which is not rolled yet."""
         self._removed |= set(range(max(first, self.start), self._batches[-1][0], step))
@@ -166,6 +172,8 @@ class TargetLog:
         self.replicated: int | None = None
         """The high watermark while a follower in sync lags; None: it is the log's end."""
         self.elections = 0
+        self.lost_claims = LostClaims(cast("SegmentLog", Clerk(self)))
+        """What readers have seen of the last records on both sides."""
         self._writers: list[Producer] = []
         """Of each of the batches stored."""
         self._fenced: set[Producer] = set()
@@ -342,6 +350,9 @@ class TargetLog:
             return Refusal(str(superseded), transient=True)
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)
+        compared = self.compared(source, verdict)
+        if (refusal := self.lost_claims.refusal(TARGET_ID, 0, verdict, compared, None)) is not None:
+            return refusal
         found = look_for_losses(
             ROUTE,
             verdict,
@@ -373,6 +384,19 @@ class TargetLog:
             replicated=leaders.is_replicated(verdict),
             compacted=source.cleaned,
         )
+
+    def compared(self, source: Source, position: Position) -> Likeness | None:
+        """Whether the copy ends with the source's records, as `position.last_records` tells."""
+        if (tail := tail_of(position)) is None:
+            return None
+        verdict = Likeness.UNKNOWN
+        for behind in range(tail.compared):
+            original, place = tail.upstream - behind, tail.downstream - behind
+            if place >= self.start and source.has(original):
+                if self.log[place] != original:
+                    return Likeness.DIFFERENT
+                verdict = Likeness.SAME
+        return verdict
 
     @property
     def notes(self) -> ForeignNotes:

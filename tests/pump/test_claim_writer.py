@@ -6,7 +6,7 @@ import dataclasses
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import partial
 
 import pytest
@@ -47,6 +47,7 @@ class Writing:
         self.unclaimed: list[tuple[PartitionCopy, str]] = []
         self.causes: list[Cause] = []
         self.confirmed: list[PartitionCopy] = []
+        self.cut: list[Set[int]] = []
         self.loop = Loop()
         monkeypatch.setattr(SegmentLog, "claim", lambda _, segments: self._claim(segments))
         source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
@@ -57,6 +58,8 @@ class Writing:
             on_claimed=self.claimed.append,
             on_unclaimed=self._on_unclaimed,
             on_confirmed=self.confirmed.append,
+            on_cut=self.cut.append,
+            homes=8,
         )
 
     def _claim(self, segments: Sequence[Segment]) -> None:
@@ -318,6 +321,8 @@ def test_a_broker_refuses_one_claim_and_takes_the_others(target_cluster: KafkaCl
         on_claimed=claimed.append,
         on_unclaimed=lambda copy, reason, cause: unclaimed.update({copy: (reason, cause)}),
         on_confirmed=lambda _: None,
+        on_cut=lambda _: None,
+        homes=2,
     )
     for pump, claim in zip(pumps, claims, strict=True):
         writer.want(pump.copy, (claim,))

@@ -17,6 +17,7 @@ from sparkmirror.durable.claims import AnnouncedBatch, Retracted, Segment
 from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.translation import map_keeper
 from sparkmirror.translation.map_keeper import (
+    CLAIMS_LOST,
     NOTHING_YET,
     ForeignRange,
     LogBounds,
@@ -127,6 +128,42 @@ def test_what_a_pump_says_moves_the_map_without_the_log() -> None:
     assert [kept.downstream(upstream) for upstream in (4, 5, 22, 23, 24)] == [0, 0, 17, 18, None]
     assert kept.stands(ReportedProgress(27, 18)), "only markers followed"
     assert [kept.downstream(upstream) for upstream in (23, 27, 28)] == [18, 18, None]
+
+
+def test_a_map_that_is_broken_does_not_stand_whatever_a_pump_says() -> None:
+    """It is made anew; what a pump says now fits the records that were copied again, and not the map."""
+    kept = PartitionMap()
+    kept.take(claim(0, 0))
+    up_to_date(kept, 30)
+    kept.bound(LogBounds(0, 20))
+    kept.bound(LogBounds(0, 40))
+    assert kept.broken
+    assert not kept.stands(ReportedProgress(40, 40))
+    assert not kept.stands(None)
+
+
+def test_what_a_pump_said_earlier_does_not_move_the_map_back() -> None:
+    kept = PartitionMap()
+    kept.take(claim(0, 5))
+    kept.bound(LogBounds(0, 20))
+    assert kept.stands(ReportedProgress(23, 18))
+    kept.take(claim(18, 30))  # the map is due
+    assert not kept.stands(ReportedProgress(15, 10))
+    assert kept.offsets.copied == Copied(18, 23, 18)
+
+
+def test_nothing_is_said_of_records_whose_claims_were_lost() -> None:
+    """The logs have shown it: the claim ends with what it announces. An operator's word counts behind them."""
+    ended = replace(claim(0, 0, 10), ended=True)
+    kept = PartitionMap()
+    kept.take(ended)
+    kept.bound(LogBounds(0, 28))
+    assert not kept.stands(ReportedProgress(30, 28))
+    assert kept.judge({}, None, None) == CLAIMS_LOST
+    kept.take(replace(claim(28, 50), altered=True, confirmed=False, incarnation=9))
+    assert kept.judge({}, None, None) is None
+    assert [kept.downstream(upstream) for upstream in (9, 10, 49, 50)] == [9, 28, 28, 28]
+    assert [kept.offsets.upstream(downstream) for downstream in (9, 10, 27, 28)] == [9, 50, 50, 50]
 
 
 @pytest.mark.parametrize(

@@ -139,15 +139,19 @@ class ClusterAdmin:
         configs: Mapping[str, str] | None = None,
         *,
         factor_key: str = "",
+        wished: Mapping[str, str] | None = None,
     ) -> bool:
         """Create an internal topic with `cleanup.policy=compact`; True if it is new.
 
-        If the principal may not create topics the topic is assumed to exist (`mm2.md` 2.1). Any other failure
-        raises `ClusterUnreachable`; its message names `factor_key` if the replication factor is the reason.
+        A cluster that lets no client set one of the `wished` settings creates the topic without them. If the
+        principal may not create topics the topic is assumed to exist (`mm2.md` 2.1). Any other failure raises
+        `ClusterUnreachable`; its message names `factor_key` if the replication factor is the reason.
         """
-        settings = {"cleanup.policy": "compact", **(configs or {})}
-        outcome = self.creations([NewTopicSpec(name, partitions, replication_factor, settings)])
-        code, message = outcome[name]
+        needed = {"cleanup.policy": "compact", **(configs or {})}
+        for settings in (needed | dict(wished or {}), needed):
+            code, message = self.creations([NewTopicSpec(name, partitions, replication_factor, settings)])[name]
+            if code not in (ErrorCode.INVALID_CONFIG, ErrorCode.POLICY_VIOLATION):
+                break
         if code and code not in ASSUMED_TO_EXIST:
             reason = refusal(code, message)
             if code == ErrorCode.INVALID_REPLICATION_FACTOR and factor_key:

@@ -56,10 +56,12 @@ def fetch_once(
     *,
     read_committed: bool = False,
     leader_epoch: int = -1,
+    last_epoch: int = -1,
 ) -> FetchReply:
     """Fetch each partition from its offset on.
 
-    A leader in another epoch than `leader_epoch` refuses its partition; -1 is any epoch (KIP-320).
+    A leader in another epoch than `leader_epoch` refuses its partition; -1 is any epoch (KIP-320). `last_epoch` is the
+    leader epoch of the batch before the offset; a leader whose log has another one answers where the logs part.
 
     The connection to the leader is closed after an error, and never used again (R11).
     """
@@ -72,6 +74,7 @@ def fetch_once(
             bounds,
             read_committed=read_committed,
             leader_epoch=leader_epoch,
+            last_epoch=last_epoch,
         )
     except ConnectionError:
         client.hang_up(leader)
@@ -87,6 +90,7 @@ def fetch_over(
     *,
     read_committed: bool = False,
     leader_epoch: int = -1,
+    last_epoch: int = -1,
 ) -> FetchReply:
     """Fetch over a connection of the caller's own, as `fetch_once` does."""
     session = fetch.FetchSession(
@@ -100,7 +104,7 @@ def fetch_over(
         incremental=False,
     )
     for (topic, partition), offset in offsets.items():
-        session.want(topic, topic_ids[topic], partition, fetch.FetchPosition(offset, leader_epoch, -1))
+        session.want(topic, topic_ids[topic], partition, fetch.FetchPosition(offset, leader_epoch, last_epoch))
     head, parts = session.read(connection.exchange_raw([session.request(0)]))
     if head.throttle_ms:
         time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))

@@ -56,6 +56,29 @@ class LogUnavailable(ClusterTrouble):
         super().__init__(f"topic {topic}: {what}" + (f" (error {code})" if code else "") + grant)
 
 
+class LogCut(LogUnavailable):
+    """Error for a log that lacks records which were read from it, or acknowledged.
+
+    An unclean leader election cut the log at `at`.
+    """
+
+    def __init__(self, topic: str, partition: int, at: int) -> None:
+        self.at = at
+        super().__init__(topic, f"partition {partition} lost its records from offset {at} on", 0)
+
+
+class LogPlace(NamedTuple):
+    """Place up to which a partition's log was read or written."""
+
+    offset: int = 0
+    """Next offset."""
+    epoch: int = -1
+    """Leader epoch of the batch before; -1: not known.
+
+    With the epoch a leader tells whether its log has the same batch (KIP-320).
+    """
+
+
 class LogEntry(NamedTuple):
     """One record of the log; a tombstone has the value None."""
 
@@ -76,6 +99,7 @@ class TopicLog:
         """Number of tries that failed: what they sent may still be appended."""
         self._whole: set[int] = set()
         """Partitions whose leader, as known, shows all that was ever acknowledged."""
+        self._fewest = 1
 
     @property
     def partitions(self) -> int:
@@ -83,6 +107,17 @@ class TopicLog:
         if not self._leaders:
             self._tried(lambda: None)  # with retries: brokers may not know a new topic at once
         return len(self._leaders)
+
+    def expect(self, partitions: int) -> None:
+        """Ask again from now on after an answer with fewer partitions."""
+        self._fewest = partitions
+        if len(self._leaders) < partitions:
+            self._leaders = {}
+
+    def look_again(self) -> None:
+        """Read the topic's leaders anew."""
+        self._leaders = {}
+        self._tried(lambda: None)
 
     def reach(self) -> None:
         """Connect to all leaders, since there will be something to write soon."""
@@ -99,19 +134,44 @@ class TopicLog:
         offsets = [self._append({partition: batch})[partition] for batch in entry_batches(entries, at_ms, packed=False)]
         return offsets[0]
 
-    def append_all(self, entries: Mapping[int, Sequence[tuple[bytes, bytes | None]]]) -> None:
+    def append_all(self, entries: Mapping[int, Sequence[tuple[bytes, bytes | None]]]) -> dict[int, LogPlace]:
         """Append records to several partitions, compressed, as `append` does.
 
-        Each leader gets one request, and no leader waits for another. The order within a partition is kept.
+        Each leader gets one request, and no leader waits for another. The order within a partition is kept. Return the
+        place after the records, by partition. Its epoch is the leader's as known here: it may be older than the log's.
         """
         at_ms = int(time.time() * 1000)
+        places: dict[int, LogPlace] = {}
         waiting = {
             partition: entry_batches(listed, at_ms, packed=True) for partition, listed in entries.items() if listed
         }
         while batches := {
             partition: batch for partition, made in waiting.items() if (batch := next(made, None)) is not None
         }:
-            self._append(batches)
+            for partition, offset in self._append(batches).items():
+                ((_, header),) = batch_headers(batches[partition])
+                places[partition] = LogPlace(offset + header.next_offset, self._leader(partition).epoch)
+        return places
+
+    def see_whole(self, partition: int, place: LogPlace) -> None:
+        """Raise `LogCut` if the log lacks records below `place`.
+
+        A leader that has led since, as far as known, is not asked.
+        """
+        if not self._leaders:
+            self._tried(lambda: None)
+        if place.epoch < 0 or place.epoch != self._leader(partition).epoch:
+            self._not_cut(partition, place, self._tried(lambda: self._fetch(partition, place, 0)))
+
+    def _not_cut(self, partition: int, place: LogPlace, part: FetchedPartition) -> None:
+        if part.diverging is not None:
+            raise LogCut(self.topic, partition, part.diverging[1])
+        if part.error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            start = self._log_start(partition)
+            if place.offset >= start:
+                raise LogCut(self.topic, partition, start)
+        elif 0 <= part.high_watermark < place.offset:
+            raise LogCut(self.topic, partition, part.high_watermark)
 
     def _append(self, batches: Mapping[int, memoryview]) -> dict[int, int]:
         """Append a batch to each of these partitions; return the offsets by partition."""
@@ -168,10 +228,27 @@ class TopicLog:
 
         Return the records, the next offset, and True if more follow below the high watermark.
         """
+        entries, place, more = self._read_part(partition, LogPlace(offset), wait_ms, whole=False)
+        return entries, place.offset, more
+
+    def read_on(self, partition: int, place: LogPlace) -> tuple[list[LogEntry], LogPlace, bool]:
+        """Read one answer's records from the place on up to which the log was read before.
+
+        Return the records, the next place, and True if more follow below the high watermark. Raises `LogCut` if the log
+        lacks records that were read: the answer itself tells, without a further request.
+        """
+        return self._read_part(partition, place, 0, whole=True)
+
+    def _read_part(
+        self, partition: int, place: LogPlace, wait_ms: int, *, whole: bool
+    ) -> tuple[list[LogEntry], LogPlace, bool]:
         entries: list[LogEntry] = []
-        part = self._tried(lambda: self._fetch(partition, offset, wait_ms))
+        offset, epoch = place
+        part = self._tried(lambda: self._fetch(partition, place, wait_ms))
+        if whole and offset:
+            self._not_cut(partition, place, part)
         if part.error == ErrorCode.OFFSET_OUT_OF_RANGE and part.log_start_offset < 0:
-            return entries, self._log_start(partition), True
+            return entries, LogPlace(self._log_start(partition)), True
         if part.error:
             raise LogUnavailable(self.topic, "it can't be read", part.error)
         for position, header in batch_headers(part.records):
@@ -186,10 +263,10 @@ class TopicLog:
                     )
                 except ValueError as error:
                     raise LogUnavailable(self.topic, str(error), 0) from error
-            offset = header.next_offset
+            offset, epoch = header.next_offset, header.leader_epoch
         if not part.records:
             offset = max(offset, part.high_watermark)
-        return entries, offset, offset < part.high_watermark
+        return entries, LogPlace(offset, epoch), offset < part.high_watermark
 
     def end(self, partition: int) -> int:
         """Return the offset after the newest readable record."""
@@ -208,13 +285,20 @@ class TopicLog:
             raise LogUnavailable(self.topic, "its offsets can't be found", listed.error)
         return listed.offset
 
-    def _fetch(self, partition: int, offset: int, wait_ms: int) -> FetchedPartition:
+    def _fetch(self, partition: int, place: LogPlace, wait_ms: int) -> FetchedPartition:
         self._see_all_acknowledged(partition)
         bounds = FetchBounds(_READ_BYTES, _READ_BYTES, wait_ms)
         at = self._leader(partition)
-        asked = {(self.topic, partition): offset}
         part = only_part(
-            fetch_once(self._client, at.leader, asked, {self.topic: self._topic_id}, bounds, leader_epoch=at.epoch)
+            fetch_once(
+                self._client,
+                at.leader,
+                {(self.topic, partition): place.offset},
+                {self.topic: self._topic_id},
+                bounds,
+                leader_epoch=at.epoch,
+                last_epoch=place.epoch,
+            )
         )
         if isinstance(part, int):
             throttled = part == ErrorCode.THROTTLING_QUOTA_EXCEEDED
@@ -234,6 +318,9 @@ class TopicLog:
         topic = self._client.metadata([self.topic])[self.topic]
         if topic.error:
             raise LogUnavailable(self.topic, "it isn't there", topic.error)
+        count = len(topic.partitions)
+        if count < max([self._fewest, *(index + 1 for index in topic.partitions)]):
+            raise LogUnavailable(self.topic, f"it has {self._fewest} partitions, and a broker names only {count}", 0)
         self._topic_id = topic.topic_id
         self._leaders = dict(topic.partitions)
         self._whole.clear()

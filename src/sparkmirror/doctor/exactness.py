@@ -14,7 +14,22 @@ def _weaker(case: Case) -> Iterator[Sign]:
         yield Sign(subject=case.flow.source.alias, evidence="said by the brokers' versions", cause=line)
 
 
+def _unsafe(case: Case) -> Iterator[Sign]:
+    for line in case.flow.unsafe_topics:
+        yield Sign(subject=case.flow.target.alias, evidence="said by the topic's settings at the start", cause=line)
+
+
 EXACTNESS = (
+    Rule(
+        name="own-topics-unsafe",
+        severity=Severity.WARNING,
+        title="One of sparkmirror's own topics may lose records",
+        when="A topic of sparkmirror's own at the target allows unclean leader elections, or has min.insync.replicas "
+        "below 2 with three replicas or more.",
+        cause="The cluster's defaults, or settings from before.",
+        action="Run the command that the reason names; then start the mirror again.",
+        look=_unsafe,
+    ),
     Rule(
         name="exactness-weaker",
         severity=Severity.NOTICE,

@@ -68,6 +68,12 @@ _CAUSES = {
         "Have the topic's writers moved to the copy? If so: `sparkmirror topics done FILE --topics REGEX`. If not, "
         "stop the other producer.",
     ),
+    Cause.CLAIMS_LOST: _Words(
+        "The segments topic lost claims",
+        "The copied records are this flow's own: delete the target topic to have it copied again, or set the offset to "
+        'go on from (docs/losses.md, "A lost segments topic"). Keep the segments topic from losing records: '
+        "`sparkmirror lint FILE --connect` names its settings.",
+    ),
     Cause.TAKEOVER: _Words(
         "The end of another mirror's copy is not known", "Compare both sides: `sparkmirror verify FILE`."
     ),

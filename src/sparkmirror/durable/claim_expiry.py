@@ -15,8 +15,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.durable.claim_log import SegmentLog, TargetPartition
-from sparkmirror.durable.claims import Retracted, Segment, segments_topic
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import Retracted, Segment, TargetPartition, segments_topic
 
 _AT_ONCE = 10_000
 """Number of claims to retract at a time."""

@@ -4,27 +4,37 @@ Claims are appended, confirmed, retracted and read here, and the identity is agr
 read, and the next refresh reads only newer records: sound as long as the topic is the same, since the topic is a log.
 Of each partition only the newest claims stay in memory, from a confirmed claim on: a position is nearly always among
 the newest claims, and the history can be long.
+
+An unclean leader election may cut the topic. A reader notices by the leader epoch of the last batch read (KIP-320), and
+reads that partition from its start; a writer writes again what it has written behind the cut.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.cluster.topic_log import LogCut, LogPlace, TopicLog
 from sparkmirror.durable.claims import (
     ClaimKey,
-    Record,
+    Homes,
     Retracted,
     Segment,
+    TargetPartition,
     home_partition,
+    homes_record,
     identity_record,
     read_record,
     segment_key,
     segment_record,
 )
 from sparkmirror.durable.identity import Identity, succession
+from sparkmirror.durable.own_records import OwnRecord, OwnRecords
+from sparkmirror.events import Event
+
+log = logging.getLogger(__name__)
 
 KEPT_CLAIMS = 32
 """Number of confirmed claims kept in memory for each target partition."""
@@ -32,16 +42,27 @@ KEPT_CLAIMS = 32
 _IDENTITY_PARTITION = 0
 _UNIQUE_BYTES = 16
 
-TargetPartition = tuple[bytes, int]
-"""Topic id at the target, and partition number."""
-
 
 class SegmentLog:
     """Claims and identity of one flow, in one segments topic."""
 
-    def __init__(self, log: TopicLog) -> None:
-        self._log = log
-        self._read_to: dict[int, int] = {}
+    def __init__(self, topic: TopicLog, homes: int = 0, *, remembers: bool = False) -> None:
+        """Take the topic's log, and the number of home partitions; 0: to be read.
+
+        With `remembers` the newest claims written are kept in memory, to be written again if the topic is cut.
+        """
+        self._remembers = remembers
+        self._log = topic
+        self._homes = 0
+        if homes:
+            self._fix(homes)
+        self._noted_homes: list[tuple[int, int]] = []
+        """Offset and count of each record of the number of homes."""
+        self._read_to: dict[int, LogPlace] = {}
+        self._wrote_to: dict[int, LogPlace] = {}
+        self._own: dict[int, OwnRecords] = defaultdict(OwnRecords)
+        """Newest own records of each home partition."""
+        self._cut: set[int] = set()
         self._claims: dict[TargetPartition, dict[ClaimKey, Segment]] = defaultdict(dict)
         self._floors: dict[TargetPartition, int] = {}
         """Sequences below which claims are not in memory.
@@ -61,8 +82,7 @@ class SegmentLog:
 
     def refresh(self, partitions: Iterable[TargetPartition]) -> None:
         """Read new records in the home partitions of these target partitions."""
-        count = self._log.partitions
-        for home in {home_partition(topic_id, index, count) for topic_id, index in partitions}:
+        for home in {self.home(partition) for partition in partitions}:
             self._read_home(home)
         while self._went_back:
             partition = self._went_back.pop()
@@ -84,8 +104,7 @@ class SegmentLog:
     def wholes(self, partitions: Iterable[TargetPartition]) -> dict[TargetPartition, Sequence[Segment]]:
         """Return all claims for these partitions, read anew from the topic's start."""
         by_partition: dict[TargetPartition, dict[ClaimKey, Segment]] = {partition: {} for partition in partitions}
-        count = self._log.partitions
-        for home in sorted({home_partition(topic_id, index, count) for topic_id, index in by_partition}):
+        for home in sorted({self.home(partition) for partition in by_partition}):
             for record in self.history(home):
                 claims = by_partition.get((record.target_topic_id, record.partition))
                 if claims is None:
@@ -101,9 +120,9 @@ class SegmentLog:
 
         The order is the order of writing.
         """
-        offset, more = 0, True
+        place, more = LogPlace(), True
         while more:
-            entries, offset, more = self._log.read_some(home, offset)
+            entries, place, more = self._log.read_on(home, place)
             for _, key, value in entries:
                 record = read_record(key, value)
                 if isinstance(record, Segment | Retracted):
@@ -116,8 +135,50 @@ class SegmentLog:
 
     @property
     def homes(self) -> int:
-        """Number of partitions of the segments topic."""
-        return self._log.partitions
+        """Number of partitions of the segments topic among which claims are dealt.
+
+        The number is fixed when the flow begins (`fix_homes`): more partitions, that the topic got later, have no
+        claims. Without a record of the number, the topic's present number counts.
+        """
+        if not self._homes:
+            self._read_home(_IDENTITY_PARTITION)
+            self._fix(min(self._noted_homes)[1] if self._noted_homes else self._log.partitions)
+        return self._homes
+
+    def home(self, partition: TargetPartition) -> int:
+        """Return the partition of the segments topic with a target partition's claims."""
+        return home_partition(*partition, self.homes)
+
+    @property
+    def has_fixed_homes(self) -> bool:
+        """True if the number of homes is in the topic."""
+        self._read_home(_IDENTITY_PARTITION)
+        return bool(self._noted_homes)
+
+    def fix_homes(self, count: int) -> None:
+        """Make the number of homes durable, unless it is already."""
+        if not self.has_fixed_homes:
+            self._log.append(_IDENTITY_PARTITION, [homes_record(count, os.urandom(_UNIQUE_BYTES))])
+            self._homes = 0
+
+    def fitting_homes(self) -> int | None:
+        """Return the highest number of homes that fits all claims in the topic.
+
+        None if there is no such number: claims were dealt by several numbers.
+        """
+        homes = {
+            (home, record.target_topic_id, record.partition)
+            for home in range(self._log.partitions)
+            for record in self.history(home)
+        }
+        for count in range(self._log.partitions, 0, -1):
+            if all(home_partition(topic_id, partition, count) == home for home, topic_id, partition in homes):
+                return count
+        return None
+
+    def _fix(self, homes: int) -> None:
+        self._homes = homes
+        self._log.expect(homes)
 
     def claim(self, segments: Sequence[Segment]) -> None:
         """Make these claims durable; afterwards their first batches may be sent."""
@@ -131,12 +192,53 @@ class SegmentLog:
         self._write(in_safe_order(claimed, retracted))
 
     def _write(self, changes: Iterable[Segment | Retracted]) -> None:
-        count = self._log.partitions
-        homes: dict[int, list[Record]] = defaultdict(list)
+        homes: dict[int, list[OwnRecord]] = defaultdict(list)
         for change in changes:
-            record = segment_record(change) if isinstance(change, Segment) else (segment_key(change), None)
-            homes[home_partition(change.target_topic_id, change.partition, count)].append(record)
-        self._log.append_all(homes)
+            partition = change.target_topic_id, change.partition
+            homes[self.home(partition)].append(_own(partition, change))
+        places = self._log.append_all({home: [own.record for own in listed] for home, listed in homes.items()})
+        for home, place in places.items() if self._remembers else ():
+            if home in self._wrote_to and self._wrote_to[home].epoch != place.epoch:
+                self._restore(home)
+            self._wrote_to[home] = place
+            for own in homes[home]:
+                self._own[home].add(own._replace(end=place.offset))
+
+    def look_for_cuts(self) -> None:
+        """Ask whether the homes written to still have all; write again what they lost."""
+        if self._wrote_to:
+            self._log.look_again()
+            for home in self._wrote_to:
+                self._restore(home)
+
+    def _restore(self, home: int) -> None:
+        """Write again what was written behind a cut of the log, if the log was cut.
+
+        The order among records of different keys does not matter. A record that was not lost may be repeated.
+        """
+        try:
+            self._log.see_whole(home, self._wrote_to[home])
+        except LogCut as cut:
+            lost = self._own[home].behind(cut.at)
+            self._wrote_to |= self._log.append_all({home: [written.record for written in lost]})
+            for written in lost:
+                self._own[home].add(written._replace(end=self._wrote_to[home].offset))
+            self._note_cut(home, cut, f"{len(lost)} records are written again")
+
+    def _note_cut(self, home: int, cut: LogCut, then: str) -> None:
+        self._cut.add(home)
+        log.warning("%s (an unclean leader election?): %s", cut, then, extra=Event.SEGMENTS_CUT.extra)
+
+    def take_cut(self) -> frozenset[int]:
+        """Return the home partitions found cut since the last call; for any thread."""
+        cut = frozenset(self._cut)
+        self._cut -= cut
+        return cut
+
+    def forget(self, partition: TargetPartition, end: int) -> None:
+        """Write no claim of a target partition beyond a sequence again."""
+        for own in self._own.values():
+            own.forget(partition, end)
 
     def agree(self, cluster_id: str, proposal: Identity | None) -> Identity | None:
         """Return the identity that all processes of the flow agree on, or None.
@@ -168,15 +270,52 @@ class SegmentLog:
         return succession([identity for _, identity in sorted(self._proposals, key=_offset)], cluster_id)
 
     def _read_home(self, home: int) -> None:
-        more = True
-        while more:
-            entries, self._read_to[home], more = self._log.read_some(home, self._read_to.get(home, 0))
-            for offset, key, value in entries:
-                self._take(offset, read_record(key, value))
+        """Read news in a home partition, or all of it if its log was cut."""
+        try:
+            self._read_on(home)
+        except LogCut as cut:
+            known = self._forget_home(home)
+            retracted = self._read_on(home)
+            lost = [claim for claim in known if self._lacks(claim) and _retracted(claim) not in retracted]
+            self._note_cut(home, cut, f"{len(lost)} claims that were read before are written again")
+            self._write(lost)
 
-    def _take(self, offset: int, record: Segment | Identity | Retracted | None) -> None:
+    def _read_on(self, home: int) -> set[Retracted]:
+        """Read what is new in a home partition; return the retractions among it."""
+        retracted, more = set[Retracted](), True
+        while more:
+            entries, self._read_to[home], more = self._log.read_on(home, self._read_to.get(home, LogPlace()))
+            for offset, key, value in entries:
+                record = read_record(key, value)
+                self._take(offset, record)
+                if isinstance(record, Retracted):
+                    retracted.add(record)
+        return retracted
+
+    def _forget_home(self, home: int) -> list[Segment]:
+        """Forget all that was read in a home partition; return its claims."""
+        del self._read_to[home]
+        known: list[Segment] = []
+        for partition in [partition for partition in self._claims if self.home(partition) == home]:
+            known += self._claims.pop(partition).values()
+            self._floors.pop(partition, None)
+            self._went_back.discard(partition)
+        if home == _IDENTITY_PARTITION:
+            self._proposals.clear()
+            self._noted_homes.clear()
+        return known
+
+    def _lacks(self, claim: Segment) -> bool:
+        """True if a claim should be in memory and is not."""
+        partition = claim.target_topic_id, claim.partition
+        is_kept = claim.sequence >= self._floors.get(partition, claim.sequence)
+        return is_kept and claim.key not in self._claims.get(partition, {})
+
+    def _take(self, offset: int, record: Segment | Identity | Retracted | Homes | None) -> None:
         if isinstance(record, Identity):
             self._proposals.append((offset, record))
+        elif isinstance(record, Homes):
+            self._noted_homes.append((offset, record.number))
         elif isinstance(record, Segment):
             partition = record.target_topic_id, record.partition
             if record.sequence < self._floors.get(partition, record.sequence):
@@ -213,6 +352,12 @@ def in_safe_order(claimed: Iterable[Segment], retracted: Iterable[Segment | Retr
     kept = {_name(claim) for claim in claimed}
     gone = [_retracted(claim) for claim in retracted if _name(claim) not in kept]
     return [*claimed, *gone]
+
+
+def _own(partition: TargetPartition, change: Segment | Retracted) -> OwnRecord:
+    if isinstance(change, Segment):
+        return OwnRecord(0, partition, change.sequence + change.announced, segment_record(change))
+    return OwnRecord(0, partition, change.sequence, (segment_key(change), None))
 
 
 def _sequence(segment: Segment) -> int:

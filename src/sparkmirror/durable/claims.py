@@ -9,13 +9,14 @@ Records are binary, big-endian, versioned; a record of another version is ignore
 version, int8 kind, then
 - kind 0, an identity proposal: 16 bytes, unique;
 - kind 2, a proposal of release 0.1 that names the identity before (`identity`);
+- kind 3, the number of partitions among which claims are dealt: 16 bytes, unique; the first record counts;
 - kind 1, a claim: 16 bytes target topic id, int32 partition, int64 sequence, int64 incarnation.
 
-Value of a claim: int16 version, int8 flags (1 confirmed, 2 shared, 4 heals, 8 altered), int64 producer id, int16
-producer epoch, 16 bytes source topic id, int32 source leader epoch, int64 upstream and int64 downstream offset of the
-first record. Then two lists, each after its length as an unsigned varint: the runs, each as the gap before and the
+Value of a claim: int16 version, int8 flags (1 confirmed, 2 shared, 4 heals, 8 altered, 16 ended), int64 producer id,
+int16 producer epoch, 16 bytes source topic id, int32 source leader epoch, int64 upstream and int64 downstream offset of
+the first record. Then two lists, each after its length as an unsigned varint: the runs, each as the gap before and the
 length (two varints); and the announced batches, each as varint records, int8 codec, uint32 CRC, int64 base and int64
-max timestamp. `identity` has the values of the other kinds.
+max timestamp. Value of kind 3: int16 version, int32 number. `identity` has the values of the other kinds.
 """
 
 from __future__ import annotations
@@ -37,14 +38,18 @@ from sparkmirror.wire.primitives import Reader, uvarint
 from sparkmirror.wire.splice import Run
 
 _VERSION = 1
-_IDENTITY, _SEGMENT, _LINK = 0, 1, 2
-_CONFIRMED, _SHARED, _HEALS, _ALTERED = 1, 2, 4, 8
+_IDENTITY, _SEGMENT, _LINK, _HOMES = 0, 1, 2, 3
+_CONFIRMED, _SHARED, _HEALS, _ALTERED, _ENDED = 1, 2, 4, 8, 16
 _LAST_OFFSET, _MOST_RECORDS = (1 << 63) - 1, (1 << 31) - 1
 _KIND = struct.Struct(">hb")
 _SEGMENT_KEY = struct.Struct(">hb16siqq")
 _SEGMENT_VALUE = struct.Struct(">hbqh16siqq")
 _ANNOUNCED = struct.Struct(">bIqq")
+_HOMES_VALUE = struct.Struct(">hi")
 
+
+TargetPartition = tuple[bytes, int]
+"""Topic id at the target, and partition number."""
 
 ClaimKey = tuple[int, int]
 """Sequence and incarnation, unique in a partition.
@@ -75,9 +80,10 @@ class AnnouncedBatch(NamedTuple):
 class Segment:
     """Claim: the upstream offsets of a partition's records from `sequence` on.
 
-    The records have, one by one, the upstream offsets of `runs`; the last run goes on without end. A claim counts until
-    the next true claim. `batches` are the batches that the announced runs consist of, or at least the first of the
-    batches. An unconfirmed claim without batches says only where the copy of a partition starts.
+    The records have, one by one, the upstream offsets of `runs`; the last run goes on without end, unless the claim is
+    `ended`. A claim counts until the next true claim. `batches` are the batches that the announced runs consist of, or
+    at least the first of the batches. An unconfirmed claim without batches says only where the copy of a partition
+    starts.
     """
 
     target_topic_id: bytes
@@ -120,6 +126,11 @@ class Segment:
 
     Such a claim has no batches (`takeover.altered_offsets`).
     """
+    ended: bool = False
+    """True if the claim tells nothing of records behind its announced records.
+
+    Claims after it were lost, as the logs on both sides have shown (`position.last_records`).
+    """
 
     @property
     def key(self) -> ClaimKey:
@@ -143,6 +154,10 @@ class Segment:
         No record of the flow that counts is before the start.
         """
         return not self.batches and not self.confirmed
+
+    def says_nothing_before(self, sequence: int) -> bool:
+        """True if the claim is `ended` before the record before `sequence`."""
+        return self.ended and sequence > self.sequence + self.announced
 
     def upstream_of(self, sequence: int) -> int:
         """Return the upstream offset of a record of this claim."""
@@ -339,7 +354,8 @@ def segment_record(segment: Segment) -> Record:
             _CONFIRMED * segment.confirmed
             | _SHARED * segment.shared
             | _HEALS * segment.heals
-            | _ALTERED * segment.altered,
+            | _ALTERED * segment.altered
+            | _ENDED * segment.ended,
             segment.producer_id,
             segment.producer_epoch,
             segment.source_topic_id,
@@ -380,6 +396,20 @@ def identity_record(identity: Identity, unique: bytes) -> Record:
     )
 
 
+def homes_record(count: int, unique: bytes) -> Record:
+    """Return key and value of a record with the number of home partitions.
+
+    `unique` is 16 random bytes, as for `identity_record`.
+    """
+    return _KIND.pack(_VERSION, _HOMES) + unique, _HOMES_VALUE.pack(_VERSION, count)
+
+
+class Homes(NamedTuple):
+    """Number of partitions of the segments topic among which claims are dealt."""
+
+    number: int
+
+
 class Retracted(NamedTuple):
     """Retraction of a claim.
 
@@ -398,7 +428,7 @@ class Retracted(NamedTuple):
         return self.sequence, self.incarnation
 
 
-def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | Retracted | None:
+def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | Retracted | Homes | None:
     """Read a record of the segments topic.
 
     Return None for a record that another version of sparkmirror, or a foreign producer, wrote.
@@ -411,7 +441,7 @@ def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | 
         return None
 
 
-def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | None:
+def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | Homes | None:
     version, kind = _KIND.unpack_from(key)
     if version != _VERSION or (value is not None and value[:2] != _VALUE_VERSION):
         return None
@@ -419,6 +449,9 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | N
         return read_plain(value)
     if kind == _LINK and value is not None:
         return read_link(value)
+    if kind == _HOMES and value is not None:
+        _, count = _HOMES_VALUE.unpack_from(value)
+        return Homes(count) if count > 0 else None
     if kind != _SEGMENT:
         return None
     _, _, target_topic_id, partition, sequence, incarnation = _SEGMENT_KEY.unpack(key)
@@ -453,6 +486,7 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | N
         shared=bool(flags & _SHARED),
         heals=bool(flags & _HEALS),
         altered=bool(flags & _ALTERED),
+        ended=bool(flags & _ENDED),
     )
 
 
@@ -467,6 +501,6 @@ def segments_topic(source_alias: str) -> str:
 def home_partition(target_topic_id: bytes, partition: int, partitions: int) -> int:
     """Return the partition of the segments topic with a target partition's claims.
 
-    Identities are in partition 0.
+    `partitions` is the flow's number of homes (`SegmentLog.homes`). Identities are in partition 0.
     """
     return int(crc32c(target_topic_id + partition.to_bytes(4, "big"))) % partitions

@@ -6,6 +6,7 @@ The driver owns the flow's connections and the parts of the work: `leadership` o
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -28,13 +29,16 @@ from sparkmirror.engine.flow_view import FlowView
 from sparkmirror.engine.lag_monitor import LagMonitor
 from sparkmirror.engine.leadership import Leadership
 from sparkmirror.engine.order_book import OrderBook
-from sparkmirror.engine.own_topics import create_own_topics
+from sparkmirror.engine.own_topics import create_own_topics, unsafe_own_topics
 from sparkmirror.engine.predecessors import Predecessors
 from sparkmirror.engine.report_watch import ReportWatch
 from sparkmirror.engine.target_proof import TargetProof
 from sparkmirror.errors import ConfigError
+from sparkmirror.events import Event
 from sparkmirror.sync.topic_rules import group_filter
 from sparkmirror.wire.topic_partition import TopicPartition
+
+log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 15.0
 
@@ -59,6 +63,8 @@ class FlowDriver:
         self.groups = FlowGroups()
         self.cluster_ids: dict[str, str] = {}
         """Cluster ids by alias of source and target, once the driver is open."""
+        self.unsafe_topics: tuple[str, ...] = ()
+        """Own topics whose settings let them lose records, a line each."""
         self._once = once
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topics")
         self.control = DriverControl(flow, incarnation, self.held)
@@ -104,6 +110,11 @@ class FlowDriver:
         proof = TargetProof(self.flow, self._client)
         proof.demand()
         create_own_topics(target, self.flow.source.alias, factor)
+        self.unsafe_topics = unsafe_own_topics(target, self.flow.source.alias)
+        if self.unsafe_topics:
+            more = len(self.unsafe_topics) - 1
+            others = f" (and {more} more: sparkmirror lint FILE --connect)" if more else ""
+            log.warning("flow %s: %s%s", self.name, self.unsafe_topics[0], others, extra=Event.OWN_TOPIC_UNSAFE.extra)
         proof.remember()
         self.topics.open(source, target)
         duties = FlowDuties(

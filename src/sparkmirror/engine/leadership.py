@@ -37,6 +37,8 @@ class Leadership:
         """Lifetime of an idle producer's state at the target (R4)."""
         self.active_term: int | None = None
         """Term in which the driver became active; None: not yet, or to be repeated."""
+        self.homes = 0
+        """Number of partitions among which claims are dealt, once agreed on."""
         self._flow = flow
         self._control = control
         self._use_lease = use_lease
@@ -88,7 +90,7 @@ class Leadership:
 
     def agree(self, target: ClusterClient) -> None:
         """Agree on the flow's identity, and ask the target for the state's lifetime."""
-        self._identity = agree_identity(self._flow)
+        self._identity, self.homes = agree_identity(self._flow)
         self.ask_state_lifetime(target)
 
     def ask_state_lifetime(self, target: ClusterClient) -> None:

@@ -221,6 +221,7 @@ class _FlowObserver:
             objective_s=flow.objective_seconds or None,
             tasks_max=flow.tasks_max,
             weaker=driver.topics.weaknesses.lines,
+            unsafe_topics=driver.unsafe_topics,
             settings={
                 "replication.policy.class": flow.replication_policy_class,
                 "isolation.level": flow.fetch.isolation_level,

@@ -109,6 +109,7 @@ class OrderBook:
             state_lifetime_ms=min(self._leadership.state_lifetime_ms, self._ordered_lifetime_ms),
             unclean=self._predecessors.unclean,
             former=identity.former,
+            homes=self._leadership.homes,
         )
 
     def _route_orders(self, keys: Iterable[PartitionKey]) -> tuple[RouteOrder, ...]:

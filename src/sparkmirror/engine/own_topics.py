@@ -8,6 +8,7 @@ from sparkmirror.durable.losses import losses_topic
 from sparkmirror.messages.control import control_topic
 from sparkmirror.messages.receipts import receipts_topic
 from sparkmirror.messages.status_topic import status_topic
+from sparkmirror.sync.own_settings import own_topics, safe_settings, unsafe_line, unsafe_settings
 
 SEGMENTS_PARTITIONS = 8
 RECEIPTS_KEPT_MS = 3_600_000
@@ -37,8 +38,29 @@ def create_own_topics(target: ClusterAdmin, source_alias: str, replication_facto
 
     Raises `ClusterUnreachable` and `SparkMirrorError`s.
     """
-    target.create_compacted_topic(segments_topic(source_alias), SEGMENTS_PARTITIONS, replication_factor, PLAIN)
-    target.create_compacted_topic(losses_topic(source_alias), 1, replication_factor, COMPACTED_SOON)
-    target.create_compacted_topic(control_topic(source_alias), 1, replication_factor, COMPACTED_SOON)
-    target.create_compacted_topic(receipts_topic(source_alias), 1, replication_factor, RECEIPTS)
-    target.create_compacted_topic(status_topic(source_alias), 1, replication_factor, STATUS)
+    for topic, partitions, settings in (
+        (segments_topic(source_alias), SEGMENTS_PARTITIONS, PLAIN),
+        (losses_topic(source_alias), 1, COMPACTED_SOON),
+        (control_topic(source_alias), 1, COMPACTED_SOON),
+        (receipts_topic(source_alias), 1, RECEIPTS),
+        (status_topic(source_alias), 1, STATUS),
+    ):
+        target.create_compacted_topic(
+            topic, partitions, replication_factor, settings, wished=safe_settings(replication_factor)
+        )
+
+
+def unsafe_own_topics(target: ClusterAdmin, source_alias: str) -> tuple[str, ...]:
+    """Return a line for each own topic that may lose records.
+
+    Raises `ClusterUnreachable`.
+    """
+    described = target.topics(own_topics(source_alias))
+    configs = target.topic_configs(described)
+    lines = []
+    for name, topic in described.items():
+        values = {entry.name: entry.value for entry in configs.get(name, ()) if entry.value is not None}
+        replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
+        if lacking := unsafe_settings(values, replicas):
+            lines.append(unsafe_line(target.config.bootstrap_servers, name, lacking))
+    return tuple(lines)

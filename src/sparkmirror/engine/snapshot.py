@@ -446,6 +446,11 @@ class Flow:
 
     Each line names events that can't be noticed.
     """
+    unsafe_topics: tuple[str, ...] = ()
+    """Own topics at the target whose settings let them lose records.
+
+    Each line has the command that changes the settings.
+    """
 
     @property
     def parked(self) -> tuple[tuple[Topic, Partition], ...]:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.log_tail import last_batches
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
-from sparkmirror.durable.claim_log import SegmentLog, TargetPartition
-from sparkmirror.durable.claims import Retracted, home_partition, segments_topic
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import Retracted, TargetPartition, segments_topic
 from sparkmirror.durable.identity import Identity
 from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.position.questioned_claims import Evidence
@@ -68,7 +68,7 @@ class FlowClaims:
     def _read(self, wanted: set[TargetPartition], *, at_once: bool) -> dict[TargetPartition, PartitionMap]:
         maps: dict[TargetPartition, PartitionMap] = {}
         assert self.identity is not None  # noqa: S101 - read has checked it
-        for home in {home_partition(topic_id, partition, self._log.homes) for topic_id, partition in wanted}:
+        for home in {self._log.home(partition) for partition in wanted}:
             for record in self._log.history(home):
                 partition = record.target_topic_id, record.partition
                 if partition in wanted and (isinstance(record, Retracted) or self.identity.own([record])):

@@ -13,6 +13,7 @@ from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed, principal
 from sparkmirror.sync.other_flows import refusal_of_second
+from sparkmirror.sync.own_settings import own_topics, remedy, unsafe_settings
 from sparkmirror.sync.refused_properties import exclusion, property_refusal
 from sparkmirror.sync.unknown_properties import lacking
 from sparkmirror.wire.error_codes import NOT_AUTHORIZED, ErrorCode
@@ -192,6 +193,19 @@ def no_quorum_of_replicas(probe: FlowProbe) -> Iterator[Spot]:
         replicas = min(len(partition.replicas) for partition in topic.partitions)
         if int(least.value) > replicas:
             yield _spot(probe, remote, f"{least.value} wanted, {replicas} there")
+
+
+def own_topics_unsafe(probe: FlowProbe) -> Iterator[Spot]:
+    side = probe.target
+    for name in own_topics(probe.flow.source.alias):
+        topic, configs = side.topics.get(name), side.configs.get(name)
+        if topic is None or configs is None:
+            continue
+        values = {entry.name: entry.value for entry in configs.values() if entry.value is not None}
+        replicas = min((len(partition.replicas) for partition in topic.partitions), default=0)
+        if lacking := unsafe_settings(values, replicas):
+            detail = ", ".join(f"{setting}={values.get(setting, '')}" for setting in lacking)
+            yield _spot(probe, name, detail, remedy(side.cluster.bootstrap_servers, name, lacking))
 
 
 def message_too_large(probe: FlowProbe) -> Iterator[Spot]:
@@ -392,6 +406,16 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         effect="nothing can ever be written to it",
         fix="lower it, or add replicas",
         look=no_quorum_of_replicas,
+    ),
+    LintRule(
+        name="own-topics-unsafe",
+        severity=_WARNING,
+        what="one of sparkmirror's own topics may lose records",
+        effect="if its newest records are lost, partitions are parked: where their copied records came from is not "
+        "known any more",
+        fix="set unclean.leader.election.enable=false, and min.insync.replicas=2 with three replicas or more, by the "
+        "kafka-configs.sh command",
+        look=own_topics_unsafe,
     ),
     LintRule(
         name="message-too-large",

@@ -86,6 +86,8 @@ class FlowOrder(_OrderValue):
     """True if the predecessor did not report an end, so may still be alive (R5)."""
     former: tuple[Producer, ...] = ()
     """Earlier producers of the flow (`durable.identity`)."""
+    homes: int = 0
+    """Number of partitions among which claims are dealt; 0: not known."""
 
     @property
     def identity(self) -> Identity:

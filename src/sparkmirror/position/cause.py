@@ -48,6 +48,8 @@ class Cause(StrEnum):
     """The topic at one side is a new topic, or has fewer partitions."""
     FOREIGN = "foreign-writer"
     """A foreign producer wrote to the copy."""
+    CLAIMS_LOST = "claims-lost"
+    """The segments topic has lost claims on copied records."""
     TAKEOVER = "takeover"
     """The end of another mirror's copy is not known."""
     BROKER = "broker"

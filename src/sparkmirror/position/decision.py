@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sparkmirror.durable.claims import Segment
 from sparkmirror.wire.batches import SEQUENCE_MODULUS
+
+SEGMENTS_LOST = 'docs/losses.md, "A lost segments topic"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,14 @@ class Position:
 
     The number counts from the newest claim that the log has come to.
     """
+    last_claim: Segment | None = field(default=None, compare=False, repr=False)
+    """True claim that tells of the last copied record; None: no record was copied."""
+
+    @property
+    def unannounced(self) -> int:
+        """Number of records that only a claim's endless last run tells of."""
+        claim = self.last_claim
+        return 0 if claim is None else max(self.sequence - claim.sequence - claim.announced, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +136,13 @@ class Doubt:
     """True if the decision needs older claims than the given claims."""
     unreplicated: bool = False
     """True if the high watermark has yet to come to the log's end."""
+    unclaimed: bool = False
+    """True if the log holds records, and nothing shows the flow's writing.
+
+    Neither a claim, nor a record of the flow's present producer.
+    """
+    claims_lost: bool = False
+    """True if the segments topic has lost claims on the flow's records."""
 
 
 def decide(
@@ -216,6 +233,7 @@ def decide(
         lost=lost,
         lost_to=lost_to,
         unseen=unseen,
+        last_claim=segment if covering else None,
     )
 
 
@@ -251,11 +269,16 @@ def _sequence(segment: Segment) -> int:
 
 def _first(reading: TargetReading, foreign_tail: int) -> Position | Doubt:
     if reading.state is not None or reading.tail is not None:
-        return Doubt(reason="records of this flow are at the target, but the segments topic does not know them")
+        return Doubt(
+            reason="records of this flow are at the target, but the segments topic does not know them: it lost their "
+            f"claims; delete the target topic to have it copied again ({SEGMENTS_LOST})",
+            claims_lost=True,
+        )
     if reading.log_end_after - reading.log_start > foreign_tail:
         return Doubt(
             reason=f"the target partition already holds offsets {reading.log_start} to {reading.log_end_after - 1}, "
-            "which this flow did not write; exclude the topic, or delete them if no consumer needs them"
+            "which this flow has no record of writing; exclude the topic, or delete them if no consumer needs them",
+            unclaimed=True,
         )
     return Position(
         sequence=0,

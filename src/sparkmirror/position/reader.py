@@ -11,6 +11,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
@@ -26,8 +27,10 @@ from sparkmirror.durable.losses import Loss, LossLedger
 from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.position.cause import Cause, cause_of_loss
 from sparkmirror.position.decision import Doubt, Position, TargetReading
+from sparkmirror.position.last_records import Likeness, LogSide
 from sparkmirror.position.led_positions import LedPositions
 from sparkmirror.position.loss_detection import cut_in, look_for_losses, shrunk
+from sparkmirror.position.lost_claims import LostClaims, claims_gone
 from sparkmirror.position.resolving import Resolved, Superseded, assert_present
 from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.position.target_reading import Unserved, by_topic, listed_offset, unserved
@@ -79,15 +82,18 @@ class PositionReader:
         """Source topics whose writers have moved to their copies."""
         self._policies: dict[str, str] = {}
         """`cleanup.policy` of source topics; an unreadable policy is `compact`."""
+        self._lost_claims = LostClaims(segments)
 
     def read(
         self,
         routes: Mapping[PartitionPair, ReportedProgress],
         ready: Callable[[Mapping[PartitionPair, PartitionReading | Refusal]], None],
+        last: Mapping[PartitionPair, tuple[int, int] | None] = MappingProxyType({}),
     ) -> None:
         """Hand the reading of each pair to `ready`, a group of leaders at a time.
 
-        `routes` has the earlier progress of each pair. Raises `Superseded`, and connection errors to a whole cluster; a
+        `routes` has the earlier progress of each pair, `last` the source and target offset of the last record that the
+        caller itself has copied. Raises `Superseded`, and connection errors to a whole cluster; a
         connection error to a single broker is a refusal.
         """
         source = self._source.metadata(route.source_topic for route in routes)
@@ -100,7 +106,7 @@ class PositionReader:
             ready({route: Refusal(reason, cause=Cause.REFUSED) for route in routes})
             return
         self._learn_policies({route.source_topic for route in routes})
-        self._reported = routes
+        self._reported, self._lost_claims.last = routes, last
         results: dict[PartitionPair, PartitionReading | Refusal] = {}
         by_leaders: dict[tuple[int, int], list[PartitionPair]] = defaultdict(list)
         for route in routes:
@@ -261,6 +267,12 @@ class PositionReader:
         epochs = self._epoch_ends(
             source_leader, source, {route: result.position for route, (result, _) in decided.items()}
         )
+        likenesses = self._lost_claims.compare(
+            LogSide(self._source, source_leader, {topic: leaders.topic_id for topic, leaders in source.items()}),
+            LogSide(self._target, target_leader, ids),
+            {route: result.position for route, (result, _) in decided.items()},
+            read,
+        )
         dated = self._dated(target_leader, {route.target: read[route.target] for route in decided}, read_at)
         for route, (resolved, bound) in decided.items():
             try:
@@ -275,6 +287,7 @@ class PositionReader:
                     read[route.target],
                     dated[route.target],
                     known[route],
+                    likenesses.get(route),
                 )
             except Unserved as error:
                 results[route] = Refusal(str(error), transient=True, cause=error.cause)
@@ -351,16 +364,23 @@ class PositionReader:
         target: TargetReading,
         read_at: float,
         known: Sequence[Loss],
+        likeness: Likeness | None,
     ) -> PartitionReading | Refusal:
-        position = resolved.position
+        position, reported = resolved.position, self._reported[route]
         if isinstance(position, Doubt):
-            cause = Cause.POSITION if position.wait else Cause.OTHER
+            appended = reported.appended_to(target_topic_id)
+            if position.unclaimed and appended > target.log_start:
+                return Refusal(claims_gone(target, appended), cause=Cause.CLAIMS_LOST)
+            cause = Cause.POSITION if position.wait else Cause.CLAIMS_LOST if position.claims_lost else Cause.OTHER
             return Refusal(position.reason, transient=position.wait, cause=cause)
-        reported = self._reported[route]
         leader = source.partitions[route.partition]
         cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
         if cut_at is None and position.upstream is not None and position.upstream > bounds.end:
             cut_at = self._log_end(route, leader.leader)
+        if (
+            lost := self._lost_claims.refusal(target_topic_id, route.partition, position, likeness, cut_at)
+        ) is not None:
+            return lost
         history = look_for_losses(
             route,
             position,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
@@ -19,6 +19,8 @@ from sparkmirror.wire.error_codes import ErrorCode
 
 CONFIRM_S = 1.0
 """Interval of writing confirmed claims, their greatest distance behind the copy."""
+CUTS_S = 60.0
+"""Interval of asking whether the segments topic still has the written claims."""
 
 _TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
 
@@ -30,7 +32,8 @@ class ClaimWriter:
     written are written next, all at once.
     `on_claimed` is called for each partition with a claim that has become durable, `on_unclaimed` with the reason and
     its cause, and `on_confirmed` after its confirmed claims were written, or could not be. A claim that is too large
-    for the topic fails alone.
+    for the topic fails alone. `on_cut` is called with the partitions of the segments topic that have lost claims, after
+    as many as are remembered were written again.
     """
 
     def __init__(
@@ -42,13 +45,17 @@ class ClaimWriter:
         on_claimed: Callable[[PartitionCopy], None],
         on_unclaimed: Callable[[PartitionCopy, str, Cause], None],
         on_confirmed: Callable[[PartitionCopy], None],
+        on_cut: Callable[[Set[int]], None],
+        homes: int,
     ) -> None:
         self._loop = loop
-        self._log = SegmentLog(TopicLog(client, segments_topic(flow.source.alias)))
+        self._log = SegmentLog(TopicLog(client, segments_topic(flow.source.alias)), homes, remembers=True)
         self._background = Background(loop, f"sparkmirror claims {flow.name}", (client,))
         self._on_claimed = on_claimed
         self._on_unclaimed = on_unclaimed
         self._on_confirmed = on_confirmed
+        self._on_cut = on_cut
+        self._look_at = loop.now + CUTS_S
         self.wanted: dict[PartitionCopy, tuple[Claim, ...]] = {}
         """Claims to write at the next `flush`."""
         self.writing: frozenset[PartitionCopy] = frozenset()
@@ -84,6 +91,7 @@ class ClaimWriter:
         """
         claims = self._to_confirm.pop(copy, ())
         self._unconfirmed.pop(copy, None)
+        self._forget_written(copy, end)
         if kept := [claim for claim in claims if claim.sequence + claim.announced <= end]:
             self._to_confirm[copy] = kept
 
@@ -102,6 +110,26 @@ class ClaimWriter:
     def forget(self, copy: PartitionCopy) -> None:
         """Forget a settled partition, which another task copies from now on."""
         self._unconfirmed.pop(copy, None)
+        self._forget_written(copy, 0)
+
+    def _forget_written(self, copy: PartitionCopy, end: int) -> None:
+        """Have no claim beyond a sequence written again after a cut.
+
+        The claim's records may be lost since.
+        """
+        if copy.reading is not None:
+            partition = copy.reading.target_topic_id, copy.route.partition
+            self._background.do(lambda: self._log.forget(partition, end), lambda _: None, lambda _: None)
+
+    def check(self) -> None:
+        """Look now and then whether the segments topic was cut."""
+        if self._loop.now >= self._look_at:
+            self._look_at = self._loop.now + CUTS_S
+            self._background.do(self._log.look_for_cuts, lambda _: self._tell_cut(), lambda _: None)
+
+    def _tell_cut(self) -> None:
+        if cut := self._log.take_cut():
+            self._on_cut(cut)
 
     def confirm_none_at(self, broker: int) -> None:
         """Keep no claims on partitions of a target broker: their leader may change."""
@@ -165,6 +193,7 @@ class ClaimWriter:
 
     def _written(self, claims: dict[PartitionCopy, list[Segment]]) -> None:
         self._confirming.remove(claims)
+        self._tell_cut()
         for copy in claims:
             self._on_confirmed(copy)
 
@@ -172,6 +201,7 @@ class ClaimWriter:
         self, claims: dict[PartitionCopy, tuple[Claim, ...]], too_large: Mapping[PartitionCopy, Segment]
     ) -> None:
         self.writing = frozenset()
+        self._tell_cut()
         for copy, written in claims.items():
             if copy in too_large:
                 continue

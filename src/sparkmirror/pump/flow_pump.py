@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 
 from sparkmirror.cluster.error_names import error_name
+from sparkmirror.durable.claims import home_partition
 from sparkmirror.messages.control import ControlState
 from sparkmirror.messages.figures import LineFigures, PartitionFigures
 from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
@@ -56,6 +57,7 @@ class FlowPump:
         self._pool = FramePool(block, keep=max(2, memory_bytes // 2 // block))
         self._limits = Limits(self._pool, memory_bytes, order.share)
         self.clients = FlowClients(flow)
+        self._homes = order.homes
         self._partitions = PartitionCopies(order)
         self._claims = ClaimWriter(
             flow,
@@ -64,6 +66,8 @@ class FlowPump:
             on_claimed=self._begin_work,
             on_unclaimed=self._on_unclaimed,
             on_confirmed=self._on_confirmed,
+            on_cut=self._on_cut,
+            homes=order.homes,
         )
         self.readings = PositionReadings(
             order,
@@ -197,6 +201,7 @@ class FlowPump:
         """Look now and then for overdue answers, and for newly compacted topics."""
         self.readings.check()
         self._idle.check()
+        self._claims.check()
         self.sources.check()
         self._targets.check()
 
@@ -282,6 +287,14 @@ class FlowPump:
     def _on_confirmed(self, copy: PartitionCopy) -> None:
         if self._moves.is_leaving(copy):
             self._begin_work(copy)
+
+    def _on_cut(self, cut: Set[int]) -> None:
+        """Doubt positions by claims in these partitions of the segments topic."""
+        for copy in self.copies:
+            if copy.stage is Stage.RUNNING and copy.reading is not None:
+                partition = copy.reading.target_topic_id, copy.route.partition
+                if not self._homes or home_partition(*partition, self._homes) in cut:
+                    self._on_doubt(copy, "the segments topic has lost claims")
 
     def _on_read(self, copy: PartitionCopy, result: PartitionReading | Refusal) -> None:
         if isinstance(result, Refusal):

@@ -49,7 +49,7 @@ class PositionReadings:
         on_changed_policies: Callable[[Set[str]], None],
     ) -> None:
         flow, source = order.flow, order.flow.source.alias
-        segments = SegmentLog(TopicLog(clients.positions, segments_topic(source)))
+        segments = SegmentLog(TopicLog(clients.positions, segments_topic(source)), order.homes)
         ledger = LossLedger(TopicLog(clients.positions, losses_topic(source)))
         self.reader = PositionReader(
             clients.source,
@@ -128,13 +128,14 @@ class PositionReadings:
                 self._on_read(copy, refusal)
         by_route = {copy.route: copy for copy in copies if copy.route not in self._refused}
         reported = {route: copy.progress.reported for route, copy in by_route.items()}
+        last = {route: copy.last_copied for route, copy in by_route.items()}
 
         def hand_out(results: Mapping[PartitionPair, PartitionReading | Refusal]) -> None:
             self._loop.post(lambda: self._answer({by_route.pop(route): result for route, result in results.items()}))
 
         self._is_reading = True
         self._background.do(
-            lambda: self.reader.read(reported, hand_out),
+            lambda: self.reader.read(reported, hand_out, last),
             lambda _: self._end_reading(),
             lambda error: self._fail(list(by_route.values()), error),
         )

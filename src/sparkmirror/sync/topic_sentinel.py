@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.durable.claim_log import SegmentLog, TargetPartition
-from sparkmirror.durable.claims import Segment, start_claim
+from sparkmirror.durable.claim_log import SegmentLog
+from sparkmirror.durable.claims import Segment, TargetPartition, start_claim
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
 from sparkmirror.durable.losses import LossLedger

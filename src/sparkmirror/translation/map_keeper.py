@@ -18,9 +18,18 @@ from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.cluster.log_tail import LastBatch, last_batches
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
-from sparkmirror.durable.claim_log import KEPT_CLAIMS, SegmentLog, TargetPartition
-from sparkmirror.durable.claims import ClaimKey, Retracted, Segment, home_partition, read_record, segments_topic
+from sparkmirror.cluster.topic_log import LogCut, LogPlace, LogUnavailable, TopicLog
+from sparkmirror.durable.claim_log import KEPT_CLAIMS, SegmentLog
+from sparkmirror.durable.claims import (
+    ClaimKey,
+    Homes,
+    Retracted,
+    Segment,
+    TargetPartition,
+    home_partition,
+    read_record,
+    segments_topic,
+)
 from sparkmirror.durable.identity import Identity
 from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.position.arbitration import arbitrate
@@ -47,6 +56,7 @@ class Unmapped(NamedTuple):
 
 
 NOTHING_YET = Unmapped("nothing was copied yet")
+CLAIMS_LOST = Unmapped("the segments topic lost claims on copied records, so where they came from is not known")
 
 
 class LogBounds(NamedTuple):
@@ -230,6 +240,8 @@ class PartitionMap:
             return None
         records = started[-1].sequence + reached.downstream - started[-1].downstream
         before = [claim for claim in started if claim.sequence < records + claim.altered]
+        if before and before[-1].says_nothing_before(records):
+            return None
         upstream = (before[-1] if before else claims[0]).next_upstream(records)
         return Copied(records, reached.upstream, reached.downstream) if upstream <= reached.upstream else None
 
@@ -247,6 +259,9 @@ class PartitionMap:
         if not ruling.true:
             return NOTHING_YET
         copied = copied_below(ruling.true, tail, self.log.end)
+        covering = [claim for claim in ruling.true if claim.sequence < copied.records + claim.altered]
+        if covering and covering[-1].says_nothing_before(copied.records):
+            return CLAIMS_LOST
         if (
             tail is None
             and reached is not None
@@ -274,6 +289,20 @@ class PartitionMap:
         """True if no claim was ever made."""
         return not self._claims
 
+    def known_records(self) -> list[tuple[int, int]]:
+        """Return records that a map made anew must know: upstream and downstream offset.
+
+        The first record of each of the newest claims, and the last record.
+        """
+        end = self.offsets.copied.downstream
+        known = [
+            (claim.upstream, claim.downstream)
+            for claim in self._claims.values()
+            if claim.confirmed and claim.downstream < end
+        ]
+        upstream = self.offsets.upstream(end - 1) if end > self.offsets.downstream_start else None
+        return known if upstream is None else [*known, (upstream, end - 1)]
+
     def close(self) -> None:
         """Free the map's file, if any."""
         self.offsets.close()
@@ -290,12 +319,16 @@ class MapKeeper:
         self._source_alias = source_alias
         self._log = TopicLog(target, segments_topic(source_alias))
         self._identity: Identity | None = None
+        self._homes = 0
+        """Number of partitions among which claims are dealt, once known."""
         self._strangers: set[tuple[int, int]] = set()
         """Producers with claims that are not of this flow."""
         self._maps: dict[TargetPartition, PartitionMap] = {}
-        self._read_to: dict[int, int] = {}
+        self._read_to: dict[int, LogPlace] = {}
         self._unread: set[TargetPartition] = set()
         """Maps that have taken in no claim yet."""
+        self._seen: dict[TargetPartition, list[tuple[int, int]]] = {}
+        """Upstream and downstream offsets of records that a map had when claims were cut."""
 
     def refresh(
         self, partitions: Mapping[TopicPartition, ReportedProgress | None]
@@ -346,7 +379,9 @@ class MapKeeper:
         self._drop_others(())
         self._read_to.clear()
         try:
-            self._identity = SegmentLog(self._log).agree(self._target.cluster_id, None)
+            segments = SegmentLog(self._log)
+            self._identity = segments.agree(self._target.cluster_id, None)
+            self._homes = segments.homes
         except LogUnavailable as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
@@ -356,13 +391,19 @@ class MapKeeper:
         for partition in self._maps.keys() - set(wanted):
             self._maps.pop(partition).close()
             self._unread.discard(partition)
+            self._seen.pop(partition, None)
         for partition in wanted:
             if partition not in self._maps or self._maps[partition].broken:
-                broken = self._maps.pop(partition, None)
-                if broken is not None:
-                    broken.close()
-                self._maps[partition] = PartitionMap(at_once=broken is not None)
-                self._unread.add(partition)
+                self._begin(partition)
+                self._seen.pop(partition, None)
+
+    def _begin(self, partition: TargetPartition) -> None:
+        """Make the map of a partition anew."""
+        before = self._maps.pop(partition, None)
+        if before is not None:
+            before.close()
+        self._maps[partition] = PartitionMap(at_once=before is not None)
+        self._unread.add(partition)
 
     def _bounds(
         self, leader: int, partitions: Sequence[TopicPartition], answers: dict[TopicPartition, PartitionMap | Unmapped]
@@ -382,20 +423,42 @@ class MapKeeper:
 
     def _read_claims(self) -> None:
         """Read claims appended since the last time; for new maps, also earlier claims."""
-        count = self._log.partitions
-        homes = {home_partition(topic_id, index, count) for topic_id, index in self._maps}
-        unread = {home_partition(topic_id, index, count) for topic_id, index in self._unread}
-        for home in homes:
-            known = self._read_to.get(home, 0)
-            offset, more = 0 if home in unread else known, True
-            while more:
-                entries, offset, more = self._log.read_some(home, offset)
-                for entry in entries:
-                    self._take(read_record(entry.key, entry.value), new_only=entry.offset < known)
-            self._read_to[home] = offset
+        count = self._homes or self._log.partitions
+        by_home: dict[int, list[TargetPartition]] = defaultdict(list)
+        for partition in self._maps:
+            by_home[home_partition(*partition, count)].append(partition)
+        for home, partitions in by_home.items():
+            try:
+                self._read_home(home, partitions)
+            except LogCut:
+                for partition in partitions:
+                    self._seen[partition] = self._maps[partition].known_records()
+                    self._begin(partition)
+                del self._read_to[home]
+                self._read_home(home, partitions)
         self._unread.clear()
 
-    def _take(self, record: Segment | Identity | Retracted | None, *, new_only: bool) -> None:
+    def _read_home(self, home: int, partitions: Collection[TargetPartition]) -> None:
+        known = self._read_to.get(home, LogPlace())
+        place, more = LogPlace() if self._unread.intersection(partitions) else known, True
+        is_anew = place != known
+        while more:
+            entries, place, more = self._log.read_on(home, place)
+            for entry in entries:
+                self._take(read_record(entry.key, entry.value), new_only=entry.offset < known.offset)
+        if is_anew:
+            self._log.see_whole(home, known)  # the leader is known by now
+        self._read_to[home] = place
+
+    def _lacks_claims(self, partition: TargetPartition) -> bool:
+        """True if the map contradicts what was known before claims were cut."""
+        partition_map = self._maps[partition]
+        return any(
+            partition_map.log.start <= downstream and partition_map.offsets.upstream(downstream) not in (upstream, None)
+            for upstream, downstream in self._seen.get(partition, ())
+        )
+
+    def _take(self, record: Segment | Identity | Retracted | Homes | None, *, new_only: bool) -> None:
         if not isinstance(record, Segment | Retracted):
             return
         partition = record.target_topic_id, record.partition
@@ -460,7 +523,10 @@ class MapKeeper:
                 or partition_map
             )
         for partition in logs:
-            if self._maps[ids[partition[0]], partition[1]].broken:
+            key = ids[partition[0]], partition[1]
+            if isinstance(answers[partition], PartitionMap) and self._lacks_claims(key):
+                answers[partition] = CLAIMS_LOST
+            if self._maps[key].broken:
                 answers[partition] = Unmapped("the target has lost records that were copied; its map is made anew")
         return answers
 

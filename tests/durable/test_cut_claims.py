@@ -1,0 +1,327 @@
+"""Claims that an unclean election of the segments topic has cut, its number of homes, and what is written when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from tests.durable.cut_log import Topic, View
+
+from sparkmirror.cluster import topic_log
+from sparkmirror.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
+from sparkmirror.cluster.fetch_once import FetchReply
+from sparkmirror.cluster.list_offsets import ListedOffset
+from sparkmirror.cluster.topic_log import LogCut, LogPlace, LogUnavailable, TopicLog
+from sparkmirror.durable.claim_log import KEPT_CLAIMS, SegmentLog, in_safe_order
+from sparkmirror.durable.claims import (
+    AnnouncedBatch,
+    Homes,
+    Retracted,
+    Segment,
+    home_partition,
+    homes_record,
+    read_record,
+    segment_record,
+)
+from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.own_records import KEPT_BYTES, OwnRecord, OwnRecords
+from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.fetch_session import FetchedPartition
+from sparkmirror.wire.splice import Run
+
+TOPIC_ID = b"t" * 16
+HERE = TOPIC_ID, 7
+EACH = 15
+"""Records of each claim."""
+PLACED_APART = next(p for p in range(99) if home_partition(TOPIC_ID, p, 8) != home_partition(TOPIC_ID, p, 16))
+
+
+def claim(number: int, partition: int = 7, *, confirmed: bool = False, heals: bool = False) -> Segment:
+    """The claims of a partition, in order: there is a gap between any two."""
+    sequence = number * EACH
+    return Segment(
+        target_topic_id=TOPIC_ID,
+        partition=partition,
+        sequence=sequence,
+        incarnation=number + 1,
+        producer_id=4000,
+        producer_epoch=0,
+        source_topic_id=b"s" * 16,
+        source_leader_epoch=0,
+        downstream=sequence,
+        runs=(Run(20 * number, EACH),),
+        batches=(AnnouncedBatch(EACH, 3, 99, 1000, 1014),),
+        confirmed=confirmed,
+        heals=heals,
+    )
+
+
+def known(log: SegmentLog) -> list[Segment]:
+    log.refresh([HERE])
+    return list(log.claims(*HERE))
+
+
+@pytest.fixture
+def topic() -> Topic:
+    return Topic()
+
+
+@pytest.fixture
+def home(topic: Topic) -> int:
+    return home_partition(*HERE, topic.partitions)
+
+
+# --- cuts -------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_writes_again_what_it_has_read_and_finds_no_more(topic: Topic, home: int) -> None:
+    """Whoever wrote it may be dead: without it the claims before would go on without end."""
+    SegmentLog(View(topic)).claim([claim(0), claim(1), claim(2)])
+    reader = SegmentLog(View(topic))
+    assert known(reader) == [claim(0), claim(1), claim(2)]
+    topic.cut(home, 1)
+    assert known(SegmentLog(View(topic))) == [claim(0)]
+    reader.refresh([HERE])
+    assert reader.take_cut() == {home}
+    assert known(SegmentLog(View(topic))) == [claim(0), claim(1), claim(2)]
+    assert known(reader) == [claim(0), claim(1), claim(2)]
+
+
+def test_a_claim_that_came_where_the_log_was_cut_is_not_passed_over(topic: Topic, home: int) -> None:
+    """The log is as long as it was when it was read: by its length nothing is to be seen."""
+    SegmentLog(View(topic)).claim([claim(0), claim(1)])
+    reader = SegmentLog(View(topic))
+    known(reader)
+    topic.cut(home, 1)
+    SegmentLog(View(topic)).claim([claim(2)])
+    assert known(reader) == [claim(0), claim(2)]
+    assert known(reader) == [claim(0), claim(2), claim(1)]
+
+
+def test_a_claim_that_was_taken_back_is_not_written_again(topic: Topic, home: int) -> None:
+    SegmentLog(View(topic)).claim([claim(0), claim(1), claim(2)])
+    reader = SegmentLog(View(topic))
+    known(reader)
+    topic.cut(home, 2)
+    SegmentLog(View(topic)).revise((), [claim(1)])
+    known(reader)
+    assert known(SegmentLog(View(topic))) == [claim(0), claim(2)]
+
+
+def test_a_clean_election_costs_no_reading_anew(topic: Topic, home: int) -> None:
+    SegmentLog(View(topic)).claim([claim(number) for number in range(9)])
+    reader = SegmentLog(View(topic))
+    known(reader)
+    topic.elect(home)
+    topic.asked.clear()
+    assert len(known(reader)) == 9
+    assert topic.asked == ["fetch"]
+    assert not reader.take_cut()
+
+
+def test_a_writer_writes_again_what_was_cut_off_before_it_says_that_the_next_claim_is_durable(
+    topic: Topic, home: int
+) -> None:
+    writer = SegmentLog(View(topic), 4, remembers=True)
+    writer.claim([claim(0)])
+    writer.claim([claim(1)])
+    writer.claim([replace(claim(0), confirmed=True)])
+    topic.cut(home, 1)
+    writer.claim([claim(2)])
+    assert writer.take_cut() == {home}
+    assert known(SegmentLog(View(topic))) == [replace(claim(0), confirmed=True), claim(2), claim(1)]
+
+
+def test_a_writer_that_has_nothing_to_write_looks_for_cuts(topic: Topic, home: int) -> None:
+    writer = SegmentLog(View(topic), 4, remembers=True)
+    writer.look_for_cuts()
+    assert not topic.asked, "nothing was written"
+    writer.claim([claim(0), claim(1)])
+    topic.asked.clear()
+    writer.look_for_cuts()
+    assert topic.asked == ["metadata"], "the leader is the same"
+    topic.cut(home, 0)
+    writer.look_for_cuts()
+    assert writer.take_cut() == {home}
+    assert known(SegmentLog(View(topic))) == [claim(0), claim(1)]
+
+
+def test_claims_on_records_that_the_target_may_have_lost_are_not_written_again(topic: Topic, home: int) -> None:
+    """The log has been looked at since: it ended after the first claim."""
+    writer = SegmentLog(View(topic), 4, remembers=True)
+    writer.claim([claim(0), claim(1), claim(0, 8)])
+    writer.forget(HERE, EACH)
+    topic.cut(home, 0)
+    topic.cut(home_partition(TOPIC_ID, 8, 4), 0)
+    writer.look_for_cuts()
+    assert known(SegmentLog(View(topic))) == [claim(0)]
+    writer.forget((TOPIC_ID, 8), 0)
+
+
+def test_a_writer_remembers_no_more_than_it_may() -> None:
+    own = OwnRecords()
+    large = b"x" * (KEPT_BYTES // 4)
+    for number in range(9):
+        own.add(OwnRecord(number + 1, HERE, EACH, (b"%d" % number, large)))
+    assert [record.record[0] for record in own.behind(0)] == [b"6", b"7", b"8"]
+    own.add(OwnRecord(10, HERE, EACH, (b"7", b"")))
+    assert [(record.end, record.record[0]) for record in own.behind(8)] == [(9, b"8"), (10, b"7")]
+
+
+class Fetched:
+    """One answer to a Fetch, and what was asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **answer: Any) -> None:
+        self.asked: list[int] = []
+        """Epochs of the last batch read."""
+        self.epoch = 5
+        self._answer = answer
+        monkeypatch.setattr(topic_log, "fetch_once", self._fetch)
+        monkeypatch.setattr(topic_log, "list_offsets", lambda *_: {("topic", 0): ListedOffset(3, 0)})
+        monkeypatch.setattr(topic_log, "_PAUSE_S", 0.0)
+        self.log = TopicLog(cast("ClusterClient", self), "topic")
+
+    def metadata(self, _: list[str]) -> dict[str, TopicLeaders]:
+        return {"topic": TopicLeaders("topic", bytes(16), 0, {0: PartitionLeader(1, self.epoch)})}
+
+    def hang_up(self) -> None:
+        """There are no connections."""
+
+    def _fetch(self, *_: object, last_epoch: int, **__: object) -> FetchReply:
+        self.asked.append(last_epoch)
+        part: dict[str, Any] = {"topic": "topic", "partition": 0, "asked_offset": 9, "error": 0}
+        part |= {"high_watermark": 9, "last_stable_offset": 9, "log_start_offset": 0}
+        part |= {"records": memoryview(b""), "diverging": None}
+        return FetchReply(0, False, iter([FetchedPartition(**(part | self._answer))]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "at"),
+    [
+        ({"diverging": (3, 6)}, 6),
+        ({"high_watermark": 8}, 8),
+        ({"error": ErrorCode.OFFSET_OUT_OF_RANGE, "log_start_offset": -1}, 3),
+    ],
+    ids=["where the logs part", "an end below, from brokers that don't tell", "an offset that it has not"],
+)
+def test_an_answer_tells_that_the_log_was_cut(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], at: int) -> None:
+    fetched = Fetched(monkeypatch, **answer)
+    for look in (fetched.log.read_on, fetched.log.see_whole):
+        with pytest.raises(LogCut) as cut:
+            look(0, LogPlace(9, 4))
+        assert cut.value.at == at
+    assert fetched.asked == [4, 4]
+
+
+def test_a_log_whose_start_has_moved_is_no_cut_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched = Fetched(monkeypatch, error=ErrorCode.OFFSET_OUT_OF_RANGE, log_start_offset=-1)
+    assert fetched.log.read_on(0, LogPlace(2, 4)) == ([], LogPlace(3), True)
+
+
+def test_the_leader_that_took_the_last_record_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched = Fetched(monkeypatch)
+    fetched.log.see_whole(0, LogPlace(9, 5))
+    assert fetched.asked == []
+
+
+# --- homes ------------------------------------------------------------------------------------------------
+
+
+def apart(number: int) -> Segment:
+    return claim(number, PLACED_APART)
+
+
+def test_claims_stay_where_they_are_when_the_topic_gets_more_partitions() -> None:
+    topic = Topic(8)
+    SegmentLog(View(topic)).fix_homes(8)
+    writer = SegmentLog(View(topic))
+    writer.claim([apart(0)])
+    topic.partitions = 16
+    for log in (writer, SegmentLog(View(topic)), SegmentLog(View(topic), 8)):
+        assert log.homes == 8
+    SegmentLog(View(topic)).claim([apart(1)])
+    reader = SegmentLog(View(topic))
+    reader.refresh([(TOPIC_ID, PLACED_APART)])
+    assert list(reader.claims(TOPIC_ID, PLACED_APART)) == [apart(0), apart(1)]
+
+
+def test_the_first_record_of_the_number_counts() -> None:
+    topic = Topic(8)
+    for count in (8, 5):
+        SegmentLog(View(topic)).fix_homes(count)
+    View(topic).append(0, [homes_record(3, bytes(16))])
+    log = SegmentLog(View(topic))
+    assert log.agree("cluster", Identity("cluster", 4000, 0)) == Identity("cluster", 4000, 0)
+    assert log.homes == 8
+
+
+def test_without_a_record_of_the_number_the_topics_own_counts() -> None:
+    """As for releases before."""
+    topic = Topic(5)
+    assert SegmentLog(View(topic)).homes == 5
+    assert not SegmentLog(View(topic)).has_fixed_homes
+
+
+def test_the_number_by_which_claims_were_dealt_is_told_by_where_they_are() -> None:
+    topic = Topic(8)
+    SegmentLog(View(topic)).claim([claim(0, partition) for partition in range(40)])
+    topic.partitions = 16
+    assert SegmentLog(View(topic)).fitting_homes() == 8
+    SegmentLog(View(topic), 16).claim([claim(1, partition) for partition in range(40)])
+    assert SegmentLog(View(topic)).fitting_homes() is None
+
+
+def test_a_record_of_the_number_is_nothing_to_a_release_that_does_not_know_it() -> None:
+    key, value = homes_record(8, bytes(16))
+    assert read_record(key, value) == Homes(8)
+    assert key[2] == 3, "older releases pass over kinds that they don't know"
+    assert read_record(key, None) is None
+
+
+def test_an_answer_with_fewer_partitions_is_partial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a new topic's may be: no home is ever derived from it."""
+    monkeypatch.setattr(topic_log, "_PAUSE_S", 0.0)
+    answers = [{0, 1}, {0, 1, 3}, {0, 1, 2, 3}]
+
+    class Cluster:
+        def metadata(self, _: list[str]) -> dict[str, TopicLeaders]:
+            listed = answers.pop(0) if len(answers) > 1 else answers[0]
+            return {"topic": TopicLeaders("topic", bytes(16), 0, {index: PartitionLeader(1, 0) for index in listed})}
+
+        def hang_up(self) -> None:
+            """There are no connections."""
+
+    log = TopicLog(cast("ClusterClient", Cluster()), "topic")
+    log.expect(4)
+    assert log.partitions == 4
+    answers = [{0, 1}]
+    with pytest.raises(LogUnavailable, match="4 partitions, and a broker names only 2"):
+        log.look_again()
+
+
+# --- what is written when ---------------------------------------------------------------------------------
+
+
+def test_an_ended_claim_is_read_back_as_such() -> None:
+    ended = replace(claim(0, confirmed=True), ended=True)
+    assert read_record(*segment_record(ended)) == ended
+    assert [ended.says_nothing_before(sequence) for sequence in (EACH, EACH + 1)] == [False, True]
+
+
+def test_whoever_is_killed_while_settling_leaves_no_less_known_than_before() -> None:
+    """A split claim is shortened last, and a rival taken back when what it is false for is there."""
+    first, part, rival = claim(0, confirmed=True), claim(1, confirmed=True), claim(3)
+    found = in_safe_order([first, part], [rival, claim(1)])
+    assert found == [part, first, Retracted(TOPIC_ID, 7, rival.sequence, rival.incarnation)]
+
+
+def test_a_claim_that_heals_below_what_is_in_memory_is_known(topic: Topic) -> None:
+    """The target lost what was confirmed long ago: the position is below all claims that are kept."""
+    claims = [claim(number, confirmed=True) for number in range(3 * KEPT_CLAIMS)]
+    writer, reader = SegmentLog(View(topic)), SegmentLog(View(topic))
+    writer.claim(claims)
+    assert claims[1] not in known(reader)
+    healing = replace(claim(1, heals=True), incarnation=999)
+    writer.revise([healing], claims[2:])
+    assert known(reader) == [claims[0], claims[1], healing]
