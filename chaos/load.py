@@ -4,6 +4,7 @@ It is a process of its own, so that it does not wait for the nemesis nor the nem
 in a header (`history.py`), other headers, keys and values of many sizes, some of them null. A third of the
 transactions is aborted; some stay open for a while, and the two producers' transactions overlap. The second idempotent
 producer's records are two days old, and it rests now and then; the third one's are what the source may take back.
+Half of the partitions get their last record while there still are faults (`leave_alone`).
 """
 
 from __future__ import annotations
@@ -81,7 +82,17 @@ class Load:
         self.plan = plan
         processes = multiprocessing.get_context("spawn")
         self._stop = processes.Event()
-        self._process = processes.Process(target=_write, args=(plan, self._stop), daemon=True, name="load")
+        self._busy: Any = processes.Value("i", plan.partitions)
+        self._process = processes.Process(target=_write, args=(plan, self._stop, self._busy), daemon=True, name="load")
+
+    @property
+    def busy(self) -> int:
+        """How many partitions of each topic are written to: the first ones."""
+        return int(self._busy.value)
+
+    def leave_alone(self, busy: int) -> None:
+        """Write to no more than so many partitions from now on."""
+        self._busy.value = min(self.busy, busy)
 
     def __enter__(self) -> Self:
         self._process.start()
@@ -117,14 +128,7 @@ def send_named(
 
 
 def close_logs(servers: str, topics: list[str], partitions: int) -> None:
-    """End what transactions are left, and write a last record to every partition.
-
-    Raises KafkaError if the source does not take it.
-    """
-    for name in TRANSACTIONAL:
-        ending = KafkaProducer(bootstrap_servers=servers, transactional_id=name)
-        ending.init_transactions()
-        ending.close()
+    """Write a last record to every partition. Raises KafkaError if the source does not take it."""
     producer = KafkaProducer(bootstrap_servers=servers)
     for topic in topics:
         for partition in range(partitions):
@@ -133,23 +137,31 @@ def close_logs(servers: str, topics: list[str], partitions: int) -> None:
     producer.close()
 
 
+def end_transactions(servers: str) -> None:
+    """End what transactions are left, which hold readers of committed records up. Raises KafkaError."""
+    for name in TRANSACTIONAL:
+        ending = KafkaProducer(bootstrap_servers=servers, transactional_id=name)
+        ending.init_transactions()
+        ending.close()
+
+
 def last_name(partition: int) -> str:
     """The name of the last record of a partition."""
     return record_id("last", partition, 0)
 
 
-def _write(plan: LoadPlan, stop: Event) -> None:
+def _write(plan: LoadPlan, stop: Event, busy: Any) -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what goes wrong is meant to
     history = HistoryWriter(plan.history)
     writers: list[Callable[[Event], None]] = [
-        _PlainWriter(plan, history, PLAIN, plan.plain_topic, plan.records_per_s).run
+        _PlainWriter(plan, busy, history, PLAIN, plan.plain_topic, plan.records_per_s).run
     ]
     if plan.draft_topic:
-        writers.append(_PlainWriter(plan, history, DRAFT, plan.draft_topic, plan.drafts_per_s).run)
+        writers.append(_PlainWriter(plan, busy, history, DRAFT, plan.draft_topic, plan.drafts_per_s).run)
     if plan.old_topic:
-        writers.append(_OldWriter(plan, history, OLD, plan.old_topic, plan.old_per_s).run)
+        writers.append(_OldWriter(plan, busy, history, OLD, plan.old_topic, plan.old_per_s).run)
     if plan.transactional_topic:
-        writers += [_TransactionalWriter(plan, history, name).run for name in TRANSACTIONAL]
+        writers += [_TransactionalWriter(plan, busy, history, name).run for name in TRANSACTIONAL]
     threads = [threading.Thread(target=run, args=(stop,), daemon=True) for run in writers]
     for thread in threads:
         thread.start()
@@ -192,8 +204,10 @@ def _close(producer: Any, timeout_s: float) -> None:
 class _Writer:
     """One producer after another: a producer that failed is replaced."""
 
-    def __init__(self, plan: LoadPlan, history: HistoryWriter, name: str) -> None:
+    def __init__(self, plan: LoadPlan, busy: Any, history: HistoryWriter, name: str) -> None:
         self.plan = plan
+        self.busy = busy
+        """A value that other processes change: how many partitions are written to."""
         self.history = history
         self.name = name
         self.chance = random.Random(f"{plan.seed} {name}")
@@ -224,7 +238,7 @@ class _Writer:
 
     def next(self) -> tuple[int, int]:
         """A partition, and the number of the next record there."""
-        partition = self.chance.randrange(self.plan.partitions)
+        partition = self.chance.randrange(self.busy.value)
         self.numbers[partition] += 1
         return partition, self.numbers[partition]
 
@@ -237,8 +251,8 @@ class _Writer:
 class _PlainWriter(_Writer):
     age_ms = 0
 
-    def __init__(self, plan: LoadPlan, history: HistoryWriter, name: str, topic: str, per_s: float) -> None:
-        super().__init__(plan, history, name)
+    def __init__(self, plan: LoadPlan, busy: Any, history: HistoryWriter, name: str, topic: str, per_s: float) -> None:
+        super().__init__(plan, busy, history, name)
         self.topic = topic
         self.per_s = per_s
         self.failed = False
@@ -273,8 +287,8 @@ class _OldWriter(_PlainWriter):
 
 
 class _TransactionalWriter(_Writer):
-    def __init__(self, plan: LoadPlan, history: HistoryWriter, name: str) -> None:
-        super().__init__(plan, history, name)
+    def __init__(self, plan: LoadPlan, busy: Any, history: HistoryWriter, name: str) -> None:
+        super().__init__(plan, busy, history, name)
         self.transactions = 0
 
     def open(self) -> Any:

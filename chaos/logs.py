@@ -9,7 +9,7 @@ from kafka import TopicPartition
 from chaos.arena import Arena
 from chaos.checker import TopicLogs
 from chaos.cuts import Election
-from chaos.history import DRAFT, OLD, PLAIN
+from chaos.history import BILL, DRAFT, NOTE, OLD, PLAIN
 from chaos.ledger import read_cuts
 from chaos.load import TRANSACTIONAL
 from chaos.mirror import remote
@@ -20,8 +20,12 @@ PRODUCERS = {
     "payments": frozenset(TRANSACTIONAL),
     "archive": frozenset({OLD}),
     "drafts": frozenset({DRAFT}),
+    "notes": frozenset({NOTE}),
+    "bills": frozenset({BILL}),
 }
 """Who writes to which kind of topic."""
+WRITTEN = frozenset({"orders", "payments", "archive", "drafts"})
+"""Kinds that the load writes to all the time; to the others only faults do."""
 
 
 def read_logs(

@@ -1,0 +1,114 @@
+"""A target that throttles for long: what was already sent to it is appended when the throttle ends (KIP-219).
+
+A broker whose quota is used up answers at once, says for how long, and reads no more from that connection until then.
+What the mirror had sent over it waits in the socket, also after the connection's end, and is appended half a minute
+later. Records of `archive` are so old that the broker may have forgotten by then that it has them already.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from typing import Any
+
+from kafka import KafkaProducer
+from kafka.admin import NewTopic
+from kafka.errors import KafkaError, TopicAlreadyExistsError
+
+from chaos.arena import NoVictim, wait_in_sync
+from chaos.mirror import kill, workers
+from chaos.replicas import ask, wait_for
+from chaos.words import FLOW
+from chaos.world import World
+from sparkmirror.demo.quotas import set_quota
+
+_CLIENT = f"{FLOW}|sparkmirror-produce"
+"""As the mirror's pumps call themselves to the target: a quota counts all of this name together."""
+_TOPIC = "chaos.bulk"
+_QUOTA = 20_000
+_MUTED_S = 45
+"""At least, as the bulk and the quota make it."""
+_PIECE = 20_000
+_STALL_S = 1.2
+_KNOWN_S = 5.0
+"""How long the mirror has been told of the throttle when it loses what it had sent."""
+_OVER_S = 75.0
+"""From the throttle until everything that was sent must have arrived."""
+_TIMEOUT_S = 20.0
+
+
+class MutedChannel:
+    """All connections to the target are throttled for long, and then lost: with the workers, or without them."""
+
+    lasts = False
+
+    def __init__(self, world: World, chance: random.Random) -> None:
+        self._cluster = world.arena.target
+        self._kills = chance.random() < 0.5
+        self._began = 0.0
+        self.victim = "every worker" if self._kills else "every connection to the target"
+
+    def begin(self) -> None:
+        proxies = [broker.proxy for broker in self._cluster.brokers if broker.proxy is not None]
+        if not proxies:
+            raise NoVictim("no broker has a proxy")
+        self._create()
+        set_quota(self._cluster, "producer_byte_rate", _QUOTA, _CLIENT)
+        try:
+            for proxy in proxies:
+                proxy.stall()  # so that the mirror sends more than the one request that is answered
+            time.sleep(_STALL_S)
+            self._use_up()
+        finally:
+            for proxy in proxies:
+                proxy.heal()
+            self._began = time.monotonic()
+        time.sleep(_KNOWN_S)
+        set_quota(self._cluster, "producer_byte_rate", None, _CLIENT)  # the mutes that are last all the same
+        if self._kills:
+            kill(workers())
+        else:
+            for proxy in proxies:
+                proxy.drop_connections()
+
+    def end(self) -> None:
+        pass
+
+    def settle(self) -> None:
+        """Wait until all that was sent has arrived: another mirror's producer must not meet it."""
+        time.sleep(max(self._began + _OVER_S - time.monotonic(), 0.0))
+        wait_in_sync(self._cluster)
+
+    def _create(self) -> None:
+        """One partition at each broker."""
+        brokers = [broker.node_id for broker in self._cluster.brokers]
+        topic = NewTopic(_TOPIC, replica_assignments={number: [node] for number, node in enumerate(brokers)})
+
+        def create(admin: Any) -> None:
+            with contextlib.suppress(TopicAlreadyExistsError):
+                admin.create_topics([topic])
+
+        ask(self._cluster, create)
+        wait_for(_TOPIC, lambda: bool(ask(self._cluster, lambda admin: _TOPIC in admin.list_topics())))
+
+    def _use_up(self) -> None:
+        """Write, in the mirror's name, what the quota allows in that time, to every broker and past its proxy."""
+        for number in range(len(self._cluster.brokers)):
+            producer: Any = KafkaProducer(
+                bootstrap_servers=self._cluster.direct_servers,
+                client_id=_CLIENT,
+                acks=0,
+                enable_idempotence=False,
+                batch_size=2 * _QUOTA * _MUTED_S,
+                max_request_size=2 * _QUOTA * _MUTED_S,
+                linger_ms=100,
+                max_block_ms=int(_TIMEOUT_S * 1000),
+            )
+            try:
+                for _ in range(_QUOTA * _MUTED_S // _PIECE):
+                    producer.send(_TOPIC, b"." * _PIECE, partition=number)
+                with contextlib.suppress(KafkaError):
+                    producer.flush(2.0)
+            finally:
+                producer.close(1.0)

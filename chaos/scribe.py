@@ -1,0 +1,66 @@
+"""Records that faults write to the source themselves, at a moment of their choice; the history has them, too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+
+from chaos.arena import NoVictim
+from chaos.history import HistoryWriter, record_id
+from chaos.load import send_named
+
+_TIMEOUT_S = 60.0
+_CLIENT: dict[str, Any] = {
+    "request_timeout_ms": 6_000,
+    "delivery_timeout_ms": 50_000,
+    "max_block_ms": 20_000,
+    "bootstrap_timeout_ms": 20_000,
+}
+
+
+class Scribe:
+    """Writes to topics that nobody else writes to; one thread at a time."""
+
+    def __init__(self, servers: str, history: Path) -> None:
+        self._servers = servers
+        self._path = history
+        self._numbers: Counter[tuple[str, int]] = Counter()
+
+    def write(self, topic: str, name: str, partition: int, count: int) -> None:
+        """Write so many records of a producer of that name. Raises NoVictim if the source does not take them."""
+        self.write_while(topic, name, [partition], _Times(count))
+
+    def write_while(self, topic: str, name: str, partitions: list[int], goes_on: Callable[[], bool]) -> None:
+        """Write small records, one by one, to each of these in turn. Raises NoVictim if the source takes none."""
+        history = HistoryWriter(self._path)
+        try:
+            producer: Any = KafkaProducer(bootstrap_servers=self._servers, linger_ms=0, **_CLIENT)
+            try:
+                while goes_on():
+                    for partition in partitions:
+                        self._numbers[name, partition] += 1
+                        number = self._numbers[name, partition]
+                        named = record_id(name, partition, number)
+                        send_named(producer, history, topic, partition, named, b"by a fault").get(_TIMEOUT_S)
+            finally:
+                producer.close(_TIMEOUT_S)
+        except KafkaError as error:
+            raise NoVictim(f"the source does not take a record: {error!r}") from error
+        finally:
+            history.close()
+
+
+class _Times:
+    """True so many times."""
+
+    def __init__(self, count: int) -> None:
+        self._left = count
+
+    def __call__(self) -> bool:
+        self._left -= 1
+        return self._left >= 0
