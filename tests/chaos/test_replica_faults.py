@@ -18,6 +18,7 @@ from chaos.meter import Meter, Watermarks
 from chaos.mirror import Deployment
 from chaos.records import ID_HEADER, read_topic
 from chaos.replicas import replicas
+from chaos.scribe import Scribe
 from chaos.unclean import UncleanElectionAtTarget
 from chaos.world import World
 from kafka import KafkaProducer
@@ -109,9 +110,12 @@ def kept(cluster: KafkaCluster) -> set[str]:
 def test_an_unclean_election_loses_what_was_acknowledged(
     arena_of_three: Arena, trio: KafkaCluster, tmp_path: Path
 ) -> None:
-    meter = Meter(*(Watermarks([broker.port for broker in trio.brokers], TOPIC, PARTITIONS) for _ in range(2)))
+    meter = Meter(*(Watermarks([broker.port for broker in trio.brokers], [TOPIC], PARTITIONS) for _ in range(2)))
     nobody = Deployment(tmp_path / "mm2.properties", tmp_path / "mirror.log")
-    world = World(arena_of_three, nobody, meter, {"orders": "copied"}, PARTITIONS, "read_uncommitted")
+    world = World(
+        *(arena_of_three, nobody, meter, {"orders": "copied"}, PARTITIONS, "read_uncommitted"),
+        *(tmp_path / "mm2.properties", Scribe("", tmp_path / "history"), lambda: PARTITIONS),
+    )
     fault = UncleanElectionAtTarget(world, random.Random(3))
     where = replicas(trio, [TOPIC])
     with meter, Written(trio, "unclean") as load:
