@@ -10,6 +10,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable
+from http.client import HTTPException
 
 from kafka import TopicPartition
 
@@ -20,7 +21,7 @@ from chaos.mirror import kill, remote, workers
 from chaos.onlookers import fetched
 from chaos.replicas import Replicas, ask, configure, leaders_log_end, log_end, place, replicas, wait_for
 from chaos.replication import ReplicatedCluster
-from chaos.words import of_snapshot
+from chaos.words import position_of
 from chaos.world import World
 from sparkmirror.demo import Broker
 from sparkmirror.demo.proxy import Proxy
@@ -37,8 +38,8 @@ _ALONE = {"min.insync.replicas": "1"}
 class StalledReplica:
     """One partition of `notes` lies on two brokers, and its leader leads nothing else.
 
-    Replication from the leader stalls, a batch is appended there, every worker is killed, and when the next ones have
-    read the position, or after a minute, the leader is killed. The follower, in sync all the time, leads.
+    Replication from the leader stalls, a batch is appended there, every worker is killed, and when the mirror takes the
+    batch for copied, or after a minute, the leader is killed. The follower, in sync all the time, leads.
     """
 
     lasts = True
@@ -66,8 +67,8 @@ class StalledReplica:
             self._cluster.put_behind(self._leader, self._proxy)
             wait_in_sync(self._cluster)
             self._lead_alone(one, other)
-            self._proxy.stall()
             before = self._copied()
+            self._proxy.stall()  # from here on its other port is asked
             self._write()
             self._wait(
                 "nothing was appended at the leader",
@@ -87,7 +88,7 @@ class StalledReplica:
             self._leader.kill()
             self._proxy.heal()
             wait_for("a clean election", lambda: self._now().leader == self._heir, _ELECTED_TIMEOUT_S)
-            self.victim += f", which was killed; {'lag 0 was said' if said else 'lag 0 was not said'} before"
+            self.victim += f", which was killed; {'they were' if said else 'they were not'} called copied before"
         finally:
             self._restore()
 
@@ -115,12 +116,12 @@ class StalledReplica:
             raise NoVictim(f"broker {one} leads {len(leads)} partitions")
 
     def _wait_until_said(self) -> bool:
-        """Wait until the mirror says that the partition has no lag; False if it does not in a minute."""
-        began = time.monotonic()
-        while time.monotonic() < began + _SAID_TIMEOUT_S:
-            with contextlib.suppress(Exception):
-                word = of_snapshot(fetched(self._world.deployment.port(), "/snapshot")[1])
-                if word and word.at > began and (self._topic, self._partition) in word.whole_parts:
+        """Wait until the mirror takes all of the partition for copied; False if it does not in a minute."""
+        promised, deadline = self._promised(), time.monotonic() + _SAID_TIMEOUT_S
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError, HTTPException, ValueError, LookupError):
+                snapshot = fetched(self._world.deployment.port(), "/snapshot")[1]
+                if position_of(snapshot, self._topic, self._partition) >= promised:
                     return True
             time.sleep(_POLL_S)
         return False

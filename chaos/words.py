@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chaos.mirror import SOURCE, TARGET
 from chaos.truth import Part, Truth
@@ -105,6 +105,19 @@ def state_of(text: str) -> tuple[str, int]:
     """Return the flow's state in a snapshot, and when it was put together, in milliseconds since 1970."""
     flow = next((one for one in json.loads(text)["flows"] if one["flow"] == FLOW), None)
     return (flow["state"], flow["at_ms"]) if flow is not None else ("", 0)
+
+
+def position_of(text: str, topic: str, partition: int) -> int:
+    """Return up to where a snapshot says that a partition is copied; -1: it does not."""
+    flow: Any = next((one for one in json.loads(text)["flows"] if one["flow"] == FLOW), {})
+    found = (
+        part.get("position")
+        for one in flow.get("topics", ())
+        for part in one.get("partitions", ())
+        if (one["topic"], part["partition"]) == (topic, partition)
+    )
+    position = next(found, None)
+    return -1 if position is None else int(position)
 
 
 Sample = tuple[str, frozenset[tuple[str, str]], float]

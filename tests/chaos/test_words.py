@@ -7,7 +7,7 @@ import time
 
 import pytest
 from chaos.truth import NOTICED_S, REPORTED_S, STILL_S, Truth
-from chaos.words import FalseWords, Judge, Word, of_metrics, of_snapshot, state_of
+from chaos.words import FalseWords, Judge, Word, of_metrics, of_snapshot, position_of, state_of
 
 ALL = frozenset({("orders", 0), ("orders", 1)})
 
@@ -104,7 +104,7 @@ def test_what_the_target_lost_may_be_noticed_in_a_minute_and_not_later() -> None
 
 def snapshot(state: str, lag: int | None, *lags: int | None, role: str = "leader") -> str:
     partitions = [
-        {"partition": number, "state": "running", **({} if lag is None else {"lag": lag})}
+        {"partition": number, "state": "running", "position": 5 * number, **({} if lag is None else {"lag": lag})}
         for number, lag in enumerate(lags)
     ]
     flow = {
@@ -129,6 +129,8 @@ def test_what_a_snapshot_says() -> None:
     assert of_snapshot('{"flows": []}') is None
     assert state_of(snapshot("held up", 0))[0] == "held up"
     assert state_of('{"flows": []}') == ("", 0)
+    assert [position_of(snapshot("copying", 0, 0, 0), "orders", number) for number in range(3)] == [0, 5, -1]
+    assert position_of('{"flows": []}', "orders", 0) == -1
 
 
 def test_what_metrics_say() -> None:
