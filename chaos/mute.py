@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import random
 import time
+from contextlib import closing
 from typing import Any
 
 from kafka import KafkaProducer
@@ -36,6 +37,7 @@ _KNOWN_S = 5.0
 _OVER_S = 75.0
 """From the throttle until everything that was sent must have arrived."""
 _TIMEOUT_S = 20.0
+_FLUSH_S = 2.0
 
 
 class MutedChannel:
@@ -55,15 +57,16 @@ class MutedChannel:
             raise NoVictim("no broker has a proxy")
         self._create()
         set_quota(self._cluster, "producer_byte_rate", _QUOTA, _CLIENT)
-        try:
-            for proxy in proxies:
-                proxy.stall()  # so that the mirror sends more than the one request that is answered
-            time.sleep(_STALL_S)
-            self._use_up()
-        finally:
-            for proxy in proxies:
-                proxy.heal()
-            self._began = time.monotonic()
+        with closing(self._bulk_producer()) as producer:
+            try:
+                for proxy in proxies:
+                    proxy.stall()  # so that the mirror sends more than the one request that is answered
+                time.sleep(_STALL_S)
+                self._use_up(producer)
+            finally:
+                for proxy in proxies:
+                    proxy.heal()
+                self._began = time.monotonic()
         time.sleep(_KNOWN_S)
         set_quota(self._cluster, "producer_byte_rate", None, _CLIENT)  # the mutes that are last all the same
         if self._kills:
@@ -92,23 +95,24 @@ class MutedChannel:
         ask(self._cluster, create)
         wait_for(_TOPIC, lambda: bool(ask(self._cluster, lambda admin: _TOPIC in admin.list_topics())))
 
-    def _use_up(self) -> None:
-        """Write, in the mirror's name, what the quota allows in that time, to every broker and past its proxy."""
-        for number in range(len(self._cluster.brokers)):
-            producer: Any = KafkaProducer(
-                bootstrap_servers=self._cluster.direct_servers,
-                client_id=_CLIENT,
-                acks=0,
-                enable_idempotence=False,
-                batch_size=2 * _QUOTA * _MUTED_S,
-                max_request_size=2 * _QUOTA * _MUTED_S,
-                linger_ms=100,
-                max_block_ms=int(_TIMEOUT_S * 1000),
-            )
-            try:
-                for _ in range(_QUOTA * _MUTED_S // _PIECE):
-                    producer.send(_TOPIC, b"." * _PIECE, partition=number)
-                with contextlib.suppress(KafkaError):
-                    producer.flush(2.0)
-            finally:
-                producer.close(1.0)
+    def _bulk_producer(self) -> Any:
+        """A producer of the mirror's name that knows all brokers, past their proxies."""
+        producer: Any = KafkaProducer(
+            bootstrap_servers=self._cluster.direct_servers,
+            client_id=_CLIENT,
+            acks=0,
+            enable_idempotence=False,
+            batch_size=2 * _QUOTA * _MUTED_S,
+            linger_ms=100,
+            max_block_ms=int(_TIMEOUT_S * 1000),
+        )
+        producer.partitions_for(_TOPIC)
+        return producer
+
+    def _use_up(self, producer: Any) -> None:
+        """Write at once to every broker what the quota allows in that time."""
+        for _ in range(_QUOTA * _MUTED_S // _PIECE):
+            for number in range(len(self._cluster.brokers)):
+                producer.send(_TOPIC, b"." * _PIECE, partition=number)
+        with contextlib.suppress(KafkaError):
+            producer.flush(_FLUSH_S)
