@@ -129,7 +129,7 @@ def test_a_checkpoint_leads_to_the_same_record() -> None:
         wrong = false_checkpoints([checkpoint(upstream, downstream)], truth, copies)
         assert wrong.count == 1, (upstream, downstream)
     assert (
-        "g, A.orders-0 at 4, the source's 6: reads 2 records, and 1 are left"
+        "g, A.orders-0 at 4, the source's 6: goes on with plain-0-5, and not with plain-0-6"
         in false_checkpoints([checkpoint(6, 4)], truth, copies).first[0]
     )
 
