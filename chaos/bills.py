@@ -31,7 +31,7 @@ from chaos.words import FLOW, FalseWords
 from chaos.world import World
 
 _BEFORE_S = 5.0
-_HEARD_S = 10.0
+_HEARD_S = 15.0
 """So long after the word a record may come that is copied all the same."""
 _LONG_AFTER_S = 4.0
 """For so long it is written on then."""

@@ -32,7 +32,7 @@ from chaos.records import ID_HEADER
 TRANSACTIONAL = ("txn1", "txn2")
 CODECS = ("lz4", "zstd", "gzip", "snappy", None)
 _TICK_S = 0.05
-_OLD_MS = 2 * 86_400_000
+OLD_MS = 2 * 86_400_000
 _OLD_WRITES_S, _OLD_RESTS_S = 3.0, 1.5
 """A rest is long enough for a target that looks every second to find that the producer's state has expired."""
 _ABORTED_SHARE = 1 / 3
@@ -280,7 +280,7 @@ class _PlainWriter(_Writer):
 class _OldWriter(_PlainWriter):
     """Writes what is too old for brokers to keep its producer's state: neither the source's nor the target's."""
 
-    age_ms = _OLD_MS
+    age_ms = OLD_MS
 
     def rest_s(self, now: float) -> float:
         return _OLD_RESTS_S if now % (_OLD_WRITES_S + _OLD_RESTS_S) > _OLD_WRITES_S else 0.0

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import random
+import threading
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -18,6 +20,8 @@ from kafka.admin import NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from chaos.arena import NoVictim, wait_in_sync
+from chaos.history import NOTE
+from chaos.load import OLD_MS
 from chaos.mirror import kill, workers
 from chaos.replicas import ask, wait_for
 from chaos.words import FLOW
@@ -31,7 +35,10 @@ _QUOTA = 20_000
 _MUTED_S = 45
 """At least, as the bulk and the quota make it."""
 _PIECE = 20_000
+_OLD_S = 3.0
+"""For so long old records are written before."""
 _STALL_S = 1.2
+_PAUSE_S = 0.01
 _KNOWN_S = 5.0
 """How long the mirror has been told of the throttle when it loses what it had sent."""
 _OVER_S = 75.0
@@ -46,6 +53,7 @@ class MutedChannel:
     lasts = False
 
     def __init__(self, world: World, chance: random.Random) -> None:
+        self._world = world
         self._cluster = world.arena.target
         self._kills = chance.random() < 0.5
         self._began = 0.0
@@ -57,7 +65,8 @@ class MutedChannel:
             raise NoVictim("no broker has a proxy")
         self._create()
         set_quota(self._cluster, "producer_byte_rate", _QUOTA, _CLIENT)
-        with closing(self._bulk_producer()) as producer:
+        with closing(self._bulk_producer()) as producer, self._old_records():
+            time.sleep(_OLD_S)
             try:
                 for proxy in proxies:
                     proxy.stall()  # so that the mirror sends more than the one request that is answered
@@ -74,6 +83,25 @@ class MutedChannel:
         else:
             for proxy in proxies:
                 proxy.drop_connections()
+
+    @contextlib.contextmanager
+    def _old_records(self) -> Iterator[None]:
+        """Write old records to all partitions meanwhile."""
+        ended = threading.Event()
+        writer = threading.Thread(target=self._write_old, args=(ended,), name="old notes", daemon=True)
+        writer.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            writer.join()
+
+    def _write_old(self, ended: threading.Event) -> None:
+        partitions = list(range(self._world.partitions))
+        with contextlib.suppress(NoVictim):  # what is not written to the source can't be in flight
+            self._world.scribe.write_while(
+                self._world.topics["notes"], NOTE, partitions, lambda: not ended.wait(_PAUSE_S), OLD_MS
+            )
 
     def end(self) -> None:
         pass

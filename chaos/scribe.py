@@ -24,7 +24,7 @@ _CLIENT: dict[str, Any] = {
 
 
 class Scribe:
-    """Writes to topics that nobody else writes to; one thread at a time."""
+    """Writes to topics that nobody else writes to; to each of them one thread at a time."""
 
     def __init__(self, servers: str, history: Path) -> None:
         self._servers = servers
@@ -35,7 +35,9 @@ class Scribe:
         """Write so many records of a producer of that name. Raises NoVictim if the source does not take them."""
         self.write_while(topic, name, [partition], _Times(count))
 
-    def write_while(self, topic: str, name: str, partitions: list[int], goes_on: Callable[[], bool]) -> None:
+    def write_while(
+        self, topic: str, name: str, partitions: list[int], goes_on: Callable[[], bool], age_ms: int = 0
+    ) -> None:
         """Write small records, one by one, to each of these in turn. Raises NoVictim if the source takes none."""
         history = HistoryWriter(self._path)
         try:
@@ -46,7 +48,7 @@ class Scribe:
                         self._numbers[name, partition] += 1
                         number = self._numbers[name, partition]
                         named = record_id(name, partition, number)
-                        send_named(producer, history, topic, partition, named, b"by a fault").get(_TIMEOUT_S)
+                        send_named(producer, history, topic, partition, named, b"by a fault", age_ms).get(_TIMEOUT_S)
             finally:
                 producer.close(_TIMEOUT_S)
         except KafkaError as error:
