@@ -87,7 +87,7 @@ class GoingOn:
         for part in self._parts:
             kind, topic = of[part.topic]
             name, end = f"{topic}-{part.partition}", ends.get(part, 0)
-            if kind in WRITTEN and part.partition < self._world.busy():
+            if kind in WRITTEN and part.partition < self._world.load.busy:
                 waits = end <= self._ends[part]
             else:
                 waits = name in parked or (part in self._emptied and not end)

@@ -17,6 +17,7 @@ PLAIN = "plain"
 OLD = "old"
 DRAFT = "draft"
 NOTE = "note"
+BAIT = "bait"
 BILL = "bill"
 
 

@@ -16,12 +16,12 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from kafka import KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
@@ -83,12 +83,24 @@ class Load:
         processes = multiprocessing.get_context("spawn")
         self._stop = processes.Event()
         self._busy: Any = processes.Value("i", plan.partitions)
-        self._process = processes.Process(target=_write, args=(plan, self._stop, self._busy), daemon=True, name="load")
+        self._hushed = processes.Event()
+        self._process = processes.Process(
+            target=_write, args=(plan, self._stop, self._hushed, self._busy), daemon=True, name="load"
+        )
 
     @property
     def busy(self) -> int:
         """How many partitions of each topic are written to: the first ones."""
         return int(self._busy.value)
+
+    @contextlib.contextmanager
+    def hushed(self) -> Iterator[None]:
+        """Begin nothing new meanwhile; what has begun goes on."""
+        self._hushed.set()
+        try:
+            yield
+        finally:
+            self._hushed.clear()
 
     def leave_alone(self, busy: int) -> None:
         """Write to no more than so many partitions from now on."""
@@ -150,18 +162,18 @@ def last_name(partition: int) -> str:
     return record_id("last", partition, 0)
 
 
-def _write(plan: LoadPlan, stop: Event, busy: Any) -> None:
+def _write(plan: LoadPlan, stop: Event, hushed: Event, busy: Any) -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what goes wrong is meant to
-    history = HistoryWriter(plan.history)
+    history, control = HistoryWriter(plan.history), _Control(hushed, busy)
     writers: list[Callable[[Event], None]] = [
-        _PlainWriter(plan, busy, history, PLAIN, plan.plain_topic, plan.records_per_s).run
+        _PlainWriter(plan, control, history, PLAIN, plan.plain_topic, plan.records_per_s).run
     ]
     if plan.draft_topic:
-        writers.append(_PlainWriter(plan, busy, history, DRAFT, plan.draft_topic, plan.drafts_per_s).run)
+        writers.append(_PlainWriter(plan, control, history, DRAFT, plan.draft_topic, plan.drafts_per_s).run)
     if plan.old_topic:
-        writers.append(_OldWriter(plan, busy, history, OLD, plan.old_topic, plan.old_per_s).run)
+        writers.append(_OldWriter(plan, control, history, OLD, plan.old_topic, plan.old_per_s).run)
     if plan.transactional_topic:
-        writers += [_TransactionalWriter(plan, busy, history, name).run for name in TRANSACTIONAL]
+        writers += [_TransactionalWriter(plan, control, history, name).run for name in TRANSACTIONAL]
     threads = [threading.Thread(target=run, args=(stop,), daemon=True) for run in writers]
     for thread in threads:
         thread.start()
@@ -201,13 +213,20 @@ def _close(producer: Any, timeout_s: float) -> None:
         producer.close(timeout=timeout_s)
 
 
+class _Control(NamedTuple):
+    """What another process changes."""
+
+    hushed: Event
+    busy: Any
+    """A value: how many partitions are written to."""
+
+
 class _Writer:
     """One producer after another: a producer that failed is replaced."""
 
-    def __init__(self, plan: LoadPlan, busy: Any, history: HistoryWriter, name: str) -> None:
+    def __init__(self, plan: LoadPlan, control: _Control, history: HistoryWriter, name: str) -> None:
         self.plan = plan
-        self.busy = busy
-        """A value that other processes change: how many partitions are written to."""
+        self.control = control
         self.history = history
         self.name = name
         self.chance = random.Random(f"{plan.seed} {name}")
@@ -238,7 +257,7 @@ class _Writer:
 
     def next(self) -> tuple[int, int]:
         """A partition, and the number of the next record there."""
-        partition = self.chance.randrange(self.busy.value)
+        partition = self.chance.randrange(self.control.busy.value)
         self.numbers[partition] += 1
         return partition, self.numbers[partition]
 
@@ -251,8 +270,10 @@ class _Writer:
 class _PlainWriter(_Writer):
     age_ms = 0
 
-    def __init__(self, plan: LoadPlan, busy: Any, history: HistoryWriter, name: str, topic: str, per_s: float) -> None:
-        super().__init__(plan, busy, history, name)
+    def __init__(
+        self, plan: LoadPlan, control: _Control, history: HistoryWriter, name: str, topic: str, per_s: float
+    ) -> None:
+        super().__init__(plan, control, history, name)
         self.topic = topic
         self.per_s = per_s
         self.failed = False
@@ -261,6 +282,9 @@ class _PlainWriter(_Writer):
         self.failed = False
         while not stop.is_set() and not self.failed:
             began = time.monotonic()
+            if self.control.hushed.is_set():
+                stop.wait(_TICK_S)
+                continue
             for _ in range(max(int(self.per_s * _TICK_S), 1)):
                 partition, number = self.next()
                 name = record_id(self.name, partition, number)
@@ -287,8 +311,8 @@ class _OldWriter(_PlainWriter):
 
 
 class _TransactionalWriter(_Writer):
-    def __init__(self, plan: LoadPlan, busy: Any, history: HistoryWriter, name: str) -> None:
-        super().__init__(plan, busy, history, name)
+    def __init__(self, plan: LoadPlan, control: _Control, history: HistoryWriter, name: str) -> None:
+        super().__init__(plan, control, history, name)
         self.transactions = 0
 
     def open(self) -> Any:
@@ -308,6 +332,9 @@ class _TransactionalWriter(_Writer):
 
     def write(self, producer: Any, stop: Event) -> None:
         while not stop.is_set():
+            if self.control.hushed.is_set():
+                stop.wait(_TICK_S)
+                continue
             self.transactions += 1
             aborts = self.chance.random() < _ABORTED_SHARE
             fate, how = ("abort", "aborted") if aborts else ("commit", "committed")

@@ -2,16 +2,17 @@
 
 A broker whose quota is used up answers at once, says for how long, and reads no more from that connection until then.
 What the mirror had sent over it waits in the socket, also after the connection's end, and is appended half a minute
-later. Records of `archive` are so old that the broker may have forgotten by then that it has them already.
+later. By then the broker has forgotten that it has old records already. A connection has one such request more:
+so the load is hushed for a moment, and the fault writes first one record to each partition of `orders`, for the request
+that is answered, then an old one to each of `notes`, for the one behind it, and none after that.
 """
 
 from __future__ import annotations
 
 import contextlib
 import random
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -20,12 +21,13 @@ from kafka.admin import NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from chaos.arena import NoVictim, wait_in_sync
-from chaos.history import NOTE
+from chaos.history import BAIT, NOTE
 from chaos.load import OLD_MS
 from chaos.mirror import kill, workers
 from chaos.replicas import ask, wait_for
 from chaos.words import FLOW
 from chaos.world import World
+from sparkmirror.demo.proxy import Proxy
 from sparkmirror.demo.quotas import set_quota
 
 _CLIENT = f"{FLOW}|sparkmirror-produce"
@@ -35,10 +37,11 @@ _QUOTA = 20_000
 _MUTED_S = 45
 """At least, as the bulk and the quota make it."""
 _PIECE = 20_000
-_OLD_S = 3.0
-"""For so long old records are written before."""
-_STALL_S = 1.2
-_PAUSE_S = 0.01
+_HUSHED_S = 1.5
+_COPIED_TIMEOUT_S = 40.0
+_POLL_S = 0.2
+_SENT_S = 0.5
+"""After so long the mirror has sent what was written."""
 _KNOWN_S = 5.0
 """How long the mirror has been told of the throttle when it loses what it had sent."""
 _OVER_S = 75.0
@@ -65,43 +68,43 @@ class MutedChannel:
             raise NoVictim("no broker has a proxy")
         self._create()
         set_quota(self._cluster, "producer_byte_rate", _QUOTA, _CLIENT)
-        with closing(self._bulk_producer()) as producer, self._old_records():
-            time.sleep(_OLD_S)
-            try:
-                for proxy in proxies:
-                    proxy.stall()  # so that the mirror sends more than the one request that is answered
-                time.sleep(_STALL_S)
-                self._use_up(producer)
-            finally:
-                for proxy in proxies:
-                    proxy.heal()
-                self._began = time.monotonic()
-        time.sleep(_KNOWN_S)
-        set_quota(self._cluster, "producer_byte_rate", None, _CLIENT)  # the mutes that are last all the same
+        try:
+            self._mute(proxies)
+            time.sleep(_KNOWN_S)
+        finally:
+            set_quota(self._cluster, "producer_byte_rate", None, _CLIENT)  # the mutes that are last all the same
         if self._kills:
             kill(workers())
         else:
             for proxy in proxies:
                 proxy.drop_connections()
 
-    @contextlib.contextmanager
-    def _old_records(self) -> Iterator[None]:
-        """Write old records to all partitions meanwhile."""
-        ended = threading.Event()
-        writer = threading.Thread(target=self._write_old, args=(ended,), name="old notes", daemon=True)
-        writer.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            writer.join()
+    def _mute(self, proxies: Sequence[Proxy]) -> None:
+        scribe, topics, partitions = self._world.scribe, self._world.topics, range(self._world.partitions)
+        with closing(self._bulk_producer()) as producer, self._world.load.hushed():
+            self._wait_until_copied()
+            try:
+                for proxy in proxies:
+                    proxy.stall()
+                scribe.write_at_once(topics["orders"], BAIT, partitions)  # what is answered, and by which is muted
+                time.sleep(_SENT_S)
+                scribe.write_at_once(topics["notes"], NOTE, partitions, OLD_MS)  # what waits behind it
+                time.sleep(_SENT_S)
+                self._use_up(producer)
+            finally:
+                for proxy in proxies:
+                    proxy.heal()
+                self._began = time.monotonic()
 
-    def _write_old(self, ended: threading.Event) -> None:
-        partitions = list(range(self._world.partitions))
-        with contextlib.suppress(NoVictim):  # what is not written to the source can't be in flight
-            self._world.scribe.write_while(
-                self._world.topics["notes"], NOTE, partitions, lambda: not ended.wait(_PAUSE_S), OLD_MS
-            )
+    def _wait_until_copied(self) -> None:
+        """Wait until what the load has written is copied: else the mirror sends that first."""
+        time.sleep(_HUSHED_S)
+        deadline = time.monotonic() + _COPIED_TIMEOUT_S
+        while self._world.meter.latest().behind:
+            if time.monotonic() > deadline:
+                raise NoVictim("the mirror is behind")
+            time.sleep(_POLL_S)
+        time.sleep(_HUSHED_S)
 
     def end(self) -> None:
         pass

@@ -151,9 +151,7 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
         if not watch.wait_for_progress(START_TIMEOUT_S):
             raise CopyIncomplete(f"the mirror copied nothing for {START_TIMEOUT_S:.0f} s; {_end_of(deployment)}")
         scribe = Scribe(arena.source.direct_servers, load_plan.history)
-        world = World(
-            arena, deployment, watch, topics, PARTITIONS, plan.isolation, properties, scribe, lambda: load.busy
-        )
+        world = World(arena, deployment, watch, topics, PARTITIONS, plan.isolation, properties, scribe, load)
         nemesis = Nemesis(world, draw(plan.seed, _lanes(plan), plan.faults, plan.pace))
 
         def tick() -> None:

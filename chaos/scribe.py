@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +31,33 @@ class Scribe:
         self._path = history
         self._numbers: Counter[tuple[str, int]] = Counter()
 
+    def write_at_once(self, topic: str, name: str, partitions: Sequence[int], age_ms: int = 0) -> None:
+        """Write one record to each of these partitions, together. Raises NoVictim if the source takes none."""
+        self._write(topic, name, partitions, _Times(1), age_ms)
+
     def write(self, topic: str, name: str, partition: int, count: int) -> None:
         """Write so many records of a producer of that name. Raises NoVictim if the source does not take them."""
-        self.write_while(topic, name, [partition], _Times(count))
+        self._write(topic, name, [partition], _Times(count))
 
-    def write_while(
-        self, topic: str, name: str, partitions: list[int], goes_on: Callable[[], bool], age_ms: int = 0
+    def write_while(self, topic: str, name: str, partitions: Sequence[int], goes_on: Callable[[], bool]) -> None:
+        """Write small records, again and again one to each of these. Raises NoVictim if the source takes none."""
+        self._write(topic, name, partitions, goes_on)
+
+    def _write(
+        self, topic: str, name: str, partitions: Sequence[int], goes_on: Callable[[], bool], age_ms: int = 0
     ) -> None:
-        """Write small records, one by one, to each of these in turn. Raises NoVictim if the source takes none."""
         history = HistoryWriter(self._path)
         try:
             producer: Any = KafkaProducer(bootstrap_servers=self._servers, linger_ms=0, **_CLIENT)
             try:
                 while goes_on():
+                    sent = []
                     for partition in partitions:
                         self._numbers[name, partition] += 1
-                        number = self._numbers[name, partition]
-                        named = record_id(name, partition, number)
-                        send_named(producer, history, topic, partition, named, b"by a fault", age_ms).get(_TIMEOUT_S)
+                        named = record_id(name, partition, self._numbers[name, partition])
+                        sent.append(send_named(producer, history, topic, partition, named, b"by a fault", age_ms))
+                    for one in sent:
+                        one.get(_TIMEOUT_S)
             finally:
                 producer.close(_TIMEOUT_S)
         except KafkaError as error:

@@ -149,7 +149,7 @@ class UncleanElectionAtTarget(UncleanElection):
     """The mirror has to copy the records again."""
 
     def __init__(self, world: World, chance: random.Random) -> None:
-        super().__init__(world.arena.target, world.copies("orders", "payments", "archive"), world.busy(), chance)
+        super().__init__(world.arena.target, world.copies("orders", "payments", "archive"), world.load.busy, chance)
         self._meter = world.meter
         self._cuts = world.aftermath.target_cuts
 
@@ -162,7 +162,7 @@ class UncleanElectionAtSource(UncleanElection):
     """The source takes back what it has promised, some of which was copied: that stays in the copy, and is named."""
 
     def __init__(self, world: World, chance: random.Random) -> None:
-        super().__init__(world.arena.source, [world.topics["drafts"]], world.busy(), chance)
+        super().__init__(world.arena.source, [world.topics["drafts"]], world.load.busy, chance)
         self._partitions = world.partitions
         self._target = world.arena.target
         self._copy = (self._target, TopicPartition(remote(self._part.topic), self._part.partition))

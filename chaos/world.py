@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +12,7 @@ from kafka import TopicPartition
 from chaos.arena import Arena
 from chaos.checker import Findings
 from chaos.cuts import Election
+from chaos.load import Load
 from chaos.meter import Meter
 from chaos.mirror import Deployment, remote
 from chaos.records import Isolation
@@ -53,8 +54,7 @@ class World:
     properties: Path
     """The mirror's file."""
     scribe: Scribe
-    busy: Callable[[], int]
-    """How many partitions of each topic the load writes to now: the first ones."""
+    load: Load
     aftermath: Aftermath = field(default_factory=Aftermath)
 
     def copies(self, *kinds: str) -> list[str]:

@@ -8,12 +8,15 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from chaos.arena import Arena, wait_in_sync
 from chaos.expiry import ExpiryWatch, met
 from chaos.full_disk import FullDisk
 from chaos.leaders import LeaderMove, elect, turned
+from chaos.load import Load
 from chaos.meter import Meter, Watermarks
 from chaos.mirror import Deployment
 from chaos.records import ID_HEADER, read_topic
@@ -115,7 +118,7 @@ def test_an_unclean_election_loses_what_was_acknowledged(
     nobody = Deployment(tmp_path / "mm2.properties", tmp_path / "mirror.log")
     world = World(
         *(arena_of_three, nobody, meter, {"orders": "copied"}, PARTITIONS, "read_uncommitted"),
-        *(tmp_path / "mm2.properties", Scribe("", tmp_path / "history"), lambda: PARTITIONS),
+        *(tmp_path / "mm2.properties", Scribe("", tmp_path / "history"), cast(Load, SimpleNamespace(busy=PARTITIONS))),
     )
     fault = UncleanElectionAtTarget(world, random.Random(3))
     where = replicas(trio, [TOPIC])
