@@ -28,7 +28,7 @@ _REFUSED_TIMEOUT_S = 120.0
 _LIMIT_EVERY_S = 2.0
 _COPIED_TICKS = 20
 """In so many looks other topics must have got records before it counts that nothing is said."""
-_COPIED_TIMEOUT_S = 60.0
+_COPIED_TIMEOUT_S = 120.0
 
 
 class Throttle:

@@ -87,19 +87,34 @@ def read_checkpoints(target: KafkaCluster) -> list[Checkpoint]:
 
 
 def false_checkpoints(
-    checkpoints: Iterable[Checkpoint], truth: Mapping[TopicPartition, Log], copies: Mapping[TopicPartition, Log]
+    checkpoints: Iterable[Checkpoint],
+    truth: Mapping[TopicPartition, Log],
+    copies: Mapping[TopicPartition, Log],
+    *,
+    may_be_earlier: bool,
 ) -> FalseWords:
-    """Compare checkpoints with the source's logs and the copies' without strangers, both by the copy's partition."""
+    """Compare checkpoints with the source's logs and the copies' without strangers, both by the copy's partition.
+
+    One that leads further back than to the same record is not false if that `may_be_earlier`.
+    """
     false = FalseWords()
     for one in checkpoints:
         part = TopicPartition(one.topic, one.partition)
         wanted, found = _next(truth[part], one.upstream), _next(copies[part], one.downstream)
-        if wanted != found:
-            where = f"{one.topic}-{one.partition} at {one.downstream}, the source's {one.upstream}"
-            false.add(f"checkpoint: {one.group}, {where}: goes on with {found}, and not with {wanted}")
+        if wanted == found or (may_be_earlier and _comes_before(found, wanted, truth[part])):
+            continue
+        where = f"{one.topic}-{one.partition} at {one.downstream}, the source's {one.upstream}"
+        false.add(
+            f"checkpoint: {one.group}, {where}: goes on with {found or 'nothing'}, not with {wanted or 'nothing'}"
+        )
     return false
 
 
 def _next(log: Log, offset: int) -> str:
-    """The name of the first record from that offset on."""
-    return next((record.id for record in log if record.offset >= offset), "nothing")
+    """The name of the first record from that offset on; empty: there is none."""
+    return next((record.id for record in log if record.offset >= offset), "")
+
+
+def _comes_before(one: str, other: str, log: Log) -> bool:
+    places = {record.id: place for place, record in enumerate(log)}
+    return one in places and places[one] < places.get(other, len(log))

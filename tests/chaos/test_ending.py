@@ -124,14 +124,17 @@ def test_a_checkpoint_leads_to_the_same_record() -> None:
     truth = {PART: log(0, 1, 2, 5, 6)}  # 3 and 4 are markers
     copies = {PART: [*log(0, 1), *log(2, shift=1), *log(5, 6, shift=-1)]}  # at 2 is somebody else's record
     right = [(0, 0), (1, 1), (2, 2), (2, 3), (3, 4), (5, 4), (6, 5), (7, 6), (7, 9)]
-    assert false_checkpoints([checkpoint(*pair) for pair in right], truth, copies).first == []
-    for upstream, downstream in ((1, 2), (1, 0), (5, 5), (6, 4), (7, 5), (0, 6)):
-        wrong = false_checkpoints([checkpoint(upstream, downstream)], truth, copies)
-        assert wrong.count == 1, (upstream, downstream)
-    assert (
-        "g, A.orders-0 at 4, the source's 6: goes on with plain-0-5, and not with plain-0-6"
-        in false_checkpoints([checkpoint(6, 4)], truth, copies).first[0]
-    )
+
+    def judged(pairs: list[tuple[int, int]], *, may_be_earlier: bool = False) -> list[str]:
+        checkpoints = [checkpoint(*pair) for pair in pairs]
+        return false_checkpoints(checkpoints, truth, copies, may_be_earlier=may_be_earlier).first
+
+    assert judged(right) == judged(right, may_be_earlier=True) == []
+    later, earlier = [(1, 2), (5, 5), (0, 6)], [(1, 0), (6, 4), (7, 5)]
+    for pair in (*later, *earlier):
+        assert len(judged([pair])) == 1, pair
+        assert len(judged([pair], may_be_earlier=True)) == (pair in later), pair
+    assert "g, A.orders-0 at 4, the source's 6: goes on with plain-0-5, not with plain-0-6" in judged([(6, 4)])[0]
 
 
 # --- the mirror's log -----------------------------------------------------------------------------
