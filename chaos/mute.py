@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from http.client import HTTPException
 from typing import Any
 
 from kafka import KafkaProducer
@@ -24,8 +25,9 @@ from chaos.arena import NoVictim, wait_in_sync
 from chaos.history import BAIT, NOTE
 from chaos.load import OLD_MS
 from chaos.mirror import kill, workers
+from chaos.onlookers import fetched
 from chaos.replicas import ask, wait_for
-from chaos.words import FLOW
+from chaos.words import FLOW, lag_of
 from chaos.world import World
 from sparkmirror.demo.proxy import Proxy
 from sparkmirror.demo.quotas import set_quota
@@ -37,8 +39,9 @@ _QUOTA = 20_000
 _MUTED_S = 45
 """At least, as the bulk and the quota make it."""
 _PIECE = 20_000
-_HUSHED_S = 1.5
-_COPIED_TIMEOUT_S = 40.0
+_HUSHED_S = 5.0
+"""After so long the mirror knows all that the load has written."""
+_COPIED_TIMEOUT_S = 90.0
 _POLL_S = 0.2
 _SENT_S = 0.5
 """After so long the mirror has sent what was written."""
@@ -100,11 +103,15 @@ class MutedChannel:
         """Wait until what the load has written is copied: else the mirror sends that first."""
         time.sleep(_HUSHED_S)
         deadline = time.monotonic() + _COPIED_TIMEOUT_S
-        while self._world.meter.latest().behind:
+        while not self._has_no_lag():
             if time.monotonic() > deadline:
                 raise NoVictim("the mirror is behind")
             time.sleep(_POLL_S)
-        time.sleep(_HUSHED_S)
+
+    def _has_no_lag(self) -> bool:
+        with contextlib.suppress(OSError, HTTPException, ValueError, LookupError):
+            return lag_of(fetched(self._world.deployment.port(), "/snapshot")[1]) == 0
+        return False
 
     def end(self) -> None:
         pass
