@@ -203,5 +203,7 @@ def judged(topic: str, told: Told, sides: Sides, heard: Mapping[int, int]) -> Fa
         if so != said:
             false.add(f"topics done: {topic}-{partition}: {said} records are said to be late and not copied, {so} are")
     if late and told.state == "caught up":
-        false.add(f"topics done: {FLOW} is said to have caught up, beside {sum(late.values())} late records of {topic}")
+        false.add(
+            f"topics done: {FLOW} is said to have caught up, next to {sum(late.values())} late records of {topic}"
+        )
     return false

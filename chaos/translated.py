@@ -1,7 +1,7 @@
 """Offsets of consumer groups, as the mirror translates them: record by record, against both logs.
 
 Groups are committed at the source to offsets drawn at random over the whole of each partition. The checkpoint of each
-must lead to the same record: whoever goes on there at the target leaves nothing out, and reads nothing twice.
+must lead to the same record: whoever continues there at the target leaves nothing out, and reads nothing twice.
 """
 
 from __future__ import annotations
@@ -104,9 +104,7 @@ def false_checkpoints(
         if wanted == found or (may_be_earlier and _comes_before(found, wanted, truth[part])):
             continue
         where = f"{one.topic}-{one.partition} at {one.downstream}, the source's {one.upstream}"
-        false.add(
-            f"checkpoint: {one.group}, {where}: goes on with {found or 'nothing'}, not with {wanted or 'nothing'}"
-        )
+        false.add(f"checkpoint: {one.group}, {where}: leads to {found or 'nothing'}, not to {wanted or 'nothing'}")
     return false
 
 

@@ -32,7 +32,7 @@ def test_true_words_are_not_false() -> None:
         (TRUE._replace(late={0: 40}), "bills-0: 40 records are said to be late and not copied, 37 are"),
         (TRUE._replace(late={}), "bills-0: 0 records are said to be late and not copied, 37 are"),
         (TRUE._replace(late={0: 37, 1: 1}), "bills-1: 1 records are said to be late and not copied, 0 are"),
-        (TRUE._replace(state="caught up"), "A->B is said to have caught up, beside 37 late records of bills"),
+        (TRUE._replace(state="caught up"), "A->B is said to have caught up, next to 37 late records of bills"),
     ],
 )
 def test_a_wrong_number_or_state_is(told: Told, words: str) -> None:

@@ -134,7 +134,7 @@ def test_a_checkpoint_leads_to_the_same_record() -> None:
     for pair in (*later, *earlier):
         assert len(judged([pair])) == 1, pair
         assert len(judged([pair], may_be_earlier=True)) == (pair in later), pair
-    assert "g, A.orders-0 at 4, the source's 6: goes on with plain-0-5, not with plain-0-6" in judged([(6, 4)])[0]
+    assert "g, A.orders-0 at 4, the source's 6: leads to plain-0-5, not to plain-0-6" in judged([(6, 4)])[0]
 
 
 # --- the mirror's log -----------------------------------------------------------------------------
