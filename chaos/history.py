@@ -17,8 +17,12 @@ PLAIN = "plain"
 OLD = "old"
 DRAFT = "draft"
 NOTE = "note"
-BAIT = "bait"
 BILL = "bill"
+
+
+def bait(kind: str) -> str:
+    """The name of the producer by which a fault writes to a topic of that kind, next to those that always do."""
+    return f"bait.{kind}"
 
 
 def record_id(producer: str, partition: int, number: int, transaction: int = 0, fate: str = "") -> str:

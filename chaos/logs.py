@@ -9,18 +9,18 @@ from kafka import TopicPartition
 from chaos.arena import Arena
 from chaos.checker import TopicLogs
 from chaos.cuts import Election
-from chaos.history import BAIT, BILL, DRAFT, NOTE, OLD, PLAIN
+from chaos.history import BILL, DRAFT, NOTE, OLD, PLAIN, bait
 from chaos.ledger import read_cuts
 from chaos.load import TRANSACTIONAL
 from chaos.mirror import remote
 from chaos.records import read_topic, without_strangers
 
 PRODUCERS = {
-    "orders": frozenset({PLAIN, BAIT}),
-    "payments": frozenset(TRANSACTIONAL),
-    "archive": frozenset({OLD}),
+    "orders": frozenset({PLAIN, bait("orders")}),
+    "payments": frozenset({*TRANSACTIONAL, bait("payments")}),
+    "archive": frozenset({OLD, bait("archive")}),
     "drafts": frozenset({DRAFT}),
-    "notes": frozenset({NOTE}),
+    "notes": frozenset({NOTE, bait("notes")}),
     "bills": frozenset({BILL}),
 }
 """Who writes to which kind of topic."""

@@ -3,8 +3,8 @@
 A broker whose quota is used up answers at once, says for how long, and reads no more from that connection until then.
 What the mirror had sent over it waits in the socket, also after the connection's end, and is appended half a minute
 later. By then the broker has forgotten that it has old records already. A connection has one such request more:
-so the load is hushed for a moment, and the fault writes first one record to each partition of `orders`, for the request
-that is answered, then an old one to each of `notes`, for the one behind it, and none after that.
+so the load is hushed for a moment, and the fault writes first one record to each partition of `orders` and `payments`,
+for the request that is answered, then an old one to each of `archive` and `notes`, for the one that waits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafka.admin import NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from chaos.arena import NoVictim, wait_in_sync
-from chaos.history import BAIT, NOTE
+from chaos.history import bait
 from chaos.load import OLD_MS
 from chaos.mirror import kill, workers
 from chaos.onlookers import fetched
@@ -39,6 +39,7 @@ _QUOTA = 20_000
 _MUTED_S = 45
 """At least, as the bulk and the quota make it."""
 _PIECE = 20_000
+_ANSWERED, _WAITING = ("orders", "payments"), ("archive", "notes")
 _HUSHED_S = 5.0
 """After so long the mirror knows all that the load has written."""
 _COPIED_TIMEOUT_S = 90.0
@@ -89,10 +90,10 @@ class MutedChannel:
             try:
                 for proxy in proxies:
                     proxy.stall()
-                scribe.write_at_once(topics["orders"], BAIT, partitions)  # what is answered, and by which is muted
-                time.sleep(_SENT_S)
-                scribe.write_at_once(topics["notes"], NOTE, partitions, OLD_MS)  # what waits behind it
-                time.sleep(_SENT_S)
+                for kinds, age_ms in ((_ANSWERED, 0), (_WAITING, OLD_MS)):
+                    baits = {topics[kind]: bait(kind) for kind in kinds if kind in topics}
+                    scribe.write_at_once(baits, partitions, age_ms)
+                    time.sleep(_SENT_S)
                 self._use_up(producer)
             finally:
                 for proxy in proxies:
