@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import random
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 from http.client import HTTPException
 from typing import Any
 
@@ -22,12 +23,12 @@ from kafka.admin import NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from chaos.arena import NoVictim, wait_in_sync
-from chaos.history import bait
+from chaos.history import NOTE, bait
 from chaos.load import OLD_MS
 from chaos.mirror import kill, workers
 from chaos.onlookers import fetched
 from chaos.replicas import ask, wait_for
-from chaos.words import FLOW, lag_of
+from chaos.words import FLOW, state_of
 from chaos.world import World
 from sparkmirror.demo.proxy import Proxy
 from sparkmirror.demo.quotas import set_quota
@@ -40,11 +41,13 @@ _MUTED_S = 45
 """At least, as the bulk and the quota make it."""
 _PIECE = 20_000
 _ANSWERED, _WAITING = ("orders", "payments"), ("archive", "notes")
-_HUSHED_S = 5.0
-"""After so long the mirror knows all that the load has written."""
+_OLD_S = 3.0
+_PAUSE_S = 0.2
+_HUSHED_S = 0.8
+"""After so long what the load has written is copied; it may not rest for much longer before the proxies stall."""
 _COPIED_TIMEOUT_S = 90.0
 _POLL_S = 0.2
-_SENT_S = 0.5
+_SENT_S = 0.3
 """After so long the mirror has sent what was written."""
 _KNOWN_S = 5.0
 """How long the mirror has been told of the throttle when it loses what it had sent."""
@@ -84,15 +87,19 @@ class MutedChannel:
                 proxy.drop_connections()
 
     def _mute(self, proxies: Sequence[Proxy]) -> None:
-        scribe, topics, partitions = self._world.scribe, self._world.topics, range(self._world.partitions)
-        with closing(self._bulk_producer()) as producer, self._world.load.hushed():
-            self._wait_until_copied()
+        topics, partitions = self._world.topics, range(self._world.partitions)
+        self._wait_until_copied()
+        with closing(self._bulk_producer()) as producer, ExitStack() as resting:
+            with self._old_records():
+                time.sleep(_OLD_S)
+                resting.enter_context(self._world.load.hushed())
+                time.sleep(_HUSHED_S)
             try:
                 for proxy in proxies:
                     proxy.stall()
                 for kinds, age_ms in ((_ANSWERED, 0), (_WAITING, OLD_MS)):
                     baits = {topics[kind]: bait(kind) for kind in kinds if kind in topics}
-                    scribe.write_at_once(baits, partitions, age_ms)
+                    self._world.scribe.write_at_once(baits, partitions, age_ms)
                     time.sleep(_SENT_S)
                 self._use_up(producer)
             finally:
@@ -100,18 +107,35 @@ class MutedChannel:
                     proxy.heal()
                 self._began = time.monotonic()
 
+    @contextlib.contextmanager
+    def _old_records(self) -> Iterator[None]:
+        """Write old records to `notes` meanwhile: where nothing has been copied for three seconds, the mirror reads the
+        position before it sends anything, which it can't while the proxies stall."""
+        ended = threading.Event()
+        writer = threading.Thread(target=self._write_old, args=(ended,), name="old notes", daemon=True)
+        writer.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            writer.join()
+
+    def _write_old(self, ended: threading.Event) -> None:
+        topic, partitions = self._world.topics["notes"], range(self._world.partitions)
+        with contextlib.suppress(NoVictim):  # what is not written to the source can't be in flight
+            self._world.scribe.write_while(topic, NOTE, partitions, lambda: not ended.wait(_PAUSE_S), OLD_MS)
+
     def _wait_until_copied(self) -> None:
-        """Wait until what the load has written is copied: else the mirror sends that first."""
-        time.sleep(_HUSHED_S)
+        """Wait until the mirror has caught up: else it sends something else first."""
         deadline = time.monotonic() + _COPIED_TIMEOUT_S
-        while not self._has_no_lag():
+        while not self._has_caught_up():
             if time.monotonic() > deadline:
                 raise NoVictim("the mirror is behind")
             time.sleep(_POLL_S)
 
-    def _has_no_lag(self) -> bool:
+    def _has_caught_up(self) -> bool:
         with contextlib.suppress(OSError, HTTPException, ValueError, LookupError):
-            return lag_of(fetched(self._world.deployment.port(), "/snapshot")[1]) == 0
+            return state_of(fetched(self._world.deployment.port(), "/snapshot")[1])[0] == "caught up"
         return False
 
     def end(self) -> None:

@@ -43,9 +43,11 @@ class Scribe:
         """Write so many records of a producer of that name. Raises NoVictim if the source does not take them."""
         self._write({topic: name}, [partition], _Times(count))
 
-    def write_while(self, topic: str, name: str, partitions: Sequence[int], goes_on: Callable[[], bool]) -> None:
+    def write_while(
+        self, topic: str, name: str, partitions: Sequence[int], goes_on: Callable[[], bool], age_ms: int = 0
+    ) -> None:
         """Write small records, again and again one to each of these. Raises NoVictim if the source takes none."""
-        self._write({topic: name}, partitions, goes_on)
+        self._write({topic: name}, partitions, goes_on, age_ms)
 
     def _write(
         self, names: Mapping[str, str], partitions: Sequence[int], goes_on: Callable[[], bool], age_ms: int = 0

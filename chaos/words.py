@@ -107,13 +107,6 @@ def state_of(text: str) -> tuple[str, int]:
     return (flow["state"], flow["at_ms"]) if flow is not None else ("", 0)
 
 
-def lag_of(text: str) -> int | None:
-    """Return the lag that a snapshot says the flow has; None: it is not known."""
-    flow: Any = next((one for one in json.loads(text)["flows"] if one["flow"] == FLOW), {})
-    lag = flow.get("lag")
-    return None if lag is None else int(lag)
-
-
 def position_of(text: str, topic: str, partition: int) -> int:
     """Return up to where a snapshot says that a partition is copied; -1: it does not."""
     flow: Any = next((one for one in json.loads(text)["flows"] if one["flow"] == FLOW), {})

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from chaos.truth import NOTICED_S, REPORTED_S, STILL_S, Truth
-from chaos.words import FalseWords, Judge, Word, lag_of, of_metrics, of_snapshot, position_of, state_of
+from chaos.words import FalseWords, Judge, Word, of_metrics, of_snapshot, position_of, state_of
 
 ALL = frozenset({("orders", 0), ("orders", 1)})
 
@@ -129,7 +129,6 @@ def test_what_a_snapshot_says() -> None:
     assert of_snapshot('{"flows": []}') is None
     assert state_of(snapshot("held up", 0))[0] == "held up"
     assert state_of('{"flows": []}') == ("", 0)
-    assert [lag_of(snapshot("copying", lag)) for lag in (0, 3, None)] == [0, 3, None]
     assert [position_of(snapshot("copying", 0, 0, 0), "orders", number) for number in range(3)] == [0, 5, -1]
     assert position_of('{"flows": []}', "orders", 0) == -1
 
