@@ -10,6 +10,7 @@ from typing import Any, Self
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
 
+from chaos.replication import ReplicatedCluster
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import SetupError
 
@@ -53,7 +54,7 @@ class Arena:
         settings = {**_SETTINGS, "min.insync.replicas": str(min(2, brokers))}
         of_source = settings | (_ALONE if brokers == 1 else {})
         self.source, self.target = (
-            KafkaCluster(
+            ReplicatedCluster(
                 directory / name,
                 brokers=brokers,
                 properties=properties,

@@ -6,14 +6,14 @@ import contextlib
 import random
 import threading
 import time
-from typing import Any
+from typing import Any, NoReturn
 
-from kafka import KafkaProducer
+from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
 from chaos.arena import NoVictim, wait_in_sync
 from chaos.records import STRANGER, last_names
-from chaos.replicas import configure
+from chaos.replicas import configure, log_ends
 from chaos.world import World
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.quotas import set_quota
@@ -26,7 +26,9 @@ _BEFORE = "message.timestamp.before.max.ms"
 _DAY_MS = 86_400_000
 _REFUSED_TIMEOUT_S = 120.0
 _LIMIT_EVERY_S = 2.0
-_COPIED_TIMEOUT_S = 60.0
+_COPIED_TICKS = 20
+"""In so many looks other topics must have got records before it counts that nothing is said."""
+_COPIED_TIMEOUT_S = 120.0
 
 
 class Throttle:
@@ -52,12 +54,14 @@ class Throttle:
 class TimestampLimit:
     """A topic of the copy refuses records that are older than a day (INVALID_TIMESTAMP), as all of its are.
 
-    It begins when the mirror says so of a partition. Once the limit is gone, the mirror goes on by itself.
+    It begins when the mirror says so of a partition. Once the limit is gone, the mirror goes on by itself. If it says
+    nothing for two minutes, though it copied these records before, and others all the time, that is a silence.
     """
 
     lasts = True
 
     def __init__(self, world: World) -> None:
+        self._world = world
         self._cluster = world.arena.target
         self._topics = world.copies("archive")
         self._deployment = world.deployment
@@ -66,15 +70,33 @@ class TimestampLimit:
     def begin(self) -> None:
         if not self._topics:
             raise NoVictim("there are no old records")
+        self._wait_until_copied()
         self._limit(str(_DAY_MS))
         position = self._deployment.log.stat().st_size
-        deadline = time.monotonic() + _REFUSED_TIMEOUT_S
+        deadline, copied = time.monotonic() + _REFUSED_TIMEOUT_S, 0
         while not self._refused_since(position):
             self._limit(str(_DAY_MS))  # again, as a mirror that starts sets it to what the source has
+            copied += self._world.meter.wait_for_progress(_LIMIT_EVERY_S)
             if time.monotonic() > deadline:
                 self.end()
-                raise NoVictim("the mirror does not say that anything is refused")
+                self._give_up(copied)
             time.sleep(_LIMIT_EVERY_S)
+
+    def _wait_until_copied(self) -> None:
+        """Wait until old records come to the copy: else nothing could be refused."""
+        parts = [TopicPartition(topic, part) for topic in self._topics for part in range(self._world.partitions)]
+        ends, deadline = log_ends(self._cluster, parts), time.monotonic() + _COPIED_TIMEOUT_S
+        while log_ends(self._cluster, parts) == ends:
+            if time.monotonic() > deadline:
+                raise NoVictim("no old records are being copied")
+            time.sleep(_EVERY_S)
+
+    def _give_up(self, copied: int) -> NoReturn:
+        if copied < _COPIED_TICKS:
+            raise NoVictim("the mirror copied too little to be refused anything")
+        silence = f"in {_REFUSED_TIMEOUT_S:.0f} s the mirror did not name a partition of {self.victim} as refused"
+        self._world.aftermath.silences.append(silence)
+        raise NoVictim(silence)
 
     def end(self) -> None:
         self._limit(None)

@@ -10,6 +10,9 @@ from chaos.cluster_faults import Stranger, Throttle, TimestampLimit
 from chaos.full_disk import FullDisk
 from chaos.leaders import LeaderMove
 from chaos.mirror_faults import MIRROR_FAULTS
+from chaos.mute import MutedChannel
+from chaos.segments_cut import SegmentsCut
+from chaos.stalled_replica import StalledReplica
 from chaos.unclean import UncleanElectionAtSource, UncleanElectionAtTarget
 from chaos.world import Fault, World
 from sparkmirror.demo import Broker, KafkaCluster
@@ -138,6 +141,9 @@ _CLUSTER_FAULTS: dict[str, Callable[[World, random.Random], Fault]] = {
     "source throttle": lambda world, _: Throttle(world.arena.source, "consumer_byte_rate"),
     "target throttle": lambda world, _: Throttle(world.arena.target, "producer_byte_rate"),
     "source unclean election": UncleanElectionAtSource,
+    "target muted channel": MutedChannel,
+    "target segments cut": SegmentsCut,
+    "target stalled replica": StalledReplica,
     "target stranger": Stranger,
     "target timestamp limit": lambda world, _: TimestampLimit(world),
     "target unclean election": UncleanElectionAtTarget,
@@ -147,6 +153,9 @@ LANES: dict[str, tuple[str, ...]] = {
     "target": (
         *(f"target {kind}" for kind in _BROKER_FAULTS),
         "target throttle",
+        "target muted channel",
+        "target segments cut",
+        "target stalled replica",
         "target stranger",
         "target timestamp limit",
         "target unclean election",
@@ -159,7 +168,7 @@ SLOW_TO_SHOW = {"rival": 12.0, "standby": 10.0}
 """Kinds that hold for longer, in seconds, since a mirror needs that long to start."""
 
 
-ALONE = frozenset({"lost segments topic"})
+ALONE = frozenset({"lost segments topic", "target segments cut"})
 """Kinds during which nothing else may be broken."""
 
 

@@ -16,6 +16,13 @@ from pathlib import Path
 PLAIN = "plain"
 OLD = "old"
 DRAFT = "draft"
+NOTE = "note"
+BILL = "bill"
+
+
+def bait(kind: str) -> str:
+    """The name of the producer by which a fault writes to a topic of that kind, next to those that always do."""
+    return f"bait.{kind}"
 
 
 def record_id(producer: str, partition: int, number: int, transaction: int = 0, fate: str = "") -> str:
@@ -55,6 +62,10 @@ class HistoryWriter:
 
     def ended(self, transaction: str, how: str) -> None:
         self._write(f"{how} {transaction}\n")
+
+    def close(self) -> None:
+        """Write no more."""
+        self._file.close()
 
     def _write(self, line: str) -> None:
         with self._writing:

@@ -32,7 +32,7 @@ class LeaderMove:
         if not order:
             raise NoVictim("there is nobody else to lead")
         place(self._cluster, order)
-        ask(self._cluster, lambda admin: _elect(admin, order))
+        ask(self._cluster, lambda admin: elect(admin, order))
         after = replicas(self._cluster)
         moved = sum(part in after and after[part].leader != it.leader for part, it in before.items())
         if not moved:
@@ -54,7 +54,7 @@ def turned(brokers: tuple[int, ...], leader: int) -> tuple[int, ...]:
     return brokers[first:] + brokers[:first]
 
 
-def _elect(admin: Any, partitions: dict[TopicPartition, tuple[int, ...]]) -> None:
+def elect(admin: Any, partitions: dict[TopicPartition, tuple[int, ...]]) -> None:
     """Some may not be electable: those stay where they are."""
     by_topic: dict[str, list[int]] = {}
     for part in partitions:

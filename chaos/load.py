@@ -4,6 +4,7 @@ It is a process of its own, so that it does not wait for the nemesis nor the nem
 in a header (`history.py`), other headers, keys and values of many sizes, some of them null. A third of the
 transactions is aborted; some stay open for a while, and the two producers' transactions overlap. The second idempotent
 producer's records are two days old, and it rests now and then; the third one's are what the source may take back.
+Half of the partitions get their last record while there still are faults (`leave_alone`).
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from kafka import KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
@@ -31,7 +32,7 @@ from chaos.records import ID_HEADER
 TRANSACTIONAL = ("txn1", "txn2")
 CODECS = ("lz4", "zstd", "gzip", "snappy", None)
 _TICK_S = 0.05
-_OLD_MS = 2 * 86_400_000
+OLD_MS = 2 * 86_400_000
 _OLD_WRITES_S, _OLD_RESTS_S = 3.0, 1.5
 """A rest is long enough for a target that looks every second to find that the producer's state has expired."""
 _ABORTED_SHARE = 1 / 3
@@ -81,7 +82,29 @@ class Load:
         self.plan = plan
         processes = multiprocessing.get_context("spawn")
         self._stop = processes.Event()
-        self._process = processes.Process(target=_write, args=(plan, self._stop), daemon=True, name="load")
+        self._busy: Any = processes.Value("i", plan.partitions)
+        self._hushed = processes.Event()
+        self._process = processes.Process(
+            target=_write, args=(plan, self._stop, self._hushed, self._busy), daemon=True, name="load"
+        )
+
+    @property
+    def busy(self) -> int:
+        """How many partitions of each topic are written to: the first ones."""
+        return int(self._busy.value)
+
+    @contextlib.contextmanager
+    def hushed(self) -> Iterator[None]:
+        """Begin nothing new meanwhile; what has begun goes on."""
+        self._hushed.set()
+        try:
+            yield
+        finally:
+            self._hushed.clear()
+
+    def leave_alone(self, busy: int) -> None:
+        """Write to no more than so many partitions from now on."""
+        self._busy.value = min(self.busy, busy)
 
     def __enter__(self) -> Self:
         self._process.start()
@@ -117,14 +140,7 @@ def send_named(
 
 
 def close_logs(servers: str, topics: list[str], partitions: int) -> None:
-    """End what transactions are left, and write a last record to every partition.
-
-    Raises KafkaError if the source does not take it.
-    """
-    for name in TRANSACTIONAL:
-        ending = KafkaProducer(bootstrap_servers=servers, transactional_id=name)
-        ending.init_transactions()
-        ending.close()
+    """Write a last record to every partition. Raises KafkaError if the source does not take it."""
     producer = KafkaProducer(bootstrap_servers=servers)
     for topic in topics:
         for partition in range(partitions):
@@ -133,23 +149,31 @@ def close_logs(servers: str, topics: list[str], partitions: int) -> None:
     producer.close()
 
 
+def end_transactions(servers: str) -> None:
+    """End what transactions are left, which hold readers of committed records up. Raises KafkaError."""
+    for name in TRANSACTIONAL:
+        ending = KafkaProducer(bootstrap_servers=servers, transactional_id=name)
+        ending.init_transactions()
+        ending.close()
+
+
 def last_name(partition: int) -> str:
     """The name of the last record of a partition."""
     return record_id("last", partition, 0)
 
 
-def _write(plan: LoadPlan, stop: Event) -> None:
+def _write(plan: LoadPlan, stop: Event, hushed: Event, busy: Any) -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what goes wrong is meant to
-    history = HistoryWriter(plan.history)
+    history, control = HistoryWriter(plan.history), _Control(hushed, busy)
     writers: list[Callable[[Event], None]] = [
-        _PlainWriter(plan, history, PLAIN, plan.plain_topic, plan.records_per_s).run
+        _PlainWriter(plan, control, history, PLAIN, plan.plain_topic, plan.records_per_s).run
     ]
     if plan.draft_topic:
-        writers.append(_PlainWriter(plan, history, DRAFT, plan.draft_topic, plan.drafts_per_s).run)
+        writers.append(_PlainWriter(plan, control, history, DRAFT, plan.draft_topic, plan.drafts_per_s).run)
     if plan.old_topic:
-        writers.append(_OldWriter(plan, history, OLD, plan.old_topic, plan.old_per_s).run)
+        writers.append(_OldWriter(plan, control, history, OLD, plan.old_topic, plan.old_per_s).run)
     if plan.transactional_topic:
-        writers += [_TransactionalWriter(plan, history, name).run for name in TRANSACTIONAL]
+        writers += [_TransactionalWriter(plan, control, history, name).run for name in TRANSACTIONAL]
     threads = [threading.Thread(target=run, args=(stop,), daemon=True) for run in writers]
     for thread in threads:
         thread.start()
@@ -189,11 +213,20 @@ def _close(producer: Any, timeout_s: float) -> None:
         producer.close(timeout=timeout_s)
 
 
+class _Control(NamedTuple):
+    """What another process changes."""
+
+    hushed: Event
+    busy: Any
+    """A value: how many partitions are written to."""
+
+
 class _Writer:
     """One producer after another: a producer that failed is replaced."""
 
-    def __init__(self, plan: LoadPlan, history: HistoryWriter, name: str) -> None:
+    def __init__(self, plan: LoadPlan, control: _Control, history: HistoryWriter, name: str) -> None:
         self.plan = plan
+        self.control = control
         self.history = history
         self.name = name
         self.chance = random.Random(f"{plan.seed} {name}")
@@ -224,7 +257,7 @@ class _Writer:
 
     def next(self) -> tuple[int, int]:
         """A partition, and the number of the next record there."""
-        partition = self.chance.randrange(self.plan.partitions)
+        partition = self.chance.randrange(self.control.busy.value)
         self.numbers[partition] += 1
         return partition, self.numbers[partition]
 
@@ -237,8 +270,10 @@ class _Writer:
 class _PlainWriter(_Writer):
     age_ms = 0
 
-    def __init__(self, plan: LoadPlan, history: HistoryWriter, name: str, topic: str, per_s: float) -> None:
-        super().__init__(plan, history, name)
+    def __init__(
+        self, plan: LoadPlan, control: _Control, history: HistoryWriter, name: str, topic: str, per_s: float
+    ) -> None:
+        super().__init__(plan, control, history, name)
         self.topic = topic
         self.per_s = per_s
         self.failed = False
@@ -247,6 +282,9 @@ class _PlainWriter(_Writer):
         self.failed = False
         while not stop.is_set() and not self.failed:
             began = time.monotonic()
+            if self.control.hushed.is_set():
+                stop.wait(_TICK_S)
+                continue
             for _ in range(max(int(self.per_s * _TICK_S), 1)):
                 partition, number = self.next()
                 name = record_id(self.name, partition, number)
@@ -266,15 +304,15 @@ class _PlainWriter(_Writer):
 class _OldWriter(_PlainWriter):
     """Writes what is too old for brokers to keep its producer's state: neither the source's nor the target's."""
 
-    age_ms = _OLD_MS
+    age_ms = OLD_MS
 
     def rest_s(self, now: float) -> float:
         return _OLD_RESTS_S if now % (_OLD_WRITES_S + _OLD_RESTS_S) > _OLD_WRITES_S else 0.0
 
 
 class _TransactionalWriter(_Writer):
-    def __init__(self, plan: LoadPlan, history: HistoryWriter, name: str) -> None:
-        super().__init__(plan, history, name)
+    def __init__(self, plan: LoadPlan, control: _Control, history: HistoryWriter, name: str) -> None:
+        super().__init__(plan, control, history, name)
         self.transactions = 0
 
     def open(self) -> Any:
@@ -294,6 +332,9 @@ class _TransactionalWriter(_Writer):
 
     def write(self, producer: Any, stop: Event) -> None:
         while not stop.is_set():
+            if self.control.hushed.is_set():
+                stop.wait(_TICK_S)
+                continue
             self.transactions += 1
             aborts = self.chance.random() < _ABORTED_SHARE
             fate, how = ("abort", "aborted") if aborts else ("commit", "committed")

@@ -9,19 +9,23 @@ from kafka import TopicPartition
 from chaos.arena import Arena
 from chaos.checker import TopicLogs
 from chaos.cuts import Election
-from chaos.history import DRAFT, OLD, PLAIN
+from chaos.history import BILL, DRAFT, NOTE, OLD, PLAIN, bait
 from chaos.ledger import read_cuts
 from chaos.load import TRANSACTIONAL
 from chaos.mirror import remote
 from chaos.records import read_topic, without_strangers
 
 PRODUCERS = {
-    "orders": frozenset({PLAIN}),
-    "payments": frozenset(TRANSACTIONAL),
-    "archive": frozenset({OLD}),
+    "orders": frozenset({PLAIN, bait("orders")}),
+    "payments": frozenset({*TRANSACTIONAL, bait("payments")}),
+    "archive": frozenset({OLD, bait("archive")}),
     "drafts": frozenset({DRAFT}),
+    "notes": frozenset({NOTE, bait("notes")}),
+    "bills": frozenset({BILL}),
 }
 """Who writes to which kind of topic."""
+WRITTEN = frozenset({"orders", "payments", "archive", "drafts"})
+"""Kinds that the load writes to all the time; to the others only faults do."""
 
 
 def read_logs(

@@ -1,6 +1,7 @@
 """How far the copy is behind, ten times a second, read past the proxies: stalls and recoveries follow from that.
 
-It watches a topic without transactions: there the copy's high watermark is the source's when all is copied.
+It watches topics without transactions: there the copy's high watermark is the source's when all is copied. Lag and
+stalls are those of the first topic; what is said of any of them is compared with these watermarks (`truth.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from operator import attrgetter
 from typing import NamedTuple, Self
 
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
+
+from chaos.truth import Truth
 
 _VERSION = 7
 _LATEST = -1
@@ -45,9 +48,8 @@ class Stall(NamedTuple):
 class Watermarks:
     """The highest high watermarks that any broker has reported. A broker that does not answer delays nobody."""
 
-    def __init__(self, ports: Sequence[int], topic: str, partitions: int) -> None:
-        self.topic = topic
-        self.now = [0] * partitions
+    def __init__(self, ports: Sequence[int], topics: Sequence[str], partitions: int) -> None:
+        self.now = {topic: [0] * partitions for topic in topics}
         self._request = ListOffsetsRequest(
             version=_VERSION,
             replica_id=-1,
@@ -62,6 +64,7 @@ class Watermarks:
                         for partition in range(partitions)
                     ],
                 )
+                for topic in topics
             ],
         )
         self._request.with_header(correlation_id=1, client_id="chaos-meter")
@@ -73,9 +76,14 @@ class Watermarks:
         for thread in self._threads:
             thread.start()
 
-    def lost(self, partition: int, end: int) -> None:
+    def first(self) -> tuple[int, ...]:
+        """Those of the first topic."""
+        return tuple(next(iter(self.now.values())))
+
+    def lost(self, topic: str, partition: int, end: int) -> None:
         """The log ends there now: acknowledged records were lost."""
-        self.now[partition] = end
+        if topic in self.now:
+            self.now[topic][partition] = end
 
     def close(self) -> None:
         self._closing.set()
@@ -98,9 +106,11 @@ class Watermarks:
         if not frame:
             raise OSError("hung up")
         response = ListOffsetsResponse.decode(memoryview(frame), version=_VERSION, header=True)
-        for part in response.topics[0].partitions:
-            if not part.error_code:  # else another broker leads it
-                self.now[part.partition_index] = max(self.now[part.partition_index], part.offset)
+        for topic in response.topics:
+            ends = self.now[topic.name]
+            for part in topic.partitions:
+                if not part.error_code:  # else another broker leads it
+                    ends[part.partition_index] = max(ends[part.partition_index], part.offset)
 
 
 class Meter:
@@ -108,6 +118,7 @@ class Meter:
 
     def __init__(self, source: Watermarks, target: Watermarks) -> None:
         self.samples: list[Sample] = []
+        self.truth = Truth()
         self._source = source
         self._target = target
         self._closing = threading.Event()
@@ -126,17 +137,16 @@ class Meter:
         self._target.close()
 
     def latest(self) -> Sample:
-        return Sample(time.monotonic(), tuple(self._source.now), tuple(self._target.now))
+        return Sample(time.monotonic(), self._source.first(), self._target.first())
 
     def target_lost(self, topic: str, partition: int, end: int) -> None:
         """The target has lost records that it had acknowledged, and ends there now."""
-        if topic == self._target.topic:
-            self._target.lost(partition, end)
+        self._target.lost(topic, partition, end)
 
     def wait_for_progress(self, timeout_s: float) -> bool:
         """Wait until the target has more than now; False if that takes too long."""
-        before, deadline = sum(self._target.now), time.monotonic() + timeout_s
-        while sum(self._target.now) <= before:
+        before, deadline = sum(self._target.first()), time.monotonic() + timeout_s
+        while sum(self._target.first()) <= before:
             if time.monotonic() > deadline or self._closing.wait(_EVERY_S):
                 return False
         return True
@@ -144,6 +154,7 @@ class Meter:
     def _sample(self) -> None:
         while not self._closing.wait(_EVERY_S):
             self.samples.append(self.latest())
+            self.truth.note(self.samples[-1].at, self._source.now, self._target.now)
 
 
 def stalls(samples: Sequence[Sample]) -> list[Stall]:

@@ -56,6 +56,8 @@ def write_properties(path: Path, arena: Arena, topics: str, isolation: Isolation
         f"{TARGET}.session.timeout.ms": "6000",
         "heartbeats.replication.enabled": "false",
         f"{TARGET}.offset.flush.interval.ms": "1000",
+        "emit.checkpoints.interval.seconds": "5",
+        "refresh.groups.interval.seconds": "5",
         "sparkmirror.on.truncated": "continue",
         **({f"{SOURCE}->{TARGET}.consumer.isolation.level": isolation} if isolation == "read_committed" else {}),
         **spark,

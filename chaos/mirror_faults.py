@@ -11,6 +11,7 @@ from collections.abc import Callable
 import psutil
 
 from chaos.arena import NoVictim
+from chaos.bills import DoneInTheMidst
 from chaos.lost_segments import LostSegments
 from chaos.mirror import MirrorProcess, executors, workers
 from chaos.world import Fault, World
@@ -160,4 +161,5 @@ MIRROR_FAULTS: dict[str, Callable[[World, random.Random], Fault]] = {
     "lost segments topic": LostSegments,
     "rival": Rival,
     "standby": Standby,
+    "topics done": DoneInTheMidst,
 }

@@ -1,7 +1,8 @@
-"""Those who look on meanwhile: a scraper of the mirror's metrics, and a browser's connection to its live page.
+"""Those who look on meanwhile: a scraper of the mirror's metrics, a browser's connection to its live page, a reader of
+its snapshot.
 
-They ask whichever mirror is kept running. No counter of a process may fall from a scrape to the next, and each event of
-the page must be JSON.
+They ask whichever mirror is kept running. No counter of a process may fall from a scrape to the next, each event of
+the page must be JSON, and what metrics and snapshot say must be so (`words.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from urllib.parse import urlencode
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from chaos.mirror import SOURCE, TARGET
+from chaos.truth import Truth
+from chaos.words import FLOW, FalseWords, Judge, Word, of_metrics, of_snapshot
 
 _EVERY_S = 1.0
 _AGAIN_S = 0.5
@@ -30,7 +32,7 @@ _LEAST_SHARE = 0.25
 _OK = 200
 _STARTED = "sparkmirror_start_timestamp_seconds"
 _DATA = b"data:"
-_EVENTS = "/events?" + urlencode({"kind": "partitions", "flow": f"{SOURCE}->{TARGET}"})
+_EVENTS = "/events?" + urlencode({"kind": "partitions", "flow": FLOW})
 
 Series = tuple[str, frozenset[tuple[str, str]]]
 
@@ -48,25 +50,36 @@ class Seen:
     """The first counters that fell, with both values."""
     unreadable: list[str] = field(default_factory=list)
     """The first answers that were neither metrics nor JSON, and why."""
+    judged: int = 0
+    """Times at which it was said that something is whole, which were compared with the truth."""
+    false: FalseWords = field(default_factory=FalseWords)
+    """Of these, what was not so."""
 
     @property
     def good(self) -> bool:
         """Whether they saw enough, and nothing wrong."""
-        return self.scrapes > _LEAST_SHARE * self.asked and self.updates > 0 and not self.falls and not self.unreadable
+        wrong = self.falls or self.unreadable or self.false.count
+        return self.scrapes > _LEAST_SHARE * self.asked and self.updates > 0 and not wrong
 
 
 class Onlookers:
-    """Both; as a context, until its end. `port` returns the port at which the mirror listens now."""
+    """All of them; as a context, until its end. `port` returns the port at which the mirror listens now."""
 
-    def __init__(self, port: Callable[[], int]) -> None:
-        self.seen = Seen()
+    def __init__(self, port: Callable[[], int], truth: Truth) -> None:
+        self._judge = Judge(truth)
+        self._judging = threading.Lock()
+        self.seen = Seen(false=self._judge.false)
         self._port = port
         self._before: Mapping[Series, float] = {}
         self._started: float | None = None
         self._closing = threading.Event()
         self._threads = [
             threading.Thread(target=self._repeat, args=(act, pause_s), name=name, daemon=True)
-            for name, act, pause_s in (("scraper", self._scrape, _EVERY_S), ("browser", self._watch, _AGAIN_S))
+            for name, act, pause_s in (
+                ("scraper", self._scrape, _EVERY_S),
+                ("browser", self._watch, _AGAIN_S),
+                ("reader", self._read, _EVERY_S),
+            )
         ]
 
     def __enter__(self) -> Self:
@@ -90,20 +103,38 @@ class Onlookers:
 
     def _scrape(self) -> None:
         self.seen.asked += 1
-        connection = http.client.HTTPConnection("127.0.0.1", self._port(), timeout=_TIMEOUT_S)
-        try:
-            connection.request("GET", "/metrics")
-            answer = connection.getresponse()
-            text = answer.read().decode()
-            if answer.status == _OK:
-                self.note_scrape(text)
-            else:
-                self._note(self.seen.unreadable, f"metrics: status {answer.status}")
-        finally:
-            connection.close()
+        at = time.monotonic()
+        status, text = fetched(self._port(), "/metrics")
+        if status == _OK:
+            self.note_scrape(text, at)
+        else:
+            self._note(self.seen.unreadable, f"metrics: status {status}")
 
-    def note_scrape(self, text: str) -> None:
-        """Compare its counters with what the same process told last."""
+    def _read(self) -> None:
+        status, text = fetched(self._port(), "/snapshot")
+        if status == _OK:
+            self.note_snapshot(text)
+        else:
+            self._note(self.seen.unreadable, f"snapshot: status {status}")
+
+    def note_snapshot(self, text: str) -> None:
+        """Have it judged what the snapshot says."""
+        try:
+            word = of_snapshot(text)
+        except (ValueError, LookupError) as error:
+            self._note(self.seen.unreadable, f"snapshot: {error!r}")
+            return
+        if word is not None:
+            self._hear(word)
+
+    def _hear(self, word: Word) -> None:
+        with self._judging:
+            self._judge.hear(word)
+            self.seen.judged = self._judge.judged
+
+    def note_scrape(self, text: str, at: float) -> None:
+        """Compare its counters with what the same process told last, and have it judged what it says; it was asked for
+        at that time of the monotonic clock."""
         try:
             samples = [
                 (family.type, sample.name, frozenset(sample.labels.items()), sample.value)
@@ -117,6 +148,7 @@ class Onlookers:
         if started is None:
             self._note(self.seen.unreadable, f"metrics without {_STARTED}")
             return
+        self._hear(of_metrics(at, [(name, labels, value) for _, name, labels, value in samples]))
         counters = {(name, labels): value for kind, name, labels, value in samples if kind == "counter"}
         before = self._before if started == self._started else {}
         for (name, labels), now in counters.items():
@@ -153,3 +185,14 @@ class Onlookers:
     def _note(notes: list[str], words: str) -> None:
         if len(notes) < _MOST_NOTES:
             notes.append(f"{time.strftime('%H:%M:%S')} {words}")
+
+
+def fetched(port: int, path: str) -> tuple[int, str]:
+    """Return status and text of what the mirror at that port answers. Raises OSError, HTTPException."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_TIMEOUT_S)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -9,13 +10,18 @@ from typing import Any, NamedTuple, TypeVar
 from kafka import TopicPartition
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType, KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo import Broker, KafkaCluster
 from sparkmirror.errors import SetupError
 
 _T = TypeVar("_T")
 _POLL_S = 0.1
 _TIMEOUT_S = 60.0
+_ANSWER_S = 3.0
+_VERSION = 7
+_CONSUMER, _DEBUGGER = -1, -2
+"""Who asks for a log's end: one is told the high watermark, the other the leader's own end."""
 _CLIENT = {"request_timeout_ms": 5000, "bootstrap_timeout_ms": 5000}
 
 
@@ -74,6 +80,32 @@ def log_ends(cluster: KafkaCluster, parts: Iterable[TopicPartition]) -> dict[Top
 def log_end(cluster: KafkaCluster, part: TopicPartition) -> int:
     """Return where what is acknowledged ends in one partition. Raises SetupError if it can't be told."""
     return log_ends(cluster, [part])[part]
+
+
+def leaders_log_end(broker: Broker, part: TopicPartition, *, acknowledged: bool = False) -> int:
+    """Return where the log ends at its leader, or what is `acknowledged` there; -1 if it does not tell.
+
+    The broker is asked at its own port, past every proxy.
+    """
+    wanted = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+        partition_index=part.partition, current_leader_epoch=-1, timestamp=-1
+    )
+    request = ListOffsetsRequest(
+        version=_VERSION,
+        replica_id=_CONSUMER if acknowledged else _DEBUGGER,
+        isolation_level=0,
+        topics=[ListOffsetsRequest.ListOffsetsTopic(name=part.topic, partitions=[wanted])],
+    )
+    request.with_header(correlation_id=1, client_id="chaos-replicas")
+    try:
+        with socket.create_connection(("127.0.0.1", broker.port), _ANSWER_S) as connection:
+            connection.sendall(request.encode(framed=True, header=True))
+            answers = connection.makefile("rb")
+            frame = answers.read(int.from_bytes(answers.read(4), "big"))
+    except OSError:
+        return -1
+    (found,) = ListOffsetsResponse.decode(memoryview(frame), version=_VERSION, header=True).topics[0].partitions
+    return -1 if found.error_code else int(found.offset)
 
 
 def place(cluster: KafkaCluster, where: Mapping[TopicPartition, Sequence[int]]) -> None:

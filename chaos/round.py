@@ -10,26 +10,29 @@ from typing import Literal
 
 from chaos import faults, meter
 from chaos.arena import Arena
-from chaos.checker import Findings, check
+from chaos.checker import Findings
+from chaos.ending import check_topics, false_words, translated, troubles, united, wait_until_drained, wait_until_said
 from chaos.expiry import ExpiryWatch, met
-from chaos.history import read_history
-from chaos.load import Load, LoadPlan, close_logs, last_name
-from chaos.logs import read_logs
+from chaos.history import History, read_history
+from chaos.load import Load, LoadPlan, close_logs, end_transactions
 from chaos.meter import Meter, Sample, Stall, Watermarks
 from chaos.mirror import RESTLESS, STEADY, Deployment, remote, write_properties
 from chaos.nemesis import Happened, Nemesis, Pace, draw
 from chaos.onlookers import Onlookers, Seen
-from chaos.records import Isolation, last_names
-from chaos.world import Aftermath, World
+from chaos.records import Isolation
+from chaos.scribe import Scribe
+from chaos.words import FalseWords
+from chaos.world import World
 from sparkmirror.errors import CopyIncomplete
 
 PARTITIONS = 4
 START_TIMEOUT_S = 240.0
 _GONE_S = 60.0
 """A JVM may take so long to end after its driver was killed."""
-DRAIN_TIMEOUT_S = 180.0
 _POLL_S = 0.5
 _LOG_END = 2_000
+_WATCHED = ("orders", "archive", "notes")
+"""Topics whose high watermarks are the same on both sides when all is copied; the first one is measured."""
 
 Spark = Literal["local", "standalone"]
 Say = Callable[[str], None]
@@ -79,6 +82,12 @@ class RoundResult:
     """What a scraper and a browser saw meanwhile."""
     copied_anew: list[str]
     """Topics whose copies were deleted since the mirror could not go on behind them, and why."""
+    silences: list[str]
+    """What the mirror never named."""
+    false: FalseWords
+    """What it said that was not so: to onlookers, to faults, in ledger and checkpoints."""
+    troubles: list[str]
+    """Lines of its log that no fault excuses."""
     log_end: str
     """The mirror's last words, if something is wrong."""
 
@@ -88,13 +97,29 @@ class RoundResult:
         return max((stall.seconds for stall in self.stalls), default=0.0)
 
     @property
+    def wrong(self) -> list[str]:
+        """Return what is wrong, but for the records and what onlookers saw, in words."""
+        return [
+            *(
+                ["the mirror never said that it had caught up, or never copied the rest"]
+                if self.drained_s is None
+                else []
+            ),
+            *(f"told wrong: {words}" for words in self.false.first),
+            *(f"silence: {words}" for words in self.silences),
+            *(f"the mirror ended {times} times by itself, with {code}" for code, times in self.mirror_exits.items()),
+            *([f"{self.orphans} processes of killed drivers lived on to the end"] if self.orphans else []),
+            *(f"in the mirror's log: {line}" for line in self.troubles),
+        ]
+
+    @property
     def good(self) -> bool:
-        return self.findings.clean and self.drained_s is not None and self.seen.good
+        return self.findings.clean and self.seen.good and not self.wrong
 
 
 def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say) -> RoundResult:
     """Run it. Raises SetupError if a broker does not come back, CopyIncomplete if the mirror does not even start."""
-    kinds = ["orders", *(["payments"] if plan.transactions else []), "archive", "drafts"]
+    kinds = ["orders", *(["payments"] if plan.transactions else []), "archive", "drafts", "notes", "bills"]
     topics = {kind: f"round{plan.number}.{kind}" for kind in kinds}
     for topic in topics.values():
         arena.create_topic(arena.source, topic, PARTITIONS)
@@ -116,26 +141,39 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
         topics["drafts"],
     )
     with (
-        _meter(arena, topics["orders"]) as watch,
+        _meter(arena, [topics[kind] for kind in _WATCHED]) as watch,
         Load(load_plan) as load,
         ExpiryWatch(arena.target.direct_servers, remote(topics["archive"]), PARTITIONS) as expiry,
         Deployment(properties, place / "mirror.log", rivals, RESTLESS if plan.restless else STEADY) as deployment,
-        Onlookers(deployment.port) as onlookers,
+        Onlookers(deployment.port, watch.truth) as onlookers,
     ):
         say("starts")
         if not watch.wait_for_progress(START_TIMEOUT_S):
             raise CopyIncomplete(f"the mirror copied nothing for {START_TIMEOUT_S:.0f} s; {_end_of(deployment)}")
-        world = World(arena, deployment, watch, topics, PARTITIONS, plan.isolation)
+        scribe = Scribe(arena.source.direct_servers, load_plan.history)
+        world = World(arena, deployment, watch, topics, PARTITIONS, plan.isolation, properties, scribe, load)
         nemesis = Nemesis(world, draw(plan.seed, _lanes(plan), plan.faults, plan.pace))
-        nemesis.run(plan.timeout_s, lambda: say(_describe(plan, nemesis, watch.latest())))
+
+        def tick() -> None:
+            load.leave_alone(_busy(len(nemesis.happened) / plan.faults))
+            say(_describe(plan, nemesis, watch.latest()))
+
+        nemesis.run(plan.timeout_s, tick)
         say("all is made whole")
         arena.repair()
+        load.leave_alone(_busy(1.0))
         load.stop()
-        close_logs(arena.source.direct_servers, list(topics.values()), PARTITIONS)
-        quiet = time.monotonic()
+        end_transactions(arena.source.direct_servers)
+        say("copies what there is")
+        said_s = wait_until_said(world)
+        as_they_are = Findings() if said_s is None else check_topics(world, History())[0]
         say("copies the rest")
-        drained = _wait_until_drained(arena, list(topics.values()))
-        drained_s = time.monotonic() - quiet if drained else None
+        close_logs(arena.source.direct_servers, list(topics.values()), PARTITIONS)
+        closed = time.monotonic()
+        is_drained = wait_until_drained(arena, list(topics.values()), PARTITIONS)
+        drained_s = said_s + time.monotonic() - closed if is_drained and said_s is not None else None
+        say("translates offsets")
+        checkpoints = translated(world, f"round{plan.number}", plan.seed) if is_drained else []
         time.sleep(2 * _POLL_S)  # samples of the end, and whatever comes too much
         gone_by = time.monotonic() + _GONE_S
         while deployment.orphans() and time.monotonic() < gone_by:
@@ -156,21 +194,32 @@ def run_round(arena: Arena, plan: RoundPlan, spark: Mapping[str, str], say: Say)
             unguarded=sum(met(expiry.forgotten, one.began, one.ended) for one in nemesis.happened),
             seen=onlookers.seen,
             copied_anew=world.aftermath.copied_anew,
+            silences=world.aftermath.silences,
+            false=world.aftermath.false,
+            troubles=troubles(deployment),
             log_end="",
         )
     say("is checked")
-    result.findings, result.strangers = _check(arena, plan, topics, load_plan, world.aftermath)
+    at_the_end, result.strangers, read = check_topics(world, read_history(load_plan.history))
+    at_the_end.merge(world.aftermath.findings)
+    result.findings = united(as_they_are, at_the_end)
+    result.false.merge(false_words(world, read, checkpoints))
     if not result.good:
         result.log_end = _end_of(deployment)
     return result
 
 
-def _meter(arena: Arena, topic: str) -> Meter:
+def _meter(arena: Arena, topics: list[str]) -> Meter:
     source, target = (
-        Watermarks([broker.port for broker in cluster.brokers], name, PARTITIONS)
-        for cluster, name in ((arena.source, topic), (arena.target, remote(topic)))
+        Watermarks([broker.port for broker in cluster.brokers], names, PARTITIONS)
+        for cluster, names in ((arena.source, topics), (arena.target, [remote(topic) for topic in topics]))
     )
     return Meter(source, target)
+
+
+def _busy(share: float) -> int:
+    """Return how many partitions are written to when that share of the faults is over: in the end half of them."""
+    return PARTITIONS - min(int(share * 3), PARTITIONS // 2)
 
 
 def _lanes(plan: RoundPlan) -> dict[str, list[str]]:
@@ -180,35 +229,6 @@ def _lanes(plan: RoundPlan) -> dict[str, list[str]]:
         impossible.add("target stranger")
     lanes = {lane: [kind for kind in kinds if kind not in impossible] for lane, kinds in lanes.items()}
     return {lane: kinds for lane, kinds in lanes.items() if kinds}
-
-
-def _wait_until_drained(arena: Arena, topics: list[str]) -> bool:
-    """Wait until every partition of the target ends in the last record; False if nothing moves any more."""
-    wanted = [{partition: last_name(partition) for partition in range(PARTITIONS)}] * len(topics)
-    deadline, before = time.monotonic() + DRAIN_TIMEOUT_S, None
-    while time.monotonic() < deadline:
-        now = [last_names(arena.target.direct_servers, remote(topic), PARTITIONS) for topic in topics]
-        if now == wanted:
-            return True
-        if now != before:
-            deadline, before = time.monotonic() + DRAIN_TIMEOUT_S, now
-        time.sleep(_POLL_S)
-    return False
-
-
-def _check(
-    arena: Arena, plan: RoundPlan, topics: Mapping[str, str], load: LoadPlan, aftermath: Aftermath
-) -> tuple[Findings, int]:
-    """What was found, and how many records of strangers were left out."""
-    history = read_history(load.history)
-    findings = Findings()
-    findings.merge(aftermath.findings)
-    strangers = 0
-    for kind, topic in topics.items():
-        logs, foreign = read_logs(arena, kind, topic, PARTITIONS, aftermath.elections)
-        strangers += foreign
-        findings.merge(check(logs, plan.isolation, history))
-    return findings, strangers
 
 
 def _end_of(deployment: Deployment) -> str:

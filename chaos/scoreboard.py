@@ -65,6 +65,8 @@ class Scoreboard:
         """Return it in one line."""
         found = ", ".join(f"{self.count(anomaly)} {anomaly}" for anomaly in OF_THE_MIRROR)
         records = sum(result.findings.records for result in self.rounds)
+        false = sum(result.false.count + result.seen.false.count for result in self.rounds)
+        found += f", {false} false words, {sum(len(result.silences) for result in self.rounds)} silences"
         return f"{found} of {records:,} records over {self.faults().total()} faults; {self.proven()}"
 
     def proven(self) -> str:
@@ -135,8 +137,14 @@ class Scoreboard:
     def _remarks(self) -> list[str]:
         lines = [f"- {failure}" for failure in self.failures]
         if self.rounds:
-            scrapes, updates = sum(r.seen.scrapes for r in self.rounds), sum(r.seen.updates for r in self.rounds)
+            scrapes, updates, judged = (
+                sum(getattr(r.seen, what) for r in self.rounds) for what in ("scrapes", "updates", "judged")
+            )
             lines.append(f"- Meanwhile metrics were scraped {scrapes:,} times, and the page sent {updates:,} events.")
+            lines.append(
+                f"- {judged:,} times it was said that something had been copied to its end, and the high watermarks "
+                "were looked at."
+            )
         if unguarded := sum(result.unguarded for result in self.rounds):
             lines.append(
                 f"- Expired producer state: {unguarded} of the {self.faults().total()} faults came while the target "
@@ -153,11 +161,9 @@ class Scoreboard:
             lines += [f"- {name}, copied anew after a lost segments topic: {topic}." for topic in result.copied_anew]
             if result.moves:
                 lines.append(f"- {name}: plans moved partitions within a running round {result.moves} times.")
-            if result.drained_s is None:
-                lines.append(f"- {name}: the mirror never copied the rest.")
-            if result.orphans:
-                lines.append(f"- {name}: {result.orphans} processes of killed drivers lived on to the end.")
-            lines += [f"- {name}, told wrong: {words}." for words in (*result.seen.falls, *result.seen.unreadable)]
+            lines += [f"- {name}: {what}." for what in result.wrong]
+            seen = (*result.seen.falls, *result.seen.unreadable, *result.seen.false.first)
+            lines += [f"- {name}, told wrong: {words}." for words in seen]
             lines += [f"- {name}, not done: {what}." for what in result.skipped]
             lines += [f"- {name}: {example}" for example in result.findings.examples]
         return lines
@@ -222,6 +228,9 @@ def _round_json(result: RoundResult) -> dict[str, Any]:
         "disowned_by_the_source": result.findings.disowned,
         "copied_and_taken_back": result.findings.taken_back,
         "copied_anew": result.copied_anew,
+        "silences": result.silences,
+        "false_words": result.false.count + result.seen.false.count,
+        "wrong": result.wrong,
         "seen": asdict(result.seen),
         "worst_stall_s": round(result.worst_stall_s, 1),
         "stalls": [

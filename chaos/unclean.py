@@ -24,8 +24,6 @@ from sparkmirror.demo import Broker, KafkaCluster
 from sparkmirror.errors import SetupError, SparkMirrorError
 
 _UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
-_TO_LOSE = 20
-"""Records, at least, that only the doomed leader has."""
 _PROGRESS_TIMEOUT_S = 90.0
 _GOES_ON_TIMEOUT_S = 240.0
 _POLL_S = 0.2
@@ -39,6 +37,8 @@ class UncleanElection:
     """
 
     lasts = True
+    to_lose = 20
+    """Records, at least, that only the doomed leader has."""
 
     def __init__(self, cluster: KafkaCluster, topics: Sequence[str], partitions: int, chance: random.Random) -> None:
         self._cluster = cluster
@@ -99,7 +99,7 @@ class UncleanElection:
             raise NoVictim("the leader moved meanwhile")
         logs = self.logs_to_grow()
         had, deadline = [log_end(*log) for log in logs], time.monotonic() + _PROGRESS_TIMEOUT_S
-        while any(log_end(*log) < end + _TO_LOSE for log, end in zip(logs, had, strict=True)):
+        while any(log_end(*log) < end + self.to_lose for log, end in zip(logs, had, strict=True)):
             if time.monotonic() > deadline:
                 raise NoVictim("nothing was copied that could be lost")
             time.sleep(_POLL_S)
@@ -149,10 +149,12 @@ class UncleanElectionAtTarget(UncleanElection):
     """The mirror has to copy the records again."""
 
     def __init__(self, world: World, chance: random.Random) -> None:
-        super().__init__(world.arena.target, world.copies("orders", "payments", "archive"), world.partitions, chance)
+        super().__init__(world.arena.target, world.copies("orders", "payments", "archive"), world.load.busy, chance)
         self._meter = world.meter
+        self._cuts = world.aftermath.target_cuts
 
     def note_cut(self, cut: int) -> None:
+        self._cuts.setdefault(self._part, []).append(cut)
         self._meter.target_lost(self._part.topic, self._part.partition, cut)
 
 
@@ -160,7 +162,7 @@ class UncleanElectionAtSource(UncleanElection):
     """The source takes back what it has promised, some of which was copied: that stays in the copy, and is named."""
 
     def __init__(self, world: World, chance: random.Random) -> None:
-        super().__init__(world.arena.source, [world.topics["drafts"]], world.partitions, chance)
+        super().__init__(world.arena.source, [world.topics["drafts"]], world.load.busy, chance)
         self._partitions = world.partitions
         self._target = world.arena.target
         self._copy = (self._target, TopicPartition(remote(self._part.topic), self._part.partition))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from kafka import TopicPartition
@@ -11,9 +12,12 @@ from kafka import TopicPartition
 from chaos.arena import Arena
 from chaos.checker import Findings
 from chaos.cuts import Election
+from chaos.load import Load
 from chaos.meter import Meter
 from chaos.mirror import Deployment, remote
 from chaos.records import Isolation
+from chaos.scribe import Scribe
+from chaos.words import FalseWords
 
 
 @dataclass(slots=True)
@@ -26,6 +30,14 @@ class Aftermath:
     """Topics whose copies were deleted, and why."""
     elections: dict[TopicPartition, list[Election]] = field(default_factory=dict)
     """Those in which the source took back what it had acknowledged, by its partition, in their order."""
+    target_cuts: dict[TopicPartition, list[int]] = field(default_factory=dict)
+    """Where copies ended when the target had lost what it had acknowledged, by the copy's partition."""
+    claims_lost: bool = False
+    """Whether the mirror's own knowledge of offsets was taken from it, or a part of it."""
+    silences: list[str] = field(default_factory=list)
+    """What the mirror did not name in all its time."""
+    false: FalseWords = field(default_factory=FalseWords)
+    """What it said to a fault that was not so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +48,13 @@ class World:
     deployment: Deployment
     meter: Meter
     topics: Mapping[str, str]
-    """At the source, by kind: `orders`, `payments`, `archive`, `drafts`."""
+    """At the source, by kind: `orders`, `payments`, `archive`, `drafts`, `notes`, `bills`."""
     partitions: int
     isolation: Isolation
+    properties: Path
+    """The mirror's file."""
+    scribe: Scribe
+    load: Load
     aftermath: Aftermath = field(default_factory=Aftermath)
 
     def copies(self, *kinds: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from chaos.arena import Arena
+from chaos.copied_anew import delete_topic
 from chaos.mirror import SOURCE, TARGET
 from chaos.nemesis import Pace
 from chaos.round import RoundPlan, run_round
@@ -18,7 +19,6 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 def test_where_nothing_tells_the_copies_come_anew(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)  # a session of other tests may have set it
-    delete_topic = lost_segments.delete_topic
 
     def delete_all(cluster: KafkaCluster, topic: str) -> None:
         """With the segments topic those of the stored offsets and of the offset syncs."""

@@ -63,7 +63,7 @@ class Slow:
 
 
 def test_what_has_to_be_alone_is_alone_and_the_rest_goes_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    (alone,) = ALONE
+    alone = min(ALONE)
     lanes = {"source": ("source kill",), "target": ("target kill",), "mirror": (alone, "driver kill")}
     schedule = draw(4, lanes, 60, Pace(rest_s=(0.0, 0.005), hold_s=(0.005, 0.02)))
     monkeypatch.setattr(nemesis, "make_fault", lambda kind, *_: Slow(kind))

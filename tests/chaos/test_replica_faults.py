@@ -8,22 +8,27 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from chaos.arena import Arena, wait_in_sync
 from chaos.expiry import ExpiryWatch, met
 from chaos.full_disk import FullDisk
-from chaos.leaders import LeaderMove, turned
+from chaos.leaders import LeaderMove, elect, turned
+from chaos.load import Load
 from chaos.meter import Meter, Watermarks
 from chaos.mirror import Deployment
 from chaos.records import ID_HEADER, read_topic
-from chaos.replicas import replicas
+from chaos.replicas import ask, configure, leaders_log_end, log_end, place, replicas, wait_for
+from chaos.scribe import Scribe
 from chaos.unclean import UncleanElectionAtTarget
 from chaos.world import World
-from kafka import KafkaProducer
+from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.demo.proxy import Proxy
 
 TOPIC = "A.copied"
 PARTITIONS = 2
@@ -109,9 +114,12 @@ def kept(cluster: KafkaCluster) -> set[str]:
 def test_an_unclean_election_loses_what_was_acknowledged(
     arena_of_three: Arena, trio: KafkaCluster, tmp_path: Path
 ) -> None:
-    meter = Meter(*(Watermarks([broker.port for broker in trio.brokers], TOPIC, PARTITIONS) for _ in range(2)))
+    meter = Meter(*(Watermarks([broker.port for broker in trio.brokers], [TOPIC], PARTITIONS) for _ in range(2)))
     nobody = Deployment(tmp_path / "mm2.properties", tmp_path / "mirror.log")
-    world = World(arena_of_three, nobody, meter, {"orders": "copied"}, PARTITIONS, "read_uncommitted")
+    world = World(
+        *(arena_of_three, nobody, meter, {"orders": "copied"}, PARTITIONS, "read_uncommitted"),
+        *(tmp_path / "mm2.properties", Scribe("", tmp_path / "history"), cast(Load, SimpleNamespace(busy=PARTITIONS))),
+    )
     fault = UncleanElectionAtTarget(world, random.Random(3))
     where = replicas(trio, [TOPIC])
     with meter, Written(trio, "unclean") as load:
@@ -177,3 +185,43 @@ def test_the_target_forgets_who_wrote_old_records_and_nobody_else(trio: KafkaClu
             time.sleep(4)
             producer.close()
         assert bool(watch.forgotten) == bool(age_ms)
+
+
+@pytest.mark.broker
+@pytest.mark.full
+def test_a_follower_that_gets_nothing_stays_in_sync_and_is_elected_without(
+    arena_of_three: Arena, trio: KafkaCluster
+) -> None:
+    cluster, part = arena_of_three.target, TopicPartition(TOPIC, 0)
+    leader, heir = cluster.brokers[0], cluster.brokers[1]
+    where = replicas(trio, [TOPIC])[part]
+    with Proxy(cluster.inner_port(leader)) as proxy:
+        try:
+            cluster.put_behind(leader, proxy)
+            wait_in_sync(trio)
+            configure(trio, TOPIC, {"min.insync.replicas": "1"})
+            place(trio, {part: (leader.node_id, heir.node_id)})
+            wait_for("two", lambda: replicas(trio, [TOPIC])[part].in_sync == {leader.node_id, heir.node_id})
+            ask(trio, lambda admin: elect(admin, {part: (leader.node_id,)}))
+            before = log_end(trio, part)
+            proxy.stall()
+            producer = KafkaProducer(
+                bootstrap_servers=f"127.0.0.1:{leader.port}", enable_idempotence=False, acks=0, max_block_ms=20_000
+            )
+            for _ in range(10):
+                producer.send(TOPIC, b"only the leader has it", partition=0)
+            wait_for("ten at the leader", lambda: leaders_log_end(leader, part) == before + 10)
+            time.sleep(8)  # longer than a paused broker's session and the other brokers' replica.lag.time.max.ms
+            assert leaders_log_end(leader, part, acknowledged=True) == before
+            producer.close(1)
+            leader.kill()
+            proxy.heal()
+            wait_for("the follower leads", lambda: replicas(trio, [TOPIC])[part].leader == heir.node_id)
+            assert log_end(trio, part) == before
+        finally:
+            proxy.heal()
+            cluster.put_back(leader)
+            place(trio, {part: where.brokers})
+            wait_for("as it was", lambda: replicas(trio, [TOPIC])[part].in_sync == set(where.brokers))
+            configure(trio, TOPIC, {"min.insync.replicas": None})
+    assert leaders_log_end(heir, part) <= before, "nowhere is any of them"

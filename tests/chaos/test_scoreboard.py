@@ -14,6 +14,7 @@ from chaos.onlookers import Seen
 from chaos.planting import PLANTERS, Proof
 from chaos.round import RoundPlan, RoundResult
 from chaos.scoreboard import JSON, MARKDOWN, Scoreboard
+from chaos.words import FalseWords
 
 PLAN = RoundPlan(3, 44, "standalone", "read_committed", faults=2, timeout_s=60, kinds=frozenset())
 
@@ -30,13 +31,16 @@ def a_round(
         recoveries=[1.0, None],
         drained_s=drained_s,
         mirror_starts=2,
-        mirror_exits=Counter({1: 1}),
+        mirror_exits=Counter(),
         moves=7,
         orphans=0,
         strangers=0,
         unguarded=1,
         seen=seen or Seen(scrapes=1_000, updates=900),
         copied_anew=["t: why"],
+        silences=[],
+        false=FalseWords(),
+        troubles=[],
         log_end="",
     )
 
@@ -56,7 +60,8 @@ def test_both_files_tell_all(tmp_path: Path) -> None:
     board.write(tmp_path)
     page = (tmp_path / MARKDOWN).read_text()
     assert (
-        "0 lost, 0 duplicate, 0 reordered, 0 aborted read, 0 changed, 0 phantom of 12,345 records over 2 faults" in page
+        "0 lost, 0 duplicate, 0 reordered, 0 aborted read, 0 changed, 0 phantom, 0 false words, 0 silences "
+        "of 12,345 records over 2 faults" in page
     )
     assert "7 of 7 planted anomalies caught, nothing found in faithful copies" in page
     assert 'make chaos ARGS="--seed 42"' in page
@@ -100,6 +105,32 @@ def test_what_onlookers_were_told_wrong_is_bad() -> None:
     assert "- Round 3, told wrong: records_total fell." in board.markdown()
     assert "- Round 3, told wrong: page: no JSON." in board.markdown()
     assert not a_board([a_round(seen=Seen())]).good, "they saw nothing"
+
+
+def test_a_false_word_is_bad_whoever_heard_it() -> None:
+    false = FalseWords()
+    false.add("ledger: what never was")
+    seen = Seen(scrapes=5, updates=5, judged=40, false=false)
+    heard, found = a_board([a_round(seen=seen)]), a_round()
+    found.false = false
+    for board in (heard, a_board([found])):
+        assert not board.good
+        assert "1 false words, 0 silences" in board.summary()
+        assert "ledger: what never was." in board.markdown()
+    assert "- 40 times it was said that something had been copied to its end" in heard.markdown()
+
+
+def test_what_no_fault_excuses_is_bad() -> None:
+    for what, value, words in (
+        ("silences", ["nothing was named"], "silence: nothing was named."),
+        ("mirror_exits", Counter({1: 3}), "the mirror ended 3 times by itself, with 1."),
+        ("orphans", 2, "2 processes of killed drivers lived on to the end."),
+        ("troubles", ["ForbiddenEvent: x"], "in the mirror's log: ForbiddenEvent: x."),
+    ):
+        result = a_round()
+        setattr(result, what, value)
+        assert not a_board([result]).good, what
+        assert f"- Round 3: {words}" in a_board([result]).markdown()
 
 
 def test_what_the_source_lost_is_told_and_is_not_the_mirrors_fault() -> None:
