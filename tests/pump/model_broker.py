@@ -351,7 +351,7 @@ class TargetLog:
         if isinstance(verdict, Doubt):
             return Refusal(verdict.reason, transient=verdict.wait)
         compared = self.compared(source, verdict)
-        if (refusal := self.lost_claims.refusal(TARGET_ID, 0, verdict, compared, None)) is not None:
+        if (refusal := self.lost_claims.refusal(TARGET_ID, ROUTE, verdict, compared, None)) is not None:
             return refusal
         found = look_for_losses(
             ROUTE,

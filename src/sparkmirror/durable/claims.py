@@ -155,10 +155,6 @@ class Segment:
         """
         return not self.batches and not self.confirmed
 
-    def says_nothing_before(self, sequence: int) -> bool:
-        """True if the claim is `ended` before the record before `sequence`."""
-        return self.ended and sequence > self.sequence + self.announced
-
     def upstream_of(self, sequence: int) -> int:
         """Return the upstream offset of a record of this claim."""
         ahead = sequence - self.sequence

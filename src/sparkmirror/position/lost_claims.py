@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import TargetPartition
@@ -15,6 +16,26 @@ from sparkmirror.position.route import PartitionPair, Refusal
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
+LOOKS = 2
+"""Looks at different last records before the newest claim is ended."""
+OWN_LOOKS = 8
+"""Looks where this process has copied.
+
+The process may know the lost claims, and write them again.
+"""
+
+
+class _Comparison(NamedTuple):
+    """Comparison of last records, and the number of looks with the same result."""
+
+    tail: Tail
+    likeness: Likeness
+    number: int
+
+    @property
+    def is_copy(self) -> bool:
+        return self.likeness is Likeness.SAME or self.likeness is Likeness.ALIKE
+
 
 class LostClaims:
     """Examiner of positions that only a claim's endless last run tells."""
@@ -23,8 +44,8 @@ class LostClaims:
         self.last: Mapping[PartitionPair, tuple[int, int] | None] = {}
         """Source and target offset of the last record that this process itself has copied."""
         self._segments = segments
-        self._compared: dict[TargetPartition, tuple[Tail, Likeness]] = {}
-        """Last records that were compared, and the result."""
+        self._compared: dict[TargetPartition, _Comparison] = {}
+        """Newest comparison of each partition."""
 
     def compare(
         self,
@@ -44,7 +65,8 @@ class LostClaims:
                 continue
             key = target.topic_ids[route.target_topic], route.partition
             is_known = (tail.upstream, tail.downstream) == self.last.get(route)
-            is_known = is_known or self._compared.get(key) in ((tail, Likeness.SAME), (tail, Likeness.ALIKE))
+            before = self._compared.get(key)
+            is_known = is_known or (before is not None and before.tail == tail and before.is_copy)
             same_source = same_topic(position.source_topic_id or NO_ID, source.topic_ids[route.source_topic])
             if is_known or not same_source:
                 continue
@@ -55,13 +77,13 @@ class LostClaims:
         return results | compare(source, target, tails)
 
     def refusal(
-        self, topic_id: bytes, partition: int, position: Position, likeness: Likeness | None, cut_at: int | None
+        self, topic_id: bytes, route: PartitionPair, position: Position, likeness: Likeness | None, cut_at: int | None
     ) -> Refusal | None:
         """Return a refusal if the copy's last records show that claims were lost.
 
-        The source's log is the copied log up to `cut_at`, if known. The first look may have met moving logs. At the
-        second look the newest claim that is left is ended, so that nobody takes it for true behind its announced
-        records.
+        The source's log is the copied log up to `cut_at`, if known. The first looks may have met moving logs, or
+        claims that this process is about to write again. At the last look the newest claim that is left is ended, so
+        that nobody takes it for true after its announced records.
         """
         tail, claim = tail_of(position), position.last_claim
         if tail is None or claim is None:
@@ -69,9 +91,7 @@ class LostClaims:
         if likeness is Likeness.NOT_YET:
             reason = "its last copied record is compared with the source's once the target's replicas have it"
             return Refusal(reason, transient=True, cause=Cause.POSITION)
-        before = self._compared.get((topic_id, partition))
-        if likeness is not None:
-            self._compared[topic_id, partition] = tail, likeness
+        look = self._look((topic_id, route.partition), tail, likeness)
         is_cut = cut_at is not None and cut_at <= tail.upstream
         if likeness is Likeness.SAME and cut_at is not None and tail.upstream - tail.records < cut_at <= tail.upstream:
             return Refusal(_newer_epoch(tail), cause=Cause.CLAIMS_LOST)
@@ -79,11 +99,20 @@ class LostClaims:
             return None
         is_surely_the_copied_log = claim.source_leader_epoch >= 0 and claim.source_topic_id != NO_ID
         reason = _no_copy(tail, may_be_another_log=not is_surely_the_copied_log)
-        if not claim.ended and before != (tail, Likeness.DIFFERENT):
+        if not claim.ended and look < (OWN_LOOKS if self.last.get(route) is not None else LOOKS):
             return Refusal(reason, transient=True, cause=Cause.CLAIMS_LOST)
         if not claim.ended:
             self._segments.revise([dataclasses.replace(claim, ended=True)], ())
         return Refusal(reason, cause=Cause.CLAIMS_LOST)
+
+    def _look(self, partition: TargetPartition, tail: Tail, likeness: Likeness | None) -> int:
+        """Note a comparison; return the number of looks with its result."""
+        if likeness is None:
+            return 0
+        before = self._compared.get(partition)
+        number = before.number + 1 if before is not None and before[:2] == (tail, likeness) else 1
+        self._compared[partition] = _Comparison(tail, likeness, number)
+        return number
 
 
 def _no_copy(tail: Tail, *, may_be_another_log: bool) -> str:

@@ -377,9 +377,7 @@ class PositionReader:
         cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
         if cut_at is None and position.upstream is not None and position.upstream > bounds.end:
             cut_at = self._log_end(route, leader.leader)
-        if (
-            lost := self._lost_claims.refusal(target_topic_id, route.partition, position, likeness, cut_at)
-        ) is not None:
+        if (lost := self._lost_claims.refusal(target_topic_id, route, position, likeness, cut_at)) is not None:
             return lost
         history = look_for_losses(
             route,

@@ -127,6 +127,13 @@ class ClaimWriter:
             self._look_at = self._loop.now + CUTS_S
             self._background.do(self._log.look_for_cuts, lambda _: self._tell_cut(), lambda _: None)
 
+    def look_now(self) -> None:
+        """Look soon whether the segments topic was cut.
+
+        A reading has found claims missing.
+        """
+        self._look_at = self._loop.now
+
     def _tell_cut(self) -> None:
         if cut := self._log.take_cut():
             self._on_cut(cut)

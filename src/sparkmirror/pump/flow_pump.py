@@ -298,6 +298,8 @@ class FlowPump:
 
     def _on_read(self, copy: PartitionCopy, result: PartitionReading | Refusal) -> None:
         if isinstance(result, Refusal):
+            if result.cause is Cause.CLAIMS_LOST:
+                self._claims.look_now()
             copy.refuse(result, self._loop.now)
         else:
             self._claims.confirm_only(copy, result.position.sequence)

@@ -107,6 +107,8 @@ class PartitionMap:
         self._broken = False
         self._starts: dict[ClaimKey, Segment] = {}
         """Claims of this flow's starts after foreign records."""
+        self._ended: dict[ClaimKey, Segment] = {}
+        """Claims behind which other claims were lost."""
         self.source_topic_id = NO_ID
         """Source topic id of the last copied record, once a map is made."""
 
@@ -175,6 +177,9 @@ class PartitionMap:
 
     def take(self, record: Segment | Retracted) -> None:
         """Take in the next record of the segments topic about this partition."""
+        self._ended.pop(record.key, None)
+        if isinstance(record, Segment) and record.ended:
+            self._ended[record.key] = record
         if isinstance(record, Segment) and record.is_start:
             self._starts[record.key] = record
         elif isinstance(record, Segment) and record.heals:
@@ -193,6 +198,11 @@ class PartitionMap:
             self._late.append(record)
             self._broken |= record.heals
             self._due = True
+
+    @property
+    def _has_gap(self) -> bool:
+        """True if the log has records that no claim tells of: none of its offsets is safe."""
+        return any(claim.downstream + claim.announced >= self.log.start for claim in self._ended.values())
 
     def _fold_claims(self) -> None:
         """Make the oldest claims final, up to a confirmed claim without open ones before."""
@@ -219,7 +229,7 @@ class PartitionMap:
 
     def stands(self, reached: ReportedProgress | None) -> bool:
         """Return True if the map is up to date, if need be by the report of a pump."""
-        if self.open_claims() or self._broken:
+        if self.open_claims() or self._broken or self._has_gap:
             return False
         if reached is not None and (copied := self._at(reached)) is not None:
             if self._due or copied != self.offsets.copied:
@@ -240,8 +250,6 @@ class PartitionMap:
             return None
         records = started[-1].sequence + reached.downstream - started[-1].downstream
         before = [claim for claim in started if claim.sequence < records + claim.altered]
-        if before and before[-1].says_nothing_before(records):
-            return None
         upstream = (before[-1] if before else claims[0]).next_upstream(records)
         return Copied(records, reached.upstream, reached.downstream) if upstream <= reached.upstream else None
 
@@ -252,6 +260,8 @@ class PartitionMap:
         ruling = arbitrate(claims, evidence, TargetLog(*self.log, sequence))
         if ruling.undecided:
             return Unmapped(ruling.undecided)
+        if self._has_gap:
+            return CLAIMS_LOST
         for claim in ruling.false:
             self._claims.pop(claim.key, None)
         for claim in ruling.confirmed:
@@ -259,9 +269,6 @@ class PartitionMap:
         if not ruling.true:
             return NOTHING_YET
         copied = copied_below(ruling.true, tail, self.log.end)
-        covering = [claim for claim in ruling.true if claim.sequence < copied.records + claim.altered]
-        if covering and covering[-1].says_nothing_before(copied.records):
-            return CLAIMS_LOST
         if (
             tail is None
             and reached is not None

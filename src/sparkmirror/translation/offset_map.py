@@ -432,13 +432,10 @@ def _with_ends(claims: Iterable[Segment], records: int) -> Iterator[tuple[Segmen
 
 
 def _runs_of(claim: Segment, left: int) -> Iterator[CopiedRun]:
-    """Yield the runs of a claim's first `left` records.
-
-    The claim's last run is open, unless the claim is ended.
-    """
+    """Yield the runs of a claim's first `left` records; the claim's last run is open."""
     downstream = claim.downstream
     for index, (upstream, announced) in enumerate(claim.runs):
-        records = left if index == len(claim.runs) - 1 and not claim.ended else min(announced, left)
+        records = left if index == len(claim.runs) - 1 else min(announced, left)
         if records:
             yield CopiedRun(upstream, downstream, records)
         downstream += records
