@@ -13,6 +13,7 @@ from sparkmirror.durable.identity import Identity
 from sparkmirror.engine import flow_topics
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.flow_topics import FlowTopics, TargetTopic
+from sparkmirror.engine.flow_view import PartitionView
 from sparkmirror.engine.order_book import OrderBook
 from sparkmirror.position.route import PartitionPair
 from sparkmirror.wire.topic_ids import NO_ID
@@ -31,7 +32,7 @@ class PlayedFlow:
         self.made: list[set[str]] = []
         """What the takeover was told to be made by this process, by look."""
         self.sentinels = 0
-        self.leadership = SimpleNamespace(identity=IDENTITY, rank=1, state_lifetime_ms=1_000)
+        self.leadership = SimpleNamespace(identity=IDENTITY, rank=1, state_lifetime_ms=1_000, homes=8)
         self.seen: list[object] = []
         """What the done topics were told of the source."""
         monkeypatch.setattr(flow_topics, "TopicDuty", lambda *_: SimpleNamespace(sync_once=self._synced))
@@ -108,6 +109,18 @@ def test_what_was_read_of_losses_and_topics_holds_for_one_lease(played: PlayedFl
         played.sync()
         played.sync()
     assert played.sentinels == 2
+
+
+def test_counts_outlive_a_topic_whose_writers_have_moved(played: PlayedFlow) -> None:
+    """An operator may take the move back, and a counter never falls; a topic that is gone is forgotten."""
+    views = played.topics._view.partitions  # noqa: SLF001
+    moved, gone = PartitionKey("A->B", "moved", 0), PartitionKey("A->B", "gone", 0)
+    for key in (moved, gone):
+        views[key] = PartitionView()
+        views[key].counts.take(1, "a pump", 77, 7_700)
+    played.done.topics = ("moved",)
+    played.sync()
+    assert {key: view.counts.total for key, view in views.items()} == {moved: (77, 7_700)}
 
 
 def test_a_round_ends_when_the_target_forgets_producers_sooner(played: PlayedFlow) -> None:

@@ -130,7 +130,10 @@ class FlowTopics:
             self._note_ends(source)
         targets = self.targets()
         for gone in self._view.partitions.keys() - targets.keys():
-            self._view.partitions.pop(gone, None)
+            if gone.topic in self.done_topics.topics:
+                self._view.partitions[gone].forget()  # an operator may take the move back: counters never fall
+            else:
+                self._view.partitions.pop(gone, None)
         self._created |= set(self.newest.created)
         routes = [PartitionPair(key.topic, target.name, key.partition) for key, target in targets.items()]
         self.takeover.look(identity, routes, made=self._created)
