@@ -525,6 +525,16 @@ def test_an_end_soon_after_giving_away_what_may_still_be_written_to_is_in_doubt(
     assert run.close().in_doubt
 
 
+@pytest.mark.parametrize("broken", [True, False])
+def test_an_end_soon_after_a_connection_broke_with_batches_in_flight_is_in_doubt(make: Make, broken: bool) -> None:
+    """What was sent may arrive in the next round yet."""
+    run = make(partitions=(1, 2))
+    run.turn_until(lambda: run.sent == {1, 2})
+    if broken:
+        lose_the_leader(run)
+    assert run.close().in_doubt is broken
+
+
 def test_no_pump_from_before_is_feared_for_ever(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the former task told of a partition that comes counts once an earlier attempt can't be alive any more."""
     for module in (moved_routes, quiet):

@@ -214,6 +214,6 @@ class DoneTopics:
         ]
 
     def _there(self, topic: str) -> set[int]:
-        """Return the partitions that the source has of a topic."""
+        """Return the source's partitions of a topic."""
         there = self._at_source.get(topic)
         return set() if there is None else {partition.partition for partition in there.partitions}

@@ -64,7 +64,7 @@ class FlowDriver:
         self.cluster_ids: dict[str, str] = {}
         """Cluster ids by alias of source and target, once the driver is open."""
         self.unsafe_topics: tuple[str, ...] = ()
-        """Own topics whose settings let them lose records, a line each."""
+        """Own topics with settings by which records may be lost, a line each."""
         self._once = once
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-topics")
         self.control = DriverControl(flow, incarnation, self.held)
@@ -221,7 +221,7 @@ class FlowDriver:
         return self.topics.partitions()
 
     def _watched(self) -> list[TopicPartition]:
-        """Source partitions to be copied, and partitions that are done.
+        """Source partitions to be copied, and done partitions.
 
         A done topic that is created again is noticed here, within `SEE_DONE_S`: its offsets mean other records.
         """

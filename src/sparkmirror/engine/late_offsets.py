@@ -16,10 +16,10 @@ class LateOffsets(NamedTuple):
     copied: int
     """Number of offsets copied before a pump heard of the operator's word.
 
-    Markers that were passed over, and records that the source had lost by then, count, too.
+    Passed-over markers, and records lost at the source by then, count, too.
     """
     missing: int
-    """Number of offsets that are not copied."""
+    """Number of uncopied offsets."""
     recreated: bool = False
     """True if another topic has the name at the source now.
 

@@ -51,7 +51,7 @@ def create_own_topics(target: ClusterAdmin, source_alias: str, replication_facto
 
 
 def unsafe_own_topics(target: ClusterAdmin, source_alias: str) -> tuple[str, ...]:
-    """Return a line for each own topic that may lose records.
+    """Return a line for each own topic with unsafe settings.
 
     Raises `ClusterUnreachable`.
     """

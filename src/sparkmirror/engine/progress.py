@@ -228,7 +228,7 @@ class ProgressMeter:
         return [PartitionLag(key=key, position=None, end=None, parked=True) for key in keys]
 
     def _late(self) -> list[PartitionLag[PartitionKey]]:
-        """Return the partitions with late records that are not copied, as parked ones."""
+        """Return the partitions with uncopied late records as parked partitions."""
         late = self._driver.topics.done_topics.late_offsets(self._driver.view.source_ends)
         keys = [PartitionKey(self._driver.name, each.topic, each.partition) for each in late if each.missing]
         return [PartitionLag(key=key, position=None, end=None, parked=True) for key in keys]

@@ -186,12 +186,12 @@ class Topic:
     For a topic with partitions here: why its newest partitions can't be copied.
     """
     late_in: dict[int, int] = field(default_factory=dict)
-    """Partition to the number of late source offsets that are not copied.
+    """Partition to the number of uncopied late source offsets.
 
     Late offsets came after the operator said that the writers had moved.
     """
     late_copied_in: dict[int, int] = field(default_factory=dict)
-    """Partition to the number of late source offsets that were copied.
+    """Partition to the number of copied late source offsets.
 
     The pump had not heard of the move by then.
     """
@@ -200,12 +200,12 @@ class Topic:
 
     @property
     def late(self) -> int:
-        """Number of late source offsets of all partitions that are not copied."""
+        """Number of uncopied late source offsets of all partitions."""
         return sum(self.late_in.values())
 
     @property
     def late_copied(self) -> int:
-        """Number of late source offsets of all partitions that were copied all the same."""
+        """Number of copied late source offsets of all partitions."""
         return sum(self.late_copied_in.values())
 
     @property
