@@ -94,7 +94,7 @@ class _Record(NamedTuple):
         return self.body == other.body and (stamped or self.timestamp == other.timestamp)
 
 
-class _Shown(NamedTuple):
+class _SeenRecords(NamedTuple):
     """Records and transaction markers of one log, by offset."""
 
     records: Mapping[int, _Record]
@@ -141,7 +141,7 @@ def _compared(
     return likenesss
 
 
-def _judge(tail: Tail, source: _Shown, target: _Shown) -> Likeness:
+def _judge(tail: Tail, source: _SeenRecords, target: _SeenRecords) -> Likeness:
     likeness = Likeness.UNKNOWN
     for behind in range(tail.compared):
         copy = target.records.get(tail.downstream - behind)
@@ -156,12 +156,12 @@ def _judge(tail: Tail, source: _Shown, target: _Shown) -> Likeness:
     return likeness
 
 
-def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, _Shown]:
+def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, _SeenRecords]:
     """Read a batch or more of each partition, from an offset on.
 
     A partition without a readable batch there has no records.
     """
-    seen = {partition: _Shown({}, ()) for partition in offsets}
+    seen = {partition: _SeenRecords({}, ()) for partition in offsets}
     left, size, tries = dict(offsets), _FIRST_BYTES, 0
     while left:
         reply = fetch_once(side.client, side.leader, left, side.topic_ids, FetchBounds(_ANSWER_BYTES, size))
@@ -174,7 +174,7 @@ def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPar
                 raise ClusterTrouble(
                     f"cluster {side.client.config.alias}: {part.topic}-{part.partition}: {error_name(part.error)}"
                 )
-            shown = _shown(part.records, offsets[partition]) if not part.error else _Shown({}, ())
+            shown = _shown(part.records, offsets[partition]) if not part.error else _SeenRecords({}, ())
             if shown is not None:
                 seen[partition] = shown
                 del left[partition]
@@ -187,7 +187,7 @@ def _read(side: LogSide, offsets: Mapping[TopicPartition, int]) -> dict[TopicPar
     return seen
 
 
-def _shown(answer: memoryview, near: int) -> _Shown | None:
+def _shown(answer: memoryview, near: int) -> _SeenRecords | None:
     """Return what an answer shows near an offset; None if it has no whole batch.
 
     A batch that is damaged shows nothing.
@@ -212,4 +212,4 @@ def _shown(answer: memoryview, near: int) -> _Shown | None:
             }
     except ValueError:
         whole = True
-    return _Shown(records, markers) if whole else None
+    return _SeenRecords(records, markers) if whole else None
