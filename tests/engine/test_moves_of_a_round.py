@@ -63,7 +63,8 @@ class DriverOf:
         self.ends = None
         self.checked = True
         self.topics = self
-        self.identity, self.rank, self.state_lifetime_ms, self.homes = Identity("c", 1, 0), None, 1000, 8
+        self.identity, self.rank, self.state_lifetime_ms = Identity("c", 1, 0), None, 1000
+        self.homes = 8
         self.orders = OrderBook(
             self.flow,
             "i",

@@ -115,7 +115,7 @@ class PlayedRun:
         self.in_flight: dict[int, list[list[int]]] = {leader: [] for leader in self.brokers}
         """The partitions of each request that is not answered."""
         self.reports: list[FlowReport] = []
-        monkeypatch.setattr(PositionReader, "read", lambda _, routes, ready, __: self._read(routes, ready))
+        monkeypatch.setattr(PositionReader, "read", lambda _, routes, ready: self._read(routes, ready))
         self.open_offsets = 0
         """Offsets at the source's end of a transaction that is open."""
         self.waits_ms: list[int] = []

@@ -11,7 +11,6 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
-from types import MappingProxyType
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
@@ -82,18 +81,16 @@ class PositionReader:
         """Source topics whose writers have moved to their copies."""
         self._policies: dict[str, str] = {}
         """`cleanup.policy` of source topics; an unreadable policy is `compact`."""
-        self._lost_claims = LostClaims(segments)
+        self.lost_claims = LostClaims(segments)
 
     def read(
         self,
         routes: Mapping[PartitionPair, ReportedProgress],
         ready: Callable[[Mapping[PartitionPair, PartitionReading | Refusal]], None],
-        last: Mapping[PartitionPair, tuple[int, int] | None] = MappingProxyType({}),
     ) -> None:
         """Hand the reading of each pair to `ready`, a group of leaders at a time.
 
-        `routes` has the earlier progress of each pair, `last` the source and target offset of the last record that the
-        caller itself has copied. Raises `Superseded`, and connection errors to a whole cluster; a
+        `routes` has the earlier progress of each pair. Raises `Superseded`, and connection errors to a whole cluster; a
         connection error to a single broker is a refusal.
         """
         source = self._source.metadata(route.source_topic for route in routes)
@@ -106,7 +103,7 @@ class PositionReader:
             ready({route: Refusal(reason, cause=Cause.REFUSED) for route in routes})
             return
         self._learn_policies({route.source_topic for route in routes})
-        self._reported, self._lost_claims.last = routes, last
+        self._reported = routes
         results: dict[PartitionPair, PartitionReading | Refusal] = {}
         by_leaders: dict[tuple[int, int], list[PartitionPair]] = defaultdict(list)
         for route in routes:
@@ -267,7 +264,7 @@ class PositionReader:
         epochs = self._epoch_ends(
             source_leader, source, {route: result.position for route, (result, _) in decided.items()}
         )
-        likenesses = self._lost_claims.compare(
+        likenesses = self.lost_claims.compare(
             LogSide(self._source, source_leader, {topic: leaders.topic_id for topic, leaders in source.items()}),
             LogSide(self._target, target_leader, ids),
             {route: result.position for route, (result, _) in decided.items()},
@@ -377,7 +374,7 @@ class PositionReader:
         cut_at = None if epoch is None else self._cut_at(route, position, epoch, leader.leader, target_topic_id)
         if cut_at is None and position.upstream is not None and position.upstream > bounds.end:
             cut_at = self._log_end(route, leader.leader)
-        if (lost := self._lost_claims.refusal(target_topic_id, route, position, likeness, cut_at)) is not None:
+        if (lost := self.lost_claims.refusal(target_topic_id, route, position, likeness, cut_at)) is not None:
             return lost
         history = look_for_losses(
             route,

@@ -133,9 +133,13 @@ class PositionReadings:
         def hand_out(results: Mapping[PartitionPair, PartitionReading | Refusal]) -> None:
             self._loop.post(lambda: self._answer({by_route.pop(route): result for route, result in results.items()}))
 
+        def read() -> None:
+            self.reader.lost_claims.last = last
+            self.reader.read(reported, hand_out)
+
         self._is_reading = True
         self._background.do(
-            lambda: self.reader.read(reported, hand_out, last),
+            read,
             lambda _: self._end_reading(),
             lambda error: self._fail(list(by_route.values()), error),
         )
