@@ -19,6 +19,7 @@ from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.losses import LossKind, LossLedger
 from sparkmirror.policy.replication import DefaultReplicationPolicy
 from sparkmirror.position import target_reading
+from sparkmirror.position.route import Refusal
 from sparkmirror.position.target_reading import Unserved
 from sparkmirror.takeover.altered_offsets import AlteredOffsets, NotAltered
 from sparkmirror.takeover.log_bounds import by_target_leader
@@ -95,12 +96,12 @@ def test_whether_somebody_else_went_on_is_asked_again_then(flow: Flow, monkeypat
     assert found.end == COPIED
 
 
-def test_a_position_says_whether_replicas_have_its_records(own: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The leader's state has them all the same (R10)."""
+def test_no_position_is_told_by_what_only_the_leader_has(own: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader's state has the records all the same (R10)."""
     assert own.partition_reading().replicated
     high_watermark(monkeypatch, COPIED - 1, asked=1000)
-    reading = own.partition_reading()
-    assert (reading.position.downstream, reading.replicated) == (COPIED, False)
+    found = own.read()
+    assert found.transient if isinstance(found, Refusal) else not found.replicated
 
 
 def test_another_mirror_is_not_taken_over_by_what_only_the_leader_has(

@@ -47,27 +47,29 @@ class World:
     source: Source
     target: TargetLog = field(default_factory=TargetLog)
     now: float = 1000.0
-    late: list[Late] = field(default_factory=list)
-    """In no order, as they are on connections of their own."""
+    late: list[deque[Late]] = field(default_factory=list)
+    """Of each connection that nobody uses any more, in the order of sending."""
 
     def leave_behind(self, requests: deque[Request]) -> None:
         """Whoever sent them has gone, or has given the connection up."""
-        self.late += [Late(one.data, self.now + (MUTED_S if one.pipelined else PROMPT_S)) for one in requests]
-        requests.clear()
+        if requests:
+            latest = [self.now + (MUTED_S if one.pipelined else PROMPT_S) for one in requests]
+            self.late.append(deque(Late(one.data, at) for one, at in zip(requests, latest, strict=True)))
+            requests.clear()
 
     def arrives_late(self, which: int = 0) -> None:
-        """The mute of a connection ends: what was sent over it is appended, or refused."""
+        """A connection's mute ends: its next request is appended, or refused."""
         if self.late:
-            self.target.append(self.late.pop(which % len(self.late)).data, self.now)
+            connection = self.late[which % len(self.late)]
+            self.target.append(connection.popleft().data, self.now)
+            self.late = [each for each in self.late if each]
 
     def pass_time(self, seconds: float) -> None:
         """Time passes; what can't be any later arrives."""
         end = self.now + seconds
-        for one in sorted(self.late, key=lambda one: one.latest):
-            if one.latest <= end:
-                self.now = max(self.now, one.latest)
-                self.late.remove(one)
-                self.target.append(one.data, self.now)
+        while self.late and (first := min(each[0].latest for each in self.late)) <= end:
+            self.now = max(self.now, first)
+            self.arrives_late([each[0].latest for each in self.late].index(first))
         self.now = end
 
 
@@ -199,7 +201,9 @@ class Pump:
         """The next batch is on the wire."""
         if self.ready().send_to is None:
             return False
-        pipelined = self.copy.is_guarded(self.world.now)  # an unguarded batch goes alone over its connection
+        pipelined = self.copy.is_guarded(self.world.now)
+        if not pipelined and (self.requests or self.unconfirmed or self.answers):
+            return False  # an unguarded batch goes alone over its connection
         self.requests.append(Request(bytes(self.copy.send(self.world.now).view), pipelined))
         self.sent += 1
         return True

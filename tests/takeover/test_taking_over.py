@@ -268,7 +268,7 @@ def test_there_and_back_and_there_again(mirrored: Mirrored) -> None:
     mirrored.store(29)
     assert mirrored.look() == ""
     ours = (mirrored.identity.producer_id, 0, 0)
-    mirrored.target.send(mirrored.route.target_topic, built([b"30", b"31"], ours))
+    mirrored.target.send(mirrored.route.target_topic, built([b"30", b"31"], ours, first_ms=BEGAN_MS + 30, header="n"))
     assert mirrored.begins_at() == (2, 32, 32)
     mirrored.copy(32, 45)  # MirrorMaker 2 again
     mirrored.store(40)
@@ -301,7 +301,7 @@ def test_what_somebody_else_wrote_behind_ours_is_not_taken_for_mirror_makers(mir
     mirrored.store(29)
     assert mirrored.look() == ""
     ours = (mirrored.identity.producer_id, 0, 0)
-    mirrored.target.send(mirrored.route.target_topic, built([b"30", b"31"], ours))
+    mirrored.target.send(mirrored.route.target_topic, built([b"30", b"31"], ours, first_ms=BEGAN_MS + 30, header="n"))
     mirrored.store(31)  # by ourselves
     mirrored.target.append(mirrored.route.target_topic, 3)
     mirrored.takeover.begin()
@@ -318,7 +318,8 @@ def test_markers_that_we_passed_over_are_no_word_of_mirror_makers(mirrored: Mirr
     )
     producer.init_transactions()
     producer.begin_transaction()
-    producer.send(mirrored.topic, b"in a transaction", partition=0)
+    value = b"%d" % AT_SOURCE
+    producer.send(mirrored.topic, value, headers=[("n", value)], timestamp_ms=BEGAN_MS + AT_SOURCE, partition=0)
     producer.commit_transaction()
     producer.close()
     mirrored.copy(0, 30)
@@ -326,7 +327,7 @@ def test_markers_that_we_passed_over_are_no_word_of_mirror_makers(mirrored: Mirr
     assert mirrored.look() == ""
     ours = (mirrored.identity.producer_id, 0, 0)
     values = [b"%d" % value for value in range(30, AT_SOURCE + 1)]
-    mirrored.target.send(mirrored.route.target_topic, built(values, ours))
+    mirrored.target.send(mirrored.route.target_topic, built(values, ours, first_ms=BEGAN_MS + 30, header="n"))
     marker = AT_SOURCE + 1
     mirrored.store(marker)
     mirrored.target.append(mirrored.route.target_topic, 3)
@@ -341,7 +342,8 @@ def test_somebody_else_wrote_and_the_stored_offset_is_old(mirrored: Mirrored) ->
     mirrored.store(29)
     assert mirrored.look() == ""
     ours = (mirrored.identity.producer_id, 0, 0)
-    mirrored.target.send(mirrored.route.target_topic, built([b"%d" % value for value in range(30, 36)], ours))
+    batch = built([b"%d" % value for value in range(30, 36)], ours, first_ms=BEGAN_MS + 30, header="n")
+    mirrored.target.send(mirrored.route.target_topic, batch)
     mirrored.target.append(mirrored.route.target_topic, 3)
     mirrored.takeover.begin()
     assert mirrored.look() == ""
@@ -367,7 +369,7 @@ def test_a_log_that_grows_while_it_is_read_is_looked_at_again(
     mirrored.store(29)
     assert mirrored.look() == ""
     ours = (mirrored.identity.producer_id, 0, 0)
-    mirrored.target.send(mirrored.route.target_topic, built([b"30", b"31"], ours))
+    mirrored.target.send(mirrored.route.target_topic, built([b"30", b"31"], ours, first_ms=BEGAN_MS + 30, header="n"))
     mirrored.copy(32, 45)
     mirrored.store(44)
     read = TargetReader.read

@@ -444,6 +444,7 @@ class PartitionCopy:
         self.stage = TRANSITIONS[self.stage][StageEvent.SENT]
         batch = self.backlog.take()
         batch.sent_at = now
+        self.trust.sent(batch)
         self.in_flight.append(batch)
         return batch
 

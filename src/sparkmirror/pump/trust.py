@@ -82,7 +82,7 @@ class Trust:
         self.confirmed_at = 0.0
         """Time at which the target was last known to be at the position."""
         self._state_ms: int | None = None
-        """Timestamp of the leader's state; None: no state is known."""
+        """Timestamp of the leader's state after all that was sent; None: no state is known."""
         self._max_in_flight = max_in_flight
         self._ask_again_at = 0.0
 
@@ -161,6 +161,10 @@ class Trust:
         self.confirmed_at = read_at
         self._state_ms = state_ms
 
+    def sent(self, batch: Batch) -> None:
+        """Take note of a batch on its way: the next batch finds the state that it leaves."""
+        self._state_ms = batch.max_timestamp
+
     def note(self, batch: Batch, now: float, *, timed: bool = False) -> bool:
         """Take note of an appended batch; return True if a reading must look the batch up.
 
@@ -175,7 +179,6 @@ class Trust:
         look_up = heals or (silent and unsure)
         self.pace = Pace.FULL if self.fresh.covers(batch.max_timestamp, now) else Pace.ALONE
         self.confirmed_at = batch.sent_at
-        self._state_ms = batch.max_timestamp
         if silent or heals:
             self.claim_proof = ClaimProof.LACKING
         elif claim is not None:
