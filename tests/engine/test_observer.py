@@ -285,3 +285,23 @@ def test_no_count_falls_when_another_driver_works_on_the_flow(monkeypatch: pytes
     counts = [(one.topics[0].partitions[0].records, one.topics[0].partitions[0].bytes) for one in flows]
     assert counts == [(one.records, one.bytes) for one in flows] == [(70, 700), (70, 700), (75, 750)]
     assert [one.duties[0].failures for one in flows] == [3, 3, 4]
+
+
+def test_a_topics_counts_have_those_of_partitions_whose_copy_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One partition after another comes to the end that `topics done` noted, and leaves; no counter may fall."""
+    monkeypatch.setattr(FlowDriver, "duties", property(lambda _: None))
+    driver = a_driver(2)
+    tell(driver, *(receipt(number, 100, records=70, bytes=700) for number in range(2)))
+    observer = Observer(
+        lambda: [driver], {"A->B": ProgressMeter(driver)}, lambda _: "", Surroundings(list, lambda: None, lease=False)
+    )
+    counts = []
+    for reached in (set[int](), {0}):
+        monkeypatch.setattr(
+            driver.topics.done_topics, "is_reached", lambda _, number, reached=reached: number in reached
+        )
+        observer._made_at = float("-inf")  # noqa: SLF001 - no second to wait
+        driver.view.changes += 1
+        (topic,) = observer.snapshot().flows[0].topics
+        counts.append((len(topic.partitions), topic.records, topic.bytes))
+    assert counts == [(2, 140, 1400), (1, 140, 1400)]

@@ -282,6 +282,11 @@ class _FlowObserver:
             del self._rows[gone]
             self._waits.forget(gone)
             self._starts.pop(gone, None)
+        ended: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
+        for key, partition_view in list(views.items()):
+            if key not in seen:
+                (records, size), (more_records, more_size) = ended[key.topic], self._count(key, partition_view)
+                ended[key.topic] = records + more_records, size + more_size
         for name, partitions in rows.items():
             partitions.sort(key=_number)
             made = Topic(
@@ -289,6 +294,8 @@ class _FlowObserver:
                 target_topic=targets[name],
                 partitions=tuple(partitions),
                 refused=refused.get(name, ""),
+                ended_records=ended[name][0],
+                ended_bytes=ended[name][1],
             )
             made = _with_late(made, late[name])
             if self._made.get(name) != made:
@@ -296,7 +303,16 @@ class _FlowObserver:
         self._made = {name: self._made[name] for name in rows}
         topics = list(self._made.values())
         topics += [
-            _with_late(Topic(topic=name, target_topic="", released=True), late[name])
+            _with_late(
+                Topic(
+                    topic=name,
+                    target_topic="",
+                    released=True,
+                    ended_records=ended[name][0],
+                    ended_bytes=ended[name][1],
+                ),
+                late[name],
+            )
             for name in done.released
             if name not in rows
         ]

@@ -197,6 +197,19 @@ class Topic:
     """
     recreated: bool = False
     """True if another topic has the name at the source since the writers had moved."""
+    ended_records: int = 0
+    """Number of copied records of partitions whose copy has ended (`sparkmirror topics done`)."""
+    ended_bytes: int = 0
+
+    @property
+    def records(self) -> int:
+        """Number of copied records of all partitions."""
+        return self.ended_records + sum(partition.records for partition in self.partitions)
+
+    @property
+    def bytes(self) -> int:
+        """Copied bytes of all partitions."""
+        return self.ended_bytes + sum(partition.bytes for partition in self.partitions)
 
     @property
     def late(self) -> int:

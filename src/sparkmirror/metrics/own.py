@@ -333,8 +333,8 @@ def _topics(families: Families, flows: list[Flow]) -> None:
         seconds.add(
             of, max((partition.lag_s for partition in topic.partitions if partition.lag_s is not None), default=None)
         )
-        records.add(of, sum(partition.records for partition in topic.partitions))
-        sizes.add(of, sum(partition.bytes for partition in topic.partitions))
+        records.add(of, topic.records)
+        sizes.add(of, topic.bytes)
     _partitions(families, flows)
 
 
