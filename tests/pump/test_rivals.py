@@ -10,6 +10,7 @@ from model_pump import Pump, World, a_world, assert_exact, running
 
 from sparkmirror.durable.losses import LossKind
 from sparkmirror.durable.noted_progress import ReportedProgress
+from sparkmirror.position.cause import Cause
 from sparkmirror.position.route import PartitionReading
 from sparkmirror.pump.quiet import GRACE_S, LATE_S
 from sparkmirror.pump.stage import Stage
@@ -64,6 +65,17 @@ def test_unclean_and_guarded_does_not_wait() -> None:
     heir.claim()
     heir.claimed()
     assert heir.send()
+
+
+def test_after_a_loss_at_the_source_even_fresh_records_wait() -> None:
+    """A predecessor that lives may have fetched other records for the same sequences, and no check tells them apart."""
+    world = a_world()
+    running(world)
+    heir = Pump(world, 2, unclean=True)
+    heir.reading = replace(asked(heir), resume_at=35)
+    heir.hear()
+    assert (heir.copy.stage, heir.copy.trouble.cause) == (Stage.SEEKING, Cause.PREDECESSOR)
+    assert heir.copy.retry.at == world.now + GRACE_S
 
 
 @pytest.mark.parametrize("unclean", [True, False])
