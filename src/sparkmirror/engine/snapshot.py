@@ -198,7 +198,7 @@ class Topic:
     recreated: bool = False
     """True if another topic has the name at the source since the writers had moved."""
     ended_records: int = 0
-    """Number of copied records of partitions whose copy has ended (`sparkmirror topics done`)."""
+    """Number of copied records of partitions whose copy has ended."""
     ended_bytes: int = 0
 
     @property

@@ -82,7 +82,7 @@ class Trust:
         self.confirmed_at = 0.0
         """Time at which the target was last known to be at the position."""
         self._state_ms: int | None = None
-        """Timestamp of the leader's state after all that was sent; None: no state is known."""
+        """Timestamp of the leader's state after all sent batches; None: unknown."""
         self._max_in_flight = max_in_flight
         self._ask_again_at = 0.0
 
