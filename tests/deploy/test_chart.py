@@ -259,7 +259,11 @@ def test_helm_installs_upgrades_and_removes(cluster: KubeCluster) -> None:
 
 
 @full
-@pytest.mark.parametrize("more", [[], ["--set", "watchNamespaces={kafka}"]], ids=["everywhere", "one namespace"])
+@pytest.mark.parametrize(
+    "more",
+    [["--set", "watchAnyNamespace=true"], ["--set", "watchNamespaces={kafka}"], []],
+    ids=["everywhere", "one namespace", "its own"],
+)
 def test_the_operator_has_the_rights_that_it_needs(
     more: Sequence[str], cluster: KubeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,13 +283,13 @@ def test_the_operator_has_the_rights_that_it_needs(
 
     api = KubeApi(cluster_access)
     version = served_version(api)
-    settings = Settings("sparkmirror", "sparkmirror:test", version, {"app": "operator"})
+    settings = Settings("sparkmirror", "sparkmirror:test", version, {"app": "operator"}, "operators")
     stop = threading.Event()
     with served_api() as served:
         turns = Turns(api, lambda _: ConnectRest(served.url), settings)
         with closing(Controller(turns.take, calm_s=1.0, busy_s=0.5)) as controller:
             handlers = registry(controller, version)
-            namespaces = [KEY.namespace] if more else []
+            namespaces = [] if "watchAnyNamespace=true" in more else [KEY.namespace]
             watching = threading.Thread(target=watch, args=(handlers, cluster_access, namespaces, stop), daemon=True)
             watching.start()
             try:

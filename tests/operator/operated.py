@@ -156,7 +156,7 @@ def _merge(target: dict[str, Any], patch: Mapping[str, Any]) -> None:
             target[key] = copy.deepcopy(value)
 
 
-SETTINGS = Settings("sparkmirror", "sparkmirror:test", "v1", {"app": "operator"})
+SETTINGS = Settings("sparkmirror", "sparkmirror:test", "v1", {"app": "operator"}, "operators")
 
 
 def turns(api: MemoryApi, rest: Any) -> Callable[[], bool]:

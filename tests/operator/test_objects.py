@@ -15,7 +15,7 @@ from sparkmirror.operator.plan import SECRETS, make_plan
 from sparkmirror.operator.references import Contents, ObjectReference
 
 CONTENTS: Contents = {ObjectReference("Secret", "mirror-user"): {"password": b"hush"}}
-AROUND = Circumstances("registry/sparkmirror:1", {"app": "operator"})
+AROUND = Circumstances("registry/sparkmirror:1", {"app": "operator"}, "operators")
 
 
 def objects(tree: dict[str, Any], contents: Contents = CONTENTS, around: Circumstances = AROUND) -> dict[str, Any]:
@@ -145,13 +145,14 @@ def test_what_the_resource_says_of_pods() -> None:
 def test_the_rest_interface_is_for_pods_and_the_operator_only() -> None:
     first, second = objects(resource())["NetworkPolicy"]["spec"]["ingress"]
     assert [port["port"] for port in first["ports"]] == [8083]
-    assert {"podSelector": {"matchLabels": {"app": "operator"}}, "namespaceSelector": {}} in first["from"]
+    its_namespace = {"matchLabels": {"kubernetes.io/metadata.name": "operators"}}
+    assert {"podSelector": {"matchLabels": {"app": "operator"}}, "namespaceSelector": its_namespace} in first["from"]
     assert [port["port"] for port in second["ports"]] == [9404]
     assert "from" not in second
 
 
 @pytest.mark.parametrize("at", ["", "2026-01-01T00:00:00Z"])
 def test_pods_that_are_asked_for_anew(at: str) -> None:
-    around = Circumstances("image", {}, at)
+    around = Circumstances("image", {}, "operators", at)
     stamps = objects(resource(), around=around)["Deployment"]["spec"]["template"]["metadata"]["annotations"]
     assert stamps.get("sparkmirror.io/rolled-at", "") == at

@@ -140,7 +140,7 @@ def test_references() -> None:
         ("Secret", "ca"),
         ("ConfigMap", "settings"),
     }
-    assert set(pod_references(spec)) == {("Secret", "env"), ("ConfigMap", "volume")}
+    assert set(pod_references(spec, KEY.namespace)) == {("Secret", "env"), ("ConfigMap", "volume")}
 
 
 def test_another_namespaces_secret_cannot_be_mounted() -> None:

@@ -65,8 +65,9 @@ def operator(
     from sparkmirror.operator.turn import Settings, Turns
 
     api = KubeApi(cluster_access)
+    own_namespace = cluster_access().default_namespace or "default"
     version = served_version(api)
-    settings = Settings(class_name, image, version, _LABELS)
+    settings = Settings(class_name, image, version, _LABELS, own_namespace)
     turns = Turns(api, lambda key: ConnectRest(rest_url(key)), settings)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

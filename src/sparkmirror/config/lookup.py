@@ -19,15 +19,21 @@ Pair = tuple[str, str]
 class Lookup:
     """Look-up in a file, with a record of the keys looked up and of all mistakes.
 
-    Keys without a look-up are explained later. `providers` is None if the settings of the config providers are wrong:
-    then values with references are ignored.
+    Keys without a look-up are explained later. `declared` is None if the settings of the config providers are wrong:
+    then values with references are ignored. In a `sealed` look-up no reference is ever resolved: secrets stay
+    references, and other values with references are ignored.
     """
 
-    def __init__(self, path: str, properties: Properties, providers: Sequence[ProviderConfig] | None) -> None:
+    def __init__(
+        self, path: str, properties: Properties, declared: Sequence[ProviderConfig] | None, *, sealed: bool = False
+    ) -> None:
         self.path = path
         self.properties = properties
-        self.providers = tuple(providers or ())
-        self._no_references = providers is None
+        self.declared = tuple(declared or ())
+        self.providers = () if sealed else self.declared
+        """Config providers that may resolve references; none in a sealed look-up."""
+        self._no_references = declared is None
+        self._sealed = sealed
         self.looked_up: set[str] = set()
         self.warnings = properties.warnings
         self.mistakes = Mistakes()
@@ -65,8 +71,10 @@ class Lookup:
             self.mistakes.add(error)
             return None
 
-    def _parsed(self, setting: Setting, entry: Entry) -> Value:
+    def _parsed(self, setting: Setting, entry: Entry) -> Value | None:
         text = self.text(entry, any_text=isinstance(setting.kind, Hidden))
+        if self._sealed and not setting.secret and self.references(entry):
+            return None
         try:
             value = setting.kind.parse(entry.value if setting.secret else text)
             if isinstance(setting.kind, Flag) and not self.references(entry) and (odd := setting.kind.odd(text)):
@@ -78,14 +86,14 @@ class Lookup:
 
     def references(self, entry: Entry) -> list[str]:
         """Return the references to config providers in an entry's value."""
-        return references(entry.value, self.providers)[0]
+        return references(entry.value, self.declared)[0]
 
     def text(self, entry: Entry, *, any_text: bool = False) -> str:
         """Return an entry's value with its references resolved; raise `ConfigError`.
 
         With `any_text`, text that looks like a reference and names no provider stays as it is, with a warning.
         """
-        _, unknown = references(entry.value, self.providers)
+        _, unknown = references(entry.value, self.declared)
         if unknown:
             name = unknown[0][2:].partition(":")[0]
             hint = f"{unknown[0]} names no config provider: write config.providers = {name}"

@@ -91,20 +91,23 @@ def explain_entries(
     clusters: Sequence[str] = (),
     overrides: Mapping[str, str] = NOTHING,
     notes: Sequence[str] = (),
+    sealed: bool = False,
 ) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
     """Read the entries of another format like `explain_mm2_properties`.
 
-    `notes` are the warnings of the other format's reader.
+    `notes` are the warnings of the other format's reader. `sealed`: no reference to a config provider is resolved, for
+    the operator, whose own files and variables are none of a resource's business. The model then lacks the values
+    behind references.
     """
     on_top = [Entry(key=key, value=value, where=COMMAND_LINE) for key, value in overrides.items()]
     mistakes = Mistakes()
     providers: Sequence[ProviderConfig] | None = None
     with mistakes.gathered():
-        providers = declared_providers([*in_file, *on_top])
+        providers = declared_providers([*in_file, *on_top], elsewhere=sealed)
     aliases = seen_aliases([*in_file, *on_top])
     with mistakes.gathered():
-        aliases = _aliases(path, [*in_file, *on_top], providers)
-    lookup = Lookup(path, Properties(in_file, on_top, aliases), providers)
+        aliases = _aliases(path, [*in_file, *on_top], () if sealed else providers)
+    lookup = Lookup(path, Properties(in_file, on_top, aliases), providers, sealed=sealed)
     lookup.mistakes = mistakes
     for note in (*notes, *aliases_alike(lookup.properties.get(CLUSTERS_KEY), aliases)):
         lookup.warn(note)
@@ -135,7 +138,7 @@ class _PropertiesReader:
     def __init__(self, lookup: Lookup, aliases: Sequence[str]) -> None:
         self._lookup = lookup
         self._aliases = aliases
-        lookup.looked_up.update((CLUSTERS_KEY, *provider_keys(lookup.providers)))
+        lookup.looked_up.update((CLUSTERS_KEY, *provider_keys(lookup.declared)))
 
     def read(self, clusters: Sequence[str]) -> MirrorConfig:
         """Return the whole file as the model.

@@ -29,10 +29,11 @@ PARAMETERS = {CLASSES[0]: "allowlist.pattern", CLASSES[1]: "allowed.paths", CLAS
 """Only parameter of each class."""
 
 
-def declared_providers(entries: Iterable[Entry]) -> tuple[ProviderConfig, ...]:
+def declared_providers(entries: Iterable[Entry], *, elsewhere: bool = False) -> tuple[ProviderConfig, ...]:
     """Return the providers that a file declares, in order; raise `ConfigError`.
 
-    The last statement of each key counts.
+    The last statement of each key counts. `elsewhere`: another machine will resolve the references, so that this one
+    does not look for the allowed paths.
     """
     own = {entry.key: entry for entry in entries if entry.key == PROVIDERS_KEY or entry.key.startswith(FAMILY)}
     stated = own.get(PROVIDERS_KEY)
@@ -46,7 +47,7 @@ def declared_providers(entries: Iterable[Entry]) -> tuple[ProviderConfig, ...]:
     providers = []
     for name in dict.fromkeys(names):
         with mistakes.gathered():
-            providers.append(_provider(name, stated, own))
+            providers.append(_provider(name, stated, own, elsewhere=elsewhere))
     mistakes.stop()
     return tuple(providers)
 
@@ -59,7 +60,7 @@ def provider_keys(providers: Iterable[ProviderConfig]) -> Iterator[str]:
         yield f"{FAMILY}{provider.name}.param.{PARAMETERS[provider.kind]}"
 
 
-def _provider(name: str, stated: Entry, own: Mapping[str, Entry]) -> ProviderConfig:
+def _provider(name: str, stated: Entry, own: Mapping[str, Entry], *, elsewhere: bool) -> ProviderConfig:
     class_entry = own.get(f"{FAMILY}{name}.class")
     known = ", ".join(PACKAGE + kind for kind in CLASSES)
     if class_entry is None:
@@ -73,7 +74,7 @@ def _provider(name: str, stated: Entry, own: Mapping[str, Entry]) -> ProviderCon
         return ProviderConfig(name=name, kind=kind)
     if kind == CLASSES[0]:
         return ProviderConfig(name=name, kind=kind, allowlist_pattern=_pattern(parameter))
-    return ProviderConfig(name=name, kind=kind, allowed_paths=_paths(parameter))
+    return ProviderConfig(name=name, kind=kind, allowed_paths=_paths(parameter, elsewhere=elsewhere))
 
 
 def _pattern(parameter: Entry) -> str:
@@ -84,11 +85,11 @@ def _pattern(parameter: Entry) -> str:
     return parameter.value.strip()
 
 
-def _paths(parameter: Entry) -> tuple[str, ...] | None:
+def _paths(parameter: Entry, *, elsewhere: bool) -> tuple[str, ...] | None:
     """Return the allowed paths, as Kafka's `AllowedPaths` reads them; None: all paths."""
     paths = [path.strip() for path in parameter.value.split(",") if path.strip()]
     for path in paths:
-        if not os.path.isabs(path) or not os.path.exists(path):
+        if not os.path.isabs(path) or not (elsewhere or os.path.exists(path)):
             raise parameter.error(f"{path} must be an absolute path of something that exists")
     return tuple(os.path.normpath(path) for path in paths) or None
 

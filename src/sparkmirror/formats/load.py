@@ -31,6 +31,7 @@ def read(
     lone_checkpoints: bool = False,
     partly: bool = False,
     without_secrets: bool = False,
+    sealed: bool = False,
     filling: Filling | None = None,
 ) -> Reading:
     """Read files of a single format, or directories of such files.
@@ -38,14 +39,15 @@ def read(
     Raise `ConfigError` for all mistakes. `lone_checkpoints`: a checkpoint connector may be a flow's only connector, as
     it always may in a resource. `partly`: a wrong setting or file is left out, or replaced by a stand-in, and the
     reading has the mistakes; an error is raised only if nothing can be read. `without_secrets`: values of missing
-    Secrets are unknown, and notes say so. `filling` is put over each key and value.
+    Secrets are unknown, and notes say so. `sealed`: no reference to a config provider is resolved. `filling` is put
+    over each key and value.
     """
     form, files, wrong = open_files(paths, filling)
     if not partly:
         wrong.stop()
     shown = paths[0] if len(paths) == 1 else ", ".join(paths)
     if form == "properties":
-        return Reading(path=shown, format=form, entries=files[0].entries, wrong=wrong.all)
+        return Reading(path=shown, format=form, entries=files[0].entries, wrong=wrong.all, sealed=sealed)
     mistakes = Mistakes()
     if form == "strimzi":
         directory = secrets or os.environ.get(SECRETS_VARIABLE)
@@ -68,7 +70,7 @@ def read(
         entries, notes = as_mm2(shown, clusters, lone_checkpoints=lone_checkpoints, mistakes=mistakes)
         entries = with_brokers(entries, clusters, mistakes)
         reading = Reading(path=shown, format=form, entries=tuple(entries), notes=(*told, *notes), connect=clusters)
-    reading = replace(reading, mistakes=mistakes.all, wrong=wrong.all)
+    reading = replace(reading, mistakes=mistakes.all, wrong=wrong.all, sealed=sealed)
     if reading.mistakes and not partly:
         explain(reading)  # raises these mistakes, and all others
     return reading
@@ -91,7 +93,12 @@ def explain(
     entries = list(without_unknown(reading.entries)) if reading.format == "strimzi" else reading.entries
     try:
         config, values = explain_entries(
-            reading.path, entries, clusters=clusters, overrides=overrides or {}, notes=notes
+            reading.path,
+            entries,
+            clusters=clusters,
+            overrides=overrides or {},
+            notes=notes,
+            sealed=reading.sealed,
         )
     except ConfigError as error:
         mistakes.add(wording.error(error) if wording else error)

@@ -77,6 +77,8 @@ class Reading:
     """
     wrong: tuple[ConfigError, ...] = ()
     """Mistakes in files that could not be read and were left out."""
+    sealed: bool = False
+    """True if no reference to a config provider may be resolved here."""
 
     @property
     def idle(self) -> str:

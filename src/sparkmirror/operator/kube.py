@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from sparkmirror.errors import HandledError
-from sparkmirror.operator.names import MANAGER
+from sparkmirror.operator.names import MANAGER, is_object_name
 
 _TIMEOUT_S = 30.0
 _PLURALS = {
@@ -49,6 +49,8 @@ class ApiAccess(Protocol):
 
     @property
     def server(self) -> str: ...
+    @property
+    def default_namespace(self) -> str | None: ...
     def as_http_headers(self) -> dict[str, str]: ...
     def as_ssl_context(self) -> ssl.SSLContext: ...
 
@@ -65,8 +67,15 @@ def object_path(kind: str, namespace: str, name: str = "") -> str:
 def resource_path(version: str, plural: str, namespace: str, name: str = "") -> str:
     """Return the path of a resource of any kind; `version` includes the group."""
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    path = f"{root}/namespaces/{quote(namespace)}/{plural}"
-    return f"{path}/{quote(name)}" if name else path
+    path = f"{root}/namespaces/{_segment(namespace)}/{plural}"
+    return f"{path}/{_segment(name)}" if name else path
+
+
+def _segment(name: str) -> str:
+    """Return a name as one segment of a path. Raises `KubeRefused` for a name that no object has."""
+    if not is_object_name(name):
+        raise KubeRefused(422, f"{name!r} is no name of an object in Kubernetes")
+    return quote(name, safe="")
 
 
 class KubeApi:

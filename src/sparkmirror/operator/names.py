@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,8 @@ REST_PORT = 8083
 METRICS_PORT = 9404
 METRICS_PORT_NAME = "tcp-prometheus"
 
+_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -45,6 +48,14 @@ class Key:
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+def is_object_name(text: str) -> bool:
+    """True if Kubernetes allows this name for a Secret or ConfigMap (RFC 1123).
+
+    Any other text could lead to another object, or out of a directory.
+    """
+    return _OBJECT_NAME.fullmatch(text) is not None and ".." not in text
 
 
 def component(name: str) -> str:

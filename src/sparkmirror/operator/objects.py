@@ -46,6 +46,7 @@ class Circumstances:
     image: str
     operator_labels: Mapping[str, str]
     """Labels of the operator's own pods, which may use the REST interface."""
+    operator_namespace: str
     rolled_at: str = ""
     """Time of the last request for new pods; empty without one."""
 
@@ -66,7 +67,7 @@ def desired_objects(
                 {},
                 {"data": {WORKER_FILE: plan.worker_file}},
                 {"spec": _service(key.name)},
-                {"spec": _network_policy(key.name, around.operator_labels)},
+                {"spec": _network_policy(key.name, around)},
                 {"spec": _budget(spec, key.name)},
                 {"spec": _deployment(spec, key, plan, contents, around)},
             ),
@@ -144,11 +145,12 @@ def _service(name: str) -> dict[str, Any]:
     }
 
 
-def _network_policy(name: str, operator_labels: Mapping[str, str]) -> dict[str, Any]:
+def _network_policy(name: str, around: Circumstances) -> dict[str, Any]:
     """Return the NetworkPolicy's spec.
 
-    The REST interface has no passwords, so it is open only to the other pods and the operator, in any namespace.
+    The REST interface has no passwords, so it is open only to the other pods, and to the operator in its namespace.
     """
+    namespace = {"matchLabels": {"kubernetes.io/metadata.name": around.operator_namespace}}
     return {
         "podSelector": {"matchLabels": selector(name)},
         "policyTypes": ["Ingress"],
@@ -156,7 +158,7 @@ def _network_policy(name: str, operator_labels: Mapping[str, str]) -> dict[str, 
             {
                 "from": [
                     {"podSelector": {"matchLabels": selector(name)}},
-                    {"podSelector": {"matchLabels": dict(operator_labels)}, "namespaceSelector": {}},
+                    {"podSelector": {"matchLabels": dict(around.operator_labels)}, "namespaceSelector": namespace},
                 ],
                 "ports": [{"port": REST_PORT, "protocol": "TCP"}],
             },

@@ -69,7 +69,8 @@ class Plan:
 def make_plan(resource: Mapping[str, Any], key: Key, contents: Contents) -> Plan:
     """Make the plan of a resource, given the contents of its Secrets and ConfigMaps.
 
-    Raises `ConfigError`, whose words name no file.
+    No reference is resolved, since the operator may read more than the writer of the resource may: names and keys are
+    looked for, and the pods find the values. Raises `ConfigError`, whose words name no file.
     """
     metadata = {"name": key.name, "namespace": key.namespace}
     tree = {name: resource.get(name) for name in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
@@ -77,10 +78,10 @@ def make_plan(resource: Mapping[str, Any], key: Key, contents: Contents) -> Plan
         file, secrets = Path(directory, "mirror.json"), Path(directory, "secrets")
         secrets.mkdir(mode=0o700)
         for reference, values in contents.items():
-            for name, value in values.items():
+            for name in values:
                 place = secrets / reference.name / name
                 place.parent.mkdir(exist_ok=True)
-                place.write_bytes(value)
+                place.touch()
         try:
             return _read(file, tree, str(secrets))
         except ConfigError as error:
@@ -90,9 +91,9 @@ def make_plan(resource: Mapping[str, Any], key: Key, contents: Contents) -> Plan
 
 def _read(file: Path, tree: dict[str, Any], secrets: str) -> Plan:
     file.write_text(json.dumps(tree, indent=1))
-    reading = read([str(file)], secrets)
+    reading = read([str(file)], secrets, sealed=True)
     file.write_text(json.dumps(_awake(tree), indent=1))
-    config = explain(read([str(file)], secrets))[0]  # checks paused and stopped connectors, too
+    config = explain(read([str(file)], secrets, sealed=True))[0]  # checks paused and stopped connectors, too
     clusters, _ = as_connect(reading, None)
     operated = {_without_file(str(note), file) for note in reading.notes if _is_operated(note)}
     told = [_without_file(line, file) for line in config.warnings]

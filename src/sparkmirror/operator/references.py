@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from sparkmirror.errors import ConfigError
+from sparkmirror.operator.names import is_object_name
 
 _MOUNTED = ("target", "clusters", "mirrors")
 """Fields of `spec` whose Secrets and ConfigMaps the mirror reads.
@@ -35,7 +36,8 @@ Contents = Mapping[ObjectReference, Mapping[str, bytes]]
 def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[ObjectReference, ...]:
     """Return the Secrets and ConfigMaps that the mirror reads, in order.
 
-    Raises `ConfigError` for a reference to another namespace: a pod can't mount it.
+    Raises `ConfigError` for a name that Kubernetes does not allow, and for a reference to another namespace: a pod
+    can't mount it.
     """
     result: dict[ObjectReference, None] = {}
     providers = dict(_PROVIDERS)
@@ -43,7 +45,7 @@ def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[ObjectR
     for field in _MOUNTED:
         for path, key, value in _walk(spec.get(field), f"spec.{field}"):
             if key == "secretName":
-                result[ObjectReference("Secret", value)] = None
+                result[_named("Secret", value, f"{path}.{key}", namespace)] = None
             elif (declared := _DECLARED.fullmatch(key)) and value.rpartition(".")[2] in _CLASSES:
                 providers[declared[1]] = _CLASSES[value.rpartition(".")[2]]
             texts.append((path, value))
@@ -56,8 +58,15 @@ def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[ObjectR
                 kind = providers[provider]
                 reason = f"{kind} {name} is in namespace {other}, and pods can mount their own namespace's only"
                 raise ConfigError(reason, origin=namespace, key=path)
-            result[ObjectReference(providers[provider], name)] = None
+            result[_named(providers[provider], name, path, namespace)] = None
     return tuple(result)
+
+
+def _named(kind: str, name: str, path: str, origin: str) -> ObjectReference:
+    if not is_object_name(name):
+        reason = f"{name!r} is no name of a {kind}: write lower-case letters, digits, '-' and '.'"
+        raise ConfigError(reason, origin=origin, key=path)
+    return ObjectReference(kind, name)
 
 
 def logging_reference(spec: Mapping[str, Any]) -> tuple[ObjectReference, str] | None:
@@ -68,18 +77,18 @@ def logging_reference(spec: Mapping[str, Any]) -> tuple[ObjectReference, str] | 
     )
 
 
-def pod_references(spec: Mapping[str, Any]) -> tuple[ObjectReference, ...]:
+def pod_references(spec: Mapping[str, Any], namespace: str) -> tuple[ObjectReference, ...]:
     """Return the Secrets and ConfigMaps in `externalConfiguration` and `template`.
 
-    A change of one of them needs new pods, too.
+    A change of one of them needs new pods, too. Raises `ConfigError` for a name that Kubernetes does not allow.
     """
     result: dict[ObjectReference, None] = {}
     for field in ("externalConfiguration", "template"):
-        for path, key, value in _walk(spec.get(field), ""):
+        for path, key, value in _walk(spec.get(field), f"spec.{field}"):
             if key == "secretName" or (key == "name" and path.endswith((".secretKeyRef", ".secretRef"))):
-                result[ObjectReference("Secret", value)] = None
+                result[_named("Secret", value, f"{path}.{key}", namespace)] = None
             elif key == "name" and path.endswith((".configMapKeyRef", ".configMapRef", ".configMap")):
-                result[ObjectReference("ConfigMap", value)] = None
+                result[_named("ConfigMap", value, f"{path}.{key}", namespace)] = None
     return tuple(result)
 
 

@@ -17,6 +17,15 @@ _TIMEOUT_S = 95.0
 See `connect.forwarding`.
 """
 _QUICK_S = 10.0
+_LONGEST = 64 << 20
+"""Most bytes of an answer; 10,000 tasks with their traces need less."""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Handler that refuses redirects: a pod must not send the operator to another server."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
 
 
 class RestAway(HandledError):
@@ -32,7 +41,7 @@ class ConnectRest:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
 
     def get(self, path: str) -> Any:
         """Return the answer, decoded from JSON. Raises `RestAway` and `RestRefused`."""
@@ -45,7 +54,9 @@ class ConnectRest:
         request = urllib.request.Request(self._url + call.path, data, headers, method=call.method)  # noqa: S310 - http
         try:
             with self._opener.open(request, timeout=timeout_s) as answer:
-                text = answer.read()
+                text = answer.read(_LONGEST + 1)
+                if len(text) > _LONGEST:
+                    raise RestAway(f"the REST interface's answer has more than {_LONGEST >> 20} MB")
                 return json.loads(text) if text else None
         except urllib.error.HTTPError as error:
             raise RestRefused(_message(error)) from None
@@ -56,7 +67,7 @@ class ConnectRest:
 
 def _message(error: urllib.error.HTTPError) -> str:
     try:
-        told = json.loads(error.read()).get("message")
+        told = json.loads(error.read(_LONGEST)).get("message")
     except (ValueError, AttributeError, OSError):
         told = None
     return " ".join(str(told or f"HTTP {error.code}").split())

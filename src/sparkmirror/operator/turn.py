@@ -93,6 +93,7 @@ class Settings:
     version: str
     """API version of the resources that are read, such as `v1`."""
     operator_labels: Mapping[str, str]
+    operator_namespace: str
 
 
 @dataclass(slots=True)
@@ -259,7 +260,7 @@ class _One:
         """Read the pods' Secrets and ConfigMaps; leave out missing ones."""
         mounted = mounted_references(self._spec, self._key.namespace)
         result: dict[ObjectReference, Mapping[str, bytes]] = {}
-        for reference in dict.fromkeys((*mounted, *pod_references(self._spec))):
+        for reference in dict.fromkeys((*mounted, *pod_references(self._spec, self._key.namespace))):
             manifest = self._api.get(object_path(reference.kind, self._key.namespace, reference.name))
             if manifest is not None:
                 result[reference] = decoded(reference, manifest)
@@ -288,7 +289,9 @@ class _One:
         roll = annotations_of(self._resource).get(ROLL, "").lower() == "true"
         if roll:
             rolled_at = datetime.now(UTC).strftime(TIME)
-        around = Circumstances(self._settings.image, self._settings.operator_labels, rolled_at)
+        around = Circumstances(
+            self._settings.image, self._settings.operator_labels, self._settings.operator_namespace, rolled_at
+        )
         for manifest in desired_objects(self._resource, self._key, plan, contents, around):
             self._api.apply(manifest)
         if roll:

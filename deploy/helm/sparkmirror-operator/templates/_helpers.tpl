@@ -22,6 +22,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{- define "operator.namespaces" -}}
+{{- if not .Values.watchAnyNamespace -}}
+{{- join " " (.Values.watchNamespaces | default (list .Release.Namespace)) -}}
+{{- end -}}
+{{- end }}
+
 {{- define "operator.rules" -}}
 - apiGroups: [kafka.strimzi.io]
   resources: [kafkamirrormaker2s]
