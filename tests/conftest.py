@@ -20,6 +20,7 @@ from tests.started import started
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.java import java_home
 from sparkmirror.demo.listeners import BrokerListener, mutual_tls, plain, scram, unsecured_tokens
+from sparkmirror.veil import VEIL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,6 +72,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if long:
         config.hook.pytest_deselected(items=long)
         items[:] = [item for item in items if not item.get_closest_marker("full")]
+
+
+@pytest.fixture(autouse=True)
+def own_veil() -> Iterator[None]:
+    """Each test shows its own values: what another one has hidden is shown again."""
+    yield
+    VEIL.__init__(8)  # type: ignore[misc]
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,8 @@
 
 A user meets a `SparkMirrorError`: the program's end, a line of the log, or a state shows its message. A user never
 meets a `HandledError`: its catcher says what follows. A message is one line (mistake, place, reason, and remedy), or a
-line for each of several mistakes. A message never holds a secret.
+line for each of several mistakes. A message never holds a secret, nor a value from a config
+provider: `VEIL` shows the reference.
 """
 
 from __future__ import annotations
@@ -25,11 +26,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from sparkmirror.veil import VEIL
+
 
 class SparkMirrorError(Exception):
     """Root of all errors that a user can meet; `exit_code` is the command's exit code."""
 
     exit_code: ClassVar[int] = 1
+
+    def __str__(self) -> str:
+        return VEIL.over(super().__str__())
 
 
 class HandledError(Exception):

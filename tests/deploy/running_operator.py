@@ -24,7 +24,13 @@ def running_operator(
     """Look after the cluster of KUBECONFIG, with the Secret that resources name; pods' REST interface is `served`."""
     api = KubeApi(cluster_access)
     version = served_version(api)
-    settings = Settings("sparkmirror", "sparkmirror:test", version, {"app": "operator"}, "operators")
+    settings = Settings(
+        class_name="sparkmirror",
+        image="sparkmirror:test",
+        version=version,
+        operator_labels={"app": "operator"},
+        operator_namespace="operators",
+    )
     turns = Turns(api, lambda _: ConnectRest(served.url), settings)
     stop = threading.Event()
     with closing(Controller(turns.take, calm_s, busy_s)) as controller:

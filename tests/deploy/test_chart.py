@@ -283,7 +283,13 @@ def test_the_operator_has_the_rights_that_it_needs(
 
     api = KubeApi(cluster_access)
     version = served_version(api)
-    settings = Settings("sparkmirror", "sparkmirror:test", version, {"app": "operator"}, "operators")
+    settings = Settings(
+        class_name="sparkmirror",
+        image="sparkmirror:test",
+        version=version,
+        operator_labels={"app": "operator"},
+        operator_namespace="operators",
+    )
     stop = threading.Event()
     with served_api() as served:
         turns = Turns(api, lambda _: ConnectRest(served.url), settings)

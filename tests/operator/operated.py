@@ -58,6 +58,21 @@ def resource(change: Callable[[dict[str, Any]], object] | None = None, **annotat
     }
 
 
+def put(spec: dict[str, Any], field: str, value: str) -> None:
+    """Put a value at a field's path, such as `mirrors[].topicsPattern`, over whatever is in the way."""
+    at: Any = spec
+    *parents, last = field.split(".")
+    for parent in parents:
+        name = parent.removesuffix("[]")
+        below = at.get(name)
+        if not isinstance(below, dict | list) or not below:
+            below = at[name] = [{}] if parent.endswith("[]") else {}
+        at = below[0] if isinstance(below, list) else below
+        if not isinstance(at, dict):
+            return
+    at[last.removesuffix("[]")] = [value] if last.endswith("[]") else value
+
+
 def secret(name: str = "mirror-user", **values: str) -> dict[str, Any]:
     data = {key: base64.b64encode(value.encode()).decode() for key, value in (values or {"password": "hush"}).items()}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": KEY.namespace}, "data": data}
@@ -156,7 +171,13 @@ def _merge(target: dict[str, Any], patch: Mapping[str, Any]) -> None:
             target[key] = copy.deepcopy(value)
 
 
-SETTINGS = Settings("sparkmirror", "sparkmirror:test", "v1", {"app": "operator"}, "operators")
+SETTINGS = Settings(
+    class_name="sparkmirror",
+    image="sparkmirror:test",
+    version="v1",
+    operator_labels={"app": "operator"},
+    operator_namespace="operators",
+)
 
 
 def turns(api: MemoryApi, rest: Any) -> Callable[[], bool]:

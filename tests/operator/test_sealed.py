@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from operated import KEY, SETTINGS, MemoryApi, config_map, resource, secret
+from operated import KEY, SETTINGS, MemoryApi, config_map, put, resource, secret
 
 from sparkmirror.config import providers
 from sparkmirror.errors import ConfigError
@@ -112,22 +112,8 @@ def test_a_marker_in_any_field_shows_nowhere(
 ) -> None:
     tree = resource(declaring)
     for field in where:
-        _put(tree["spec"], field, wrap.format(data.draw(st.sampled_from(planted))))
+        put(tree["spec"], field, wrap.format(data.draw(st.sampled_from(planted))))
     assert MARKER not in told(tree)
-
-
-def _put(spec: dict[str, Any], field: str, value: str) -> None:
-    at: Any = spec
-    *parents, last = field.split(".")
-    for parent in parents:
-        name = parent.removesuffix("[]")
-        below = at.get(name)
-        if not isinstance(below, dict | list) or not below:
-            below = at[name] = [{}] if parent.endswith("[]") else {}
-        at = below[0] if isinstance(below, list) else below
-        if not isinstance(at, dict):
-            return
-    at[last.removesuffix("[]")] = [value] if last.endswith("[]") else value
 
 
 @pytest.mark.parametrize(

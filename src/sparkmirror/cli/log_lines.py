@@ -10,6 +10,8 @@ import logging
 import re
 from datetime import UTC, datetime
 
+from sparkmirror.veil import VEIL
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 _TALKS_OF_SETTINGS = "py4j"
@@ -32,9 +34,9 @@ class PlainLines(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Replace control characters in the record."""
-        record.msg, record.args = plain(record.getMessage()), None
+        record.msg, record.args = plain(VEIL.over(record.getMessage())), None
         if record.exc_info:
-            lines = logging.Formatter().formatException(record.exc_info).split("\n")
+            lines = VEIL.over(logging.Formatter().formatException(record.exc_info)).split("\n")
             record.exc_text = "\n".join(f"  {plain(line)}" for line in lines)
         return True
 
@@ -78,9 +80,9 @@ class JsonLines(logging.Formatter):
         event = getattr(record, "event", None)
         if event is not None:
             members["event"] = event
-        members["message"] = record.getMessage()
+        members["message"] = VEIL.over(record.getMessage())
         if record.exc_info:
-            members["exception"] = self.formatException(record.exc_info)
+            members["exception"] = VEIL.over(self.formatException(record.exc_info))
         return json.dumps(members)
 
 

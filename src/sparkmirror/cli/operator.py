@@ -67,7 +67,13 @@ def operator(
     api = KubeApi(cluster_access)
     own_namespace = cluster_access().default_namespace or "default"
     version = served_version(api)
-    settings = Settings(class_name, image, version, _LABELS, own_namespace)
+    settings = Settings(
+        class_name=class_name,
+        image=image,
+        version=version,
+        operator_labels=_LABELS,
+        operator_namespace=own_namespace,
+    )
     turns = Turns(api, lambda key: ConnectRest(rest_url(key)), settings)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

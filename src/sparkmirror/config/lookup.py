@@ -11,6 +11,10 @@ from sparkmirror.config.providers import references, resolve
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.values import Flag, Hidden, Value, repeated
 from sparkmirror.errors import ConfigError
+from sparkmirror.veil import VEIL, Veil
+
+_NAMES = frozenset(("topics", "topics.exclude", "groups", "groups.exclude"))
+"""Settings whose names people must see in the log, even from a config provider."""
 
 Pair = tuple[str, str]
 """Aliases of source and target."""
@@ -37,6 +41,8 @@ class Lookup:
         self.looked_up: set[str] = set()
         self.warnings = properties.warnings
         self.mistakes = Mistakes()
+        self.veil = Veil()
+        """Values behind this file's references."""
 
     def entry(self, setting: Setting, pair: Pair) -> Entry | None:
         """Return the entry of the setting's strongest key in the file; None without a key."""
@@ -73,6 +79,9 @@ class Lookup:
 
     def _parsed(self, setting: Setting, entry: Entry) -> Value | None:
         text = self.text(entry, any_text=isinstance(setting.kind, Hidden))
+        if setting.name not in _NAMES:
+            for reference in self.references(entry):
+                VEIL.put(reference, self.veil.value(reference))
         if self._sealed and not setting.secret and self.references(entry):
             return None
         try:
@@ -101,7 +110,7 @@ class Lookup:
                 raise entry.error(f"{hint} and config.providers.{name}.class")
             self.warn(entry.note(f"holds what looks like a reference, but {name} is not among config.providers"))
         try:
-            return resolve(entry.value, self.providers)
+            return resolve(entry.value, self.providers, self.veil)
         except ValueError as error:
             raise entry.error(str(error)) from None
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from sparkmirror.errors import ConfigError, ConfigErrors
+from sparkmirror.veil import Veil
 
 
 class Mistakes:
@@ -57,3 +58,12 @@ class Mistakes:
             raise errors[0]
         if errors:
             raise ConfigErrors(errors)
+
+
+def veiled(error: ConfigError, veil: Veil) -> ConfigError:
+    """Return the same error without values behind references."""
+    each = [
+        ConfigError(veil.over(mistake.reason), origin=mistake.origin, key=mistake.key and veil.over(mistake.key))
+        for mistake in error.mistakes
+    ]
+    return each[0] if len(each) == 1 else ConfigErrors(each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from itertools import permutations
@@ -25,7 +26,7 @@ from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_ent
 from sparkmirror.config.heartbeats import heartbeat_pairs, is_stated, read_beats
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.metrics_settings import read_metrics
-from sparkmirror.config.mistakes import Mistakes
+from sparkmirror.config.mistakes import Mistakes, veiled
 from sparkmirror.config.model import (
     ConnectStorage,
     FetchConfig,
@@ -61,6 +62,7 @@ from sparkmirror.config.settings import (
 )
 from sparkmirror.config.values import NAME_CHARACTERS, Flag, Names
 from sparkmirror.errors import ConfigError
+from sparkmirror.veil import Veil
 
 SPARK = "spark."
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -99,6 +101,7 @@ def explain_entries(
     the operator, whose own files and variables are none of a resource's business. The model then lacks the values
     behind references.
     """
+    veil = Veil()
     on_top = [Entry(key=key, value=value, where=COMMAND_LINE) for key, value in overrides.items()]
     mistakes = Mistakes()
     providers: Sequence[ProviderConfig] | None = None
@@ -106,17 +109,23 @@ def explain_entries(
         providers = declared_providers([*in_file, *on_top], elsewhere=sealed)
     aliases = seen_aliases([*in_file, *on_top])
     with mistakes.gathered():
-        aliases = _aliases(path, [*in_file, *on_top], () if sealed else providers)
+        aliases = _aliases(path, [*in_file, *on_top], () if sealed else providers, veil)
     lookup = Lookup(path, Properties(in_file, on_top, aliases), providers, sealed=sealed)
-    lookup.mistakes = mistakes
+    lookup.mistakes, lookup.veil = mistakes, veil
     for note in (*notes, *aliases_alike(lookup.properties.get(CLUSTERS_KEY), aliases)):
         lookup.warn(note)
-    config = _PropertiesReader(lookup, aliases).read(clusters)
+    try:
+        config = _PropertiesReader(lookup, aliases).read(clusters)
+    except ConfigError as error:
+        raise veiled(error, veil) from None
     return config, tuple(effective_values(config, lookup))
 
 
-def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderConfig] | None) -> list[str]:
-    """Return the clusters' aliases, each once; the last statement counts."""
+def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderConfig] | None, veil: Veil) -> list[str]:
+    """Return the clusters' aliases, each once; the last statement counts.
+
+    An alias behind a reference is hidden, unless it begins a key of the file.
+    """
     stated = next((entry for entry in reversed(entries) if entry.key == CLUSTERS_KEY), None)
     text = stated.value.strip() if stated else ""
     if providers is None and references(text, ())[1]:
@@ -125,11 +134,15 @@ def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderCo
         suggested = ", ".join(seen_aliases(entries)) or "source, target"
         reason = f"names no clusters: write {CLUSTERS_KEY} = {suggested}"
         raise ConfigError(reason, origin=stated.spot if stated else path, key=CLUSTERS_KEY)
+    hidden = Veil()
     try:
-        text = resolve(text, providers or ())
-        return [NAME_CHARACTERS.parse(alias) for alias in dict.fromkeys(Names().parse(text))]
+        resolved = resolve(text, providers or (), hidden)
+        aliases = [NAME_CHARACTERS.parse(alias) for alias in dict.fromkeys(Names().parse(resolved))]
     except ValueError as error:
-        raise stated.error(str(error)) from None
+        raise veiled(stated.error(str(error)), hidden) from None
+    if resolved != text and not {re.split(r"->|\.", entry.key)[0] for entry in entries} >= set(aliases):
+        veil.put(text, resolved)
+    return aliases
 
 
 class _PropertiesReader:
@@ -175,7 +188,7 @@ class _PropertiesReader:
             flows=flows,
             spark=spark,
             log_format=str(log_format),
-            warnings=tuple(self._lookup.warnings),
+            warnings=tuple(map(self._lookup.veil.over, self._lookup.warnings)),
             metrics=metrics,
             beats=beats,
             schemas=schemas,
@@ -257,7 +270,7 @@ class _PropertiesReader:
     def _for_spark(self, entry: Entry) -> str:
         """Resolve references to declared providers; Spark resolves references of its own."""
         try:
-            return resolve(entry.value, self._lookup.providers).strip()
+            return resolve(entry.value, self._lookup.providers, self._lookup.veil).strip()
         except ValueError as error:
             raise entry.error(str(error)) from None
 

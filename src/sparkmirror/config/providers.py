@@ -20,6 +20,7 @@ from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.model import REFERENCE, ClusterConfig, ProviderConfig, SaslConfig, SslConfig
 from sparkmirror.config.values import Names
 from sparkmirror.policy.java_regex import compile_java
+from sparkmirror.veil import VEIL, Veil
 
 PROVIDERS_KEY = "config.providers"
 FAMILY = PROVIDERS_KEY + "."
@@ -94,10 +95,10 @@ def _paths(parameter: Entry, *, elsewhere: bool) -> tuple[str, ...] | None:
     return tuple(os.path.normpath(path) for path in paths) or None
 
 
-def resolve(text: str, providers: Iterable[ProviderConfig]) -> str:
+def resolve(text: str, providers: Iterable[ProviderConfig], veil: Veil = VEIL) -> str:
     """Replace the references in `text` by the providers' values.
 
-    Raise `ValueError` with the name of the reference, never with a value.
+    `veil` hides the values from now on. Raise `ValueError` with the name of the reference, never with a value.
     """
     by_name = {provider.name: provider for provider in providers}
 
@@ -106,9 +107,11 @@ def resolve(text: str, providers: Iterable[ProviderConfig]) -> str:
         if provider is None:
             return reference[0]
         try:
-            return _value(provider, reference[3] or "", reference[4])
+            resolved = _value(provider, reference[3] or "", reference[4])
         except ValueError as error:
             raise ValueError(f"{reference[0]} has no value: {error}") from None
+        veil.put(reference[0], resolved)
+        return resolved
 
     return REFERENCE.sub(value, text)
 

@@ -6,25 +6,19 @@ the written file, and into no message.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from sparkmirror.config.mistakes import Mistakes
+from sparkmirror.config.mistakes import Mistakes, veiled
 from sparkmirror.config.originals import is_secret
-from sparkmirror.errors import ConfigError, ConfigErrors
+from sparkmirror.errors import ConfigError
 from sparkmirror.formats.reading import Note
 from sparkmirror.formats.yaml_files import Fill
+from sparkmirror.veil import Veil
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_SHORT = 4
-"""Characters of the shortest value that is hidden in every case.
-
-A shorter value is hidden only if its name tells of a secret, as it is part of many words.
-"""
-_WORDS = ("true", "false")
 
 
 class Filling:
@@ -32,7 +26,7 @@ class Filling:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
-        self._filled: dict[str, str] = {}
+        self._veil = Veil()
         self._missing = Mistakes()
 
     def of(self, path: str) -> Fill:
@@ -51,18 +45,15 @@ class Filling:
         if name not in self._environment:
             self._missing.add(ConfigError("is not set in the environment", origin=path, key=match[0]))
             return match[0]
-        value = self._filled[name] = self._environment[name]
+        value = self._environment[name]
+        self._veil.put(match[0], value, short=is_secret(name))
         before = text[: match.start()].replace('\\"', "")
         # An odd number of quotes before: within the quotes of a login module's option.
         return re.sub(r'(["\\])', r"\\\1", value) if before.count('"') % 2 else value
 
     def hidden(self, text: str) -> str:
         """Return a message without the filled-in values."""
-        for name, value in sorted(self._filled.items(), key=lambda item: -len(item[1])):
-            if value and value not in _WORDS and (len(value) >= _SHORT or is_secret(name)):
-                for spelling in (value, repr(value)[1:-1], json.dumps(value)[1:-1]):
-                    text = text.replace(spelling, f"${{{name}}}")
-        return text
+        return self._veil.over(text)
 
     def hidden_note(self, note: Note) -> Note:
         """Return a note without the filled-in values."""
@@ -70,10 +61,4 @@ class Filling:
 
     def hidden_error(self, error: ConfigError) -> ConfigError:
         """Return the same error without the filled-in values."""
-        each = [
-            ConfigError(
-                self.hidden(mistake.reason), origin=mistake.origin, key=mistake.key and self.hidden(mistake.key)
-            )
-            for mistake in error.mistakes
-        ]
-        return each[0] if len(each) == 1 else ConfigErrors(each)
+        return veiled(error, self._veil)

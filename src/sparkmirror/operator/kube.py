@@ -72,7 +72,10 @@ def resource_path(version: str, plural: str, namespace: str, name: str = "") -> 
 
 
 def _segment(name: str) -> str:
-    """Return a name as one segment of a path. Raises `KubeRefused` for a name that no object has."""
+    """Return a name as one segment of a path.
+
+    Raises `KubeRefused` for a name that no object has.
+    """
     if not is_object_name(name):
         raise KubeRefused(422, f"{name!r} is no name of an object in Kubernetes")
     return quote(name, safe="")

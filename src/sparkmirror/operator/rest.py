@@ -22,7 +22,10 @@ _LONGEST = 64 << 20
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Handler that refuses redirects: a pod must not send the operator to another server."""
+    """Handler that refuses redirects.
+
+    A pod must not send the operator to another server.
+    """
 
     def redirect_request(self, *_: Any) -> None:
         return None

@@ -84,7 +84,7 @@ class Rest(Protocol):
     def do(self, call: Call) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Settings of the operator."""
 
