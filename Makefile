@@ -22,8 +22,9 @@ coverage: lint ## Run the tests of `make test`, print branch coverage: the total
 	@$(BIN)/coverage run -m tests.rows; code=$$?; \
 	    $(BIN)/coverage combine --quiet; $(BIN)/coverage report --sort=cover | awk 'NR <= 12 || $$1 == "TOTAL"'; exit $$code
 
-test-full: lint ## Run all but the tests of versions and deployments: kills, standalone Spark, MirrorMaker 2 (AREA=position for some)
-	@$(PYTHON) bootstrap.py --mirror-maker
+test-full: private BIN := .venv-oldest/bin
+test-full: lint ## Run all but the tests of versions and deployments, with the oldest packages allowed (AREA=position for some)
+	@$(PYTHON) bootstrap.py --mirror-maker --oldest
 	$(BIN)/python $(if $(AREA),tests/areas.py $(AREA),-m tests.rows --full) $(ARGS)
 
 test-versions: lint ## Run it between all versions of Kafka and on all of Spark, write docs/versions.md (an hour and a half)
@@ -51,5 +52,5 @@ setup: ## Make .venv, find or install Java, fetch Kafka's jars
 	@$(PYTHON) bootstrap.py
 
 clean: ## Remove what was made in this checkout; downloads stay in their caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build spark-warehouse
+	rm -rf .venv .venv-oldest .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist build spark-warehouse
 	find src tests bench chaos -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

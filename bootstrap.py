@@ -1,9 +1,11 @@
 """Make this checkout ready to run: a virtual environment with the package in it, Java, Kafka's jars.
 
-    python3 bootstrap.py [--mirror-maker]
+    python3 bootstrap.py [--mirror-maker] [--oldest | --lock]
 
 Needs nothing but Python. What is there already is left alone, which takes a moment. `--mirror-maker`
 fetches the real MirrorMaker 2's jars too. The Makefile runs this before everything else.
+Packages are the newest that pyproject.toml allows, in `.venv`; with `--oldest` the oldest, in `.venv-oldest`.
+`--lock` writes what is in `.venv` into constraints.txt, once all tests have passed with it.
 Kerberos is added where that is possible: its tests are skipped elsewhere.
 """
 
@@ -23,7 +25,9 @@ OLDEST = (3, 11)
 NEWEST_TO_TRY = 14
 
 ROOT = Path(__file__).resolve().parent
-VENV = ROOT / ".venv"
+WITH_OLDEST = "--oldest" in sys.argv[1:]
+VENV = ROOT / (".venv-oldest" if WITH_OLDEST else ".venv")
+LOCK = ROOT / "constraints.txt"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "ready.json"
 ADMINS_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin"))
@@ -38,6 +42,8 @@ class SetupError(Exception):
 def main() -> int:
     """Do what is not done yet; return the exit code."""
     with_mirror_maker = "--mirror-maker" in sys.argv[1:]
+    if "--lock" in sys.argv[1:]:
+        return lock()
     if is_ready(with_mirror_maker):
         return 0
     use_new_enough_python()
@@ -105,9 +111,12 @@ def install_packages() -> None:
     if not runs(PYTHON, "-m", "pip", "--version", quiet=True):
         make_environment()
     say("Installing Python packages (Spark is 450 MB, once)")
+    pip = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--editable", ".[dev]"]
+    if WITH_OLDEST:
+        pip += ["--constraint", write_oldest()]
     try:
         subprocess.run(
-            [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--editable", ".[dev]"],
+            pip,
             cwd=ROOT,
             check=True,
             stdin=subprocess.DEVNULL,
@@ -115,6 +124,28 @@ def install_packages() -> None:
     except subprocess.CalledProcessError as error:
         raise SetupError("pip failed, see above; when it can work, run this again") from error
     stamp("packages", packages_hash())
+
+
+def write_oldest() -> Path:
+    """Write the lowest version of each package that users install, for pip."""
+    import tomllib  # as in `add_kerberos`
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = (texts for name, texts in project["optional-dependencies"].items() if name != "dev")
+    asked = [text for texts in (project["dependencies"], *extras) for text in texts]
+    lowest = sorted(text.partition(",")[0].replace(">=", "==") for text in asked if ">=" in text)
+    file = VENV / "oldest.txt"
+    file.write_text("".join(f"{text}\n" for text in lowest))
+    return file
+
+
+def lock() -> int:
+    """Write the versions of all packages in `.venv`, but of Spark: each user has a Spark of their own."""
+    pip = [PYTHON, "-m", "pip", "freeze", "--exclude-editable", "--exclude", "pyspark", "--exclude", "py4j"]
+    frozen = subprocess.run(pip, check=True, stdout=subprocess.PIPE, text=True)
+    head = "# The versions that all tests passed with: pip install sparkmirror --constraint constraints.txt\n"
+    LOCK.write_text(head + frozen.stdout)
+    return 0
 
 
 def add_kerberos() -> None:
