@@ -6,7 +6,7 @@ ARGS ?=
 AREA ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage test-full test-versions test-deploy bench chaos lint clean setup
+.PHONY: help demo test coverage test-full test-versions test-deploy bench chaos lint lock clean setup
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ lint: setup ## Check style, types and layers
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+lock: setup ## Write the versions of packages that all tests passed with into constraints.txt
+	@$(PYTHON) bootstrap.py --lock
 
 setup: ## Make .venv, find or install Java, fetch Kafka's jars
 	@$(PYTHON) bootstrap.py

@@ -30,7 +30,7 @@ def locked() -> dict[str, str]:
 def test_the_lock_has_each_package_within_its_bounds() -> None:
     versions = locked()
     for item in asked():
-        assert item.specifier.contains(versions[canonicalize_name(item.name)]), f"python3 bootstrap.py --lock: {item}"
+        assert item.specifier.contains(versions[canonicalize_name(item.name)]), f"make lock: {item}"
 
 
 def test_the_lock_names_versions_and_no_places() -> None:
