@@ -129,7 +129,13 @@ def _context(tag: str) -> Path:
 
 def _digest() -> str:
     """Of all that goes into the image."""
-    copied = [ROOT / "pyproject.toml", ROOT / "constraints.txt", *(ROOT / "src").rglob("*"), *DOCKER.glob("*.py"), DOCKER / "Dockerfile"]
+    copied = [
+        ROOT / "pyproject.toml",
+        ROOT / "constraints.txt",
+        *(ROOT / "src").rglob("*"),
+        *DOCKER.glob("*.py"),
+        DOCKER / "Dockerfile",
+    ]
     digest = hashlib.sha256()
     for path in sorted(path for path in copied if path.is_file() and "__pycache__" not in path.parts):
         digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,6 +113,43 @@ def test_from_the_resource_to_the_pods_and_back(operator: KubeCluster, served: S
     version = made["metadata"]["resourceVersion"]
     time.sleep(3)
     assert deployment(operator)["metadata"]["generation"] == 1, f"applied again and again since {version}"
+
+
+def test_the_operators_own_token_gets_into_no_status(operator: KubeCluster, served: ServedApi, tmp_path: Path) -> None:
+    """What the review did: a pattern that is none, made of references to files and variables of the operator."""
+    token = "eyJhbGciOiJSUzI1NiJ9.of-the-operator"
+    (tmp_path / "token").write_text(token)
+
+    def leak(spec: dict[str, Any]) -> None:
+        spec["target"]["config"] = {
+            "config.providers": "d",
+            "config.providers.d.class": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
+        }
+        spec["mirrors"][0]["topicsPattern"] = f"[${{d:{tmp_path}:token}}"
+        spec["mirrors"][0]["groupsPattern"] = f"(${{strimzisecrets:{KEY.namespace}/mirror-user:password}}"
+
+    create(operator, resource(leak))
+    until(lambda: status(operator).get("observedGeneration"))
+    until(
+        lambda: (
+            operator.get("configmap", "ours-mirrormaker2-config", KEY.namespace) or "NotReady" in conditions(operator)
+        )
+    )
+    told = operator.kubectl("get", "kmm2,configmaps,deployments,events", "-n", KEY.namespace, "-o", "json")
+    told += str(served.api.ask("GET", "/connectors?expand=info&expand=status"))
+    assert token not in told
+    assert "hush" not in told
+    assert f"{tmp_path}:token" in told, "the reference goes on to the pods"
+
+
+def test_a_name_that_leads_elsewhere_is_refused(operator: KubeCluster, served: ServedApi) -> None:
+    def lead(spec: dict[str, Any]) -> None:
+        spec["target"]["authentication"]["passwordSecret"]["secretName"] = "../../kube-system/secrets/admin"
+
+    create(operator, resource(lead))
+    until(lambda: "NotReady" in conditions(operator))
+    (condition,) = (item for item in status(operator)["conditions"] if item["type"] == "NotReady")
+    assert "is no name of a Secret" in condition["message"]
 
 
 def test_kubectl_scale(operator: KubeCluster, served: ServedApi) -> None:
