@@ -29,9 +29,13 @@ from chaos.translated import commit, false_checkpoints, wait_for_checkpoints
 from chaos.words import FalseWords, state_of
 from chaos.world import World
 from sparkmirror.mm2.record_formats import Checkpoint
+from sparkmirror.pump.quiet import LATE_S
 
-PATIENCE_S = 180.0
-"""For so long nothing may move."""
+PATIENCE_S = LATE_S + 60.0
+"""For so long nothing may move.
+
+Old records behind fresh ones rest for `LATE_S` after a kill.
+"""
 _SAID_S = 10.0
 """The mirror must say for so long that it has caught up, without a break."""
 _POLL_S = 0.5

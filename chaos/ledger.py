@@ -81,10 +81,10 @@ def _objection(one: Loss, is_of_this_copy: bool, caused: Caused) -> str:
                 return "the target lost nothing there that it had acknowledged"
             return "" if one.first >= min(cuts) else f"the target has lost only what was from {min(cuts)} on"
         case LossKind.FOREIGN:
+            if not is_of_this_copy or caused.target_cuts.get(one.partition):
+                return ""  # what was there is gone, a stranger's records too
             if not caused.strangers.get(one.partition):
                 return "nobody else wrote there"
-            if not is_of_this_copy or caused.target_cuts.get(one.partition):
-                return ""  # what was there is gone
             ours = caused.ours.get(one.partition, ())
             mine = [offset for offset in range(one.first, one.end) if offset in ours]
             return f"the record at offset {mine[0]} is the mirror's" if mine else ""

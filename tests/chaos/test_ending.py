@@ -109,6 +109,7 @@ def test_a_strangers_records_are_its_own_and_no_others() -> None:
     assert "the record at offset 42 is the mirror's" in words
     assert false(entry(LossKind.FOREIGN, end=43, copy_id="deleted"), STRANGER) == []
     assert false(entry(LossKind.FOREIGN, end=43), STRANGER._replace(target_cuts={0: [5]})) == []
+    assert false(entry(LossKind.FOREIGN, copy_id="deleted"), NOTHING) == [], "gone with the copy"
 
 
 # --- checkpoints ----------------------------------------------------------------------------------
