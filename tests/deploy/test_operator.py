@@ -144,7 +144,8 @@ def test_the_operators_own_token_gets_into_no_status(operator: KubeCluster, serv
 
 def test_a_name_that_leads_elsewhere_is_refused(operator: KubeCluster, served: ServedApi) -> None:
     def lead(spec: dict[str, Any]) -> None:
-        spec["target"]["authentication"]["passwordSecret"]["secretName"] = "../../kube-system/secrets/admin"
+        named = {"secretName": "../../kube-system/secrets/admin", "password": "password"}
+        spec["target"]["authentication"]["passwordSecret"] = named
 
     create(operator, resource(lead))
     until(lambda: "NotReady" in conditions(operator))
