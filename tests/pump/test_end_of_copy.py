@@ -77,8 +77,6 @@ def taken(
             item.frame.release()
         assert item.next_upstream >= upstream
         upstream = item.next_upstream
-        if upstream >= until:
-            break
     frame.release()
     return found, upstream
 
@@ -124,6 +122,17 @@ def test_a_run_of_batches_of_one_record_each_is_cut(
         found, upstream = taken(log, 0, until, codec=codec, merge_tiny=merge_tiny)
         assert [one.offset for one in found] == [*range(min(until, 200))]
         assert upstream == min(until, 200)
+
+
+def test_a_run_of_batches_of_one_record_each_is_compressed_as_asked() -> None:
+    """They are joined as they are only where no codec is wanted."""
+    log = stored([plain(1, at) for at in range(200)])
+    frame = FramePool(1 << 20, keep=1).take(len(log))
+    frame.view[: len(log)] = log
+    prepared = Intake(read_committed=False, codec=Codec(LZ4), merge_tiny=True)
+    made = [item for item in prepared.prepare(frame, frame.view[: len(log)], 0, ()) if isinstance(item, Batch)]
+    assert {item.view[ATTRIBUTES_AT + 1] & 7 for item in made} == {3}
+    assert sum(item.count for item in made) == 200
 
 
 def test_an_end_in_an_aborted_batch_is_the_end() -> None:

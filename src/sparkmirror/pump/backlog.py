@@ -135,8 +135,6 @@ class Backlog:
                     return Outcome.UNWANTED
                 self._enqueue(item)
             self.upstream = item.next_upstream
-            if self.upstream >= self._intake.until:
-                return Outcome.DONE
             if enough():
                 return Outcome.MORE
         return Outcome.DONE
