@@ -204,6 +204,26 @@ def test_only_users_of_the_jaas_file_are_let_in(
         assert _ask(url + "/connectors", credentials=f"ann:{PASSWORD}") == (200, "[]")
 
 
+def test_the_page_and_metrics_are_beside_the_interface(served: Serving) -> None:
+    """For the routes that FastAPI makes of an included router are its own affair."""
+    with served({"response.http.headers.config": "set X-Own: yes"}) as url:
+        for path, words in (
+            ("/page/", "<!doctype html>"),
+            ("/page", "<!doctype html>"),
+            ("/page/assets/page.js", "stream"),
+            ("/page/snapshot", '"flows"'),
+            ("/page/rows?kind=groups&flow=A-%3EB&numbers=0", "[]"),
+            ("/metrics", "sparkmirror_lag_records"),
+        ):
+            status, text = _ask(url + path)
+            assert (status, words in text) == (200, True), path
+        with urllib.request.urlopen(url + "/page/") as answer:  # noqa: S310 - http
+            assert answer.headers["x-own"] == "yes"
+        for path in ("/page/nothing", "/pages", "/metrics/x", "/pag%65/x", "//page/"):
+            assert _ask(url + path)[0] == 404, path
+        assert _ask(url + "/page/actions/pause", "POST", {"flow": "A->B"})[0] == 403, "not from the page"
+
+
 def test_everybody_is_let_in_where_no_users_are_asked_for(served: Serving) -> None:
     with served({}) as url:
         assert _ask(url + "/connectors") == (200, "[]")

@@ -34,6 +34,7 @@ from sparkmirror.connect.basic_auth import EXTENSION
 from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
 from sparkmirror.connect.manners import CrossOrigin
 from sparkmirror.errors import ConfigError
+from sparkmirror.web.browser_guard import Trusted, trusted_hosts
 from sparkmirror.web.listener import Listener
 
 ALIAS = "target"
@@ -150,6 +151,12 @@ class WorkerConfig:
         Raises `ValueError`, which names the reference and no value.
         """
         return resolve(text, self.providers)
+
+    @property
+    def trusted(self) -> Trusted:
+        """Names for browsers, and origins whose pages may send requests."""
+        hosts = (self.advertised.host, *(listener.host for listener in self.listeners))
+        return trusted_hosts(hosts, "rest.advertised.host.name", self.cross_origin.origins)
 
     @property
     def url(self) -> str:
