@@ -14,12 +14,12 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import javaproperties
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sparkmirror.config.named_file import read_named_file
 from sparkmirror.errors import ConfigError
 
 EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
@@ -108,6 +108,6 @@ def read_users(jaas: str | None, worker_file: str) -> Users:
 
 def _text(path: str, named_in: str) -> str:
     try:
-        return Path(path).read_text("latin-1")
+        return read_named_file(path).decode("latin-1")
     except OSError as error:
         raise ConfigError(f"{path} can't be read: {error.strerror}", origin=named_in) from None

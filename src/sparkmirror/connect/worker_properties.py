@@ -31,7 +31,7 @@ from sparkmirror.config.values import (
     listener_parts,
 )
 from sparkmirror.connect.basic_auth import EXTENSION
-from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
+from sparkmirror.connect.loadable import KEYS, Loadable, read_loadable
 from sparkmirror.connect.manners import CrossOrigin
 from sparkmirror.errors import ConfigError
 from sparkmirror.web.browser_guard import Trusted, trusted_hosts
@@ -49,7 +49,7 @@ _NEEDED = {
     "status.storage.topic": "where connectors' states are",
 }
 _PASSED_ON = ("producer.", "admin.")
-_READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", CLASSES_KEY)
+_READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", *KEYS)
 """Keys that the runner of the connectors reads for itself."""
 _FOR_CONNECTORS = (
     *_READ_BY_FLOWS,
@@ -65,7 +65,6 @@ _FOR_CONNECTORS = (
     "value.converter",
     "header.converter",
     "spark.",
-    CLASSES_KEY,
 )
 """Prefixes of the file's keys that connectors' flows read.
 
