@@ -20,7 +20,7 @@ from sparkmirror.connect.connector_model import ConnectorStatus, TargetState, Ta
 from sparkmirror.connect.description import CREATION, ERRORS, EXPANSIONS, FLAG, LEVEL, OFFSETS, SCOPE, SETTINGS, query
 from sparkmirror.connect.errors import RestError, bad_request, not_found
 from sparkmirror.connect.herder import Herder
-from sparkmirror.connect.loggers import Loggers
+from sparkmirror.connect.loggers import LONGEST, MOST_NEW, Loggers
 from sparkmirror.connect.plugin_versions import ANY_VERSION, InvalidRange, VersionRange
 from sparkmirror.connect.plugins import (
     VERSION,
@@ -322,6 +322,8 @@ def _loggers(herder: Herder, loggers: Loggers) -> APIRouter:
             raise bad_request("Desired 'level' parameter was not specified in request.")
         if level.upper() not in LEVELS:
             raise not_found(f"invalid log level '{level}'.")
+        if not loggers.admit(name):
+            raise bad_request(f"No logger has this name, and there may be {MOST_NEW} new ones of {LONGEST} characters")
         if request.query_params.get("scope", "worker").lower() != "cluster":
             return loggers.set(name, level)
         herder.set_cluster_log_level(name, level.upper())
