@@ -11,7 +11,7 @@ from sparkmirror.log_levels import LEVELS
 _NAMES = {number: name for name, number in LEVELS.items()}
 ROOT = "root"
 MOST_NEW, LONGEST = 100, 200
-"""Limits for names that no logger has yet: their number, and the characters of one.
+"""Limits for names that no logger has: their number, and the characters of one.
 
 Python never forgets a logger, and makes one for each part of the name.
 """
