@@ -229,6 +229,27 @@ def test_everybody_is_let_in_where_no_users_are_asked_for(served: Serving) -> No
         assert _ask(url + "/connectors") == (200, "[]")
 
 
+@pytest.mark.parametrize("users", ["", "# nobody yet\n", f"ann={PASSWORD}\n"])
+def test_a_file_without_users_lets_nobody_act(
+    served: Serving, tmp_path: Path, capsys: pytest.CaptureFixture[str], users: str
+) -> None:
+    """Reading is free, as with Connect; whoever asks from elsewhere than this machine has no buttons."""
+    jaas = _jaas(tmp_path)
+    (tmp_path / "users.properties").write_text(users)
+    given = b64encode(f"ann:{PASSWORD}".encode()).decode()
+    with served({"rest.extension.classes": EXTENSION}, jaas) as url:
+        request = urllib.request.Request(  # noqa: S310 - http
+            url + "/page/events", headers={"X-Forwarded-For": "10.0.0.1", "Authorization": f"Basic {given}"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as events:  # noqa: S310
+            (data,) = [next(events) for line in iter(events.readline, b"\n") if line == b"event: hello\n"]
+        hello = json.loads(data.removeprefix(b"data: "))
+        assert hello == {"may_act": users.startswith("ann"), "can_act": True}
+        assert _ask(url + "/connectors")[0] == (401 if users.startswith("ann") else 200)
+    told = "users.properties: has no user: every client is let in" in "".join(capsys.readouterr().err.splitlines())
+    assert told is not users.startswith("ann")
+
+
 def test_users_without_a_jaas_file_are_refused(served: Serving) -> None:
     with (
         pytest.raises(ConfigError, match=r"rest\.extension\.classes: asks for users, but no JAAS file"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparkmirror.cli.logs import warn
 from sparkmirror.cluster.tls_contexts import server_context
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.metrics_settings import HOSTS, HTTPS, LISTENERS
@@ -65,7 +66,7 @@ def metrics_served(
     if port is None and not told.listeners:
         yield
         return
-    from sparkmirror.connect.basic_auth import BasicAuth, read_users  # FastAPI is slow to import
+    from sparkmirror.connect.basic_auth import BasicAuth, Users, read_users  # FastAPI is slow to import
     from sparkmirror.page.access import on_loopback
     from sparkmirror.page.controls import FlowControls
     from sparkmirror.page.router import page_router
@@ -83,11 +84,10 @@ def metrics_served(
         if port is not None:
             bound = opened.enter_context(listening(Listener("http", _EVERYWHERE, port), "command line", _OPTION))
             opened.enter_context(serving(app(on_loopback), bound, None, trusted))
-        guarded = (
-            BasicAuth(app(lambda _: True), read_users(told.jaas_file, config.path))
-            if told.jaas_file
-            else app(on_loopback)
-        )
+        users = read_users(told.jaas_file, config.path) if told.jaas_file else Users({})
+        if told.jaas_file and users.warning:
+            warn(users.warning)
+        guarded = BasicAuth(app((lambda _: True) if users.are_asked else on_loopback), users)
         for listener in listeners:
             tls = _tls(config) if listener.scheme == "https" else None
             bound = opened.enter_context(listening(listener, config.path, LISTENERS.name))

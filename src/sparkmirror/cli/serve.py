@@ -57,6 +57,8 @@ def serve(
     for line in config.warnings:
         warn(line)
     users = read_users(jaas or jaas_file(), file) if config.basic_auth else None
+    if users is not None and users.warning:
+        warn(users.warning)
     require_spark()
     # Spark is slow to import; errors in the file come first
     from sparkmirror.connect.server import ConnectServer
@@ -83,7 +85,7 @@ def serve(
         closing(ConnectWorker(file_of_worker, config.worker_id, on_progress=view.show, on_end=give_up)) as worker,
     ):
         worker.start()
-        may_act = (lambda _: True) if users is not None and users.passwords else on_loopback
+        may_act = (lambda _: True) if users is not None and users.are_asked else on_loopback
         page = page_router(worker.snapshots, FlowControls(lambda: worker.flows), may_act)
         beside = beside_app({"": metrics_router(worker.snapshots, metrics_profile or ()), "/page": page})
         own = MirrorConfig(path=config.path, flows=())

@@ -37,13 +37,27 @@ class Users:
     """
 
     passwords: Mapping[str, str]
+    file: str = ""
+    """File of the users."""
+
+    @property
+    def are_asked(self) -> bool:
+        """True if clients must sign in."""
+        return bool(self.passwords)
+
+    @property
+    def warning(self) -> str:
+        """Sentence about an empty file; empty if there is a user."""
+        if self.are_asked:
+            return ""
+        return f"{self.file}: has no user: every client is let in, as with Connect, and may look at the page only"
 
     def __repr__(self) -> str:
         return f"Users({', '.join(self.passwords)})"
 
     def admit(self, authorization: str | None) -> bool:
         """Tell whether the header `Authorization` names a user with the right password."""
-        if not self.passwords:
+        if not self.are_asked:
             return True
         scheme, _, encoded = (authorization or "").partition(" ")
         if scheme.lower() != "basic":
@@ -101,7 +115,7 @@ def read_users(jaas: str | None, worker_file: str) -> Users:
     if named is None:
         raise ConfigError(f'its {_SECTION} names no file: write file="/path/to/credentials.properties"', origin=jaas)
     try:
-        return Users(javaproperties.loads(_text(named[1], jaas)))
+        return Users(javaproperties.loads(_text(named[1], jaas)), named[1])
     except javaproperties.InvalidUEscapeError:
         raise ConfigError(r"has a \u that four hexadecimal digits don't follow", origin=named[1]) from None
 
