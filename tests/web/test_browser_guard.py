@@ -125,8 +125,8 @@ def test_what_is_no_host_or_origin_is_refused(
 
 
 def test_origins_that_the_file_lists() -> None:
-    listed = trusted_hosts(["", "Connect.example"], "a.key", ["https://ui.example:8443"])
-    assert listed.hosts == {"connect.example"}
+    listed = trusted_hosts(["", "Connect.example"], "a.key", ["https://ui.example:8443", "null", "http://*.x", "["])
+    assert listed.hosts == {"connect.example", "ui.example"}
     assert listed.allows("https://ui.example:8443")
     assert not listed.allows("https://ui.example")
     assert listed.is_own("ui.example"), "a proxy passes on what its browsers ask"

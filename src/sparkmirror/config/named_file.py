@@ -27,7 +27,7 @@ def read_named_file(path: str | os.PathLike[str]) -> bytes:
         _check(os.stat(path))  # opening a device may do something already
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             _check(os.fstat(file.fileno()))
-            content = file.read(LARGEST + 1)
+            content = file.read(LARGEST + 1) or b""  # None of a kernel's file that has nothing now
     except ValueError:  # a NUL, or half of a surrogate pair
         raise OSError(errno.EINVAL, "no path has these characters") from None
     if len(content) > LARGEST:

@@ -16,6 +16,7 @@ import json
 import re
 import socket
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers
@@ -57,7 +58,7 @@ class Trusted:
         try:
             ipaddress.ip_address(host)
         except ValueError:
-            return any(host == _host_of_origin(origin) for origin in self.origins)
+            return False
         return True
 
     def allows(self, origin: str) -> bool:
@@ -66,8 +67,13 @@ class Trusted:
 
 
 def trusted_hosts(hosts: Iterable[str], key: str, origins: Iterable[str] = ()) -> Trusted:
-    """Return these names and origins; empty hosts don't count."""
-    return Trusted(frozenset(host.lower() for host in hosts if host), frozenset(origins), key)
+    """Return these names, and the origins with theirs; empty hosts don't count."""
+    origins = frozenset(origins)
+    named = {host.lower() for host in hosts if host}
+    for origin in origins:
+        with suppress(ValueError):  # no browser sends an origin of another form, but for `null`
+            named.add(_host_of_origin(origin))
+    return Trusted(frozenset(named), origins, key)
 
 
 class BrowserGuard:
@@ -97,7 +103,7 @@ def _refusal(method: str, headers: Headers, trusted: Trusted) -> tuple[int, str]
     place, origin = headers.get("host", ""), headers.get("origin")
     try:
         host = host_of(place)
-        if origin not in (None, "null"):
+        if origin is not None and origin != "null":
             _host_of_origin(origin)
     except ValueError:
         return 400, "the header Host or Origin is none"
