@@ -59,7 +59,7 @@ def test_all_that_settings_name(unfit: tuple[str, str]) -> None:
     began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for store in ("truststore", "keystore"):
         with pytest.raises(ConfigError, match=why):
-            store_bytes(CLUSTER, store, path)  # type: ignore[arg-type]
+            store_bytes(CLUSTER, store, path)
     for read in (token.token, lambda: check_keytab(login), lambda: check_cache(login)):
         with pytest.raises(SaslError, match=why):
             read()

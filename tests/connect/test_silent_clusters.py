@@ -91,6 +91,10 @@ def test_offsets_are_altered_while_others_go_on(
 ) -> None:
     """What is asked meanwhile is written at once; the worker's flows stay as they are until the end."""
     worker = served.api.worker
+
+    def state_of_shop() -> TargetState:
+        return worker.connectors["shop"].target_state
+
     named = {"PATCH": "alter_offsets", "DELETE": "delete_offsets"}[method]
     with ThreadPoolExecutor(1) as pool:
         with silence(monkeypatch, worker, named, "silent") as asked:
@@ -103,11 +107,11 @@ def test_offsets_are_altered_while_others_go_on(
             quickly(served, "GET", "/connectors", 200)
             assert served.ask(method, "/connectors/silent/offsets", body)[0] == 409
             time.sleep(1.2)  # some turns of the herder
-            assert worker.connectors["shop"].target_state is TargetState.STOPPED
+            assert state_of_shop() is TargetState.STOPPED
         status, text = altering.result(60)
     assert (status, "no broker of source:9092 answers" in text) == (500, True)
     deadline = time.monotonic() + 20
-    while worker.connectors["shop"].target_state is not TargetState.STARTED:
+    while state_of_shop() is not TargetState.STARTED:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert served.ask(method, "/connectors/silent/offsets", body)[0] == 200

@@ -117,7 +117,11 @@ def test_a_strangers_name_that_means_this_machine(browser: Browser, servers: Ser
     """The browser takes all for one origin; only the name tells."""
     headers: dict[str, str] = {"Content-Type": "application/json", "X-Sparkmirror-Page": "1"}
     body = json.dumps(SOURCE)
-    disguises = ({}, {"Accept-Language": ""}, {"Accept-Language": "*", "User-Agent": "curl/8"})
+    disguises: tuple[dict[str, str], ...] = (
+        {},
+        {"Accept-Language": ""},
+        {"Accept-Language": "*", "User-Agent": "curl/8"},
+    )
     with ExitStack() as stack:
         for url, read, changed in (
             (servers.rest.url, ("/connectors", "/connectors/shop/config"), ("/connectors/shop/restart",)),
