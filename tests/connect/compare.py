@@ -37,6 +37,7 @@ STATED = {
     "validate with a converter's version 4.3.1": "a converter's own settings are not listed: it has none here",
     "a configuration with a password": _HIDDEN,
     "change it, with a password": _HIDDEN,
+    "pause none, with a body of no content type": "refused: every body needs a content type",
     "restart for another origin's page": "refused: no page of another origin changes anything here",
     **dict.fromkeys(
         ["validate a reference", "PUT a reference"],

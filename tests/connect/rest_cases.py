@@ -426,6 +426,7 @@ def rest_cases(source: str, target: str) -> list[Case]:
         Case("pause", "PUT", "/connectors/msc/pause", headers={}),
         Case("status, when it is paused", "GET", "/connectors/msc/status", until=in_state("PAUSED", 2)),
         Case("pause it again", "PUT", "/connectors/msc/pause"),
+        Case("pause none, with a body of no content type", "PUT", "/connectors/none/pause", {}, {}),
         Case("pause none", "PUT", "/connectors/none/pause"),
         Case("resume", "PUT", "/connectors/msc/resume"),
         Case("status, when it runs again", "GET", "/connectors/msc/status", until=running(2)),

@@ -116,25 +116,29 @@ def _encoded_path(scope: Scope) -> str:
     return "/".join(quote(unquote(part), safe="") for part in sent.rstrip("/").split("/")) or "/"
 
 
-def _refused(method: str, methods: Sequence[str], headers: Headers) -> tuple[int, str] | None:
-    """Return status and message for a wrong path, method or media type; else None."""
+def _refused(method: str, methods: Sequence[str], headers: Headers) -> tuple[int, str, bool] | None:
+    """Return status and message for a wrong path, method or media type; else None.
+
+    The last part tells whether the answer names the type of its body. Connect's names it once a method has been chosen.
+    """
     if not methods:
-        return 404, "HTTP 404 Not Found"
+        return 404, "HTTP 404 Not Found", False
     if method not in methods:
-        return 405, "HTTP 405 Method Not Allowed"
+        return 405, "HTTP 405 Method Not Allowed", False
     given = headers.get("content-type", "").partition(";")[0].strip().lower()
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     if given != _JSON and (given or (has_body and method in _CHANGING)):
-        return 415, "HTTP 415 Unsupported Media Type"
+        return 415, "HTTP 415 Unsupported Media Type", not given
     accepted = [part.partition(";")[0].strip().lower() for part in headers.get("accept", "*/*").split(",")]
     if not any(word in _TAKEN for word in accepted):
-        return 406, "HTTP 406 Not Acceptable"
+        return 406, "HTTP 406 Not Acceptable", False
     return None
 
 
-async def _answer_error(status: int, message: str, send: Send) -> None:
+async def _answer_error(status: int, message: str, typed: bool, send: Send) -> None:
     body = json.dumps({"error_code": status, "message": message}).encode()
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"%d" % len(body))]})
+    headers = [(b"content-length", b"%d" % len(body)), *([(b"content-type", _JSON.encode())] if typed else [])]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
