@@ -6,6 +6,7 @@ import base64
 import http.client
 import socket
 import ssl
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,19 @@ def test_users_of_the_file(tmp_path: Path) -> None:
         status, text = get(port, user="prometheus:scrape-secret")
     assert status == 200
     assert b"scrape-secret" not in text
+
+
+def test_a_file_without_users_is_told_and_lets_nobody_act(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (port,) = free_ports(1)
+    config = told(listeners=(f"http://127.0.0.1:{port}",), jaas_file=jaas(tmp_path))
+    (tmp_path / "users.properties").write_text("")
+    with metrics_served(None, None, config, snapshot):
+        assert get(port)[0] == 200
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+            page = {"x-sparkmirror-page": "1", "via": "a proxy"}
+            connection.request("POST", "/actions/pause", b'{"flow": "A->B"}', page)
+            assert connection.getresponse().status == 403
+    assert "users.properties: has no user" in "".join(capsys.readouterr().err.splitlines())
 
 
 def test_https(tmp_path: Path, authority: Authority) -> None:

@@ -37,6 +37,8 @@ STATED = {
     "validate with a converter's version 4.3.1": "a converter's own settings are not listed: it has none here",
     "a configuration with a password": _HIDDEN,
     "change it, with a password": _HIDDEN,
+    "pause none, with a body of no content type": "refused: every body needs a content type",
+    "restart for another origin's page": "refused: no page of another origin changes anything here",
     **dict.fromkeys(
         ["validate a reference", "PUT a reference"],
         "the reference to a config provider is shown, not its value",
@@ -115,9 +117,15 @@ means a fault of the server or its cluster. These further differences of a worke
 - PATCH of offsets is refused with 400 for an offset that the source does not have yet, and for a partition that is
   not at the target yet; Connect takes any number;
 - a second connector of a pair is FAILED, or has nothing to do, until the first connector goes; Connect runs
-  both ([connect.md](connect.md));
+  both ([connectors.md](connectors.md#conflicting-connectors));
 - Python classes are loaded only if the worker's file lists them, and a connector may not declare config providers of
-  its own: both are answered with 400;
+  its own; the same holds for token servers, and for files if the file lists some: all are answered with 400
+  ([connect.md](connect.md#limits-for-those-who-put-connectors));
+- what a browser sends for a page of another origin is answered with 403 ([connect.md](connect.md#browsers)); Connect
+  restarts a connector for it;
+- if two requests wait for the clusters of a connector, a third one for its offsets is answered with 503; while offsets
+  are altered, changes of connectors are stored and answered at once, and have their effect at the end;
+- only 100 names that no logger has can be given a level in a process: others are answered with 400;
 - a body of more than 1,048,576 bytes is answered with 413.
 """
 

@@ -109,7 +109,8 @@ async def asgi_answer(
         "raw_path": bare.encode(),
         "query_string": query.encode(),
         "root_path": "",
-        "headers": [(b"host", b"worker:8083")] + [(b"content-type", content_type.encode())] * bool(content_type),
+        "headers": [(b"host", b"worker:8083"), (b"content-length", b"%d" % len(body))]
+        + [(b"content-type", content_type.encode())] * bool(content_type),
         "server": ("worker", 8083),
         "client": ("client", 1),
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 JSON = {"Content-Type": "application/json"}
+FOREIGN = {"Origin": "http://evil.example"}
 VERSION = "connector.plugin.version"
 CLASS = "org.apache.kafka.connect.mirror.Mirror{}Connector"
 
@@ -335,6 +336,9 @@ def rest_cases(source: str, target: str) -> list[Case]:
         Case("an unknown method", "FROBNICATE", "/connectors"),
         Case("create from what is no JSON", "POST", "/connectors", "{"),
         Case("create from nothing", "POST", "/connectors"),
+        Case("create from no content type", "POST", "/connectors", {"name": "msc", "config": msc}, {}),
+        Case("PUT without a content type", "PUT", "/connectors/hbc/config", hbc, {}),
+        Case("patch without a content type", "PATCH", "/connectors/hbc/config", {"topics": "x"}, {}),
         Case(
             "create from another content type",
             "POST",
@@ -419,14 +423,16 @@ def rest_cases(source: str, target: str) -> list[Case]:
             "patch with a wrong value", "PATCH", "/connectors/hbc/config", {"emit.heartbeats.interval.seconds": "never"}
         ),
         Case("patch none", "PATCH", "/connectors/none/config", {"topics": "x"}),
-        Case("pause", "PUT", "/connectors/msc/pause"),
+        Case("pause", "PUT", "/connectors/msc/pause", headers={}),
         Case("status, when it is paused", "GET", "/connectors/msc/status", until=in_state("PAUSED", 2)),
         Case("pause it again", "PUT", "/connectors/msc/pause"),
+        Case("pause none, with a body of no content type", "PUT", "/connectors/none/pause", {}, {}),
         Case("pause none", "PUT", "/connectors/none/pause"),
         Case("resume", "PUT", "/connectors/msc/resume"),
         Case("status, when it runs again", "GET", "/connectors/msc/status", until=running(2)),
         Case("resume none", "PUT", "/connectors/none/resume"),
-        Case("restart", "POST", "/connectors/msc/restart"),
+        Case("restart", "POST", "/connectors/msc/restart", headers={}),
+        Case("restart for another origin's page", "POST", "/connectors/msc/restart", headers=FOREIGN),
         Case("status after a restart", "GET", "/connectors/msc/status", until=running(2)),
         Case("restart with tasks", "POST", "/connectors/msc/restart?includeTasks=true", only=("name", "type")),
         Case("status after a restart with tasks", "GET", "/connectors/msc/status", until=running(2)),

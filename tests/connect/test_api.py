@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from tests.connect.rest_cases import connector
 
 from sparkmirror.cluster.topic_log import LogUnavailable
 from sparkmirror.connect.connector_model import TargetState
+from sparkmirror.connect.loggers import LONGEST, MOST_NEW, Loggers
 from sparkmirror.connect.status_log import LEADER
 from sparkmirror.connect.storage_topic import Record
 from sparkmirror.errors import ClusterUnreachable
@@ -331,3 +333,31 @@ def test_any_name_can_be_asked_for(api: InMemoryApi, name: str) -> None:
 def test_parts_of_a_path_may_be_encoded(api: InMemoryApi) -> None:
     assert api.ask("GET", "/%63onnectors/sho%70/statu%73/")[0] == 200
     assert api.ask("GET", "/connectors%2Fshop")[0] == 404
+
+
+def test_new_loggers_are_few(api: InMemoryApi) -> None:
+    """Python keeps each for ever, and the topic the levels of those of the whole cluster."""
+    prefix = f"new{time.monotonic_ns()}"
+    there = len(logging.root.manager.loggerDict)
+    long = "x" * (LONGEST + 1)
+    for scope in ("", "?scope=cluster"):
+        status, said = api.ask("PUT", f"/admin/loggers/{long}{scope}", {"level": "INFO"})
+        assert (status, "there may be 100 new ones" in str(said)) == (400, True)
+    statuses = [
+        api.ask("PUT", f"/admin/loggers/{prefix}{number}{'?scope=cluster' * (number % 2)}", {"level": "INFO"})[0]
+        for number in range(MOST_NEW + 20)
+    ]
+    assert set(statuses[:MOST_NEW]) == {200, 204}
+    assert set(statuses[MOST_NEW:]) == {400}
+    assert len(logging.root.manager.loggerDict) - there == MOST_NEW
+    assert len([key for key, _ in api.configs.records if prefix.encode() in key]) == MOST_NEW / 2
+    logging.getLogger(f"{prefix}there")
+    assert api.ask("PUT", f"/admin/loggers/{prefix}there", {"level": "INFO"})[0] == 200
+    assert api.ask("PUT", f"/admin/loggers/{prefix}there?scope=cluster", {"level": "INFO"})[0] == 204
+    assert api.ask("PUT", f"/admin/loggers/{prefix}1", {"level": "INFO"})[0] == 200, "it is there"
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith(prefix)]:
+        del logging.root.manager.loggerDict[name]
+
+
+def test_levels_in_the_topic_beyond_the_limits_have_no_effect() -> None:
+    assert Loggers().set("x" * (LONGEST + 1), "INFO") == []

@@ -217,7 +217,7 @@ def test_a_body_without_an_end_is_refused(served: ServedApi) -> None:
     ("request_", "statuses"),
     [
         (b"GET / HTTP/1.1\r\nhost: a\r\n\r\n" * 3, (200, 200, 200)),
-        (b"GET / HTTP/1.1\r\nhost: [\r\n\r\n", (200,)),
+        (b"GET / HTTP/1.1\r\nhost: [\r\n\r\n", (400,)),
         (
             b"POST /connectors HTTP/1.1\r\nhost: [\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
             (400,),
@@ -242,6 +242,13 @@ def test_a_body_without_an_end_is_refused(served: ServedApi) -> None:
         (b"GET / HTTP/1.1\r\nhost: a\r\ncontent-length: 99999999999999\r\n\r\n", (413,)),
         (b"GET / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nxx", (400,)),
         (b"GET / HTTP/1.1\r\nhost: a\r\ncontent-type: text/plain\r\n\r\n", (415,)),
+        (b"POST /connectors HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}", (415,)),
+        (
+            b"PUT /connectors/x/config HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+            (415,),
+        ),
+        (b"PATCH /connectors/shop/config HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}", (415,)),
+        (b"PUT /connectors/shop/pause HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n", (202,)),
         (b"GET / HTTP/1.1\r\nhost: a\r\ncontent-type: \xff;;=\r\n\r\n", (415,)),
         (b"GET / HTTP/1.1\r\nhost: a\r\naccept: \xff\r\n\r\n", (406,)),
         (b"GET / HTTP/x.9\r\nhost: a\r\n\r\n", (400,)),

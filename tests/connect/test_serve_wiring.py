@@ -204,9 +204,50 @@ def test_only_users_of_the_jaas_file_are_let_in(
         assert _ask(url + "/connectors", credentials=f"ann:{PASSWORD}") == (200, "[]")
 
 
+def test_the_page_and_metrics_are_beside_the_interface(served: Serving) -> None:
+    """For the routes that FastAPI makes of an included router are its own affair."""
+    with served({"response.http.headers.config": "set X-Own: yes"}) as url:
+        for path, words in (
+            ("/page/", "<!doctype html>"),
+            ("/page", "<!doctype html>"),
+            ("/page/assets/page.js", "stream"),
+            ("/page/snapshot", '"flows"'),
+            ("/page/rows?kind=groups&flow=A-%3EB&numbers=0", "[]"),
+            ("/metrics", "sparkmirror_lag_records"),
+        ):
+            status, text = _ask(url + path)
+            assert (status, words in text) == (200, True), path
+        with urllib.request.urlopen(url + "/page/") as answer:  # noqa: S310 - http
+            assert answer.headers["x-own"] == "yes"
+        for path in ("/page/nothing", "/pages", "/metrics/x", "/pag%65/x", "//page/"):
+            assert _ask(url + path)[0] == 404, path
+        assert _ask(url + "/page/actions/pause", "POST", {"flow": "A->B"})[0] == 403, "not from the page"
+
+
 def test_everybody_is_let_in_where_no_users_are_asked_for(served: Serving) -> None:
     with served({}) as url:
         assert _ask(url + "/connectors") == (200, "[]")
+
+
+@pytest.mark.parametrize("users", ["", "# nobody yet\n", f"ann={PASSWORD}\n"])
+def test_a_file_without_users_lets_nobody_act(
+    served: Serving, tmp_path: Path, capsys: pytest.CaptureFixture[str], users: str
+) -> None:
+    """Reading is free, as with Connect; whoever asks from elsewhere than this machine has no buttons."""
+    jaas = _jaas(tmp_path)
+    (tmp_path / "users.properties").write_text(users)
+    given = b64encode(f"ann:{PASSWORD}".encode()).decode()
+    with served({"rest.extension.classes": EXTENSION}, jaas) as url:
+        request = urllib.request.Request(  # noqa: S310 - http
+            url + "/page/events", headers={"X-Forwarded-For": "10.0.0.1", "Authorization": f"Basic {given}"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as events:  # noqa: S310
+            (data,) = [next(events) for line in iter(events.readline, b"\n") if line == b"event: hello\n"]
+        hello = json.loads(data.removeprefix(b"data: "))
+        assert hello == {"may_act": users.startswith("ann"), "can_act": True}
+        assert _ask(url + "/connectors")[0] == (401 if users.startswith("ann") else 200)
+    told = "users.properties: has no user: every client is let in" in "".join(capsys.readouterr().err.splitlines())
+    assert told is not users.startswith("ann")
 
 
 def test_users_without_a_jaas_file_are_refused(served: Serving) -> None:

@@ -12,6 +12,8 @@ from tests.connect.serving import worker_config, worker_settings
 
 from sparkmirror.config.oauth_login import OAUTH_HANDLERS
 from sparkmirror.connect.flows import Flows, read_flows
+from sparkmirror.connect.loadable import Loadable
+from sparkmirror.errors import ConfigError
 
 URL = "sasl.oauthbearer.token.endpoint.url"
 PLUGIN = "/connector-plugins/MirrorSourceConnector/config/validate"
@@ -48,15 +50,29 @@ READS = [
     {URL: "file:///etc/passwd"},
     {"source.cluster.sasl.oauthbearer.jwks.endpoint.url": "file:///etc/passwd"},
     jaas(oauth_access_token_location="/etc/passwd"),
-    jaas(oauth_client_id="a", oauth_token_endpoint_uri="https://id", oauth_refresh_token_location="/etc/passwd"),
-    jaas(oauth_client_id="a", oauth_token_endpoint_uri="https://id", oauth_client_assertion_location="/etc/passwd"),
+    jaas(oauth_client_id="a", oauth_refresh_token_location="/etc/passwd"),
+    jaas(oauth_client_id="a", oauth_client_assertion_location="/etc/passwd"),
     {"admin.sasl.jaas.config": f"{MODULE} oauth.access.token.location='/etc/passwd' oauth.scope=\"hunter2\";"},
 ]
+SERVER = "https://login.example.com/token"
+ASKS = [
+    {f"source.cluster.{URL}": SERVER},
+    {f"target.cluster.{URL}": f" {SERVER} "},
+    {f"producer.override.{URL}": SERVER},
+    {"source.cluster.sasl.oauthbearer.jwks.endpoint.url": SERVER},
+    jaas(oauth_client_id="a", oauth_client_secret="b", oauth_token_endpoint_uri=SERVER),
+]
+NAMES = [
+    {"source.cluster.ssl.truststore.location": "{}"},
+    {"ssl.keystore.location": " {}"},
+    {"admin.ssl.truststore.location": "{}"},
+    jaas(keyTab="{}"),
+    jaas(ticketCache="FILE:{}"),
+    jaas(oauth_ssl_truststore_location="{}"),
+    jaas(ssl_truststore_location="{}"),
+]
 FREE = [
-    {f"source.cluster.{URL}": "https://login.example.com/token"},
-    {f"source.cluster.{URL}": "http://file/token"},
     jaas(oauth_access_token="abc"),
-    jaas(oauth_client_id="a", oauth_client_secret="b", oauth_token_endpoint_uri="https://id"),
     {"source.cluster.ssl.truststore.location": "/etc/ssl/ca.pem"},
     {"topics": "file:///etc/passwd"},
 ]
@@ -90,6 +106,50 @@ def test_a_connector_names_no_file_with_a_token(more: dict[str, str]) -> None:
     assert failure.startswith(f"connector shop: {key}: ")
     assert WHY in failure
     assert ("passwd" in failure) is key.endswith("url"), "a JAAS line holds secrets"
+
+
+@pytest.mark.parametrize("more", ASKS)
+def test_a_connector_names_no_token_server_that_the_file_does_not_list(more: dict[str, str]) -> None:
+    """Else the worker asks any server that only it reaches, as a cloud's for credentials."""
+    config, key = source(**more), next(iter(more))
+    words = "add the URL to sparkmirror.allowed.urls there"
+    for urls, allowed in (("", False), (f"https://other.example, {SERVER}2", False), (f"x, {SERVER}", True)):
+        listed = Loadable(urls=frozenset(urls.split(", ")))
+        with in_memory_api(loadable=listed) as api:
+            status, said = api.ask("PUT", "/connectors/shop/config", config)
+            assert (status, words in str(said)) == ((201, False) if allowed else (400, True)), said
+        failure = flows_of(config, sparkmirror_allowed_urls=urls).parts["shop"].failure
+        assert (words in failure) is not allowed, failure
+        if not allowed:
+            assert failure.startswith(f"connector shop: {key}: ")
+
+
+@pytest.mark.parametrize("more", NAMES)
+def test_a_connector_names_stores_and_keytabs_of_allowed_directories(tmp_path: Path, more: dict[str, str]) -> None:
+    """Any where the worker's file lists none, as for Kafka's config providers."""
+    (tmp_path / "allowed").mkdir()
+    words = "add its directory to sparkmirror.allowed.paths there"
+    for path, listed, free in (
+        (f"{tmp_path}/allowed/a.pem", f"{tmp_path}/none, {tmp_path}/allowed", True),
+        (f"{tmp_path}/allowed/../b.pem", f"{tmp_path}/allowed", False),
+        ("/dev/zero", f"{tmp_path}/allowed", False),
+        ("/dev/zero", "", True),
+    ):
+        (tmp_path / "none").mkdir(exist_ok=True)
+        config = source(**{key: value.replace("{}", path) for key, value in more.items()})
+        file = worker_config(tmp_path, worker_settings("kafka:9092", "group", 8083, sparkmirror_allowed_paths=listed))
+        with in_memory_api(loadable=file.loadable) as api:
+            status, said = api.ask("PUT", "/connectors/shop/config", config)
+            assert (status, words in str(said)) == ((201, False) if free else (400, True)), said
+        failure = flows_of(config, sparkmirror_allowed_paths=listed).parts["shop"].failure
+        assert (words in failure) is not free, failure
+
+
+def test_an_allowed_path_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"allowed\.paths: /missing must be an absolute path of something that exists"
+    ):
+        worker_config(tmp_path, worker_settings("k:9092", "group", 8083, **{"sparkmirror.allowed.paths": "/missing"}))
 
 
 @pytest.mark.parametrize("more", FREE)

@@ -383,9 +383,7 @@ def test_tokens_of_an_oidc_server(
 
     wrong = settings | {"sasl.jaas.config": f"{module} clientId=mirror clientSecret=hunter3;"}
     path = write(tmp_path, pair, topic_name, wrong, "OIDC")
-    with pytest.raises(
-        ClusterUnreachable, match=r"answers 401 Unauthorized \(invalid_client: no such client\)"
-    ) as caught:
+    with pytest.raises(ClusterUnreachable, match=r"answers 401 Unauthorized \(invalid_client\)") as caught:
         Mirror(load_mm2_properties(str(path)), once=True, spark=spark).run()
     assert "hunter3" not in str(caught.value)
 

@@ -6,13 +6,16 @@ import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from operated import CHECKPOINT, KEY, SOURCE, resource
+from tests.connect.in_memory_api import in_memory_api
 
+from sparkmirror.connect.loadable import URLS_KEY
 from sparkmirror.connect.worker_properties import read_worker_properties
 from sparkmirror.errors import ConfigError
 from sparkmirror.operator import plan as plans
@@ -49,6 +52,32 @@ def test_pods_read_the_workers_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert config.group_id == "ours-groupId"
     assert config.cluster.bootstrap_servers == ("eu:9092",)
     assert config.resolve(f"${{strimzidir:{secrets}/mirror-user:password}}") == "hush"
+
+
+def test_connectors_may_name_the_resources_token_servers_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mirror-user").mkdir()
+    (tmp_path / "mirror-user" / "password").write_text("hush")
+    monkeypatch.setattr(plans, "SECRETS", str(tmp_path))
+    monkeypatch.setenv("SPARKMIRROR_POD_IP", "10.1.2.3")
+    server = "https://login.example.com/token"
+    login = {
+        "type": "oauth",
+        "tokenEndpointUri": server,
+        "clientId": "a",
+        "clientSecret": {"secretName": "mirror-user", "key": "password"},
+    }
+    plan = make_plan(resource(lambda spec: spec["mirrors"][0]["source"].update(authentication=login)), KEY, CONTENTS)
+    assert plan.worker[URLS_KEY] == server
+    file = tmp_path / "connect-distributed.properties"
+    file.write_text(plan.worker_file)
+    with in_memory_api(loadable=read_worker_properties(str(file)).loadable) as api:
+        for item in plan.connectors:
+            assert any(server in value for value in item.config.values())
+            assert api.ask("PUT", f"/connectors/{quote(item.name)}/config", dict(item.config))[0] == 201
+            other = {key: value.replace("login.", "other.") for key, value in item.config.items()}
+            assert api.ask("PUT", f"/connectors/{quote(item.name)}/config", other)[0] == 400
 
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)

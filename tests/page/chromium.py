@@ -19,13 +19,13 @@ PHONE = ViewportSize(width=390, height=844)
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """The browser; a test is skipped where there is none."""
+def chromium(*more: str) -> Iterator[Browser]:
+    """The browser, with more flags; a test is skipped where there is none."""
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=program, args=[*FLAGS, *more])
         yield browser
         browser.close()
 

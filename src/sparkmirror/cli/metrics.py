@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparkmirror.cli.logs import warn
 from sparkmirror.cluster.tls_contexts import server_context
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
-from sparkmirror.config.metrics_settings import HTTPS, LISTENERS
+from sparkmirror.config.metrics_settings import HOSTS, HTTPS, LISTENERS
 from sparkmirror.config.values import listener_parts
 from sparkmirror.metrics.profile import Profile
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI, Request
 
     from sparkmirror.engine.snapshot import Snapshot
+    from sparkmirror.web.browser_guard import Trusted
 
 _OPTION = "--metrics-port"
 _EVERYWHERE = "0.0.0.0"  # noqa: S104 - Prometheus asks from another host, as with MirrorMaker 2's JMX exporter
@@ -51,42 +53,45 @@ def metrics_served(
     snapshots: Callable[[], Snapshot],
     tick_age_s: Callable[[], float] = lambda: 0.0,
     flows: Callable[[], Sequence[FlowConfig]] | None = None,
+    trusted: Trusted | None = None,
 ) -> Iterator[None]:
     """Answer on the port and the file's listeners while the context is open.
 
     Does nothing without a port and without listeners. `flows` returns the flows that the page's buttons can act on,
-    where these change during the run. By the page people may act where they signed in, or from this machine. Raises
+    where these change during the run. By the page people may act where they signed in, or from this machine. Without
+    `trusted` the file names the hosts. Raises
     `ConfigError` if a port can't be opened, and for users or stores that can't be read.
     """
     told = config.metrics
     if port is None and not told.listeners:
         yield
         return
-    from sparkmirror.connect.basic_auth import BasicAuth, read_users  # FastAPI is slow to import
+    from sparkmirror.connect.basic_auth import BasicAuth, Users, read_users  # FastAPI is slow to import
     from sparkmirror.page.access import on_loopback
     from sparkmirror.page.controls import FlowControls
     from sparkmirror.page.router import page_router
     from sparkmirror.web.app import build_app
+    from sparkmirror.web.browser_guard import trusted_hosts
     from sparkmirror.web.listener import Listener, listening, serving
 
     def app(may_act: Callable[[Request], bool]) -> FastAPI:
         page = page_router(snapshots, FlowControls(flows or (lambda: config.flows)), may_act)
         return build_app(snapshots, profiles or (), [page], tick_age_s)
 
+    listeners = [Listener(*listener_parts(text)) for text in told.listeners]
+    trusted = trusted or trusted_hosts([*told.hosts, *(listener.host for listener in listeners)], HOSTS.name)
     with ExitStack() as opened:
         if port is not None:
             bound = opened.enter_context(listening(Listener("http", _EVERYWHERE, port), "command line", _OPTION))
-            opened.enter_context(serving(app(on_loopback), bound, None))
-        guarded = (
-            BasicAuth(app(lambda _: True), read_users(told.jaas_file, config.path))
-            if told.jaas_file
-            else app(on_loopback)
-        )
-        for text in told.listeners:
-            listener = Listener(*listener_parts(text))
+            opened.enter_context(serving(app(on_loopback), bound, None, trusted))
+        users = read_users(told.jaas_file, config.path) if told.jaas_file else Users({})
+        if told.jaas_file and users.warning:
+            warn(users.warning)
+        guarded = BasicAuth(app((lambda _: True) if users.are_asked else on_loopback), users)
+        for listener in listeners:
             tls = _tls(config) if listener.scheme == "https" else None
             bound = opened.enter_context(listening(listener, config.path, LISTENERS.name))
-            opened.enter_context(serving(guarded, bound, tls))
+            opened.enter_context(serving(guarded, bound, tls, trusted))
         yield
 
 

@@ -57,17 +57,17 @@ def serve(
     for line in config.warnings:
         warn(line)
     users = read_users(jaas or jaas_file(), file) if config.basic_auth else None
+    if users is not None and users.warning:
+        warn(users.warning)
     require_spark()
     # Spark is slow to import; errors in the file come first
-    from fastapi import APIRouter
-
     from sparkmirror.connect.server import ConnectServer
     from sparkmirror.connect.worker import ConnectWorker
     from sparkmirror.formats.connect_files import WorkerSettings as WorkerFile
     from sparkmirror.page.access import on_loopback
     from sparkmirror.page.controls import FlowControls
     from sparkmirror.page.router import page_router
-    from sparkmirror.web.app import metrics_router
+    from sparkmirror.web.app import beside_app, metrics_router
 
     stopped = threading.Event()
     errors: list[Exception] = []
@@ -85,13 +85,12 @@ def serve(
         closing(ConnectWorker(file_of_worker, config.worker_id, on_progress=view.show, on_end=give_up)) as worker,
     ):
         worker.start()
-        metrics = metrics_router(worker.snapshots, metrics_profile or ())
-        page = APIRouter()
-        may_act = on_loopback if users is None else lambda _: True
-        page.include_router(page_router(worker.snapshots, FlowControls(lambda: worker.flows), may_act), prefix="/page")
+        may_act = (lambda _: True) if users is not None and users.are_asked else on_loopback
+        page = page_router(worker.snapshots, FlowControls(lambda: worker.flows), may_act)
+        beside = beside_app({"": metrics_router(worker.snapshots, metrics_profile or ()), "/page": page})
         own = MirrorConfig(path=config.path, flows=())
         with (
-            ConnectServer(config, worker, users, [metrics, page]),
+            ConnectServer(config, worker, users, {"metrics": beside, "page": beside}),
             metrics_served(
                 metrics_port,
                 metrics_profile,
@@ -99,6 +98,7 @@ def serve(
                 worker.snapshots,
                 lambda: worker.tick_age_s,
                 lambda: worker.flows,
+                config.trusted,
             ),
         ):
             if output is Format.JSON:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -19,6 +18,7 @@ from cryptography.x509 import Certificate, InvalidVersion, load_der_x509_certifi
 
 from sparkmirror.cluster.jks import MAGIC, JksError, read_jks
 from sparkmirror.config.model import ClusterConfig
+from sparkmirror.config.named_file import read_named_file
 from sparkmirror.errors import ConfigError
 
 Store = Literal["truststore", "keystore"]
@@ -46,7 +46,7 @@ def store_bytes(config: ClusterConfig, store: Store, location: str) -> bytes | N
     if not location:
         return None
     try:
-        return Path(location).read_bytes()
+        return read_named_file(location)
     except OSError as error:
         raise store_error(config, f"{store}.location", f"{location} can't be read: {error.strerror}") from None
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from sparkmirror.cluster.ticket_troubles import explain
 from sparkmirror.config.credentials import Kerberos
+from sparkmirror.config.named_file import read_named_file
 from sparkmirror.wire.sasl import SaslError
 
 if TYPE_CHECKING:
@@ -182,8 +183,7 @@ def check(login: Kerberos) -> None:
 def check_keytab(login: Kerberos) -> None:
     """Raise `SaslError` if the keytab is missing or not readable."""
     try:
-        with open(login.keytab, "rb"):
-            return
+        read_named_file(login.keytab)
     except OSError as error:
         raise SaslError(
             f"the keytab {login.keytab} can't be read here: {error.strerror}; each process that signs in needs it,"
@@ -208,8 +208,21 @@ def _got(login: Kerberos) -> Credentials:
     return credentials
 
 
+def check_cache(login: Kerberos) -> None:
+    """Raise `SaslError` if the ticket cache is a device, or a pipe that may never end."""
+    kind, colon, path = login.cache.partition(":")
+    try:
+        if login.cache and (not colon or kind == "FILE"):
+            read_named_file(path if colon else login.cache)
+    except FileNotFoundError:
+        pass  # the library has more to say
+    except OSError as error:
+        raise SaslError(f"the ticket cache {login.cache} can't be read here: {error.strerror}") from None
+
+
 def _cached(login: Kerberos) -> Credentials:
     """Return the tickets that are in the ticket cache now."""
+    check_cache(login)
     from gssapi import Credentials, MechType, Name, NameType
     from gssapi.exceptions import GSSError
 

@@ -16,8 +16,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
-from http.client import HTTPException
-from pathlib import Path
+from http.client import HTTPException, responses
 from urllib.error import HTTPError
 from urllib.parse import quote_plus, urlencode
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, Request, build_opener
@@ -26,6 +25,7 @@ from sparkmirror.cluster.msk_tokens import signed_token
 from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config.credentials import GivenToken, MskIam, Token, TokenFile, TokenRequest, UnsecuredToken
 from sparkmirror.config.model import ClusterConfig, SslConfig
+from sparkmirror.config.named_file import read_named_file
 from sparkmirror.config.settings import SSL_SETTINGS
 from sparkmirror.errors import ConfigError
 from sparkmirror.wire.sasl import SaslError
@@ -38,8 +38,18 @@ RENEWED_AFTER = 0.8
 As `sasl.login.refresh.window.factor` of Kafka's clients.
 """
 
-_SECRET_FIELDS = ("refresh_token", "client_assertion", "password")
-"""Fields of a token request's form that hold secrets."""
+_ERROR_CODES = (
+    "invalid_request",
+    "invalid_client",
+    "invalid_grant",
+    "unauthorized_client",
+    "unsupported_grant_type",
+    "invalid_scope",
+)
+"""Error codes of RFC 6749, section 5.2; nothing else of an answer is shown.
+
+The server may be none of OAuth, and its words for no other eyes.
+"""
 
 LARGEST_ANSWER = 1 << 20
 """Most bytes read of a server's answer; a larger one is no token."""
@@ -105,10 +115,10 @@ def _from_server(login: TokenRequest) -> Token:
         with opener.open(request, timeout=login.timeout_s) as answer:
             content = answer.read(LARGEST_ANSWER)
     except HTTPError as error:
-        raise SaslError(
-            f"{origin} answers {error.code} {error.reason}{_its_reason(error.read(LARGEST_ANSWER), form)}"
-        ) from None
-    except (OSError, HTTPException, ValueError, OverflowError) as error:  # the last two: bad address, time, store
+        raise SaslError(f"{origin} answers {error.code} {responses.get(error.code, '')}{_error_code(error)}") from None
+    except HTTPException:  # its text would be the server's words
+        raise SaslError(f"{origin} can't be asked: its answer is no HTTP") from None
+    except (OSError, ValueError, OverflowError) as error:  # the last two: bad address, time, store
         reason = getattr(error, "reason", None) or error
         raise SaslError(f"{origin} can't be asked: {' '.join(str(reason).split())}") from None
     try:
@@ -161,21 +171,13 @@ def _server_tls(login: TokenRequest) -> ssl.SSLContext:
     return context
 
 
-def _its_reason(content: bytes, form: Mapping[str, str]) -> str:
-    """Return code and description of an OAuth error, without secrets of the form.
-
-    RFC 6749, section 5.2.
-    """
+def _error_code(error: HTTPError) -> str:
+    """Return an OAuth error's code in brackets; empty if the answer has none."""
     try:
-        said = json.loads(content)
-        words = [str(said[key]) for key in ("error", "error_description") if said.get(key)]
-    except (ValueError, AttributeError, TypeError, RecursionError):
+        code = json.loads(error.read(LARGEST_ANSWER))["error"]
+    except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError):
         return ""
-    text = " ".join(": ".join(words).split())
-    for name, value in form.items():
-        if name in _SECRET_FIELDS and value:
-            text = text.replace(value, "…")
-    return f" ({text[:200]})" if text else ""
+    return f" ({code})" if code in _ERROR_CODES else ""
 
 
 def _from_file(login: TokenFile) -> Token:
@@ -188,7 +190,7 @@ def _from_file(login: TokenFile) -> Token:
 
 def _content(path: str) -> str:
     try:
-        return Path(path).read_text("ascii").strip()
+        return read_named_file(path).decode("ascii").strip()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no token"
         raise SaslError(f"the token file {path} can't be read: {reason}") from None

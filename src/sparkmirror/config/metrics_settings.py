@@ -13,7 +13,7 @@ from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import MetricsConfig, SslConfig
 from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.settings import SSL_SETTINGS
-from sparkmirror.config.values import Choice, Listeners, Text, Value
+from sparkmirror.config.values import Choice, Listeners, Names, Text, Value
 from sparkmirror.errors import ConfigError
 
 METRICS = "sparkmirror.metrics."
@@ -41,6 +41,16 @@ JAAS_FILE = Setting(
     model=MetricsConfig,
     renamed="jaas_file",
 )
+HOSTS = Setting(
+    name=f"{METRICS}hosts",
+    kind=Names(),
+    place=KeyScope.ALONE,
+    doc="Names by which browsers may ask, such as a reverse proxy's, separated by commas. Addresses, this machine's"
+    " name, the listeners' hosts and names that public DNS does not have need not be listed.",
+    origin=_PAGE,
+    model=MetricsConfig,
+    renamed="hosts",
+)
 CLIENT_AUTH = Setting(
     name=f"{HTTPS}ssl.client.auth",
     kind=Choice(("none", "requested", "required"), any_case=True),
@@ -56,12 +66,12 @@ SERVER_SSL = tuple(
     if setting.name not in ("ssl.endpoint.identification.algorithm", "ssl.protocol")
 )
 """TLS settings of the https listeners."""
-METRICS_SETTINGS = (LISTENERS, JAAS_FILE, CLIENT_AUTH, *SERVER_SSL)
+METRICS_SETTINGS = (LISTENERS, JAAS_FILE, HOSTS, CLIENT_AUTH, *SERVER_SSL)
 
 
 def read_metrics(lookup: Lookup) -> MetricsConfig:
     """Read the settings of metrics; mistakes go into `lookup.mistakes`."""
-    given = lookup.given((LISTENERS, JAAS_FILE, CLIENT_AUTH), _ALONE)
+    given = lookup.given((LISTENERS, JAAS_FILE, HOSTS, CLIENT_AUTH), _ALONE)
     https = SslConfig.model_validate(_stores(lookup))
     config = MetricsConfig.model_validate({**given, "https": https})
     encrypted = [listener for listener in config.listeners if listener.lower().startswith("https:")]

@@ -431,6 +431,8 @@ class MetricsConfig(Model):
 
     The file is the JAAS file of Connect's basic authentication.
     """
+    hosts: tuple[str, ...] = ()
+    """Names by which browsers may ask, besides those that only this network has."""
 
 
 class RegistryConfig(Model):

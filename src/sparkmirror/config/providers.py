@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import javaproperties
 from pydantic import SecretStr
@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from sparkmirror.config.entries import Entry
 from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.model import REFERENCE, ClusterConfig, ProviderConfig, SaslConfig, SslConfig
+from sparkmirror.config.named_file import allowed_paths, is_allowed, read_named_file
 from sparkmirror.config.values import Names
 from sparkmirror.policy.java_regex import compile_java
 from sparkmirror.veil import VEIL, Veil
@@ -75,7 +76,7 @@ def _provider(name: str, stated: Entry, own: Mapping[str, Entry], *, elsewhere: 
         return ProviderConfig(name=name, kind=kind)
     if kind == CLASSES[0]:
         return ProviderConfig(name=name, kind=kind, allowlist_pattern=_pattern(parameter))
-    return ProviderConfig(name=name, kind=kind, allowed_paths=_paths(parameter, elsewhere=elsewhere))
+    return ProviderConfig(name=name, kind=kind, allowed_paths=allowed_paths(parameter, elsewhere=elsewhere))
 
 
 def _pattern(parameter: Entry) -> str:
@@ -84,15 +85,6 @@ def _pattern(parameter: Entry) -> str:
     except ValueError as error:
         raise parameter.error(str(error)) from None
     return parameter.value.strip()
-
-
-def _paths(parameter: Entry, *, elsewhere: bool) -> tuple[str, ...] | None:
-    """Return the allowed paths, as Kafka's `AllowedPaths` reads them; None: all paths."""
-    paths = [path.strip() for path in parameter.value.split(",") if path.strip()]
-    for path in paths:
-        if not os.path.isabs(path) or not (elsewhere or os.path.exists(path)):
-            raise parameter.error(f"{path} must be an absolute path of something that exists")
-    return tuple(os.path.normpath(path) for path in paths) or None
 
 
 def resolve(text: str, providers: Iterable[ProviderConfig], veil: Veil = VEIL) -> str:
@@ -149,10 +141,8 @@ def _value(provider: ProviderConfig, path: str, name: str) -> str:
         return _variable(provider, path, name)
     if not path:
         raise ValueError("it names no path: write ${" + provider.name + ":path:name}")
-    if provider.allowed_paths is not None:
-        path = os.path.normpath(path)
-        if not any(PurePath(path).is_relative_to(allowed) for allowed in provider.allowed_paths):
-            raise ValueError("its path is not among allowed.paths")
+    if not is_allowed(path, provider.allowed_paths):
+        raise ValueError("its path is not among allowed.paths")
     return _property(path, name) if provider.kind == CLASSES[1] else _file(path, name)
 
 
@@ -169,8 +159,7 @@ def _variable(provider: ProviderConfig, path: str, name: str) -> str:
 def _property(path: str, name: str) -> str:
     """Return a value of a properties file; this provider reads the file as UTF-8."""
     try:
-        content = Path(path).read_text("utf-8")
-        properties = javaproperties.loads(content)
+        properties = javaproperties.loads(read_named_file(path).decode("utf-8"))
     except OSError as error:
         raise ValueError(f"the file can't be read: {error.strerror}") from None
     except (UnicodeDecodeError, javaproperties.InvalidUEscapeError):
@@ -186,7 +175,7 @@ def _file(directory: str, name: str) -> str:
     if "/" in name or not path.is_file():
         raise ValueError("the directory has no such file")
     try:
-        return path.read_text("utf-8")
+        return read_named_file(path).decode("utf-8")
     except OSError as error:
         raise ValueError(f"the file can't be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 from urllib.parse import quote, unquote
 
@@ -16,11 +17,12 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from sparkmirror.connect.bodies import check_name, read_creation, read_offsets, read_settings, with_name
+from sparkmirror.connect.cluster_requests import MOST_OF_ONE, ClusterRequests
 from sparkmirror.connect.connector_model import ConnectorStatus, TargetState, TaskStatus
 from sparkmirror.connect.description import CREATION, ERRORS, EXPANSIONS, FLAG, LEVEL, OFFSETS, SCOPE, SETTINGS, query
 from sparkmirror.connect.errors import RestError, bad_request, not_found
 from sparkmirror.connect.herder import Herder
-from sparkmirror.connect.loggers import Loggers
+from sparkmirror.connect.loggers import LONGEST, MOST_NEW, Loggers
 from sparkmirror.connect.plugin_versions import ANY_VERSION, InvalidRange, VersionRange
 from sparkmirror.connect.plugins import (
     VERSION,
@@ -47,6 +49,23 @@ async def _read_body(request: Request) -> bytes:
 Body = Annotated[bytes, Depends(_read_body)]
 
 
+Endpoint = Callable[..., object]
+Apart = Callable[[Endpoint], Endpoint]
+
+
+def _apart(requests: ClusterRequests) -> Apart:
+    """Return a decorator for endpoints that wait for a cluster."""
+
+    def decorate(endpoint: Endpoint) -> Endpoint:
+        @functools.wraps(endpoint)
+        async def asked(**given: Any) -> object:
+            return await requests.run(given.get("name", ""), functools.partial(endpoint, **given))
+
+        return asked
+
+    return decorate
+
+
 class _Route(APIRoute):
     """Route over encoded paths, as `Manners` passes them on.
 
@@ -66,15 +85,16 @@ def routers(
 
     `commit` is the commit that `GET /` reports. Without `loggers` there are no paths under `/admin`.
     """
+    writing = _apart(ClusterRequests())
     paths = [
         _about(herder, cluster_id, commit),
         _plugins(herder),
-        _connectors(herder),
-        _states(herder),
-        _offsets(herder),
-        _topics(herder, tracking=topic_tracking, resetting=topic_reset),
+        _connectors(herder, writing),
+        _states(herder, writing),
+        _offsets(herder, _apart(ClusterRequests(MOST_OF_ONE))),
+        _topics(herder, writing, tracking=topic_tracking, resetting=topic_reset),
     ]
-    return paths if loggers is None else [*paths, _loggers(herder, loggers)]
+    return paths if loggers is None else [*paths, _loggers(herder, loggers, writing)]
 
 
 def build_api(paths: Iterable[APIRouter]) -> FastAPI:
@@ -168,7 +188,7 @@ def _plugins(herder: Herder) -> APIRouter:
     return router
 
 
-def _connectors(herder: Herder) -> APIRouter:
+def _connectors(herder: Herder, writing: Apart) -> APIRouter:
     router = APIRouter(prefix="/connectors", route_class=_Route)
 
     @router.get("", openapi_extra=query(expand=EXPANSIONS))
@@ -178,6 +198,7 @@ def _connectors(herder: Herder) -> APIRouter:
         return _expanded(herder, request.query_params.getlist("expand"))
 
     @router.post("", status_code=201, openapi_extra=CREATION)
+    @writing
     def create(request: Request, response: Response, body: Body) -> dict[str, object]:
         creation = read_creation(body)
         info = herder.create(creation.name, creation.config, creation.initial)
@@ -189,6 +210,7 @@ def _connectors(herder: Herder) -> APIRouter:
         return herder.info(name)
 
     @router.delete("/{name}", status_code=204, response_class=Response)
+    @writing
     def delete(name: str) -> Response:
         herder.delete(name)
         return Response(status_code=204)
@@ -198,6 +220,7 @@ def _connectors(herder: Herder) -> APIRouter:
         return herder.config(name)
 
     @router.put("/{name}/config", openapi_extra=SETTINGS)
+    @writing
     def put(name: str, request: Request, response: Response, body: Body) -> dict[str, object]:
         created, info = herder.put(name, with_name(name, read_settings(body)))
         if created:
@@ -206,6 +229,7 @@ def _connectors(herder: Herder) -> APIRouter:
         return info
 
     @router.patch("/{name}/config", openapi_extra=SETTINGS)
+    @writing
     def patch(name: str, body: Body) -> dict[str, object]:
         changes = read_settings(body)
         check_name(name, changes)
@@ -214,7 +238,7 @@ def _connectors(herder: Herder) -> APIRouter:
     return router
 
 
-def _states(herder: Herder) -> APIRouter:
+def _states(herder: Herder, writing: Apart) -> APIRouter:
     """Return the paths of connectors' and tasks' states."""
     router = APIRouter(prefix="/connectors/{name}", route_class=_Route)
 
@@ -223,21 +247,25 @@ def _states(herder: Herder) -> APIRouter:
         return _status(herder.status(name))
 
     @router.put("/pause", status_code=202, response_class=Response)
+    @writing
     def pause(name: str) -> Response:
         herder.set_target(name, TargetState.PAUSED)
         return Response(status_code=202)
 
     @router.put("/resume", status_code=202, response_class=Response)
+    @writing
     def resume(name: str) -> Response:
         herder.set_target(name, TargetState.STARTED)
         return Response(status_code=202)
 
     @router.put("/stop", status_code=204, response_class=Response)
+    @writing
     def stop(name: str) -> Response:
         herder.set_target(name, TargetState.STOPPED)
         return Response(status_code=204)
 
     @router.post("/restart", openapi_extra=query(includeTasks=FLAG, onlyFailed=FLAG))
+    @writing
     def restart(name: str, request: Request) -> Response:
         include_tasks, only_failed = _flag(request, "includeTasks"), _flag(request, "onlyFailed")
         plan = herder.restart(name, include_tasks=include_tasks, only_failed=only_failed)
@@ -253,6 +281,7 @@ def _states(herder: Herder) -> APIRouter:
         return _task(herder.task_status(name, _number(task)))
 
     @router.post("/tasks/{task}/restart", status_code=204, response_class=Response)
+    @writing
     def restart_task(name: str, task: str) -> Response:
         herder.restart_task(name, _number(task))
         return Response(status_code=204)
@@ -260,25 +289,28 @@ def _states(herder: Herder) -> APIRouter:
     return router
 
 
-def _offsets(herder: Herder) -> APIRouter:
+def _offsets(herder: Herder, apart: Apart) -> APIRouter:
     router = APIRouter(prefix="/connectors/{name}/offsets", route_class=_Route)
 
     @router.get("")
+    @apart
     def offsets(name: str) -> dict[str, object]:
         return {"offsets": [{"partition": part, "offset": offset} for part, offset in herder.offsets(name)]}
 
     @router.patch("", openapi_extra=OFFSETS)
+    @apart
     def alter(name: str, body: Body) -> dict[str, str]:
         return {"message": herder.alter_offsets(name, read_offsets(body))}
 
     @router.delete("")
+    @apart
     def delete(name: str) -> dict[str, str]:
         return {"message": herder.delete_offsets(name)}
 
     return router
 
 
-def _topics(herder: Herder, *, tracking: bool, resetting: bool) -> APIRouter:
+def _topics(herder: Herder, writing: Apart, *, tracking: bool, resetting: bool) -> APIRouter:
     router = APIRouter(prefix="/connectors/{name}/topics", route_class=_Route)
 
     def must_be_tracked() -> None:
@@ -291,6 +323,7 @@ def _topics(herder: Herder, *, tracking: bool, resetting: bool) -> APIRouter:
         return {name: {"topics": herder.topics(name)}}
 
     @router.put("/reset", status_code=202, response_class=Response)
+    @writing
     def reset(name: str) -> Response:
         must_be_tracked()
         if not resetting:
@@ -301,7 +334,7 @@ def _topics(herder: Herder, *, tracking: bool, resetting: bool) -> APIRouter:
     return router
 
 
-def _loggers(herder: Herder, loggers: Loggers) -> APIRouter:
+def _loggers(herder: Herder, loggers: Loggers, writing: Apart) -> APIRouter:
     router = APIRouter(prefix="/admin/loggers", route_class=_Route)
 
     @router.get("")
@@ -316,12 +349,15 @@ def _loggers(herder: Herder, loggers: Loggers) -> APIRouter:
         return described
 
     @router.put("/{name}", openapi_extra={**LEVEL, **query(scope=SCOPE)})
+    @writing
     def set_level(name: str, request: Request, body: Body) -> Any:
         level = read_settings(body).get("level")
         if level is None:
             raise bad_request("Desired 'level' parameter was not specified in request.")
         if level.upper() not in LEVELS:
             raise not_found(f"invalid log level '{level}'.")
+        if not loggers.admit(name):
+            raise bad_request(f"No logger has this name, and there may be {MOST_NEW} new ones of {LONGEST} characters")
         if request.query_params.get("scope", "worker").lower() != "cluster":
             return loggers.set(name, level)
         herder.set_cluster_log_level(name, level.upper())

@@ -14,12 +14,12 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import javaproperties
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sparkmirror.config.named_file import read_named_file
 from sparkmirror.errors import ConfigError
 
 EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
@@ -37,13 +37,27 @@ class Users:
     """
 
     passwords: Mapping[str, str]
+    file: str = ""
+    """File of the users."""
+
+    @property
+    def are_asked(self) -> bool:
+        """True if clients must sign in."""
+        return bool(self.passwords)
+
+    @property
+    def warning(self) -> str:
+        """Sentence about an empty file; empty if there is a user."""
+        if self.are_asked:
+            return ""
+        return f"{self.file}: has no user: every client is let in, as with Connect, and may look at the page only"
 
     def __repr__(self) -> str:
         return f"Users({', '.join(self.passwords)})"
 
     def admit(self, authorization: str | None) -> bool:
         """Tell whether the header `Authorization` names a user with the right password."""
-        if not self.passwords:
+        if not self.are_asked:
             return True
         scheme, _, encoded = (authorization or "").partition(" ")
         if scheme.lower() != "basic":
@@ -101,13 +115,13 @@ def read_users(jaas: str | None, worker_file: str) -> Users:
     if named is None:
         raise ConfigError(f'its {_SECTION} names no file: write file="/path/to/credentials.properties"', origin=jaas)
     try:
-        return Users(javaproperties.loads(_text(named[1], jaas)))
+        return Users(javaproperties.loads(_text(named[1], jaas)), named[1])
     except javaproperties.InvalidUEscapeError:
         raise ConfigError(r"has a \u that four hexadecimal digits don't follow", origin=named[1]) from None
 
 
 def _text(path: str, named_in: str) -> str:
     try:
-        return Path(path).read_text("latin-1")
+        return read_named_file(path).decode("latin-1")
     except OSError as error:
         raise ConfigError(f"{path} can't be read: {error.strerror}", origin=named_in) from None

@@ -19,7 +19,7 @@ from sparkmirror.config import Entry, FlowConfig, MirrorConfig, explain_entries
 from sparkmirror.config.providers import FAMILY, PROVIDERS_KEY
 from sparkmirror.config.scopes import WHOLE_NAMES
 from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
-from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
+from sparkmirror.connect.loadable import KEYS, Loadable, read_loadable
 from sparkmirror.connect.masking import is_secret
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect_files import (
@@ -78,7 +78,7 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: WorkerSettings) -> Fl
     No error is raised: the part of a wrong connector has its failure, and the other connectors go on.
     """
     loadable = read_loadable(worker.settings)
-    file = replace(worker, settings={key: entry for key, entry in worker.settings.items() if key != CLASSES_KEY})
+    file = replace(worker, settings={key: entry for key, entry in worker.settings.items() if key not in KEYS})
     parts: dict[str, ConnectorPart] = {}
     pairs: dict[str, list[Connector]] = defaultdict(list)
     queue = sorted(specs.values(), key=lambda spec: (spec.target_state is TargetState.STOPPED, spec.place, spec.name))

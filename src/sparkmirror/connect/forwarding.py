@@ -11,11 +11,13 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sparkmirror.connect.cluster_requests import THREADS
 from sparkmirror.connect.errors import STALE
 
 _ONLY_THERE = re.compile(
@@ -56,6 +58,7 @@ class Forwarding:
         self._leader_url = leader_url
         self._own_url = own_url
         self._tls = tls
+        self._pool = ThreadPoolExecutor(THREADS, "forwarding")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or self._leads() or not _ONLY_THERE.fullmatch(_request_line(scope)):
@@ -81,7 +84,8 @@ class Forwarding:
         while not self._leads() and time.monotonic() < deadline:
             leader = self._leader_url()
             if leader not in ("", self._own_url) and not forwarded:
-                answer = await asyncio.to_thread(self._ask, leader, scope, body)
+                loop = asyncio.get_running_loop()
+                answer = await loop.run_in_executor(self._pool, self._ask, leader, scope, body)
                 if answer is not None:
                     return answer
             await asyncio.sleep(_POLL_S)

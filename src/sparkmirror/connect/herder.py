@@ -36,6 +36,7 @@ from sparkmirror.connect.offset_checks import OffsetRefused, check_offsets
 from sparkmirror.connect.plugin_versions import ANY_VERSION, VersionRange
 from sparkmirror.connect.plugins import PACKAGE, find_class
 from sparkmirror.connect.plugins import not_found as class_not_found
+from sparkmirror.connect.server_paths import without_paths
 from sparkmirror.connect.status_log import StatusState, leader_record, status_records, topic_records
 from sparkmirror.connect.storage_topic import StorageTopic
 from sparkmirror.connect.validation import Validation, validate
@@ -92,6 +93,11 @@ class Herder:
         self._unwritten: dict[str, str] = {}
         """Reason by the part of the topics that can't be written."""
         self._levels: dict[str, str] = {}
+        self._altering: set[str] = set()
+        """Connectors with offsets that are being altered.
+
+        The worker's connectors stay as they are meanwhile.
+        """
         self._thread = threading.Thread(target=self._run, name="connect-herder", daemon=True)
 
     def start(self) -> None:
@@ -170,7 +176,7 @@ class Herder:
     def reset_topics(self, name: str) -> None:
         with self._writing:
             if name in self._config_state.configs:
-                with self._led_worker() as worker:
+                with self._led_worker(name) as worker:
                     worker.reset_topics(name)
                 self._forget_topics(name)
 
@@ -234,7 +240,7 @@ class Herder:
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
         """Restart a connector; return its status with RESTARTING for the restarted parts."""
         self._must_be_known(name, "Unknown connector: {}")
-        with self._led_worker() as worker:
+        with self._led_worker(name) as worker:
             before = self._own_status(name)
             if before is None:
                 raise not_found(f"Status for connector {name} not found")
@@ -252,7 +258,7 @@ class Herder:
 
     def restart_task(self, name: str, task: int) -> None:
         self._must_be_known(name, "Unknown connector: {}")
-        with self._led_worker() as worker:
+        with self._led_worker(name) as worker:
             status = self._own_status(name)
             if status is None or task not in (task_status.id for task_status in status.tasks):
                 raise not_found(f"Unknown task: {name}-{task}")
@@ -260,7 +266,7 @@ class Herder:
 
     def offsets(self, name: str) -> list[Offset]:
         self._must_be_known(name, "Connector {} not found")
-        with self._led_worker() as worker:
+        with self._led_worker(name) as worker:
             try:
                 return worker.offsets(name)
             except ValueError as error:
@@ -268,8 +274,7 @@ class Herder:
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
         """Set the offsets of a stopped connector; return a sentence about the result."""
-        with self._writing, self._led_worker() as worker:
-            class_name = self._stopped_class(name)
+        with self._altered_worker(name) as (worker, class_name):
             try:
                 check_offsets(class_name.removeprefix(PACKAGE), offsets)
             except OffsetRefused as error:
@@ -281,8 +286,7 @@ class Herder:
 
     def delete_offsets(self, name: str) -> str:
         """Delete the offsets of a stopped connector; return a sentence about the result."""
-        with self._writing, self._led_worker() as worker:
-            self._stopped_class(name)
+        with self._altered_worker(name) as (worker, _):
             try:
                 return worker.delete_offsets(name)
             except ValueError as error:
@@ -295,10 +299,11 @@ class Herder:
     # Internals
 
     @contextmanager
-    def _led_worker(self) -> Iterator[ConnectorRunner]:
+    def _led_worker(self, name: str) -> Iterator[ConnectorRunner]:
         """Yield the worker; refuse the request with 409 if this process leads no longer.
 
         The lease may also be lost meanwhile: a worker that stands by knows no connector, so its refusals say nothing.
+        A cluster that can't be asked is told with 500, as by Connect.
         """
         if not self.leads:
             raise conflict(STALE)
@@ -308,6 +313,29 @@ class Herder:
             if self.leads:
                 raise
             raise conflict(STALE) from error
+        except (ConnectionError, SparkMirrorError) as error:
+            own = self._config_state.configs.get(name, {}).values()
+            words = f"A cluster of connector {name} can't be asked: {without_paths(str(error), own)}"
+            raise RestError(500, words) from error
+
+    @contextmanager
+    def _altered_worker(self, name: str) -> Iterator[tuple[ConnectorRunner, str]]:
+        """Yield the worker and the class of a stopped connector, to alter its offsets.
+
+        Its clusters may take long to answer. Requests for other connectors are written and answered meanwhile; the
+        worker hears of them at the end.
+        """
+        with self._writing, self._led_worker(name):
+            class_name = self._stopped_class(name)
+            if name in self._altering:
+                raise conflict(f"The offsets of connector {name} are being altered; try again")
+            self._altering.add(name)
+        try:
+            with self._led_worker(name) as worker:
+                yield worker, class_name
+        finally:
+            with self._writing:
+                self._altering.discard(name)
 
     def _stopped_class(self, name: str) -> str:
         """Return the class of a stopped connector; refuse the request if it isn't stopped."""
@@ -385,7 +413,8 @@ class Herder:
         self._append(records)
         if not self.leads:  # the append may take longer than the lease: the records count for the next leader
             raise conflict(STALE)
-        self._apply(self._config_state.specs())
+        if not self._altering:  # else the next turn after the alteration applies it
+            self._apply(self._config_state.specs())
         self._publish()
 
     def _apply(self, specs: Mapping[str, ConnectorSpec]) -> None:
@@ -479,6 +508,8 @@ class Herder:
             log.info("this process works for the connectors", extra=Event.CONNECTORS_LED.extra)
         elif not leads and (self._leading or self._applied != {}):
             with self._writing:  # a request that began while this process led applies its change first
+                if self._altering:
+                    return
                 self._applied = None
                 self._worker.stand_by()
                 self._applied = {}
@@ -489,6 +520,6 @@ class Herder:
                 # A record may be in the topic though its writer heard of a failure, and another process may have led
                 # for a moment: what the topic says counts.
                 specs = self._config_state.specs()
-                if specs != self._applied:
+                if specs != self._applied and not self._altering:
                     self._apply(specs)
             self._publish()

@@ -10,6 +10,11 @@ from sparkmirror.log_levels import LEVELS
 
 _NAMES = {number: name for name, number in LEVELS.items()}
 ROOT = "root"
+MOST_NEW, LONGEST = 100, 200
+"""Limits for names that no logger has: their number, and the characters of one.
+
+Python never forgets a logger, and makes one for each part of the name.
+"""
 
 
 class Loggers:
@@ -21,6 +26,7 @@ class Loggers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._modified_ms: dict[str, int] = {}
+        self._made = 0
 
     def all(self) -> dict[str, dict[str, object]]:
         """Return the effective levels of all existing loggers and the root."""
@@ -33,8 +39,24 @@ class Loggers:
         """
         return self._described(name) if name == ROOT or name in _known() else None
 
+    def admit(self, name: str) -> bool:
+        """Make the logger if there is none; return False beyond the limits."""
+        with self._lock:
+            if name == ROOT or name in _known():
+                return True
+            if self._made >= MOST_NEW or len(name) > LONGEST:
+                return False
+            self._made += 1
+            logging.getLogger(name)
+            return True
+
     def set(self, name: str, level: str) -> list[str]:
-        """Set the level of a logger and of all below; return their names."""
+        """Set the level of a logger and of all below; return their names.
+
+        Without effect for a name that `admit` refuses, as the topic may hold.
+        """
+        if not self.admit(name):
+            return []
         number = LEVELS[level.upper()]
         with self._lock:
             if name == ROOT:

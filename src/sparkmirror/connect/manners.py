@@ -6,7 +6,7 @@ The middleware handles slashes, HEAD, OPTIONS, media types and cross-origin head
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _JSON = "application/json"
+_CHANGING = ("POST", "PUT", "PATCH")
 _TAKEN = (_JSON, "application/*", "*/*")
 
 
@@ -43,7 +44,8 @@ class CrossOrigin:
 class Manners:
     """ASGI middleware that passes on requests with an encoded path.
 
-    `routes` are the routes of `app`, which tell the methods of a path.
+    `routes` are the routes of `app`, which tell the methods of a path. `beside` are applications by the first part of
+    their paths; their requests are passed on as they are.
     """
 
     def __init__(
@@ -52,8 +54,10 @@ class Manners:
         routes: Sequence[BaseRoute],
         cross_origin: CrossOrigin,
         headers: Sequence[tuple[str, str]] = (),
+        beside: Mapping[str, ASGIApp] | None = None,
     ) -> None:
         self._app = app
+        self._beside = beside or {}
         self._routes = routes
         self._cross_origin = cross_origin
         self._headers = headers
@@ -63,8 +67,12 @@ class Manners:
             await self._app(scope, receive, send)
             return
         headers, method = Headers(scope=scope), scope["method"]
-        scope = {**scope, "path": _encoded_path(scope)}
         answer_with = self._decorated(send, headers, method)
+        other = self._beside.get(scope["path"][1:].partition("/")[0])
+        if other is not None:
+            await other(scope, receive, answer_with)
+            return
+        scope = {**scope, "path": _encoded_path(scope)}
         if method == "HEAD":
             scope["method"], answer_with = "GET", _without_body(answer_with)
         methods = self._methods(scope)
@@ -108,24 +116,29 @@ def _encoded_path(scope: Scope) -> str:
     return "/".join(quote(unquote(part), safe="") for part in sent.rstrip("/").split("/")) or "/"
 
 
-def _refused(method: str, methods: Sequence[str], headers: Headers) -> tuple[int, str] | None:
-    """Return status and message for a wrong path, method or media type; else None."""
+def _refused(method: str, methods: Sequence[str], headers: Headers) -> tuple[int, str, bool] | None:
+    """Return status and message for a wrong path, method or media type; else None.
+
+    The last part tells whether the answer names the type of its body. Connect's names it once a method has been chosen.
+    """
     if not methods:
-        return 404, "HTTP 404 Not Found"
+        return 404, "HTTP 404 Not Found", False
     if method not in methods:
-        return 405, "HTTP 405 Method Not Allowed"
+        return 405, "HTTP 405 Method Not Allowed", False
     given = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given and given != _JSON:
-        return 415, "HTTP 415 Unsupported Media Type"
+    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+    if given != _JSON and (given or (has_body and method in _CHANGING)):
+        return 415, "HTTP 415 Unsupported Media Type", not given
     accepted = [part.partition(";")[0].strip().lower() for part in headers.get("accept", "*/*").split(",")]
     if not any(word in _TAKEN for word in accepted):
-        return 406, "HTTP 406 Not Acceptable"
+        return 406, "HTTP 406 Not Acceptable", False
     return None
 
 
-async def _answer_error(status: int, message: str, send: Send) -> None:
+async def _answer_error(status: int, message: str, typed: bool, send: Send) -> None:
     body = json.dumps({"error_code": status, "message": message}).encode()
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"%d" % len(body))]})
+    headers = [(b"content-length", b"%d" % len(body)), *([(b"content-type", _JSON.encode())] if typed else [])]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 

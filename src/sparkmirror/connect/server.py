@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 
-from fastapi import APIRouter
 from starlette.types import ASGIApp
 
 from sparkmirror import __version__
@@ -40,13 +39,17 @@ log = logging.getLogger(__name__)
 class ConnectServer:
     """REST server that answers while its context is open.
 
-    `worker` runs the connectors while this process has the lease. `more` are paths beside Connect's that each process
-    answers for itself, such as metrics. Raises `ConfigError` if the file asks for basic authentication and `users` is
-    None, since the server would let in every client.
+    `worker` runs the connectors while this process has the lease. `beside` are applications by the first part of their
+    paths, which each process answers for itself, such as metrics. Raises `ConfigError` if the file asks for basic
+    authentication and `users` is None, since the server would let in every client.
     """
 
     def __init__(
-        self, config: WorkerConfig, worker: ConnectorRunner, users: Users | None = None, more: Sequence[APIRouter] = ()
+        self,
+        config: WorkerConfig,
+        worker: ConnectorRunner,
+        users: Users | None = None,
+        beside: Mapping[str, ASGIApp] | None = None,
     ) -> None:
         if config.basic_auth and users is None:
             reason = (
@@ -57,7 +60,7 @@ class ConnectServer:
         self._config = config
         self._worker = worker
         self._users = users
-        self._more = more
+        self._beside = beside or {}
         self._opened = ExitStack()
 
     def __enter__(self) -> ConnectServer:
@@ -105,7 +108,7 @@ class ConnectServer:
         herder.start()
         self._opened.callback(herder.close)
         for socket, listener in zip(sockets, config.listeners, strict=True):
-            self._opened.enter_context(serving(app, socket, self._tls(listener)))
+            self._opened.enter_context(serving(app, socket, self._tls(listener), config.trusted))
         log.info(
             "answering at %s",
             ", ".join(listener.url for listener in config.listeners),
@@ -130,11 +133,14 @@ class ConnectServer:
             topic_tracking=config.topic_tracking,
             topic_reset=config.topic_reset,
         )
-        paths = [*paths, *self._more]
         api = build_api(paths)
         app: ASGIApp = Forwarding(api, lambda: herder.leads, lambda: herder.leader_url, config.url, self._client_tls)
         app = Manners(
-            app, [route for router in paths for route in router.routes], config.cross_origin, config.response_headers
+            app,
+            [route for router in paths for route in router.routes],
+            config.cross_origin,
+            config.response_headers,
+            self._beside,
         )
         app = BodyLimit(app)
         return app if self._users is None else BasicAuth(app, self._users)

@@ -31,9 +31,10 @@ from sparkmirror.config.values import (
     listener_parts,
 )
 from sparkmirror.connect.basic_auth import EXTENSION
-from sparkmirror.connect.loadable import CLASSES_KEY, Loadable, read_loadable
+from sparkmirror.connect.loadable import KEYS, Loadable, read_loadable
 from sparkmirror.connect.manners import CrossOrigin
 from sparkmirror.errors import ConfigError
+from sparkmirror.web.browser_guard import Trusted, trusted_hosts
 from sparkmirror.web.listener import Listener
 
 ALIAS = "target"
@@ -48,7 +49,7 @@ _NEEDED = {
     "status.storage.topic": "where connectors' states are",
 }
 _PASSED_ON = ("producer.", "admin.")
-_READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", CLASSES_KEY)
+_READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", *KEYS)
 """Keys that the runner of the connectors reads for itself."""
 _FOR_CONNECTORS = (
     *_READ_BY_FLOWS,
@@ -64,7 +65,6 @@ _FOR_CONNECTORS = (
     "value.converter",
     "header.converter",
     "spark.",
-    CLASSES_KEY,
 )
 """Prefixes of the file's keys that connectors' flows read.
 
@@ -150,6 +150,12 @@ class WorkerConfig:
         Raises `ValueError`, which names the reference and no value.
         """
         return resolve(text, self.providers)
+
+    @property
+    def trusted(self) -> Trusted:
+        """Names for browsers, and origins whose pages may send requests."""
+        hosts = (self.advertised.host, *(listener.host for listener in self.listeners))
+        return trusted_hosts(hosts, "rest.advertised.host.name", self.cross_origin.origins)
 
     @property
     def url(self) -> str:

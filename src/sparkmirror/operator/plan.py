@@ -15,6 +15,7 @@ from typing import Any
 
 from javaproperties import join_key_value
 
+from sparkmirror.connect.loadable import URLS_KEY, token_servers
 from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect_files import ConnectCluster
 from sparkmirror.formats.load import explain, read
@@ -107,8 +108,10 @@ def _read(file: Path, tree: dict[str, Any], secrets: str) -> Plan:
         for cluster in clusters
         for item in cluster.connectors
     ]
+    servers = sorted({url for item in connectors for url in token_servers(item.config)})
+    worker = _worker(clusters[0], reading, secrets) | ({URLS_KEY: ",".join(servers)} if servers else {})
     return Plan(
-        _worker(clusters[0], reading, secrets),
+        worker,
         tuple(connectors),
         reading.resources[0].replicas,
         tuple(dict.fromkeys(warnings)),

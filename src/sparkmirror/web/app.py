@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from fastapi import APIRouter, FastAPI, Response
 
@@ -40,6 +40,14 @@ def metrics_router(snapshots: Callable[[], Snapshot], profiles: Collection[Profi
     return router
 
 
+def beside_app(routers: Mapping[str, APIRouter]) -> FastAPI:
+    """Build an application of routers by their prefix, without health."""
+    app = _bare()
+    for prefix, router in routers.items():
+        app.include_router(router, prefix=prefix)
+    return app
+
+
 def build_app(
     snapshots: Callable[[], Snapshot],
     profiles: Collection[Profile] = (),
@@ -50,7 +58,7 @@ def build_app(
 
     `tick_age_s` returns the seconds since the control loop's last turn.
     """
-    app = FastAPI(title="sparkmirror", docs_url=None, redoc_url=None, openapi_url=None)
+    app = _bare()
     app.include_router(metrics_router(snapshots, profiles))
 
     @app.get("/health")
@@ -76,6 +84,10 @@ def build_app(
     for router in routers:
         app.include_router(router)
     return app
+
+
+def _bare() -> FastAPI:
+    return FastAPI(title="sparkmirror", docs_url=None, redoc_url=None, openapi_url=None)
 
 
 def _waits(flow: Flow) -> bool:

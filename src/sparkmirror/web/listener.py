@@ -14,6 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from sparkmirror.errors import ConfigError
+from sparkmirror.web.browser_guard import BrowserGuard, Trusted
 from sparkmirror.web.connections import Connection, ListeningSocket, ServingLoop
 
 _BACKLOG = 128
@@ -52,13 +53,16 @@ def listening(listener: Listener, path: str, key: str = "listeners") -> Iterator
 
 
 @contextmanager
-def serving(app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None) -> Iterator[None]:
+def serving(
+    app: ASGIApp, bound: socket.socket, tls: ssl.SSLContext | None, trusted: Trusted | None = None
+) -> Iterator[None]:
     """Serve the application on the socket, in a thread.
 
-    Requests that are not HTTP are not logged: any client could fill the log with such lines.
+    Browsers' requests for pages of origins that are not `trusted` are refused. Requests that are not HTTP are not
+    logged: any client could fill the log with such lines.
     """
     settings = uvicorn.Config(
-        app,
+        BrowserGuard(app, trusted or Trusted()),
         http=Connection,
         log_config=None,
         log_level="error",
