@@ -248,6 +248,11 @@ def test_what_expired_above_a_cut_is_a_loss_of_its_own() -> None:
     assert len({loss.key for loss in found.losses}) == 2
 
 
+def test_a_log_that_begins_at_its_cut_has_lost_nothing_more() -> None:
+    (truncated,) = look(GO_ON, cut_at=60, source_start=60).losses
+    assert truncated.kind is LossKind.TRUNCATED
+
+
 def test_what_somebody_else_wrote_halts_nothing() -> None:
     found = look(HALT, foreign=(ForeignRecords(4, 9), ForeignRecords(12, 13)))
     assert [(one.kind, one.first, one.end, one.downstream, one.action) for one in found.losses] == [
