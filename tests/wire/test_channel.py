@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparkmirror.wire.answer_bounds import AnswerBound
 from sparkmirror.wire.buffers import POOLED_SHARE, Frame, FramePool
 from sparkmirror.wire.channel import Channel, ChannelClosed
 
@@ -27,6 +28,7 @@ class Connection:
         self.broker.setblocking(False)
         self.pool = FramePool(BLOCK, keep=4)
         self.channel = Channel(ours, self.pool)
+        self.channel.bound = AnswerBound("Fetch", 1 << 28)
 
     def answers(self, data: bytes) -> list[bytes]:
         """What the channel receives when these bytes have come."""
@@ -114,7 +116,7 @@ def test_a_frame_that_is_held_keeps_its_bytes(connection: Connection) -> None:
 @pytest.mark.parametrize("size", [-1, -(2**31), 2**30 + 1, struct.unpack(">i", b"HTTP")[0]])
 def test_what_no_broker_says_is_refused(connection: Connection, size: int) -> None:
     connection.broker.sendall(struct.pack(">i", size))
-    with pytest.raises(ChannelClosed, match="not a Kafka broker"):
+    with pytest.raises(ChannelClosed, match="check that this is a Kafka broker"):
         list(connection.channel.receive())
     assert connection.pool.in_use == 0
 

@@ -105,7 +105,8 @@ def fetch_over(
     )
     for (topic, partition), offset in offsets.items():
         session.want(topic, topic_ids[topic], partition, fetch.FetchPosition(offset, leader_epoch, last_epoch))
-    head, parts = session.read(connection.exchange_raw([session.request(0)]))
+    request = session.request(0)
+    head, parts = session.read(connection.exchange_raw([request], session.bound))
     if head.throttle_ms:
         time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
     return FetchReply(head.error, bool(head.throttle_ms), parts)
