@@ -20,6 +20,8 @@ KINDS = {kind.name: kind[None] for kind in ResponseClassRegistry._response_class
 Path = tuple[str, ...]
 VARINT_FROM = 0x80
 MOST_ITEMS = 3
+DISTINCT = 1000
+"""Entries after which they come again: no decoder remembers so many numbers."""
 
 
 def schema_of(kind: Any) -> Any:
@@ -68,7 +70,9 @@ class Crowded:
             if self._path[: len(here)] != here:
                 return self._length(0)
             count = max(self._size // len(self._entry(field.array_of, here)), 1) if self._path == here else 1
-            return self._length(count) + b"".join(self._entry(field.array_of, here) for _ in range(count))
+            distinct = [self._entry(field.array_of, here) for _ in range(min(count, DISTINCT))]
+            repeated = count // len(distinct)
+            return self._length(count) + b"".join(distinct) * repeated + b"".join(distinct[: count % len(distinct)])
         if field.is_struct():
             present = b"\1" if field.nullable_for_version_q(self._version) else b""
             return present + self._entry(field, here)

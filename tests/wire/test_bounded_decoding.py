@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.admin import ListGroupsResponse
+from kafka.protocol.consumer import OffsetFetchResponse
 from kafka.protocol.metadata import MetadataResponse
 from schema_answers import KINDS, Crowded, arrays, filled, schema_of, uvarint
 
@@ -154,11 +155,14 @@ def test_a_length_that_lies_is_refused_at_once(case: str) -> None:
     assert time.monotonic() - began < 1
 
 
-def test_an_array_below_null_is_none() -> None:
-    """Kafka-python takes it for an empty one; a text of -5 bytes must not lead backwards either."""
-    assert decode(ListGroupsResponse, 0, memoryview(struct.pack(">hi", 0, -5)), 0).groups is None
-    name = decode(ListGroupsResponse, 0, memoryview(struct.pack(">hihh", 0, 1, -5, -1)), 0).groups[0].group_id
-    assert name is None
+def test_only_what_may_be_null_is_none() -> None:
+    """An array or a text of -5 bytes must not lead backwards either."""
+    assert decode(ListGroupsResponse, 0, memoryview(struct.pack(">hi", 0, -5)), 0).groups == ()
+    (group,) = decode(ListGroupsResponse, 0, memoryview(struct.pack(">hihh", 0, 1, -5, -1)), 0).groups
+    assert (group.group_id, group.protocol_type) == ("", "")
+    (fetched,) = decode(OffsetFetchResponse, 0, memoryview(struct.pack(">ihiiqhh", 1, 0, 1, 0, 0, -1, 0)), 0).topics
+    assert fetched.partitions[0].metadata is None
+    assert decode(MetadataResponse, 2, memoryview(struct.pack(">ihii", 0, -1, 1, 0)), 0).cluster_id is None
 
 
 def test_an_answer_has_no_more_entries_than_the_largest_cluster() -> None:

@@ -109,7 +109,8 @@ def fetch_over(
     head, parts = session.read(connection.exchange_raw([request], session.bound))
     if head.throttle_ms:
         time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
-    return FetchReply(head.error, bool(head.throttle_ms), parts)
+    asked = (part for part in parts if (part.topic, part.partition) in offsets)
+    return FetchReply(head.error, bool(head.throttle_ms), asked)
 
 
 def only_part(reply: FetchReply) -> FetchedPartition | int:

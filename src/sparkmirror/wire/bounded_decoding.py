@@ -2,9 +2,11 @@
 
 kafka-python's own decoders believe a count until the bytes end, read numbers without an end, copy the rest of the
 answer for each tagged field, and keep unknown tagged fields. These decoders are made of the same schemas, and give the
-same objects, but that arrays are tuples, and sets of operations the number that stands on the wire. Before anything is
-made of an array, its count is held against the bytes that are left. So the memory of an answer is at most
-`MEMORY_FACTOR` times its bytes, and its time grows with its bytes only.
+same objects with three differences: arrays are tuples, sets of operations are the number that stands on the wire, and
+a field that can't be null is empty if it is.
+
+Before anything is made of an array, its count is held against the bytes that are left. So the memory of an answer is at
+most `MEMORY_FACTOR` times its bytes, and its time grows with its bytes only.
 """
 
 from __future__ import annotations
@@ -186,8 +188,9 @@ class _Function:
             self._add(indent, f"{into}, = unpack_from('>i', data, pos)", "pos += 4")
         else:
             text = field.type_str == "string"
+            empty = "" if text else b""
             count = self._length(indent, "h" if text else "i")
-            self._add(indent, f"if {count} < 0:", f"{_INDENT}{into} = None", "else:")
+            self._add(indent, f"if {count} < 0:", f"{_INDENT}{into} = {self._null(field, empty)!r}", "else:")
             self._take(count, indent + _INDENT)
             piece = f"data[pos - {count}:pos]"
             value = f"str({piece}, 'utf-8')" if text else f"bytes({piece})"
@@ -210,7 +213,7 @@ class _Function:
     def _array(self, into: str, field: Any, indent: str) -> None:
         entry = field.array_of
         count = self._length(indent, "i")
-        self._add(indent, f"if {count} < 0:", f"{_INDENT}{into} = None")
+        self._add(indent, f"if {count} < 0:", f"{_INDENT}{into} = {self._null(field, ())}")
         least = max(smallest_size(entry, self._version, flexible=self._flexible), 1)
         self._add(indent, f"elif {count} > (size - pos) // {least}:")
         self._add(indent, f"{_INDENT}raise absurd({count}, size - pos)", "else:")
@@ -231,6 +234,10 @@ class _Function:
             self._field(value, entry, inner + _INDENT)
         self._add(inner + _INDENT, f"{gathered}.append({value})")
         self._add(inner, f"{into} = tuple({gathered})")
+
+    def _null(self, field: Any, empty: Any) -> Any:
+        """Return what stands for null: only fields that may be null are None."""
+        return None if field.nullable_for_version_q(self._version) else empty
 
     def _count_entries(self, count: str, indent: str) -> None:
         self._add(indent, f"entries += {count}", f"if entries > {MOST_ENTRIES}:", f"{_INDENT}raise too_many(entries)")

@@ -135,15 +135,26 @@ class Channel:
                 size = _SIZE.unpack(self._size_bytes)[0]
                 if why := self.bound.excess(size):
                     raise ChannelClosed(why)
+                self._must_have_room(size, begun=False)
                 frame = self._frame = self._pool.take(size)
                 self._got = 0
             whole = self._read(frame.view, frame.size)
             frame.fill(self._got, whole=whole)
             if not whole:
+                self._must_have_room(frame.size, begun=True)
                 return
             self._frame = None
             self._got = 0
             yield frame
+
+    def _must_have_room(self, size: int, *, begun: bool) -> None:
+        """Raise `ChannelClosed` if all answers under way take too much memory.
+
+        Only brokers that send far more than they are asked for, and many of them, bring that about.
+        """
+        if not self._pool.admits(size, begun=begun):
+            what = f"an answer to {self.bound.request} of {size:,} bytes"
+            raise ChannelClosed(f"{what}, and all answers together would take more than {self._pool.most:,}")
 
     def _read(self, into: memoryview, size: int) -> bool:
         """Fill `into`; return False if the socket has no more bytes for now."""

@@ -132,6 +132,8 @@ def connect(
     deadline = time.monotonic() + timeout_s
     try:
         sock = socket.create_connection((host, port), timeout=timeout_s)
+    except ValueError as error:
+        raise BrokerUnreachable(f"{host!r}:{port} is no address ({error})") from error
     except OSError as error:
         raise BrokerUnreachable(f"{host}:{port}: {error.strerror or error}") from error
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -148,6 +150,9 @@ def connect(
         return shake_hands(sock, tls, host)
     except HandshakeFailed as error:
         raise TlsRefused(f"{host}:{port}: {error}") from error
+    except ValueError as error:
+        sock.close()
+        raise BrokerUnreachable(f"{host!r}:{port} is no address ({error})") from error
     except TimeoutError as error:
         raise BrokerUnreachable(f"{host}:{port}: no answer to the TLS handshake in {timeout_s:.0f} s") from error
 
