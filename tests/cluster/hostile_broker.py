@@ -126,8 +126,8 @@ def _versions(version: int, correlation_id: int) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def endless(announced: int, piece: bytes) -> Iterator[bytes]:
-    """A frame of so many bytes, and then more and more."""
-    yield struct.pack(">i", announced)
+def endless(asked: Asked, announced: int, piece: bytes) -> Iterator[bytes]:
+    """An answer of so many bytes, and then more and more."""
+    yield struct.pack(">i", announced) + asked.head()
     while True:
         yield piece

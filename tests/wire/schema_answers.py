@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -47,12 +48,12 @@ def arrays(structure: Any, version: int, at: Path = ()) -> Iterator[Path]:
 
 
 class Crowded:
-    """Answers of a kind whose array at `path` has as many entries as fit into `size` bytes, all numbers distinct."""
+    """An answer of a kind whose array at `path` has as many entries as fit into `size` bytes, `most` at most."""
 
-    def __init__(self, kind: Any, version: int, path: Path, text: bytes, size: int) -> None:
+    def __init__(self, kind: Any, version: int, path: Path, text: bytes, size: int, most: int = sys.maxsize) -> None:
         self._version = version
         self._flexible = kind.flexible_version_q(version)
-        self._path, self._text, self._size = path, text, size
+        self._path, self._text, self._size, self._most = path, text, size, most
         self.data = self._entry(schema_of(kind), ())
 
     def _length(self, count: int, layout: str = ">i") -> bytes:
@@ -69,7 +70,8 @@ class Crowded:
         if field.is_array():
             if self._path[: len(here)] != here:
                 return self._length(0)
-            count = max(self._size // len(self._entry(field.array_of, here)), 1) if self._path == here else 1
+            fit = min(max(self._size // len(self._entry(field.array_of, here)), 1), self._most)
+            count = fit if self._path == here else 1
             distinct = [self._entry(field.array_of, here) for _ in range(min(count, DISTINCT))]
             repeated = count // len(distinct)
             return self._length(count) + b"".join(distinct) * repeated + b"".join(distinct[: count % len(distinct)])
