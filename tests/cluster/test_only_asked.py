@@ -18,16 +18,20 @@ from kafka.protocol.consumer import (
 from kafka.protocol.metadata import MetadataResponse
 
 from sparkmirror.cluster import client as client_module
+from sparkmirror.cluster import coordinators as coordinators_module
+from sparkmirror.cluster import list_offsets as list_offsets_module
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.cluster.leader_epochs import epoch_ends
-from sparkmirror.cluster.list_offsets import LATEST, list_offsets
+from sparkmirror.cluster.list_offsets import LATEST, list_offsets, offsets_by_leader
 from sparkmirror.cluster.producers import describe_producers
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.answer_bounds import LISTING
 from sparkmirror.wire.rpc import BrokerUnreachable
+
+GROUP = OffsetFetchResponse.OffsetFetchResponseGroup
 
 
 @pytest.fixture
@@ -112,7 +116,6 @@ def test_records_of_other_partitions(broker: HostileBroker, client: ClusterClien
 def test_offsets_of_many_groups_are_asked_for_in_halves(broker: HostileBroker, client: ClusterClient) -> None:
     """One answer for all of them would be too large."""
     sizes: list[int] = []
-    group = OffsetFetchResponse.OffsetFetchResponseGroup
 
     def answer(asked: Asked) -> Iterable[bytes] | None:
         if asked.name != "OffsetFetch":
@@ -121,7 +124,7 @@ def test_offsets_of_many_groups_are_asked_for_in_halves(broker: HostileBroker, c
         sizes.append(len(request.groups))
         if len(request.groups) > 2:
             return [(LISTING + 1).to_bytes(4, "big")]
-        fetched = OffsetFetchResponse(groups=[group(group_id=each.group_id, topics=[]) for each in request.groups])
+        fetched = OffsetFetchResponse(groups=[GROUP(group_id=each.group_id, topics=[]) for each in request.groups])
         return [framed(asked, bytes(fetched.encode(version=asked.version)))]
 
     broker.answer = answer
@@ -167,3 +170,25 @@ def test_the_honest_answer_is_read(broker: HostileBroker, client: ClusterClient)
     assert client.metadata(["t"])["t"].partitions.keys() == {0, 1, 2}
     assert broker.asked == ["Metadata", "Metadata"]
     assert honest(Asked("ListGroups", 3, 1, b"", 1))
+
+
+def test_a_coordinator_that_always_points_elsewhere(
+    broker: HostileBroker, client: ClusterClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinators_module, "PATIENCE_S", 0.5)
+    fetched = OffsetFetchResponse(error_code=16, groups=[GROUP(group_id="g", error_code=16, topics=[])])
+    says(broker, fetched)
+    with pytest.raises(ClusterUnreachable, match="failed: NOT_COORDINATOR"):
+        Groups(client).committed(["g"])
+    assert len(broker.asked) < 50
+
+
+def test_a_leader_that_always_points_elsewhere(
+    broker: HostileBroker, client: ClusterClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_offsets_module, "_MOVING_S", 0.5)
+    topic = ListOffsetsResponse.ListOffsetsTopicResponse
+    part = topic.ListOffsetsPartitionResponse(partition_index=0, error_code=6, timestamp=-1, offset=-1, leader_epoch=0)
+    says(broker, ListOffsetsResponse(topics=[topic(name="t", partitions=[part])]))
+    assert offsets_by_leader(client, [("t", 0)], LATEST) == {}
+    assert len(broker.asked) < 50
