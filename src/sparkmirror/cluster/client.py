@@ -24,7 +24,10 @@ from sparkmirror.wire.topic_ids import NO_ID
 
 TOPICS_PER_REQUEST = 300
 PATIENCE_S = 60.0
-"""Time after which only `bootstrap.servers` are tried: metadata may name any number of dead hosts."""
+"""Time after which only `bootstrap.servers` are tried.
+
+Metadata may name any number of dead hosts.
+"""
 _RELIABLE_EPOCHS = 9
 """First version of Metadata whose leader epochs can be relied on.
 

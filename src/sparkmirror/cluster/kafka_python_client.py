@@ -17,9 +17,10 @@ from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config.model import ClusterConfig
 
 LARGEST_ANSWER = 1 << 18
-"""Largest answer that a client takes: kafka-python's own decoders need a multiple of its bytes, and of its time.
+"""Largest answer that a client takes, in bytes.
 
-A lease asks for one topic of one partition, the brokers, and the members of a group of few processes.
+kafka-python's own decoders may need a multiple of its bytes, and far more time. A lease asks for one topic of one
+partition, the brokers, and the members of a group of few processes.
 """
 RECEIVED_AT_ONCE = 1 << 16
 """Bytes after which a client looks at what it has received."""

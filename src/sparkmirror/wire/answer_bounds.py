@@ -32,15 +32,17 @@ partitions each take 48 MB.
 """
 
 LARGEST_BATCH = 128 * MB
-"""Largest batch: brokers send one that is larger than the fetch asks for, or no record would come (KIP-74).
+"""Largest batch, in bytes.
 
-Producers can't send more than `socket.request.max.bytes`, 100 MB by default.
+A broker sends a batch that is larger than the fetch asks for, or no record would come (KIP-74). Producers can't send
+more than `socket.request.max.bytes`, 100 MB by default.
 """
 
 FETCH_PARTITION = 512
-"""Bytes of a Fetch answer for each partition beside its records: 50, and the topic's name.
+"""Bytes of a Fetch answer for each partition, beside its records.
 
-The list of aborted transactions, 17 bytes each, is far smaller than `LARGEST_BATCH`.
+The fields take 50, and then there is the topic's name. The list of aborted transactions, 17 bytes each, is far smaller
+than `LARGEST_BATCH`.
 """
 
 PRODUCE_RECORD_ERRORS = 32
@@ -93,7 +95,10 @@ BOUNDS = {
     "DescribeUserScramCredentialsRequest": _Bound(LISTING),
     "DescribeLogDirsRequest": _Bound(2 * MB),  # and a broker's directories, each with the partitions asked for
 }
-"""Bounds by kafka-python's name of the request; a request that is missing here can't be sent."""
+"""Bounds by kafka-python's name of the request.
+
+A request that is missing here can't be sent.
+"""
 
 
 class AnswerBound(NamedTuple):

@@ -74,7 +74,7 @@ def _decoder(kind: Any, version: int) -> Decode:
 
 
 def smallest_size(field: Any, version: int, *, flexible: bool) -> int:
-    """Return the fewest bytes that a field of kafka-python's schemas takes in an answer."""
+    """Return the fewest bytes that a field takes in an answer."""
     if field.is_array():
         return 1 if flexible else 4
     if field.is_struct():
@@ -93,7 +93,7 @@ def _smallest_entry(structure: Any, version: int, *, flexible: bool) -> int:
 
 
 class _Function:
-    """Source text of one decoder: straight code for all fields, as kafka-python makes it."""
+    """Source text of one decoder, straight code for all fields as in kafka-python."""
 
     def __init__(self, version: int, flexible: bool) -> None:
         self._version = version

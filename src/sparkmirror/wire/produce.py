@@ -41,7 +41,7 @@ BY_ID_FROM = 13
 MOST_ACKS = 4096
 """Most partitions of one answer; sparkmirror's largest requests have 256."""
 KEPT_ERRORS = 3
-"""Number of errors about single records that are kept of a batch, as in Kafka's own messages."""
+"""Errors about single records that are kept of a batch, as in Kafka's messages."""
 
 ACKS_ALL = -1
 _NO_TRANSACTION = b"\x00"
