@@ -16,6 +16,7 @@ from kafka.protocol.consumer import (
     OffsetForLeaderEpochResponse,
 )
 from kafka.protocol.metadata import MetadataResponse
+from tests.position.copied_flow import built
 
 from sparkmirror.cluster import client as client_module
 from sparkmirror.cluster import coordinators as coordinators_module
@@ -25,9 +26,12 @@ from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.cluster.leader_epochs import epoch_ends
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets, offsets_by_leader
+from sparkmirror.cluster.log_tail import TailUnread
 from sparkmirror.cluster.producers import describe_producers
 from sparkmirror.config import ClusterConfig
+from sparkmirror.durable.identity import Identity
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.position.log_probe import LogProbe
 from sparkmirror.wire.answer_bounds import LISTING
 from sparkmirror.wire.rpc import BrokerUnreachable
 
@@ -107,7 +111,7 @@ def test_epochs_of_other_partitions(broker: HostileBroker, client: ClusterClient
 
 def test_records_of_other_partitions(broker: HostileBroker, client: ClusterClient) -> None:
     topic = FetchResponse.FetchableTopicResponse
-    parts = [topic.PartitionData(partition_index=at, high_watermark=9, records=b"x" * at) for at in (7, 2)]
+    parts = [topic.PartitionData(partition_index=at, high_watermark=9, records=b"x" * at) for at in (7, 2, 2)]
     says(broker, FetchResponse(responses=[topic(topic="t", topic_id=None, partitions=parts)]))
     reply = fetch_once(client, 1, {("t", 2): 0}, {"t": bytes(16)}, FetchBounds(1 << 20, 1 << 20, 0))
     assert [(part.partition, len(part.records)) for part in reply.parts] == [(2, 2)]
@@ -192,3 +196,13 @@ def test_a_leader_that_always_points_elsewhere(
     says(broker, ListOffsetsResponse(topics=[topic(name="t", partitions=[part])]))
     assert offsets_by_leader(client, [("t", 0)], LATEST) == {}
     assert len(broker.asked) < 50
+
+
+def test_a_search_ends_when_an_answer_leads_back(broker: HostileBroker, client: ClusterClient) -> None:
+    topic = FetchResponse.FetchableTopicResponse
+    part = topic.PartitionData(partition_index=0, high_watermark=1 << 40, records=built([b"x"] * 10))
+    says(broker, FetchResponse(responses=[topic(topic="t", topic_id=None, partitions=[part])]))
+    probe = LogProbe(client, 1, {"t": bytes(16)}, Identity("c", 1, 0))
+    with pytest.raises(TailUnread, match="t-0: the tail of the log can't be read"):
+        list(probe._from(("t", 0), 10))  # noqa: SLF001 - below each search
+    assert broker.asked.count("Fetch") == 1
