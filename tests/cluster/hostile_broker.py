@@ -32,7 +32,7 @@ class Asked(NamedTuple):
 
     def head(self) -> bytes:
         """The header of the answer."""
-        return struct.pack(">i", self.correlation_id) + b"\0" * self.kind.flexible_version_q(self.version)
+        return struct.pack(">i", self.correlation_id) + bytes(int(self.kind.flexible_version_q(self.version)))
 
 
 Answer = Callable[[Asked], Iterable[bytes] | None]

@@ -63,7 +63,7 @@ class Crowded:
         if not structure.is_struct():
             return self._field(structure, at)
         fields = structure.untagged_fields(self._version)
-        return b"".join(self._field(field, at) for field in fields) + b"\0" * self._flexible
+        return b"".join(self._field(field, at) for field in fields) + bytes(int(self._flexible))
 
     def _field(self, field: Any, at: Path) -> bytes:
         here = (*at, field.name)

@@ -50,13 +50,17 @@ def test_every_request_has_a_bound_and_every_answer_a_decoder() -> None:
     assert {f"{name}Response" for name in ASKED} <= KINDS.keys()
 
 
+def scattered(seed: int) -> Callable[[int], int]:
+    numbers = iter(range(seed, 1 << 20, SCATTERED))
+    return lambda most: next(numbers) % (most + 1)
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_it_decodes_what_kafka_python_decodes(name: str) -> None:
     kind = KINDS[f"{name}Response"]
     for version in versions_of(kind):
         for seed in range(2):
-            numbers = iter(range(seed, 1 << 20, SCATTERED))
-            data = bytes(filled(kind, version, lambda most, numbers=numbers: next(numbers) % (most + 1)).encode())
+            data = bytes(filled(kind, version, scattered(seed)).encode())
             assert same(kind.decode(memoryview(data), version=version), decode(kind, version, memoryview(data), 0))
 
 

@@ -53,7 +53,7 @@ class _Sips:
         return bool(getattr(self._sock, "pending", int)())
 
 
-class _Connections(KafkaConnectionManager):
+class _Connections(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
     """Connections that receive no more at once than `RECEIVED_AT_ONCE`."""
 
     async def _build_transport(self, *args: Any, **settings: Any) -> Any:

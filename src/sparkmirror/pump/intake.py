@@ -202,11 +202,11 @@ class Intake:
                     "source's answer is out of order"
                 )
             ahead = header.next_offset
-            if header.magic == MAGIC and header.next_offset <= upstream:
+            if header.magic == MAGIC and ahead <= upstream:
                 continue
             view = records[position : position + header.size]
             if not waiting.batches and not self._is_small(header) and self._goes_whole(header, upstream):
-                upstream = header.next_offset
+                upstream = ahead
                 yield _whole(frame, header, view)
                 continue
             passed_over = header.magic == MAGIC and self._is_passed_over(header, view, transactions)

@@ -200,7 +200,8 @@ def _partitions(version: int, reader: Reader) -> Iterator[AnsweredPartition]:
         field = reader.uuid() if version >= BY_ID_FROM else reader.encoded_string(flexible=True)
         for _ in range(reader.compact_length()):
             partition, error, high_watermark, stable, log_start = reader.unpack(_ANSWER_PARTITION)
-            aborted = tuple(_aborted(reader) for _ in range(_within_bound(reader.compact_length())))
+            count = reader.compact_length()
+            aborted = tuple(_aborted(reader) for _ in range(_within_bound(count))) if count > 0 else ()
             preferred_replica = reader.int32()
             records = reader.slice(max(reader.compact_length(), 0))
             tags = reader.tags()
