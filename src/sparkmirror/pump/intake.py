@@ -225,7 +225,7 @@ class Intake:
                     upstream = item.next_upstream
                     yield item
         yield from self._flush(frame, waiting, upstream)
-        if 0 < ahead <= asked:
+        if 0 < ahead <= asked and header.magic == MAGIC:
             raise Obstacle(f"the source answers with records up to {ahead - 1} in place of those from {asked} on")
 
     def _next_offset(self, header: BatchHeader) -> int:
