@@ -89,7 +89,7 @@ def test_the_reason_has_the_request_both_sizes_and_a_remedy() -> None:
         "give sparkmirror's principal DESCRIBE on fewer topics"
     )
     assert bound_of(ListGroupsRequest(), 30).excess(1 << 28) == (
-        "an answer to ListGroups of 268,435,456 bytes, and at most 20,971,520 are read: "
+        "an answer to ListGroups of 268,435,456 bytes, and at most 12,582,912 are read: "
         "give sparkmirror's principal DESCRIBE on fewer groups"
     )
     assert AnswerBound("Fetch", 5).excess(6) == (

@@ -259,8 +259,8 @@ class TopicLog:
         if part.error:
             raise LogUnavailable(self.topic, "it can't be read", part.error)
         try:
-            for header, found in _batches(part.records, offset):
-                entries += found
+            for header, batch in _batches(part.records, offset):
+                entries += batch
                 if len(entries) > _MOST_RECORDS:
                     raise ValueError(f"an answer has more than {_MOST_RECORDS:,} records")
                 offset, epoch = max(offset, header.next_offset), header.leader_epoch
@@ -364,9 +364,10 @@ class TopicLog:
 
 
 def _batches(log: memoryview, offset: int) -> Iterator[tuple[BatchHeader, Sequence[LogEntry]]]:
-    """Yield each batch of an answer with its records from `offset` on, `_MOST_RECORDS` and one at most.
+    """Yield each batch's header and records from `offset` on.
 
-    Raises ValueError for a damaged batch, and for batches that overlap or go back.
+    Of a batch come `_MOST_RECORDS` and one at most. Raises ValueError for a damaged batch, and for batches that overlap
+    or go back.
     """
     ahead = 0
     for position, header in batch_headers(log):
@@ -375,6 +376,6 @@ def _batches(log: memoryview, offset: int) -> Iterator[tuple[BatchHeader, Sequen
         if header.base_offset < ahead:
             raise ValueError(f"its batch at offset {header.base_offset} comes after the records up to {ahead - 1}")
         ahead = header.next_offset
-        found = () if header.is_control else records(header, log[position : position + header.size])
-        wanted = (LogEntry(each.offset, each.key, each.value) for each in found if each.offset >= offset)
+        stored = () if header.is_control else records(header, log[position : position + header.size])
+        wanted = (LogEntry(each.offset, each.key, each.value) for each in stored if each.offset >= offset)
         yield header, list(islice(wanted, _MOST_RECORDS + 1))

@@ -2,7 +2,7 @@
 
 A broker that announces a larger answer is given up before the answer is read. Each bound is several times what Apache
 Kafka sends, since a bound that is too small would stop a flow. An answer below its bound takes at most `MEMORY_FACTOR`
-times its bytes once it is decoded, and has `MOST_ENTRIES` at most (`bounded_decoding.py`).
+times its bytes once it is decoded (`bounded_decoding.py`), and its entries are counted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,17 @@ SMALL = 128 * KB
 ApiVersions has 6 bytes for each of 90 requests; a Kerberos token has 64 KB at most (Windows' `MaxTokenSize`).
 """
 
-LISTING = 20 * MB
+LISTING = 12 * MB
 """Bound for an answer that lists what the cluster has, or a group's offsets.
 
-100,000 groups with names of 40 bytes take 6.6 MB, 100,000 ACLs about 10 MB, committed offsets of 300,000 partitions
+100,000 groups with names of 60 bytes take 8.6 MB, 100,000 ACLs about 10 MB, committed offsets of 300,000 partitions
 10 MB, 200,000 idempotent producers 7.4 MB.
+"""
+
+MOST_ENTRIES = 600_000
+"""Most entries of all arrays of an answer but Metadata.
+
+As many offsets fill a `LISTING`.
 """
 
 ALL_METADATA = 64 * MB
@@ -29,6 +35,12 @@ ALL_METADATA = 64 * MB
 
 A partition with three replicas takes 42 bytes in version 12, a topic 26 and its name: 100,000 topics with ten
 partitions each take 48 MB.
+"""
+
+MOST_PARTITIONS = 1_200_000
+"""Most entries of Metadata.
+
+100,000 topics with ten partitions each are 1,100,000.
 """
 
 LARGEST_BATCH = 128 * MB
@@ -108,6 +120,8 @@ class AnswerBound(NamedTuple):
     """Kafka's name of the request."""
     bytes: int
     remedy: str = ""
+    entries: int = MOST_ENTRIES
+    """Most entries of all arrays, if the answer is one of kafka-python's."""
 
     def excess(self, size: int) -> str | None:
         """Return why an answer of this size is refused; None if it is not."""
@@ -122,7 +136,7 @@ def bound_of(request: Any, size: int) -> AnswerBound:
     bound = BOUNDS[request.name]
     name = request.name.removesuffix("Request")
     if name == "Metadata" and request.topics is None:
-        return AnswerBound(name, ALL_METADATA, _FEWER.format("topics"))
+        return AnswerBound(name, ALL_METADATA, _FEWER.format("topics"), MOST_PARTITIONS)
     count = len(getattr(request, bound.counted) or ()) if bound.counted else 0
     most = ALL_METADATA if name == "Metadata" else LISTING
     return AnswerBound(name, min(bound.fixed + bound.each * count + _ECHO * size, most), bound.remedy)

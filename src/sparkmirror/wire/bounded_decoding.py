@@ -25,26 +25,21 @@ MEMORY_FACTOR = 32
 An answer of the smallest possible entries takes that much, a real cluster's a quarter (`test_bounded_decoding.py`).
 """
 
-MOST_ENTRIES = 1_200_000
-"""Most entries of all arrays in one answer, each distinct array of numbers as one.
-
-So much is Metadata of 100,000 topics with ten partitions each, and some more. Most partitions share their list of
-replicas with others: equal arrays of numbers are one object.
-"""
-
 _NUMBERS_PER_ENTRY = 4
 _LONGEST_VARINT = 5
 _INDENT = "    "
 
-Decode = Callable[[memoryview, int], tuple[Any, int]]
+Decode = Callable[[memoryview, int, int], tuple[Any, int]]
 
 
-def decode(kind: Any, version: int, frame: memoryview, at: int) -> Any:
+def decode(kind: Any, version: int, frame: memoryview, at: int, most_entries: int) -> Any:
     """Decode the answer of this class behind its header, which ends at `at`.
 
-    Raises `struct.error`, `IndexError` or `ValueError` for bytes that are no such answer.
+    `most_entries` are the most entries of all its arrays. Of arrays of numbers each distinct one counts once: equal ones
+    are one object, since most partitions share their list of replicas with others. Raises `struct.error`, `IndexError`
+    or `ValueError` for bytes that are no such answer.
     """
-    return _decoder(kind[None], version)(frame, at)[0]
+    return _decoder(kind[None], version)(frame, at, most_entries)[0]
 
 
 def uvarint(data: memoryview, at: int) -> tuple[int, int]:
@@ -63,8 +58,8 @@ def _absurd(count: int, left: int) -> ValueError:
     return ValueError(f"{count} entries or bytes are announced, and {left} bytes are left")
 
 
-def _too_many(entries: int) -> ValueError:
-    return ValueError(f"{entries:,} entries, and at most {MOST_ENTRIES:,} are read")
+def _too_many(entries: int, most: int) -> ValueError:
+    return ValueError(f"{entries:,} entries, and at most {most:,} are read")
 
 
 @functools.cache
@@ -119,7 +114,7 @@ class _Function:
         return self._made("value")
 
     def _made(self, result: str) -> Decode:
-        head = ["def decode(data, pos):", f"{_INDENT}size, kept, entries = len(data), {{}}, 0"]
+        head = ["def decode(data, pos, most):", f"{_INDENT}size, kept, entries = len(data), {{}}, 0"]
         text = "\n".join([*head, *self._lines, f"{_INDENT}return {result}, pos"])
         exec(compile(text, "<decoder of an answer>", "exec"), self._names)  # noqa: S102 - made of schemas alone
         made: Decode = self._names["decode"]
@@ -167,7 +162,7 @@ class _Function:
                 if field.for_version_q(self._version) and field.tagged_field_q(self._version)
             }
             tags = self._name(known)
-            self._add(indent, "if data[pos]:", f"{_INDENT}pos = read_tags(data, pos, {tags}, {into})")
+            self._add(indent, "if data[pos]:", f"{_INDENT}pos = read_tags(data, pos, most, {tags}, {into})")
             self._add(indent, "else:", f"{_INDENT}pos += 1")
 
     def _field(self, into: str, field: Any, indent: str) -> None:
@@ -240,10 +235,10 @@ class _Function:
         return None if field.nullable_for_version_q(self._version) else empty
 
     def _count_entries(self, count: str, indent: str) -> None:
-        self._add(indent, f"entries += {count}", f"if entries > {MOST_ENTRIES}:", f"{_INDENT}raise too_many(entries)")
+        self._add(indent, f"entries += {count}", "if entries > most:", f"{_INDENT}raise too_many(entries, most)")
 
 
-def _read_tags(data: memoryview, at: int, known: dict[int, tuple[str, Decode]], into: Any) -> int:
+def _read_tags(data: memoryview, at: int, most: int, known: dict[int, tuple[str, Decode]], into: Any) -> int:
     """Read tagged fields (KIP-482) into an object; step over unknown ones."""
     count, at = uvarint(data, at)
     if count > MOST_TAGS:
@@ -256,6 +251,6 @@ def _read_tags(data: memoryview, at: int, known: dict[int, tuple[str, Decode]], 
             raise _absurd(size, len(data) - at)
         if tag in known:
             name, read = known[tag]
-            setattr(into, name, read(data[:end], at)[0])
+            setattr(into, name, read(data[:end], at, most)[0])
         at = end
     return at

@@ -321,7 +321,8 @@ class RpcConnection:
             reader = Reader(frame, INT32.size)  # behind the correlation id, which is compared
             if request.flexible_version_q(request.API_VERSION):
                 reader.tags()
-            return decode(request.header.get_response_class(), request.API_VERSION, frame, reader.at)
+            kind = request.header.get_response_class()
+            return decode(kind, request.API_VERSION, frame, reader.at, self._bound.entries)
         except _UNDECODABLE as error:
             raise BrokerUnreachable(f"its answer to {request.name} can't be read ({error})") from error
 
