@@ -35,9 +35,9 @@ Decode = Callable[[memoryview, int, int], tuple[Any, int]]
 def decode(kind: Any, version: int, frame: memoryview, at: int, most_entries: int) -> Any:
     """Decode the answer of this class behind its header, which ends at `at`.
 
-    `most_entries` are the most entries of all its arrays. Of arrays of numbers each distinct one counts once: equal ones
-    are one object, since most partitions share their list of replicas with others. Raises `struct.error`, `IndexError`
-    or `ValueError` for bytes that are no such answer.
+    `most_entries` are the most entries of all its arrays. Of arrays of numbers each distinct one counts once: equal
+    ones are one object, since most partitions share their list of replicas with others. Raises `struct.error`,
+    `IndexError` or `ValueError` for bytes that are no such answer.
     """
     return _decoder(kind[None], version)(frame, at, most_entries)[0]
 
