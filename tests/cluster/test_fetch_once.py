@@ -8,6 +8,7 @@ import pytest
 
 import sparkmirror
 from sparkmirror.cluster.fetch_once import FetchBounds, FetchReply, fetch_once, only_part
+from sparkmirror.wire.answer_bounds import AnswerBound
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.rpc import BrokerUnreachable
 
@@ -36,7 +37,8 @@ class InventedLeader:
     def version(self, *_: object) -> int:
         return 13
 
-    def exchange_raw(self, buffers: list[bytes]) -> memoryview:
+    def exchange_raw(self, buffers: list[bytes], bound: AnswerBound) -> memoryview:
+        assert bound.bytes > BOUNDS.max_bytes
         if self.answer is None:
             raise BrokerUnreachable("gone")
         return memoryview(self.answer)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Mapping
 from typing import cast
 
 import pytest
+from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from sparkmirror.cluster import topic_log
 from sparkmirror.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.wire import produce
 from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.primitives import INT16, INT32, INT64, NO_TAGS, Reader, compact_string, length, request_header
 from sparkmirror.wire.rpc import BrokerUnreachable
 
@@ -161,3 +164,56 @@ def test_a_partitions_batches_come_in_order(cluster: PlayedCluster, log: TopicLo
         ("sent", (0,)),
         ("heard", (0,)),
     ]
+
+
+# --- reading ------------------------------------------------------------------------------------------
+
+
+class Answers(TopicLog):
+    """A log whose leader answers with these bytes, whatever it is asked for."""
+
+    def __init__(self, answer: bytes, high_watermark: int) -> None:
+        super().__init__(cast("ClusterClient", PlayedCluster()), TOPIC)
+        self._part = FetchedPartition(TOPIC, 0, 0, 0, high_watermark, high_watermark, 0, memoryview(answer), None)
+
+    def _fetch(self, *_: object) -> FetchedPartition:
+        return self._part
+
+
+def batch_at(base: int, records: int, codec: int = 0) -> bytes:
+    builder = DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 30)
+    for at in range(records):
+        builder.append(at, 1_000, b"key", b"value", [])
+    batch = builder.build()
+    struct.pack_into(">q", batch, 0, base)
+    return bytes(batch)
+
+
+def test_an_answer_is_read() -> None:
+    entries, offset = Answers(batch_at(0, 3) + batch_at(5, 2), 7).read(0, 1)
+    assert [entry.offset for entry in entries] == [1, 2, 5, 6]
+    assert offset == 7
+
+
+GZIP = 1
+LIES = {
+    "a batch twice": (batch_at(0, 3) * 2, "its batch at offset 0 comes after the records up to 2"),
+    "batches that overlap": (batch_at(0, 3) + batch_at(2, 3), "its batch at offset 2 comes after the records up to 2"),
+    "only earlier batches": (batch_at(0, 1), "an answer has no whole batch from offset 1 on"),
+    "a batch that is cut off": (batch_at(1, 3)[:-1], "an answer has no whole batch from offset 1 on"),
+    "a wrong CRC": (batch_at(1, 3)[:-1] + b"x", "its batch at offset 1 is corrupt"),
+    "a batch without a size": (bytes(100), "a batch of 12 bytes"),
+}
+
+
+@pytest.mark.parametrize("case", LIES)
+def test_a_log_that_lies_ends_in_an_error_and_not_in_a_search_without_end(case: str) -> None:
+    answer, why = LIES[case]
+    with pytest.raises(LogUnavailable, match=why):
+        Answers(answer, 1 << 60).read(0, 1)
+
+
+def test_a_bomb_of_tiny_records_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_log, "_MOST_RECORDS", 900)
+    with pytest.raises(LogUnavailable, match="an answer has more than 900 records"):
+        Answers(batch_at(0, 1000, GZIP), 1000).read(0, 0)

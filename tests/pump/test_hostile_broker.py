@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from bombs import ZSTD, batch_of_section, bomb
 from crc32c import crc32c
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
+from kafka.record import MemoryRecords
 from model_broker import FRESH_MS, Source, batch_of
 from model_pump import World
 from told_receipts import ToldReceipts
@@ -30,6 +32,7 @@ from sparkmirror.position.reader import PositionReader
 from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
+from sparkmirror.wire.answer_bounds import LARGEST_BATCH
 from sparkmirror.wire.batches import batch_headers
 
 VERSION = 13
@@ -151,6 +154,15 @@ class PlayedTarget:
         self._ends[partition] += header.records
         self.records[partition].append(batch)
         return base
+
+    def values(self, partition: int) -> list[int]:
+        """The records in the log's order: each is its offset at the source."""
+        return [
+            int(record.value)
+            for data in self.records[partition]
+            for batch in [MemoryRecords(data).next_batch()]
+            for record in batch
+        ]
 
     def count(self, partition: int) -> int:
         return self._ends[partition]
@@ -306,6 +318,7 @@ GARBLED = {
     "a negative size": struct.pack(">i", -1),
     "two gigabytes": struct.pack(">i", 2**31 - 1) + b"x" * 100,
     "another protocol": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "more than was asked for": struct.pack(">i", LARGEST_BATCH + 5 * MB) + b"x" * 100,
 }
 
 
@@ -332,12 +345,74 @@ def test_acknowledgements_that_are_none_cost_the_connection(make: Make) -> None:
                 partitions[0].index = 77
             case 4:
                 answer.responses = []
+            case 5:
+                return struct.pack(">i", 40 * MB)
         return None
 
     target = PlayedTarget(garble)
     flow = make(PlayedSource(lambda offset: GOOD.fetch(offset, 1)), target)
     flow.turn(lambda receipts: all(receipt.state == "done" for receipt in receipts))
     assert [target.count(partition) for partition in range(3)] == [END] * 3
+
+
+class Unasked(PlayedSource):
+    """It adds records of partitions that it was not asked for: one of the topic, and of another topic."""
+
+    def answer(self, data: bytes) -> bytes:
+        size = struct.calcsize(">i")
+        honest = FetchResponse.decode(super().answer(data)[size:], version=VERSION, header=True)
+        topic = FetchResponse.FetchableTopicResponse
+        more = topic.PartitionData(partition_index=7, high_watermark=END, records=GOOD.fetch(0, 4))
+        honest.responses[0].partitions.append(more)
+        honest.responses.append(topic(topic_id=uuid.uuid4(), partitions=[*honest.responses[0].partitions]))
+        return framed(bytes(honest.encode(header=True)))
+
+
+def test_records_of_partitions_that_were_not_asked_for_are_passed_over(make: Make) -> None:
+    flow = make(Unasked(lambda offset: GOOD.fetch(offset, 1)))
+    flow.turn(lambda receipts: all(receipt.state == "done" for receipt in receipts))
+    assert flow.target.records.keys() == {0, 1, 2}
+    assert [flow.target.values(partition) for partition in range(3)] == [list(range(END))] * 3
+
+
+def batches_at(*bases: int) -> bytes:
+    return b"".join(batch_of(base, tuple(range(base, base + 10)), 10, FRESH_MS) for base in bases)
+
+
+OUT_OF_ORDER = "the source's answer is out of order"
+LYING: dict[str, tuple[Callable[[int], bytes], list[int], str]] = {
+    "the same batch twice": (lambda offset: batches_at(offset, offset), list(range(10)), OUT_OF_ORDER),
+    "overlapping batches": (lambda offset: batches_at(offset, offset + 5), list(range(10)), OUT_OF_ORDER),
+    "batches that go backwards": (lambda offset: batches_at(offset + 10, offset), list(range(10, 20)), OUT_OF_ORDER),
+    "tiny batches that go backwards": (
+        lambda offset: b"".join(
+            batch_of(base, (base,), 1, FRESH_MS) for base in (*range(offset, offset + 20), *range(offset, offset + 9))
+        ),
+        list(range(20)),
+        OUT_OF_ORDER,
+    ),
+    "batches before the offset, too": (lambda offset: batches_at(*range(0, offset + 10, 10)), list(range(END)), ""),
+    "the first batch for ever": (
+        lambda offset: batches_at(0),
+        list(range(10)),
+        "the source answers with records up to 9 in place of those from 10 on",
+    ),
+    "records out of order": (lambda offset: batch_of(0, (0, 5, 3), 10, FRESH_MS), [], "can't be read"),
+    "a record twice": (lambda offset: batch_of(0, (0, 5, 5), 10, FRESH_MS), [], "can't be read"),
+    "records beyond their batch": (lambda offset: batch_of(0, (0, 30), 10, FRESH_MS), [], "can't be read"),
+}
+
+
+@pytest.mark.parametrize("case", LYING)
+def test_a_source_that_lies_about_offsets_makes_no_record_come_twice_or_early(make: Make, case: str) -> None:
+    """What it leaves out can't be known: it is as if it was compacted."""
+    answer, copied, why = LYING[case]
+    flow = make(PlayedSource(lambda offset: answer(offset) if offset < END else b""))
+    receipts = flow.turn(all_settled)
+    assert receipts[0].state == ("parked" if why else "done")
+    assert why in receipts[0].reason
+    assert flow.target.values(0) == copied
+    assert [flow.target.values(partition) for partition in (1, 2)] == [list(range(END))] * 2
 
 
 def test_a_throttle_of_an_hour_is_shown_and_ends_sooner(make: Make) -> None:

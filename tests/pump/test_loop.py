@@ -11,6 +11,7 @@ import pytest
 
 from sparkmirror.clock import now_s
 from sparkmirror.pump.loop import SUSPENDED_S, Loop
+from sparkmirror.wire.answer_bounds import fetch_bound
 from sparkmirror.wire.buffers import FramePool
 from sparkmirror.wire.channel import Channel
 
@@ -44,6 +45,7 @@ class Watching:
         self.told: list[str] = []
         ours, self.peer = socket.socketpair()
         self.channel = Channel(ours, FramePool(1, 0))
+        self.channel.bound = fetch_bound(0, 1)
         loop.watch(self.channel, self)
 
     def on_readable(self) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparkmirror.wire.answer_bounds import AnswerBound
 from sparkmirror.wire.buffers import POOLED_SHARE, Frame, FramePool
 from sparkmirror.wire.channel import Channel, ChannelClosed
 
@@ -27,6 +28,7 @@ class Connection:
         self.broker.setblocking(False)
         self.pool = FramePool(BLOCK, keep=4)
         self.channel = Channel(ours, self.pool)
+        self.channel.bound = AnswerBound("Fetch", 1 << 28)
 
     def answers(self, data: bytes) -> list[bytes]:
         """What the channel receives when these bytes have come."""
@@ -114,7 +116,7 @@ def test_a_frame_that_is_held_keeps_its_bytes(connection: Connection) -> None:
 @pytest.mark.parametrize("size", [-1, -(2**31), 2**30 + 1, struct.unpack(">i", b"HTTP")[0]])
 def test_what_no_broker_says_is_refused(connection: Connection, size: int) -> None:
     connection.broker.sendall(struct.pack(">i", size))
-    with pytest.raises(ChannelClosed, match="not a Kafka broker"):
+    with pytest.raises(ChannelClosed, match="check that this is a Kafka broker"):
         list(connection.channel.receive())
     assert connection.pool.in_use == 0
 
@@ -204,3 +206,37 @@ def test_an_end_while_requests_wait_is_noticed() -> None:
         connection.channel.flush()
     connection.close()
     assert not connection.channel.unsent
+
+
+def test_large_answers_together_take_no_more_than_the_pool_admits() -> None:
+    """Each broker sends one that it may: a single one comes, and the next is refused when it is announced."""
+    pool = FramePool(BLOCK, keep=1, most=3 * BLOCK)
+    pairs = [socket.socketpair() for _ in range(3)]
+    channels = [Channel(ours, pool) for ours, _ in pairs]
+    for channel, (_, theirs) in zip(channels, pairs, strict=True):
+        channel.bound = AnswerBound("Fetch", 1 << 28)
+        theirs.setblocking(False)
+    first, second, third = channels
+    pairs[0][1].send(struct.pack(">i", 2 * BLOCK) + b"x" * 100)
+    pairs[1][1].send(struct.pack(">i", 2 * BLOCK) + b"x" * 100)
+    assert not [*first.receive(), *second.receive()], "both may begin while little has come"
+    held = pool.adopt(bytearray(3 * BLOCK))
+    pairs[0][1].send(b"x")
+    with pytest.raises(ChannelClosed, match="and all answers together would take more than 786,432"):
+        list(first.receive())
+    pairs[2][1].send(struct.pack(">i", BLOCK + 1))
+    with pytest.raises(ChannelClosed, match="an answer to Fetch of 262,145 bytes, and all answers together"):
+        list(third.receive())
+    held.release()
+    pairs[1][1].send(b"x")
+    assert not list(second.receive())
+    for channel, (_, theirs) in zip(channels, pairs, strict=True):
+        channel.close()
+        theirs.close()
+    assert pool.in_use == 0
+
+
+def test_a_small_answer_comes_however_much_is_held(connection: Connection) -> None:
+    """As acknowledgements must."""
+    connection.pool.most = 0
+    assert connection.answers(framed(b"ack")) == [b"ack"]

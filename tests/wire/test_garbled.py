@@ -20,8 +20,9 @@ from kafka.protocol.metadata import ApiVersionsResponse, MetadataRequest, Metada
 from kafka.protocol.producer import ProduceResponse
 
 from sparkmirror.wire import fetch_format, produce
+from sparkmirror.wire.answer_bounds import ALL_METADATA, fetch_bound
 from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.channel import MAX_FRAME, Channel, ChannelClosed
+from sparkmirror.wire.channel import Channel, ChannelClosed
 from sparkmirror.wire.primitives import Garbled, Reader
 from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection
 from sparkmirror.wire.varints import read, written, zigzag
@@ -199,12 +200,19 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
     theirs.close()
 
 
-@pytest.mark.parametrize("size", [-1, -(2**31), 2**31 - 1, MAX_FRAME + 1])
+FETCH = fetch_bound(MB, 1)
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 2**31 - 1, FETCH.bytes + 1])
 def test_a_frame_of_an_absurd_size(pair: tuple[socket.socket, socket.socket], size: int) -> None:
     ours, theirs = pair
     theirs.sendall(struct.pack(">i", size) + b"x" * 100)
-    with pytest.raises(ChannelClosed, match=f"a frame of {size} bytes: this is not a Kafka broker"):
-        list(Channel(ours, FramePool(MB, 1)).receive())
+    channel = Channel(ours, FramePool(MB, 1))
+    channel.bound = FETCH
+    with pytest.raises(
+        ChannelClosed, match=f"an answer to Fetch of {size:,} bytes, and at most {FETCH.bytes:,} are read"
+    ):
+        list(channel.receive())
 
 
 def resident_mb() -> float:
@@ -217,8 +225,9 @@ def test_a_frame_takes_memory_as_it_comes(pair: tuple[socket.socket, socket.sock
     ours, theirs = pair
     pool = FramePool(MB, 1)
     channel = Channel(ours, pool)
+    channel.bound = FETCH
     before = resident_mb()
-    theirs.sendall(struct.pack(">i", MAX_FRAME) + b"x" * 50_000)
+    theirs.sendall(struct.pack(">i", FETCH.bytes) + b"x" * 50_000)
     assert list(channel.receive()) == []
     assert resident_mb() - before < 16
     assert pool.in_use == 50_000
@@ -234,6 +243,7 @@ def test_frames_of_each_size_come_whole(pair: tuple[socket.socket, socket.socket
     ours, theirs = pair
     pool = FramePool(MB, 1)
     channel = Channel(ours, pool)
+    channel.bound = FETCH
     data = os.urandom(size)
     sender = threading.Thread(target=theirs.sendall, args=(struct.pack(">i", size) + data,))
     sender.start()
@@ -321,15 +331,15 @@ def test_damaged_answers_to_anything_else(data: st.DataObject) -> None:
 @pytest.mark.parametrize("size", [-1, 2**31 - 1])
 def test_an_answer_of_an_absurd_size(size: int) -> None:
     broker = Says(b"x" * 100, size)
-    with pytest.raises(BrokerUnreachable, match=f"a frame of {size} bytes: this is not a Kafka broker"):
+    with pytest.raises(BrokerUnreachable, match=f"an answer to Metadata of {size:,} bytes, and at most 67,108,864 are"):
         broker.ask()
     broker.close()
 
 
 def test_an_answer_takes_memory_as_it_comes() -> None:
-    broker = Says(b"x" * 100, 1 << 28)
+    broker = Says(b"x" * 100, ALL_METADATA)
     before = resident_mb()
     with pytest.raises(BrokerUnreachable, match="closed the connection"):
         broker.ask()
-    assert resident_mb() - before < 32
+    assert resident_mb() - before < 16
     broker.close()

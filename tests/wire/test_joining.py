@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from built import LZ4, Content, build, contents, read_back, source_batches
 from crc32c import crc32c
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.pump.batch import Batch
@@ -218,6 +218,7 @@ def test_every_record_is_taken_in_once(
 ) -> None:
     source = a_log(random.Random(seed))
     upstream = source[0].next_offset - 1 + skipped
+    assume(upstream < source[-1].next_offset)  # a broker's answer reaches beyond the offset asked for
     randomness = random.Random(seed)
     epochs = [randomness.choice((4, 4, 4, 5)) for _ in source]
     log = b"".join(sealed(content, epoch) for content, epoch in zip(source, epochs, strict=True))

@@ -127,8 +127,8 @@ def test_a_raw_exchange_carries_frames(serve: Serve) -> None:
 
     connection = dial(serve(script))
     for number in (b"\0\0\0\2", b"\0\0\0\3"):
-        answer = connection.exchange_raw([b"head", memoryview(b"\0\0\0\0bo"), b"dy"])
-        assert bytes(answer) == number + b"ydob" + number[::-1] + b"daeh", "the connection numbers its requests"
+        answer = connection.exchange_raw([b"\0\2ad", memoryview(b"\0\0\0\0bo"), b"dy"])
+        assert bytes(answer) == number + b"ydob" + number[::-1] + b"da\2\0", "the connection numbers its requests"
     connection.close()
 
 
@@ -235,7 +235,8 @@ class Downpour(socket.socket):
         if time.monotonic() > self.ends:
             raise ConnectionResetError("it rained for too long")
         self._given += 1
-        buffer[0] = 1 if self._given == 1 else 0  # the first byte of a size of 16 MiB
+        time.sleep(0.001)
+        buffer[0] = 1 if self._given == 2 else 0  # the second byte of a size of 64 KiB
         return 1
 
 

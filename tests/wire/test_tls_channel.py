@@ -17,6 +17,7 @@ import trustme
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparkmirror.wire.answer_bounds import fetch_bound
 from sparkmirror.wire.buffers import Frame, FramePool
 from sparkmirror.wire.channel import Channel, ChannelClosed
 from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, TlsRefused, connect
@@ -60,6 +61,7 @@ class Connection:
         self.broker.setblocking(False)
         self.pool = FramePool(BLOCK, keep=4)
         self.channel = open_channel(self.socket, self.pool)
+        self.channel.bound = fetch_bound(0, 1)
 
     def say(self, data: bytes, got: list[bytes]) -> None:
         """The broker sends these bytes, and the channel receives all the while."""

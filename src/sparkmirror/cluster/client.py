@@ -6,12 +6,14 @@ Blocking by design: a pump asks from a single thread beside its loop. Only `dial
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kafka.protocol.metadata import MetadataRequest
 
+from sparkmirror.cluster.only_asked import only_asked
 from sparkmirror.cluster.sign_in import sign_in
 from sparkmirror.cluster.sign_in_pause import sign_in_pause
 from sparkmirror.cluster.tls_contexts import ssl_context
@@ -21,6 +23,11 @@ from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, UnsupportedBr
 from sparkmirror.wire.topic_ids import NO_ID
 
 TOPICS_PER_REQUEST = 300
+PATIENCE_S = 60.0
+"""Time after which only `bootstrap.servers` are tried.
+
+Metadata may name any number of dead hosts.
+"""
 _RELIABLE_EPOCHS = 9
 """First version of Metadata whose leader epochs can be relied on.
 
@@ -70,9 +77,9 @@ class ClusterClient:
             self.controller = answer.controller_id
             self._addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
             reliable = answer.version >= _RELIABLE_EPOCHS
-            for topic in answer.topics:
-                described[topic.name] = TopicLeaders(
-                    topic.name,
+            for name, topic in only_asked({topic.name: topic for topic in answer.topics}, chunk, "Metadata").items():
+                described[name] = TopicLeaders(
+                    name,
                     topic.topic_id.bytes if topic.topic_id else NO_ID,
                     topic.error_code,
                     {
@@ -152,7 +159,11 @@ class ClusterClient:
                 return self.ask(node, request())
             except ConnectionError as error:
                 reasons.append(str(error))
-        for host, port in dict.fromkeys([*self._addresses.values(), *addresses(self.config)]):
+        deadline = time.monotonic() + PATIENCE_S
+        configured = addresses(self.config)
+        for host, port in dict.fromkeys([*self._addresses.values(), *configured]):
+            if time.monotonic() > deadline and (host, port) not in configured:
+                continue
             try:
                 connection = self._dial(host, port)
             except ConnectionError as error:
@@ -163,7 +174,8 @@ class ClusterClient:
             except UnsupportedBroker:
                 raise
             except ConnectionError as error:
-                reasons.append(f"{host}:{port}: {error}")
+                why = str(error)
+                reasons.append(why if why.startswith(f"{host}:") else f"{host}:{port}: {error}")
             finally:
                 connection.close()
         raise ClusterUnreachable(

@@ -7,7 +7,7 @@ for how long, and expects no request until then (KIP-219): the wait is over when
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
@@ -105,10 +105,20 @@ def fetch_over(
     )
     for (topic, partition), offset in offsets.items():
         session.want(topic, topic_ids[topic], partition, fetch.FetchPosition(offset, leader_epoch, last_epoch))
-    head, parts = session.read(connection.exchange_raw([session.request(0)]))
+    request = session.request(0)
+    head, parts = session.read(connection.exchange_raw([request], session.bound))
     if head.throttle_ms:
         time.sleep(min(head.throttle_ms / 1000, _LONGEST_THROTTLE_S))
-    return FetchReply(head.error, bool(head.throttle_ms), parts)
+    return FetchReply(head.error, bool(head.throttle_ms), _each_once(parts, offsets))
+
+
+def _each_once(parts: Iterable[FetchedPartition], asked: Iterable[TopicPartition]) -> Iterator[FetchedPartition]:
+    """Yield the parts of partitions that were asked for, the first one of each."""
+    left = set(asked)
+    for part in parts:
+        if (part.topic, part.partition) in left:
+            left.remove((part.topic, part.partition))
+            yield part
 
 
 def only_part(reply: FetchReply) -> FetchedPartition | int:

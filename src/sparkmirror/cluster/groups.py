@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
+from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.coordinators import PASSING, PATIENCE_S, Coordinators, group_refusal
 from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.wire.rpc import AnswerTooLarge
 from sparkmirror.wire.topic_partition import TopicPartition
 
 BY_NAME = 9
@@ -161,7 +163,10 @@ class Groups:
     # --- requests -------------------------------------------------------------------------------
 
     def _fetch(self, broker: int, groups: Sequence[str]) -> Iterator[tuple[str, int, Offsets]]:
-        """Yield group, error code and committed offsets."""
+        """Yield group, error code and committed offsets.
+
+        Groups whose offsets are too many for one answer are asked for in halves.
+        """
         if self._coordinators.version(broker, OffsetFetchRequest, BY_NAME) < SEVERAL_GROUPS:
             for group in groups:
                 answer = self._client.ask(broker, OffsetFetchRequest(group_id=group, topics=None), newest=BY_NAME)
@@ -170,7 +175,15 @@ class Groups:
         request = OffsetFetchRequest(
             groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
         )
-        for fetched in self._client.ask(broker, request, newest=BY_NAME).groups:
+        try:
+            answer = self._client.ask(broker, request, newest=BY_NAME)
+        except AnswerTooLarge:
+            if len(groups) == 1:
+                raise
+            for half in chunks(groups, (len(groups) + 1) // 2):
+                yield from self._fetch(broker, half)
+            return
+        for fetched in answer.groups:
             yield fetched.group_id, fetched.error_code, _offsets(fetched.topics)
 
     def _commit(self, broker: int, group: str, offsets: Offsets) -> dict[TopicPartition, int]:

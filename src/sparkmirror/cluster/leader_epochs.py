@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.only_asked import only_asked
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.rpc import UnsupportedBroker
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -64,11 +65,9 @@ def epoch_ends(
         answer = client.ask(leader, request)
     except UnsupportedBroker:
         return dict.fromkeys(epochs, _UNKNOWN)
-    return {
-        (topic.topic, part.partition): _end(part, epochs[topic.topic, part.partition])
-        for topic in answer.topics
-        for part in topic.partitions
-    }
+    told = {(topic.topic, part.partition): part for topic in answer.topics for part in topic.partitions}
+    asked = only_asked(told, epochs, "OffsetForLeaderEpoch")
+    return {partition: _end(part, epochs[partition]) for partition, part in asked.items()}
 
 
 def _end(part: Any, asked: int) -> EpochEnd:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.only_asked import only_asked
 from sparkmirror.wire import offsets_format
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.offsets_format import OffsetsAsk
@@ -55,11 +56,13 @@ def list_offsets(
         connection = client.broker(leader)
         version = connection.version(offsets_format.API_KEY, offsets_format.VERSIONS, "ListOffsets")
         request = offsets_format.encode(version, 0, client.client_id.encode(), ask, partitions)
-        listed = offsets_format.decode(version, connection.exchange_raw([request]))
+        answer = offsets_format.decode(version, connection.exchange_raw([request]))
+        listed = {(part.topic, part.partition): ListedOffset(part.offset, part.error) for part in answer}
+        asked = ((topic, index) for topic, indexes in partitions.items() for index in indexes)
+        return only_asked(listed, asked, "ListOffsets")
     except ConnectionError:
         client.hang_up(leader)
         raise
-    return {(part.topic, part.partition): ListedOffset(part.offset, part.error) for part in listed}
 
 
 class KnownLeaders:

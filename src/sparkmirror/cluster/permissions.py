@@ -6,7 +6,7 @@ Nothing is tried out: the answers carry the authorized operations.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kafka.protocol.admin import DescribeClusterRequest, DescribeGroupsRequest
@@ -28,6 +28,8 @@ OPERATIONS = {
     12: "IDEMPOTENT_WRITE",
 }
 """Names of operations, by Kafka's codes (`AclOperation`)."""
+_NOT_TOLD = -(1 << 31)
+"""Number of a broker that was not asked for the operations, or is too old to tell."""
 
 
 def cluster_operations(client: ClusterClient) -> frozenset[str] | None:
@@ -93,10 +95,8 @@ def _named(answer: Any, field: str) -> frozenset[str] | None:
 
     kafka-python names the field differently in some messages.
     """
-    codes = getattr(answer, "authorized_operations", None)
-    codes = codes if codes is not None else getattr(answer, field, None)
-    return None if codes is None else _known(codes, OPERATIONS)
-
-
-def _known(codes: Iterable[int], names: Mapping[int, str]) -> frozenset[str]:
-    return frozenset(names[int(code)] for code in codes if int(code) in names)
+    told = getattr(answer, "authorized_operations", None)
+    bits = told if told is not None else getattr(answer, field, None)
+    if bits is None or bits == _NOT_TOLD:
+        return None
+    return frozenset(name for code, name in OPERATIONS.items() if bits >> code & 1)

@@ -16,6 +16,7 @@ from kafka.protocol.producer import InitProducerIdRequest
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.coordinators import PASSING
 from sparkmirror.cluster.error_names import error_name
+from sparkmirror.cluster.only_asked import only_asked
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -49,7 +50,7 @@ def describe_producers(
             for topic, indexes in partitions.items()
         ]
     )
-    return {
+    described = {
         (topic.name, part.partition_index): DescribedPartition(
             part.error_code,
             tuple(
@@ -60,6 +61,8 @@ def describe_producers(
         for topic in client.ask(leader, request).topics
         for part in topic.partitions
     }
+    asked = ((topic, index) for topic, indexes in partitions.items() for index in indexes)
+    return only_asked(described, asked, "DescribeProducers")
 
 
 def new_producer_id(client: ClusterClient) -> tuple[int, int]:

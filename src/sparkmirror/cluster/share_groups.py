@@ -14,7 +14,16 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.coordinators import PASSING, Coordinators
 from sparkmirror.cluster.error_names import error_name
 from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.primitives import INT32, INT64, NO_TAGS, Reader, compact_string, request_header, uvarint
+from sparkmirror.wire.primitives import (
+    INT32,
+    INT64,
+    NO_TAGS,
+    Reader,
+    compact_string,
+    read_from,
+    request_header,
+    uvarint,
+)
 from sparkmirror.wire.rpc import UnsupportedBroker
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -59,7 +68,9 @@ class ShareGroups:
                 fetched.refused.update(dict.fromkeys(chunk, NOT_KNOWN))
                 return {}
             failed = {}
-            for group, (code, offsets) in read_described(answer).items():
+            with read_from("an answer to DescribeShareGroupOffsets"):
+                described = read_described(answer)
+            for group, (code, offsets) in described.items():
                 if code in PASSING:
                     failed[group] = code
                 elif code and code != ErrorCode.GROUP_ID_NOT_FOUND:
@@ -87,7 +98,8 @@ class ShareGroups:
                 except UnsupportedBroker:
                     outcomes[group] = dict.fromkeys(starts[group], ErrorCode.UNSUPPORTED_VERSION)
                     continue
-                code, codes = read_altered(answer)
+                with read_from("an answer to AlterShareGroupOffsets"):
+                    code, codes = read_altered(answer)
                 passing = next((error for error in (code, *codes.values()) if error in PASSING), 0)
                 if passing:
                     failed[group] = passing
@@ -112,8 +124,9 @@ class ShareGroups:
         except ConnectionError:
             self._client.hang_up(broker)
             raise
-        answer.int32()  # the correlation id
-        answer.tags()
+        with read_from(f"an answer to {name}"):
+            answer.int32()  # the correlation id
+            answer.tags()
         return answer
 
 

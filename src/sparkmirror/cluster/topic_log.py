@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from sparkmirror.cluster.client import ClusterClient, PartitionLeader
@@ -16,7 +17,7 @@ from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.errors import ClusterTrouble
 from sparkmirror.wire import produce
-from sparkmirror.wire.batches import batch_headers
+from sparkmirror.wire.batches import BatchHeader, batch_headers
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.pieces import records
@@ -24,6 +25,12 @@ from sparkmirror.wire.topic_ids import NO_ID
 
 _APPEND_TIMEOUT_MS = 10_000
 _READ_BYTES = 1 << 20
+_MOST_RECORDS = 500_000
+"""Most records of one answer.
+
+As many of 20 bytes are in a batch of `_READ_BYTES` that compresses tenfold; compressed, there may be a thousand times
+as many.
+"""
 _NO_LEADER = PartitionLeader(-1, -1)
 _TRIES = 5
 _PAUSE_S = 0.2
@@ -251,21 +258,18 @@ class TopicLog:
             return entries, LogPlace(self._log_start(partition)), True
         if part.error:
             raise LogUnavailable(self.topic, "it can't be read", part.error)
-        for position, header in batch_headers(part.records):
-            if header.is_corrupt(part.records, position):
-                raise LogUnavailable(self.topic, f"its batch at offset {header.base_offset} is corrupt", 0)
-            if not header.is_control:
-                try:
-                    entries.extend(
-                        LogEntry(record.offset, record.key, record.value)
-                        for record in records(header, part.records[position : position + header.size])
-                        if record.offset >= offset
-                    )
-                except ValueError as error:
-                    raise LogUnavailable(self.topic, str(error), 0) from error
-            offset, epoch = header.next_offset, header.leader_epoch
+        try:
+            for header, batch in _batches(part.records, offset):
+                entries += batch
+                if len(entries) > _MOST_RECORDS:
+                    raise ValueError(f"an answer has more than {_MOST_RECORDS:,} records")
+                offset, epoch = max(offset, header.next_offset), header.leader_epoch
+        except ValueError as error:
+            raise LogUnavailable(self.topic, str(error), 0) from error
         if not part.records:
             offset = max(offset, part.high_watermark)
+        elif offset == place.offset:
+            raise LogUnavailable(self.topic, f"an answer has no whole batch from offset {offset} on", 0)
         return entries, LogPlace(offset, epoch), offset < part.high_watermark
 
     def end(self, partition: int) -> int:
@@ -357,3 +361,21 @@ class TopicLog:
                     raise
                 time.sleep(_PAUSE_S)
         raise AssertionError("unreachable")
+
+
+def _batches(log: memoryview, offset: int) -> Iterator[tuple[BatchHeader, Sequence[LogEntry]]]:
+    """Yield each batch's header and records from `offset` on.
+
+    Of a batch come `_MOST_RECORDS` and one at most. Raises ValueError for a damaged batch, and for batches that overlap
+    or go back.
+    """
+    ahead = 0
+    for position, header in batch_headers(log):
+        if header.is_corrupt(log, position):
+            raise ValueError(f"its batch at offset {header.base_offset} is corrupt")
+        if header.base_offset < ahead:
+            raise ValueError(f"its batch at offset {header.base_offset} comes after the records up to {ahead - 1}")
+        ahead = header.next_offset
+        stored = () if header.is_control else records(header, log[position : position + header.size])
+        wanted = (LogEntry(each.offset, each.key, each.value) for each in stored if each.offset >= offset)
+        yield header, list(islice(wanted, _MOST_RECORDS + 1))

@@ -187,4 +187,6 @@ class LogProbe:
             yield from headers
             if not headers or headers[-1].next_offset >= high_watermark:
                 return
+            if headers[-1].next_offset <= offset:
+                raise TailUnread(*partition, ErrorCode.CORRUPT_MESSAGE)
             offset = headers[-1].next_offset

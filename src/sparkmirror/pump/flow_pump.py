@@ -34,6 +34,7 @@ from sparkmirror.pump.tally import Tally
 from sparkmirror.pump.target_connections import TargetConnections
 from sparkmirror.pump.task_teller import TaskTeller
 from sparkmirror.pump.verdicts import ErrorAction, explanation, verdict
+from sparkmirror.wire.answer_bounds import LARGEST_BATCH
 from sparkmirror.wire.buffers import Frame, FramePool
 from sparkmirror.wire.fetch_session import FetchedPartition
 from sparkmirror.wire.produce import Ack
@@ -54,7 +55,7 @@ class FlowPump:
         """Reason why the pump may never write again; empty: the pump may write."""
         self._loop = loop
         block = min(FETCH_BYTES, max(SMALLEST_FETCH_BYTES, memory_bytes // 2)) + ANSWER_OVERHEAD_BYTES
-        self._pool = FramePool(block, keep=max(2, memory_bytes // 2 // block))
+        self._pool = FramePool(block, max(2, memory_bytes // 2 // block), most=2 * memory_bytes + LARGEST_BATCH)
         self._limits = Limits(self._pool, memory_bytes, order.share)
         self.clients = FlowClients(flow)
         self._homes = order.homes

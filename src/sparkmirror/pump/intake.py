@@ -172,7 +172,7 @@ class Intake:
         waiting = _Waiting()
         transactions = Transactions(aborted) if self._read_committed else None
         headers = batch_headers(records)
-        look_at, merged_to = 0, -1
+        look_at, merged_to, ahead, asked = 0, -1, 0, upstream
         while (placed := next(headers, None)) is not None:
             position, header = placed
             if not waiting.batches and position >= look_at and self._may_be_lone(header):
@@ -184,7 +184,7 @@ class Intake:
                 ):
                     merged_to = position + lone.size
                     headers = batch_headers(records, merged_to)
-                    upstream = lone.next_offset
+                    upstream = ahead = lone.next_offset
                     yield _made(frame, made_of(lone.joined, 0, upstream, lone.leader_epoch))
                     continue
                 look_at = position + MERGED_BYTES  # looks are rare, as each look copies MERGED_BYTES
@@ -195,11 +195,18 @@ class Intake:
             if header.is_corrupt(records, position):
                 yield from self._flush(frame, waiting, upstream)
                 raise Obstacle(f"the batch at source offset {header.base_offset} is corrupt (its CRC does not match)")
-            if header.magic == MAGIC and header.next_offset <= upstream:
+            if header.base_offset < ahead:
+                yield from self._flush(frame, waiting, upstream)
+                raise Obstacle(
+                    f"the batch at source offset {header.base_offset} comes after the records up to {ahead - 1}: the "
+                    "source's answer is out of order"
+                )
+            ahead = header.next_offset
+            if header.magic == MAGIC and ahead <= upstream:
                 continue
             view = records[position : position + header.size]
             if not waiting.batches and not self._is_small(header) and self._goes_whole(header, upstream):
-                upstream = header.next_offset
+                upstream = ahead
                 yield _whole(frame, header, view)
                 continue
             passed_over = header.magic == MAGIC and self._is_passed_over(header, view, transactions)
@@ -218,6 +225,8 @@ class Intake:
                     upstream = item.next_upstream
                     yield item
         yield from self._flush(frame, waiting, upstream)
+        if 0 < ahead <= asked and header.magic == MAGIC:
+            raise Obstacle(f"the source answers with records up to {ahead - 1} in place of those from {asked} on")
 
     def _next_offset(self, header: BatchHeader) -> int:
         """Return the offset after a batch; the copy's end if the batch goes beyond."""

@@ -196,7 +196,9 @@ class SourceConnection(BrokerConnection):
         self._asked_wait_ms = min(self._max_wait_ms, HELD_BACK_WAIT_MS) if short else self._max_wait_ms
         self._session.max_wait_ms = self._asked_wait_ms
         try:
-            self._channel.send([self._session.request(self._correlation_id)])
+            request = self._session.request(self._correlation_id)
+            self._channel.bound = self._session.bound
+            self._channel.send([request])
             self._loop.want_write(self._channel, self, self._channel.unsent)
         except ChannelClosed as error:
             self._lose(str(error))

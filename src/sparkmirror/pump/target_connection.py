@@ -19,6 +19,7 @@ from sparkmirror.pump.loop import SUSPENDED_S, Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.pump.window import LineMeter
+from sparkmirror.wire.answer_bounds import produce_bound
 from sparkmirror.wire.channel import Channel, ChannelClosed
 from sparkmirror.wire.primitives import Garbled, check_answer
 from sparkmirror.wire.produce import Ack, TopicPartitionKey, produce_request, read_answer, topic_field
@@ -208,6 +209,7 @@ class TargetConnection(BrokerConnection):
         self._sending_since = now
         self._requests.append(_Request(self._correlation_id, copies, now, size, pipelined))
         self.meter.requests += 1
+        channel.bound = produce_bound(max(request.bytes for request in self._requests))
         channel.send(produce_request(self._version, self._correlation_id, self._client_id, self._timeout_ms, batches))
         return True
 

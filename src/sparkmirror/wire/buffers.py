@@ -6,6 +6,7 @@ keeps large buffers.
 
 from __future__ import annotations
 
+import sys
 from mmap import mmap
 
 POOLED_SHARE = 4
@@ -63,12 +64,14 @@ class Frame:
 class FramePool:
     """Source of frames, and counter of the bytes in use.
 
-    `block_size` is the size of the buffers that the pool keeps, `keep` the greatest number of free ones.
+    `block_size` is the size of the buffers that the pool keeps, `keep` the greatest number of free ones. `most` are the
+    most bytes in use while a frame larger than a buffer arrives.
     """
 
-    def __init__(self, block_size: int, keep: int) -> None:
+    def __init__(self, block_size: int, keep: int, most: int = sys.maxsize) -> None:
         self._block_size = block_size
         self._keep = keep
+        self.most = most
         self._free: list[bytearray] = []
         self.in_use = 0
         """Bytes of all buffers that still have a holder."""
@@ -96,6 +99,13 @@ class FramePool:
         frame = Frame(self, block, size)
         frame.fill(0)
         return frame
+
+    def admits(self, size: int, *, begun: bool) -> bool:
+        """True if a frame of this size may arrive, or arrive further if it has begun.
+
+        A frame that fits into a block always may.
+        """
+        return size <= self._block_size or self.in_use + (0 if begun else size) <= self.most
 
     def adopt(self, data: bytearray) -> Frame:
         """Count bytes made outside the pool until their frame is released."""

@@ -13,16 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Protocol
 
 from sparkmirror.errors import ClusterTrouble
+from sparkmirror.wire.answer_bounds import AnswerBound
 from sparkmirror.wire.buffers import Frame, FramePool
 
 _SIZE = struct.Struct(">i")
 _MAX_BUFFERS = 1024  # IOV_MAX of Linux
-MAX_FRAME = 1 << 28
-"""Largest frame in bytes; a peer that announces more does not speak Kafka.
-
-The limit is high because a single large batch may make a large frame.
-"""
-
 Buffer = bytes | bytearray | memoryview
 
 
@@ -58,6 +53,8 @@ class Channel:
 
         False means that sending is too late, and raises `ChannelClosed`.
         """
+        self.bound = AnswerBound("a request that was not sent", 0)
+        """Bound for the next answers, which the owner sets with each request."""
         self._size_bytes = bytearray(4)
         self._size_view = memoryview(self._size_bytes)
         self._got = 0
@@ -136,17 +133,28 @@ class Channel:
                 if not self._read(self._size_view, 4):
                     return
                 size = _SIZE.unpack(self._size_bytes)[0]
-                if not 0 <= size <= MAX_FRAME:
-                    raise ChannelClosed(f"a frame of {size} bytes: this is not a Kafka broker")
+                if why := self.bound.excess(size):
+                    raise ChannelClosed(why)
+                self._must_have_room(size, begun=False)
                 frame = self._frame = self._pool.take(size)
                 self._got = 0
             whole = self._read(frame.view, frame.size)
             frame.fill(self._got, whole=whole)
             if not whole:
+                self._must_have_room(frame.size, begun=True)
                 return
             self._frame = None
             self._got = 0
             yield frame
+
+    def _must_have_room(self, size: int, *, begun: bool) -> None:
+        """Raise `ChannelClosed` if all answers under way take too much memory.
+
+        Only brokers that send far more than they are asked for, and many of them, bring that about.
+        """
+        if not self._pool.admits(size, begun=begun):
+            what = f"an answer to {self.bound.request} of {size:,} bytes"
+            raise ChannelClosed(f"{what}, and all answers together would take more than {self._pool.most:,}")
 
     def _read(self, into: memoryview, size: int) -> bool:
         """Fill `into`; return False if the socket has no more bytes for now."""

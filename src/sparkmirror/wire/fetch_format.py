@@ -39,6 +39,12 @@ BY_ID_FROM = 13
 """First version that names topics by id (KIP-516): Kafka 3.1."""
 WITHOUT_REPLICA_FROM = 15
 
+MOST_ABORTED = 500_000
+"""Most aborted transactions of one partition's part of an answer.
+
+A log of nothing else has fewer in 50 MB: each takes a marker of 78 bytes, and a batch of at least 70.
+"""
+
 _ASK = struct.Struct(">iiib")
 _SESSION = struct.Struct(">ii")
 _PARTITION = struct.Struct(">iiqiqi")
@@ -194,7 +200,8 @@ def _partitions(version: int, reader: Reader) -> Iterator[AnsweredPartition]:
         field = reader.uuid() if version >= BY_ID_FROM else reader.encoded_string(flexible=True)
         for _ in range(reader.compact_length()):
             partition, error, high_watermark, stable, log_start = reader.unpack(_ANSWER_PARTITION)
-            aborted = tuple(_aborted(reader) for _ in range(reader.compact_length()))
+            count = reader.compact_length()
+            aborted = tuple(_aborted(reader) for _ in range(_within_bound(count))) if count > 0 else ()
             preferred_replica = reader.int32()
             records = reader.slice(max(reader.compact_length(), 0))
             tags = reader.tags()
@@ -219,13 +226,19 @@ def _partitions_before_12(version: int, reader: Reader) -> Iterator[AnsweredPart
         field = reader.encoded_string(flexible=False)
         for _ in range(reader.int32()):
             partition, error, high_watermark, stable, log_start = reader.unpack(_ANSWER_PARTITION)
-            pairs = [reader.unpack(_ABORTED) for _ in range(reader.int32())]  # a count of -1 means none
+            pairs = [reader.unpack(_ABORTED) for _ in range(_within_bound(reader.int32()))]  # a count of -1 means none
             preferred_replica = reader.int32() if version >= RACKS_FROM else _UNKNOWN
             records = reader.slice(max(reader.int32(), 0))
             aborted = tuple((producer_id, first) for producer_id, first in pairs)
             yield AnsweredPartition(
                 field, partition, error, high_watermark, stable, log_start, records, None, aborted, preferred_replica
             )
+
+
+def _within_bound(aborted: int) -> int:
+    if aborted > MOST_ABORTED:
+        raise ValueError(f"{aborted:,} aborted transactions, and at most {MOST_ABORTED:,} are read")
+    return aborted
 
 
 def _aborted(reader: Reader) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sparkmirror.wire import fetch_format
+from sparkmirror.wire.answer_bounds import AnswerBound, fetch_bound
 from sparkmirror.wire.fetch_format import (
     API_KEY,
     BY_ID_FROM,
@@ -196,6 +197,11 @@ class FetchSession:
     def _field(self, key: TopicPartition) -> bytes:
         """Return the topic field of the partition's topic now; empty if not wanted."""
         return topic_field(self._sent_version, key[0], self._ids[key]) if key in self._ids else b""
+
+    @property
+    def bound(self) -> AnswerBound:
+        """Bound for the answer to the last request."""
+        return fetch_bound(self.max_bytes, len(self._known))
 
     def asks_for(self, key: TopicPartition) -> bool:
         """True if the last request asked for this partition."""

@@ -18,6 +18,9 @@ INT64 = struct.Struct(">q")
 
 NO_TAGS = b"\x00"
 
+MOST_TAGS = 64
+"""Most tagged fields in one place (KIP-482); Kafka 4 has three at most."""
+
 _LONGEST_VARINT = 10
 """Bytes of a 64-bit number as a varint."""
 
@@ -184,6 +187,8 @@ class Reader:
         count = self.uvarint()
         if not count:
             return {}
+        if count > MOST_TAGS:
+            raise ValueError(f"{count} tagged fields in one place")
         fields = {}
         for _ in range(count):
             tag = self.uvarint()

@@ -8,7 +8,9 @@ answer.
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from sparkmirror.wire.primitives import (
@@ -35,6 +37,11 @@ FLEXIBLE_FROM = 9
 """First version with compact encodings: Kafka 2.8."""
 BY_ID_FROM = 13
 """First version that names topics by id (KIP-516): Kafka 4.1."""
+
+MOST_ACKS = 4096
+"""Most partitions of one answer; sparkmirror's largest requests have 256."""
+KEPT_ERRORS = 3
+"""Errors about single records that are kept of a batch, as in Kafka's messages."""
 
 ACKS_ALL = -1
 _NO_TRANSACTION = b"\x00"
@@ -112,9 +119,10 @@ def read_answer(version: int, frame: memoryview) -> tuple[int, list[Ack], int]:
         correlation_id = reader.int32()
         if version >= FLEXIBLE_FROM:
             reader.tags()
-            acks = list(_acks(version, reader))
-        else:
-            acks = list(_acks_before_9(version, reader))
+        read = _acks if version >= FLEXIBLE_FROM else _acks_before_9
+        acks = list(islice(read(version, reader), MOST_ACKS + 1))
+        if len(acks) > MOST_ACKS:
+            raise ValueError(f"acknowledgements of more than {MOST_ACKS} partitions")
         return correlation_id, acks, max(reader.int32(), 0)
 
 
@@ -126,7 +134,7 @@ def _acks(version: int, reader: Reader) -> Iterator[Ack]:
             errors: tuple[tuple[int, str], ...] = ()
             message = ""
             if not reader.passes(_NO_ERRORS_AND_NO_MESSAGE):
-                errors = tuple(_record_errors(reader))
+                errors = _first(_record_errors(reader))
                 message = reader.compact_text() or ""
                 reader.tags()
             yield Ack((topic, partition), error, base_offset, append_time, errors, message)
@@ -141,9 +149,16 @@ def _acks_before_9(version: int, reader: Reader) -> Iterator[Ack]:
             errors: tuple[tuple[int, str], ...] = ()
             message = ""
             if version >= RECORD_ERRORS_FROM:
-                errors = tuple((reader.int32(), reader.text() or "") for _ in range(reader.int32()))
+                errors = _first((reader.int32(), reader.text() or "") for _ in range(reader.int32()))
                 message = reader.text() or ""
             yield Ack((topic, partition), error, base_offset, append_time, errors, message)
+
+
+def _first(errors: Iterator[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
+    """Return the first errors; a broker may name every record of a batch (KIP-467)."""
+    first = tuple(islice(errors, KEPT_ERRORS))
+    deque(errors, maxlen=0)
+    return first
 
 
 def _record_errors(reader: Reader) -> Iterator[tuple[int, str]]:

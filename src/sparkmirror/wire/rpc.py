@@ -19,22 +19,22 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from sparkmirror.errors import ClusterTrouble
+from sparkmirror.wire.answer_bounds import AnswerBound, bound_of, raw_bound
+from sparkmirror.wire.bounded_decoding import decode
 from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.primitives import Garbled, check_answer
+from sparkmirror.wire.primitives import INT32, Garbled, Reader, check_answer
 from sparkmirror.wire.sasl import Conversation, SaslError
 from sparkmirror.wire.tls import HandshakeFailed, explain, shake_hands
 
 _SIZE = struct.Struct(">i")
+_API_KEY = struct.Struct(">h")
 _CORRELATION_ID_AT = 4
 """Place of the correlation id in each request, after its key and version."""
 
-MAX_FRAME = 1 << 28
-"""Largest answer in bytes; a peer that announces more does not speak Kafka."""
+_FIRST_BYTES = 64 << 10
+"""Bytes of memory taken for an answer before anything of it has come.
 
-_AT_ONCE = 8 << 20
-"""Bytes of memory taken in advance for an answer.
-
-Memory for a larger answer is taken as the bytes come in, since the announced size is only the broker's claim.
+Then the memory doubles as the bytes come in, since the announced size is only the broker's claim.
 """
 
 _UNDECODABLE = (struct.error, IndexError, KeyError, TypeError, ValueError, OverflowError, EOFError)
@@ -105,6 +105,13 @@ class SignIn(Protocol):
         """
 
 
+class AnswerTooLarge(BrokerUnreachable):
+    """A broker announces a larger answer than its request can have.
+
+    The answer is not read, and the connection is closed.
+    """
+
+
 class UnsupportedBroker(ClusterTrouble):
     """A broker speaks no version of a request that sparkmirror supports."""
 
@@ -125,6 +132,8 @@ def connect(
     deadline = time.monotonic() + timeout_s
     try:
         sock = socket.create_connection((host, port), timeout=timeout_s)
+    except ValueError as error:
+        raise BrokerUnreachable(f"{host!r}:{port} is no address ({error})") from error
     except OSError as error:
         raise BrokerUnreachable(f"{host}:{port}: {error.strerror or error}") from error
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -141,6 +150,9 @@ def connect(
         return shake_hands(sock, tls, host)
     except HandshakeFailed as error:
         raise TlsRefused(f"{host}:{port}: {error}") from error
+    except ValueError as error:
+        sock.close()
+        raise BrokerUnreachable(f"{host!r}:{port} is no address ({error})") from error
     except TimeoutError as error:
         raise BrokerUnreachable(f"{host}:{port}: no answer to the TLS handshake in {timeout_s:.0f} s") from error
 
@@ -152,6 +164,8 @@ def _reported() -> Iterator[None]:
         yield
     except ssl.SSLError as error:  # with TLS 1.3 a broker may refuse the client after the handshake
         raise TlsRefused(explain(error)) from error
+    except BrokerUnreachable:
+        raise
     except OSError as error:
         raise BrokerUnreachable(str(error) or type(error).__name__) from error
 
@@ -174,6 +188,8 @@ class RpcConnection:
         self._client_id = client_id
         self._correlation_id = 0
         self._answers = 0
+        self._bound = AnswerBound("", 0)
+        """Bound for the answer to the request in flight."""
         self._deadline = 0.0
         """Latest time of the answer to the request in flight, by `time.monotonic`'s clock."""
         self.round_trip_s = math.inf
@@ -298,25 +314,33 @@ class RpcConnection:
     def _exchange(self, request: Any) -> Any:
         self._correlation_id += 1
         request.with_header(correlation_id=self._correlation_id, client_id=self._client_id)
-        frame = self._round_trip(request.encode(framed=True, header=True))
+        encoded = request.encode(framed=True, header=True)
+        self._bound = bound_of(request, len(encoded))
+        frame = memoryview(self._round_trip(encoded))
         try:
-            return request.header.get_response_class().decode(memoryview(frame), header=True)
+            reader = Reader(frame, INT32.size)  # behind the correlation id, which is compared
+            if request.flexible_version_q(request.API_VERSION):
+                reader.tags()
+            kind = request.header.get_response_class()
+            return decode(kind, request.API_VERSION, frame, reader.at, self._bound.entries)
         except _UNDECODABLE as error:
             raise BrokerUnreachable(f"its answer to {request.name} can't be read ({error})") from error
 
-    def exchange_raw(self, buffers: list[bytes | memoryview]) -> memoryview:
+    def exchange_raw(self, buffers: list[bytes | memoryview], bound: AnswerBound | None = None) -> memoryview:
         """Send a ready-made request, as `send_raw` does, and return the answering frame."""
-        self.send_raw(buffers)
+        self.send_raw(buffers, bound)
         return self.receive_raw()
 
-    def send_raw(self, buffers: list[bytes | memoryview]) -> None:
+    def send_raw(self, buffers: list[bytes | memoryview], bound: AnswerBound | None = None) -> None:
         """Send a ready-made request; `receive_raw` must follow before any other call.
 
-        The connection gives the request its correlation id.
+        The connection gives the request its correlation id. Without `bound` the answer has the bound of its kind.
         """
         self._renew_if_due()
         self._correlation_id += 1
-        request = bytearray().join([_SIZE.pack(sum(map(len, buffers))), *buffers])
+        size = sum(map(len, buffers))
+        request = bytearray().join([_SIZE.pack(size), *buffers])
+        self._bound = bound or raw_bound(_API_KEY.unpack_from(request, _SIZE.size)[0], size)
         _SIZE.pack_into(request, _SIZE.size + _CORRELATION_ID_AT, self._correlation_id)
         self._send(request)
 
@@ -352,12 +376,13 @@ class RpcConnection:
     def _receive(self, size: int, deadline: float) -> bytearray:
         if size >> 16 == TLS_ALERT:
             raise ConnectionError("it wants TLS; write security.protocol = SSL for this cluster, or take another port")
-        if not 0 <= size <= MAX_FRAME:
-            raise ConnectionError(f"a frame of {size} bytes: this is not a Kafka broker")
+        if why := self._bound.excess(size):
+            self.close()
+            raise AnswerTooLarge(f"{self._host}: {why}" if self._host else why)
         data, got = bytearray(), 0
         while got < size:
             if got == len(data):
-                data += bytes(min(size - got, _AT_ONCE))
+                data += bytes(min(size - got, max(got, _FIRST_BYTES)))
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 raise TimeoutError(f"timed out after {self._timeout_s:.0f} s")
