@@ -84,6 +84,7 @@ def test_a_reader_writes_again_what_it_has_read_and_finds_no_more(topic: Topic, 
     assert known(SegmentLog(View(topic))) == [claim(0)]
     reader.refresh([HERE])
     assert reader.take_cut() == {home}
+    assert len(topic.entries[home]) == 3, "what was not lost is not written again"
     assert known(SegmentLog(View(topic))) == [claim(0), claim(1), claim(2)]
     assert known(reader) == [claim(0), claim(1), claim(2)]
 
