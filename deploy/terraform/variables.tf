@@ -168,7 +168,7 @@ variable "spark-secret-arn" {
   type        = string
   default     = null
   validation {
-    condition     = var.spark-secret-arn != null || var.worker-max == 0
+    condition     = length(compact([var.spark-secret-arn])) == 1 || var.worker-max == 0
     error_message = "A Spark cluster needs a secret, or whoever reaches it runs programs on it. Make one by aws secretsmanager create-secret (docs/deploy/aws.md), or set worker-max = 0."
   }
 }

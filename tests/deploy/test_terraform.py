@@ -83,7 +83,7 @@ def test_wrong_variables_are_named(workspace: Workspace, tmp_path: Path) -> None
     assert "has twelve digits" in workspace.plan("-var=account-id=1", expected=1)
     assert "not of account-id 210987654321" in workspace.plan("-var=account-id=210987654321")
     assert "there are 1: choose by subnet-ids" in workspace.plan('-var=subnet-ids=["subnet-a"]')
-    asked = workspace.plan("-var=spark-secret-arn=null", expected=1)
+    asked = workspace.plan("-var=spark-secret-arn=", expected=1)
     assert "A Spark cluster needs a secret, or whoever reaches it runs programs on it." in asked
     shutil.copytree(MODULE.parents[1] / "examples" / "connectors" / "scram", tmp_path / "scram")
     asked = workspace.plan(f"-var=connector-directory={tmp_path / 'scram'}", *WITH_BROKERS, expected=1)
@@ -205,7 +205,7 @@ def test_without_a_spark_cluster(tmp_path: Path) -> None:
     """`worker-max = 0`: neither master nor workers, nor what they need."""
     made = Workspace(tmp_path)
     made.init()
-    deployed = made.applied("-var=worker-max=0", "-var=spark-secret-arn=null", *WITH_BROKERS)
+    deployed = made.applied("-var=worker-max=0", "-var=spark-secret-arn=", *WITH_BROKERS)
     left = {address for address in deployed if re.search(r'"(master|worker)"|_efs_|_appautoscaling_', address)}
     assert left == set()
     assert opened(deployed) == {("prometheus", "driver"): {9404}, ("grafana", "prometheus"): {9090}}
@@ -313,4 +313,4 @@ def test_checkov(workspace: Workspace, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(workspace.run("show", "-json", "plan"))
     done = checkov("--file", str(tmp_path / "plan.json"), "--framework", "terraform_plan")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Passed checks: 1" in done.stdout, done.stdout
+    assert re.search(r"Passed checks: [1-9]", done.stdout), done.stdout

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import threading
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -234,11 +233,15 @@ def test_no_task_runs_twice_at_a_time_by_plan(spark: SparkSession) -> None:
 
 
 OWN_SPARK = """
-import sys
+import sys, threading, time
 from sparkmirror.engine.session import start_spark
 secret, *settings = sys.argv[1:]
 context = start_spark(dict(setting.split("=", 1) for setting in settings), 1)
-context.parallelize([0], 1).map(lambda _: secret).count()
+task = context.parallelize([0], 1).map(lambda _: (secret, time.sleep(100)))
+threading.Thread(target=task.count, daemon=True).start()
+tracker = context.statusTracker()
+while not any(tracker.getStageInfo(stage).numActiveTasks for stage in tracker.getActiveStageIds()):
+    time.sleep(0.1)
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -248,7 +251,7 @@ BLOCK = "broadcast_0_piece0"
 
 @contextlib.contextmanager
 def listening(*settings: str, **environment: str) -> Iterator[set[tuple[str, int]]]:
-    """A local Spark in a process of its own, whose task has got the secret; gives where its JVM listens."""
+    """A local Spark in a process of its own, with a task that has got the secret; gives where its JVM listens."""
     outside = {key: value for key, value in os.environ.items() if key not in {"SPARK_LOCAL_IP", "PYSPARK_PYTHON"}}
     with subprocess.Popen(
         [sys.executable, "-c", OWN_SPARK, SECRET, "spark.broadcast.compress=false", *settings],
@@ -284,15 +287,18 @@ def test_ports_of_a_local_spark_serve_nobody_else(guarded: bool) -> None:
 
 @pytest.mark.full
 @pytest.mark.spark
-def test_sparks_page_is_this_machines_and_kills_nothing() -> None:
+@pytest.mark.parametrize("kills", [False, True])
+def test_sparks_page_is_this_machines_and_kills_nothing(kills: bool) -> None:
+    """Unless the user says so."""
     (port,) = free_ports(1)
-    with listening("spark.ui.enabled=true", f"spark.ui.port={port}") as places:
+    told = ("spark.ui.killEnabled=true",) if kills else ()
+    with listening("spark.ui.enabled=true", f"spark.ui.port={port}", *told) as places:
         assert ("127.0.0.1", port) in places
         assert {address for address, _ in places} == {"127.0.0.1"}
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/jobs/", timeout=20) as page:
-            assert b"Completed Jobs" in page.read()
-        with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/jobs/job/kill/?id=0", timeout=20)
+            jobs = page.read().decode()
+        assert "Active Jobs (1)" in jobs
+        assert ("(kill)" in jobs) is kills
 
 
 @pytest.mark.parametrize(

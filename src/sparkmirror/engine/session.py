@@ -72,7 +72,6 @@ _LOCAL_DEFAULTS = {
     _BIND_ADDRESS: "127.0.0.1",
     # Other users of the machine reach the ports, too. Spark makes the secret, for each context.
     "spark.authenticate": "true",
-    "spark.network.crypto.enabled": "true",
     "spark.driver.extraJavaOptions": " ".join(_LOCAL_JAVA),
 }
 _ARENAS = "MALLOC_ARENA_MAX"
