@@ -25,6 +25,11 @@ locals {
   spark = var.worker-max == 0 ? [] : [
     "spark.master = spark://master.${local.namespace}:${local.ports.spark}",
     "spark.executor.memory = ${local.executor_mib}m",
+    "spark.authenticate = true",
+    "spark.network.crypto.enabled = true",
+    "spark.driver.port = ${local.ports.driver}",
+    "spark.driver.blockManager.port = ${local.ports.driver_blocks}",
+    "spark.blockManager.port = ${local.ports.executor_blocks}",
   ]
 
   configuration = merge(

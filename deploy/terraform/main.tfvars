@@ -10,6 +10,7 @@ vpc-id             = "vpc-0123456789abcdef0"
 
 image-tag                   = "0.2.0"
 grafana-password-secret-arn = "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/grafana-AbCdEf"
+spark-secret-arn            = "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/spark-AbCdEf"
 
 topics     = "ExampleTopic"
 iam-topics = ["ExampleTopic"]

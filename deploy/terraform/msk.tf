@@ -20,7 +20,7 @@ resource "aws_vpc_security_group_ingress_rule" "brokers" {
   for_each = { for name, port in { iam = 9098, scram = 9096, jmx_exporter = 11001, node_exporter = 11002 } : name => port if length(local.msk) > 0 }
 
   security_group_id            = aws_security_group.msk[0].id
-  referenced_security_group_id = aws_security_group.tasks.id
+  referenced_security_group_id = endswith(each.key, "exporter") ? aws_security_group.service["prometheus"].id : aws_security_group.tasks.id
   description                  = "Tasks to ${each.key}"
   ip_protocol                  = "tcp"
   from_port                    = each.value

@@ -47,6 +47,6 @@ output "cluster" {
 }
 
 output "tasks_security_group" {
-  description = "Of all tasks: brokers that are there already must let it in."
+  description = "Of drivers and workers: brokers that are there already must let it in."
   value       = aws_security_group.tasks.id
 }

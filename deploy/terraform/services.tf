@@ -9,6 +9,9 @@ locals {
   master_url   = "spark://master.${local.namespace}:${local.ports.spark}"
   directories  = { configuration = "/etc/sparkmirror", state = "/var/lib/sparkmirror" }
   secrets      = [for name, arn in var.secrets : { name = name, valueFrom = arn }]
+  # Spark's own variable: on a command line each process of the task could read it
+  spark_secret  = [for arn in compact([local.spark_cluster ? var.spark-secret-arn : null]) : { name = "_SPARK_AUTH_SECRET", valueFrom = arn }]
+  authenticated = "-Dspark.authenticate=true -Dspark.network.crypto.enabled=true"
 
   writable = { "/tmp" = "tmp", (local.directories.state) = "state" }
 
@@ -26,7 +29,7 @@ locals {
         port        = local.ports.metrics
         probe       = "http://127.0.0.1:${local.ports.metrics}/health"
         environment = {}
-        secrets     = local.secrets
+        secrets     = concat(local.secrets, local.spark_secret)
         writable    = local.writable
         part        = "connector"
         user        = "10001"
@@ -84,9 +87,9 @@ locals {
         probe   = "http://127.0.0.1:8080/json/"
         environment = {
           SPARK_DAEMON_MEMORY = "512m"
-          SPARK_MASTER_OPTS   = "-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory=${local.directories.state}"
+          SPARK_MASTER_OPTS   = "-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory=${local.directories.state} -Dspark.master.rest.enabled=false ${local.authenticated}"
         }
-        secrets  = []
+        secrets  = local.spark_secret
         writable = { "/tmp" = "tmp" } # its state is on EFS
         part     = null
         user     = "10001"
@@ -107,10 +110,11 @@ locals {
           SPARK_WORKER_CORES  = tostring(local.slots)
           SPARK_WORKER_MEMORY = "${local.worker_mib}m"
           SPARK_WORKER_DIR    = "${local.directories.state}/work"
+          SPARK_WORKER_PORT   = tostring(local.ports.worker)
           # A master that was replaced has another address, but the same name
-          SPARK_WORKER_OPTS = "-Dspark.worker.preferConfiguredMasterAddress=true"
+          SPARK_WORKER_OPTS = "-Dspark.worker.preferConfiguredMasterAddress=true ${local.authenticated}"
         }
-        secrets  = local.secrets
+        secrets  = concat(local.secrets, local.spark_secret)
         writable = local.writable
         part     = null
         user     = "10001"
@@ -276,7 +280,7 @@ resource "aws_ecs_service" "this" {
   }
   network_configuration {
     subnets          = local.subnet_ids
-    security_groups  = [aws_security_group.tasks.id]
+    security_groups  = concat([aws_security_group.service[each.key].id], contains(["driver", "worker"], each.key) ? [aws_security_group.tasks.id] : [])
     assign_public_ip = false
   }
   service_registries { registry_arn = aws_service_discovery_service.this[each.key].arn }
@@ -343,5 +347,5 @@ resource "aws_efs_mount_target" "master" {
 
   file_system_id  = aws_efs_file_system.master[0].id
   subnet_id       = local.subnet_ids[count.index]
-  security_groups = [aws_security_group.tasks.id]
+  security_groups = [aws_security_group.recovery[0].id]
 }

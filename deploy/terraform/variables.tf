@@ -163,8 +163,18 @@ variable "grafana-password-secret-arn" {
   type        = string
 }
 
+variable "spark-secret-arn" {
+  description = "ARN of a secret in Secrets Manager, plain text, by which drivers, master and workers know each other; null only where worker-max is 0."
+  type        = string
+  default     = null
+  validation {
+    condition     = length(compact([var.spark-secret-arn])) == 1 || var.worker-max == 0
+    error_message = "A Spark cluster needs a secret, or whoever reaches it runs programs on it. Make one by aws secretsmanager create-secret (docs/deploy/aws.md), or set worker-max = 0."
+  }
+}
+
 variable "bastion-security-group-id" {
-  description = "Security group whose members may open Prometheus, Grafana and the live page; null: only the tasks."
+  description = "Security group whose members may open Prometheus, Grafana and the live page; null: nobody."
   type        = string
   default     = null
 }

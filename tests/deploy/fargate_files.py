@@ -42,6 +42,7 @@ def _placeholders(deployment: Mapping[str, Any]) -> dict[str, str]:
         deployment["aws_efs_file_system.master[0]"]["id"]: "FILE_SYSTEM",
         deployment["aws_efs_access_point.master[0]"]["id"]: "ACCESS_POINT",
         "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/grafana-AbCdEf": "GRAFANA_SECRET",
+        "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/spark-AbCdEf": "SPARK_SECRET",
         **{
             f"arn:aws:kafka:us-west-1:012345678910:{kind}/{cluster}": f"{side}_{kind.upper()}"
             for side, cluster in (("SOURCE", "old/0123-1"), ("TARGET", "new/4567-2"))

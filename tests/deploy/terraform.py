@@ -32,6 +32,24 @@ WITH_BROKERS = (
 )
 
 
+SPARK_SECRET_ARN = "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/spark-AbCdEf"
+
+
+def opened(deployment: Mapping[str, Any]) -> dict[tuple[str, str], set[int]]:
+    """Ports that tasks reach, by who connects and whom."""
+    names = {
+        one["id"]: re.sub(r'.*\["(\w+)"\]|.*\.(\w+)(\[0\])?', r"\1\2", address)
+        for address, one in deployment.items()
+        if address.startswith("aws_security_group.")
+    }
+    ports: dict[tuple[str, str], set[int]] = {}
+    for address, one in deployment.items():
+        if address.startswith("aws_vpc_security_group_ingress_rule."):
+            way = names[one["referenced_security_group_id"]], names[one["security_group_id"]]
+            ports.setdefault(way, set()).update(range(int(one["from_port"]), int(one["to_port"]) + 1))
+    return ports
+
+
 def declared(kind: str) -> set[str]:
     """Names of the types that the module's blocks of that kind have: `resource`, `data`, or variables."""
     text = "\n".join(file.read_text() for file in sorted(MODULE.glob("*.tf")))

@@ -51,7 +51,7 @@ def test_prometheus_asks_at_the_metrics_port() -> None:
     port = driver["command"][driver["command"].index("--metrics-port") + 1]
     assert [str(one["containerPort"]) for one in driver["portMappings"]] == [port]
     assert f":{port}/health" in driver["healthCheck"]["command"][-1]
-    assert f"ports      = {{ metrics = {port}," in (MODULE / "network.tf").read_text()
+    assert f"    metrics = {port}," in (MODULE / "network.tf").read_text()
     assert re.search(r"^        port: \$\{port\}$", (MODULE / "prometheus.yml.tftpl").read_text(), re.M)
     assert f"port: {port}," in (DEPLOY.parent / "docs" / "deploy" / "aws_manual.md").read_text()
 

@@ -14,6 +14,7 @@ import pytest
 from mirror_process import COMMAND
 from tests.deploy.fargate_files import DIRECTORY, SERVICES, fargate_files
 from tests.deploy.played_aws import REGION, PlayedAws, played_aws
+from tests.deploy.terraform import opened
 
 pytestmark = pytest.mark.full
 
@@ -34,7 +35,7 @@ def test_files_are_as_terraform_makes_them(deployment: Mapping[str, Any]) -> Non
     assert written == fargate_files(deployment), "python -m tests.deploy.fargate_files writes them anew"
 
 
-def test_the_page(aws: PlayedAws, tmp_path: Path) -> None:
+def test_the_page(aws: PlayedAws, deployment: Mapping[str, Any], tmp_path: Path) -> None:
     known, *steps = re.findall(r"^```bash\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
     place = tmp_path / "checkout"
     for name in ("deploy", "examples"):
@@ -52,6 +53,16 @@ def test_the_page(aws: PlayedAws, tmp_path: Path) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert "msksource->mskdest\ttopics\tExampleTopic" in run.stdout
+
+    groups = ec2.describe_security_groups()["SecurityGroups"]
+    names = {one["GroupId"]: one["GroupName"].removeprefix("migrationsample-") for one in groups}
+    ports: dict[tuple[str, str], set[int]] = {}
+    for one in groups:
+        for rule in one["IpPermissions"]:
+            for peer in rule["UserIdGroupPairs"]:
+                way = names[peer["GroupId"]], names[one["GroupId"]]
+                ports.setdefault(way, set()).update(range(rule["FromPort"], rule["ToPort"] + 1))
+    assert {way: told for way, told in ports.items() if way != ("default", "default")} == opened(deployment)
 
     ecs = aws.client("ecs")
     told = ecs.describe_services(cluster="migrationsample", services=list(SERVICES))["services"]

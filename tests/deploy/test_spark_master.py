@@ -18,7 +18,9 @@ import mirror_process as mp
 import psutil
 import pyspark
 import pytest
+import stranger
 from loaded_flow import LoadedFlow
+from tests.deploy.terraform import opened
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.java import java_home
@@ -31,6 +33,7 @@ SPARK = Path(pyspark.__file__).parent
 HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"
 MASTER = "master.test"
 RECOVERY = "recoveryDirectory=/var/lib/sparkmirror"
+SECRET = {"_SPARK_AUTH_SECRET": "hunter2-of-spark"}
 
 
 class SparkTasks:
@@ -76,7 +79,13 @@ class SparkTasks:
         work.mkdir()
         told = {**self._environment("worker"), "SPARK_WORKER_CORES": "2", "SPARK_WORKER_MEMORY": "1g"}
         told["SPARK_WORKER_OPTS"] += f" {self.java_options}"
-        yield from self._running("Worker", told, HERE, "--work-dir", str(work), self.url)
+        yield from self._running("Worker", told, HERE, "--port", "0", "--work-dir", str(work), self.url)
+
+    def settings(self) -> dict[str, str]:
+        """The drivers' `spark.*` settings, but for where the master is and an executor's memory."""
+        (text,) = (one["content"] for one in self._deployment.values() if str(one.get("key")).endswith(".properties"))
+        told = dict(re.findall(r"^(spark[\w.]+) = (.*)$", text, re.M))
+        return {**told, "spark.master": self.url, "spark.executor.memory": "512m"}
 
     def is_healthy(self, service: str, port: int) -> bool:
         """What the command of its health check says, asked at another port."""
@@ -85,7 +94,9 @@ class SparkTasks:
         return subprocess.run([sys.executable, *words, asked], capture_output=True, timeout=20).returncode == 0
 
     def _environment(self, service: str) -> dict[str, str]:
-        return {one["name"]: one["value"] for one in self._container(service)["environment"]}
+        own = self._container(service)
+        assert {one["name"] for one in own["secrets"]} == {*SECRET}
+        return {one["name"]: one["value"] for one in own["environment"]} | SECRET
 
     def _container(self, service: str) -> dict[str, Any]:
         definition = self._deployment[f'aws_ecs_task_definition.this["{service}"]']["container_definitions"]
@@ -124,21 +135,30 @@ def executors(worker: psutil.Process) -> list[psutil.Process]:
     return [one for one in below if "CoarseGrainedExecutorBackend" in mp.command_line(one)]
 
 
+def listening(process: psutil.Process) -> set[int]:
+    return {one.laddr.port for one in process.net_connections("tcp") if one.status == psutil.CONN_LISTEN}
+
+
 def test_a_master_that_is_replaced(
     source_cluster: KafkaCluster,
     target_cluster: KafkaCluster,
     topic_name: str,
     tmp_path: Path,
     deployment: Mapping[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The new one knows mirror and workers: executors go on, and workers that come later get theirs."""
+    """The new one knows mirror and workers: executors go on, and workers that come later get theirs.
+
+    They serve only whoever knows the secret, at the ports that the deployment opens.
+    """
+    for name, value in SECRET.items():
+        monkeypatch.setenv(name, value)
     tasks = SparkTasks(tmp_path, deployment)
     settings = {
-        "spark.master": tasks.url,
+        **tasks.settings(),
         "spark.driver.host": HERE,
         "spark.driver.bindAddress": HERE,
         "spark.driver.extraJavaOptions": tasks.java_options,
-        "spark.executor.memory": "512m",
         "spark.pyspark.python": sys.executable,
     }
     flow = LoadedFlow(source_cluster, target_cluster, topic_name, tmp_path, settings)
@@ -153,6 +173,19 @@ def test_a_master_that_is_replaced(
                 assert tasks.is_healthy(service, port), service
                 assert not tasks.is_healthy(service, 1), service
             at_work = executors(early)
+            (driver,) = (
+                one for one in mirror.family() if "org.apache.spark.deploy.SparkSubmit" in mp.command_line(one)
+            )
+            blocks = {port for one in at_work for port in listening(one)}
+            assert opened(deployment)["worker", "driver"] <= listening(driver)
+            assert blocks <= opened(deployment)["driver", "worker"]
+            master = int(tasks.url.rpartition(":")[2])
+            assert listening(first) == {master, tasks.pages["master"]}
+            for port in {master, *blocks, *opened(deployment)["worker", "driver"]}:
+                assert stranger.fetched(port, "broadcast_0_piece0") == b""
+                assert "EOFException" not in stranger.deserialized(port)
+            for one in (first, early, *at_work, *mirror.family()):
+                assert SECRET["_SPARK_AUTH_SECRET"] not in mp.command_line(one)
             first.kill()
             first.wait(20)
             flow.wait_for_progress(30)

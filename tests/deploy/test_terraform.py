@@ -14,7 +14,15 @@ import pytest
 import yaml
 from mirror_process import COMMAND
 from tests.deploy import tools
-from tests.deploy.terraform import MODULE, SOURCE_BROKERS, TARGET_BROKERS, WITH_BROKERS, Workspace
+from tests.deploy.terraform import (
+    MODULE,
+    SOURCE_BROKERS,
+    SPARK_SECRET_ARN,
+    TARGET_BROKERS,
+    WITH_BROKERS,
+    Workspace,
+    opened,
+)
 from tests.metrics.prometheus_programs import fetched
 
 from sparkmirror import __version__
@@ -57,6 +65,8 @@ def test_it_settles(workspace: Workspace) -> None:
     """With clusters of its own: all is made, and the next plan finds nothing to do."""
     deployed = workspace.applied()
     assert {f'aws_msk_cluster.this["{side}"]' for side in ("source", "target")} <= set(deployed)
+    assert opened(deployed)["tasks", "msk"] == {9096, 9098}
+    assert opened(deployed)["prometheus", "msk"] == {11001, 11002}
     assert "No changes." in workspace.plan("-detailed-exitcode")
     told = {name: one["value"] for name, one in json.loads(workspace.run("output", "-json")).items()}
     assert told["urls"]["prometheus"] == "http://prometheus.migrationsample.us-west-1.local:9090"
@@ -73,6 +83,8 @@ def test_wrong_variables_are_named(workspace: Workspace, tmp_path: Path) -> None
     assert "has twelve digits" in workspace.plan("-var=account-id=1", expected=1)
     assert "not of account-id 210987654321" in workspace.plan("-var=account-id=210987654321")
     assert "there are 1: choose by subnet-ids" in workspace.plan('-var=subnet-ids=["subnet-a"]')
+    asked = workspace.plan("-var=spark-secret-arn=", expected=1)
+    assert "A Spark cluster needs a secret, or whoever reaches it runs programs on it." in asked
     shutil.copytree(MODULE.parents[1] / "examples" / "connectors" / "scram", tmp_path / "scram")
     asked = workspace.plan(f"-var=connector-directory={tmp_path / 'scram'}", *WITH_BROKERS, expected=1)
     assert "connector/mm2-source.json has placeholders without a value" in asked
@@ -114,6 +126,48 @@ def test_our_containers(deployment: Deployment) -> None:
     assert url == "spark://master.migrationsample.us-west-1.local:7077"
 
 
+def test_the_spark_cluster_serves_nobody_else(deployment: Deployment, tmp_path: Path) -> None:
+    """Who has no secret is refused by all, and no service reaches a port that it does not need."""
+    secret = {"name": "_SPARK_AUTH_SECRET", "valueFrom": SPARK_SECRET_ARN}
+    for name in SERVICES:
+        knows = secret in containers(deployment, name)[name]["secrets"]
+        assert knows is (name in {"driver", "master", "worker"}), name
+    assert SPARK_SECRET_ARN in statements(deployment, "execution", "master")["Secret0"]["Resource"]
+    assert "Secret0" not in statements(deployment, "execution", "prometheus")
+    on = {"spark.authenticate", "spark.network.crypto.enabled"}
+    for name in ("master", "worker"):
+        (options,) = (
+            one["value"]
+            for one in containers(deployment, name)[name]["environment"]
+            if one["name"] == f"SPARK_{name.upper()}_OPTS"
+        )
+        assert {f"-D{key}=true" for key in on} <= set(options.split())
+        assert name != "master" or "-Dspark.master.rest.enabled=false" in options.split()
+    for name, text in configuration(deployment, "connector").items():
+        (tmp_path / name).write_text(text)
+    spark = load(str(tmp_path), None, secrets=None).spark
+    assert {spark[key] for key in on} == {"true"}
+    blocks = int(spark["spark.blockManager.port"])
+    assert opened(deployment) == {
+        ("prometheus", "driver"): {9404},
+        ("grafana", "prometheus"): {9090},
+        ("driver", "master"): {7077},
+        ("worker", "master"): {7077},
+        ("master", "worker"): {7078},
+        ("master", "driver"): {int(spark["spark.driver.port"])},
+        ("worker", "driver"): {int(spark["spark.driver.port"]), int(spark["spark.driver.blockManager.port"])},
+        ("driver", "worker"): set(range(blocks, blocks + 17)),
+        ("worker", "worker"): set(range(blocks, blocks + 17)),
+        ("master", "recovery"): {2049},
+    }
+    for name in SERVICES:
+        (network,) = deployment[f'aws_ecs_service.this["{name}"]']["network_configuration"]
+        groups = {deployment[f'aws_security_group.service["{name}"]']["id"]}
+        if name in {"driver", "worker"}:
+            groups.add(deployment["aws_security_group.tasks"]["id"])
+        assert set(network["security_groups"]) == groups, name
+
+
 def test_whose_prometheus(deployment: Deployment, tmp_path: Path) -> None:
     """The one that build_images.sh has pushed, and the right to pull it; or another one."""
     image = containers(deployment, "prometheus")["prometheus"]["image"]
@@ -151,9 +205,11 @@ def test_without_a_spark_cluster(tmp_path: Path) -> None:
     """`worker-max = 0`: neither master nor workers, nor what they need."""
     made = Workspace(tmp_path)
     made.init()
-    deployed = made.applied("-var=worker-max=0", *WITH_BROKERS)
+    deployed = made.applied("-var=worker-max=0", "-var=spark-secret-arn=", *WITH_BROKERS)
     left = {address for address in deployed if re.search(r'"(master|worker)"|_efs_|_appautoscaling_', address)}
     assert left == set()
+    assert opened(deployed) == {("prometheus", "driver"): {9404}, ("grafana", "prometheus"): {9090}}
+    assert containers(deployed, "driver")["driver"]["secrets"] == []
     assert "spark.master" not in configuration(deployed, "connector")["worker.properties"]
 
 
@@ -233,7 +289,7 @@ def test_secrets_are_only_referred_to(tmp_path: Path) -> None:
     made.init()
     deployed = made.applied(f'-var=secrets={{"SOURCE_PASSWORD"="{arn}"}}', *WITH_BROKERS)
     for name in ("driver", "worker"):
-        assert containers(deployed, name)[name]["secrets"] == [{"name": "SOURCE_PASSWORD", "valueFrom": arn}]
+        assert {"name": "SOURCE_PASSWORD", "valueFrom": arn} in containers(deployed, name)[name]["secrets"]
         assert statements(deployed, "execution", name)["Secret0"]["Resource"] == [arn]
 
 
@@ -257,4 +313,4 @@ def test_checkov(workspace: Workspace, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(workspace.run("show", "-json", "plan"))
     done = checkov("--file", str(tmp_path / "plan.json"), "--framework", "terraform_plan")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Passed checks: 1" in done.stdout, done.stdout
+    assert re.search(r"Passed checks: [1-9]", done.stdout), done.stdout

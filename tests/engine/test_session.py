@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import subprocess
+import sys
 import threading
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
+import stranger
 from pydantic import SecretStr
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.model import SslConfig
+from sparkmirror.demo.ports import free_ports
 from sparkmirror.engine import session, spark_start
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.session import DEFAULTS, settings_of, start_spark
@@ -222,3 +230,108 @@ def test_pauses_have_a_bound_however_often_it_failed() -> None:
 @pytest.mark.spark
 def test_no_task_runs_twice_at_a_time_by_plan(spark: SparkSession) -> None:
     assert spark.conf.get("spark.speculation") == "false", "two pumps for a partition (R7)"
+
+
+OWN_SPARK = """
+import sys, threading, time
+from sparkmirror.engine.session import start_spark
+secret, *settings = sys.argv[1:]
+context = start_spark(dict(setting.split("=", 1) for setting in settings), 1)
+task = context.parallelize([0], 1).map(lambda _: (secret, time.sleep(100)))
+threading.Thread(target=task.count, daemon=True).start()
+tracker = context.statusTracker()
+while not any(tracker.getStageInfo(stage).numActiveTasks for stage in tracker.getActiveStageIds()):
+    time.sleep(0.1)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+SECRET = "hunter2-in-an-order"
+BLOCK = "broadcast_0_piece0"
+
+
+@contextlib.contextmanager
+def listening(*settings: str, **environment: str) -> Iterator[set[tuple[str, int]]]:
+    """A local Spark in a process of its own, with a task that has got the secret; gives where its JVM listens."""
+    outside = {key: value for key, value in os.environ.items() if key not in {"SPARK_LOCAL_IP", "PYSPARK_PYTHON"}}
+    with subprocess.Popen(
+        [sys.executable, "-c", OWN_SPARK, SECRET, "spark.broadcast.compress=false", *settings],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**outside, **environment},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        (jvm,) = (one for one in psutil.Process(process.pid).children() if "java" in one.name())
+        yield {
+            (one.laddr.ip.removeprefix("::ffff:"), one.laddr.port)
+            for one in jvm.net_connections("tcp")
+            if one.status == psutil.CONN_LISTEN
+        }
+        process.stdin.close()  # type: ignore[union-attr]
+
+
+@pytest.mark.full
+@pytest.mark.spark
+@pytest.mark.parametrize("guarded", [True, False])
+def test_ports_of_a_local_spark_serve_nobody_else(guarded: bool) -> None:
+    """Any user of the machine can connect. Without what sparkmirror chooses orders, passwords too, could be read."""
+    with listening(*() if guarded else ("spark.authenticate=false",)) as places:
+        assert {address for address, _ in places} == {"127.0.0.1"}
+        ports = [port for _, port in places]
+        blocks = b"".join(stranger.fetched(port, BLOCK) for port in ports)
+        words = "".join(stranger.deserialized(port) for port in ports)
+    assert (SECRET.encode() in blocks) is not guarded
+    assert bool(blocks) is not guarded
+    assert ("EOFException" in words) is not guarded, words
+
+
+@pytest.mark.full
+@pytest.mark.spark
+@pytest.mark.parametrize("kills", [False, True])
+def test_sparks_page_is_this_machines_and_kills_nothing(kills: bool) -> None:
+    """Unless the user says so."""
+    (port,) = free_ports(1)
+    told = ("spark.ui.killEnabled=true",) if kills else ()
+    with listening("spark.ui.enabled=true", f"spark.ui.port={port}", *told) as places:
+        assert ("127.0.0.1", port) in places
+        assert {address for address, _ in places} == {"127.0.0.1"}
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/jobs/", timeout=20) as page:
+            jobs = page.read().decode()
+        assert "Active Jobs (1)" in jobs
+        assert ("(kill)" in jobs) is kills
+
+
+@pytest.mark.parametrize(
+    ("told", "variable", "address"),
+    [
+        ({}, None, "127.0.0.1"),
+        ({"spark.driver.bindAddress": "10.0.0.2"}, None, "10.0.0.2"),
+        ({}, "10.0.0.1", "10.0.0.1"),
+    ],
+)
+def test_where_sparks_page_is(
+    told: dict[str, str], variable: str | None, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where Spark's other ports are, unless the variable says something else; on a cluster where Spark will."""
+    monkeypatch.setenv("SPARK_LOCAL_IP", variable or "")
+    if variable is None:
+        monkeypatch.delenv("SPARK_LOCAL_IP")
+    session._chosen({**told, "spark.master": "yarn"}, 1)  # noqa: SLF001 - Spark need not begin
+    assert os.environ.get("SPARK_LOCAL_IP") == variable
+    session._chosen(told, 1)  # noqa: SLF001 - Spark need not begin
+    assert os.environ["SPARK_LOCAL_IP"] == address
+
+
+@pytest.mark.parametrize(
+    ("told", "secret"),
+    [
+        ({"spark.master": "spark://m:7077"}, "hunter2"),
+        ({"spark.master": "spark://m:7077", "spark.authenticate.secret": "other"}, "other"),
+        ({}, None),
+    ],
+)
+def test_a_driver_takes_the_secret_as_masters_and_workers_do(
+    told: dict[str, str], secret: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_SPARK_AUTH_SECRET", "hunter2")
+    assert session._chosen(told, 1).get("spark.authenticate.secret") == secret  # noqa: SLF001 - Spark need not begin

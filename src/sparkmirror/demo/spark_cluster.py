@@ -47,6 +47,7 @@ def standalone_cluster(
         "spark.authenticate": "true",
         "spark.authenticate.secret": secret,
         "spark.network.crypto.enabled": "true",
+        "spark.master.rest.enabled": "false",  # it asks for no secret
     }
     security = guarded if secret else {}
     file = directory / "spark-security.conf"

@@ -25,6 +25,14 @@ from sparkmirror.engine.jvm_output import relay
 from sparkmirror.errors import SetupError
 
 _TASK_CPUS = "spark.task.cpus"
+_BIND_ADDRESS = "spark.driver.bindAddress"
+_PAGE_ADDRESS = "SPARK_LOCAL_IP"
+"""Variable with the address of Spark's page, for which Spark has no setting."""
+_AUTH_VARIABLE = "_SPARK_AUTH_SECRET"
+"""Variable with `spark.authenticate.secret`.
+
+Spark's masters, workers and executors take the secret from there; its drivers don't.
+"""
 WARM = "spark.sparkmirror.standby.warm"
 """Setting of sparkmirror: Spark hands settings of any name on."""
 WORKER_PYTHON = "spark.pyspark.python"
@@ -39,6 +47,7 @@ _LOG4J = Path(__file__).with_name("log4j2.properties").as_uri()
 DEFAULTS = {
     "spark.app.name": "sparkmirror",
     "spark.ui.enabled": "false",
+    "spark.ui.killEnabled": "false",
     "spark.ui.showConsoleProgress": "false",
     SPECULATION: "false",
     # A worker that is to end is drained: its executors end with their tasks, and get no more.
@@ -60,7 +69,9 @@ _LOCAL_JAVA = (
 )
 _LOCAL_DEFAULTS = {
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
+    _BIND_ADDRESS: "127.0.0.1",
+    # Other users of the machine reach the ports, too. Spark makes the secret, for each context.
+    "spark.authenticate": "true",
     "spark.driver.extraJavaOptions": " ".join(_LOCAL_JAVA),
 }
 _ARENAS = "MALLOC_ARENA_MAX"
@@ -187,6 +198,9 @@ def _chosen(settings: Mapping[str, str], tasks: int) -> dict[str, str]:
         settings = {key: value for key, value in settings.items() if key != MASTER}
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault(_ARENAS, "2")
+        os.environ.setdefault(_PAGE_ADDRESS, settings.get(_BIND_ADDRESS, chosen[_BIND_ADDRESS]))
+    elif secret := os.environ.get(_AUTH_VARIABLE):
+        chosen["spark.authenticate.secret"] = secret
     os.environ["PYSPARK_PIN_THREAD"] = "true"  # as `demand_pinned_threads` demands
     if WORKER_PYTHON in settings:  # outside spark-submit PySpark reads only the environment
         os.environ["PYSPARK_PYTHON"] = settings[WORKER_PYTHON]
