@@ -80,8 +80,8 @@ def test_the_page(aws: PlayedAws, deployment: Mapping[str, Any], tmp_path: Path)
         "ScalingPolicies"
     ]
     assert scaling["ResourceId"] == "service/migrationsample/worker"
-    names = {one["Name"] for one in aws.client("servicediscovery").list_services()["Services"]}
-    assert names == set(SERVICES)
+    services = {one["Name"] for one in aws.client("servicediscovery").list_services()["Services"]}
+    assert services == set(SERVICES)
     bucket = f"migrationsample-configuration-{ACCOUNT}-{REGION}"
     objects = {one["Key"] for one in aws.client("s3").list_objects_v2(Bucket=bucket)["Contents"]}
     assert {"prometheus/prometheus.yml", "grafana/dashboards/aws.json", "connector/worker.properties"} <= objects
