@@ -15,6 +15,7 @@ from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.flow_topics import FlowTopics, TargetTopic
 from sparkmirror.engine.flow_view import PartitionView
 from sparkmirror.engine.order_book import OrderBook
+from sparkmirror.messages.moves import MOST_MOVES, RouteMove
 from sparkmirror.position.route import PartitionPair
 from sparkmirror.wire.topic_ids import NO_ID
 
@@ -135,6 +136,17 @@ def test_a_round_ends_when_the_target_forgets_producers_sooner(played: PlayedFlo
     orders.forget()
     assert orders.order([KEY]).state_lifetime_ms == 999
     assert orders.only_grown
+
+
+def test_a_round_takes_no_more_moves_than_a_message_has_room_for(played: PlayedFlow) -> None:
+    played.sync()
+    orders = played.orders()
+    move = RouteMove(number=1, route=orders.order([KEY]).routes[0], before=0, task=1)
+    for number in range(MOST_MOVES):
+        orders._moves[PartitionKey("A->B", "t", number)] = move  # noqa: SLF001
+    assert orders.can_take({})
+    orders._moves[PartitionKey("A->B", "t", MOST_MOVES)] = move  # noqa: SLF001
+    assert not orders.can_take({})
 
 
 @pytest.mark.parametrize(
