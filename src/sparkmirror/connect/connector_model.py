@@ -35,6 +35,8 @@ class ConnectorSpec:
 
     The connector with the lowest place has the work that several connectors ask for.
     """
+    held: str = ""
+    """Reason why the connector may not start; empty if it may."""
 
 
 @dataclass(frozen=True)

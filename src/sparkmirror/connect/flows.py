@@ -83,6 +83,9 @@ def read_flows(specs: Mapping[str, ConnectorSpec], worker: WorkerSettings) -> Fl
     pairs: dict[str, list[Connector]] = defaultdict(list)
     queue = sorted(specs.values(), key=lambda spec: (spec.target_state is TargetState.STOPPED, spec.place, spec.name))
     for spec in queue:
+        if spec.held:
+            parts[spec.name] = ConnectorPart(failure=spec.held, unfit=True)
+            continue
         try:
             connector = _connector(spec, loadable)
         except ConfigError as error:

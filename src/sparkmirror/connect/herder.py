@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
@@ -29,6 +30,7 @@ from sparkmirror.connect.connector_model import (
     TaskStatus,
 )
 from sparkmirror.connect.errors import STALE, RestError, bad_request, conflict, not_found
+from sparkmirror.connect.first_starts import FirstStarts
 from sparkmirror.connect.java_maps import java_text
 from sparkmirror.connect.loadable import Loadable
 from sparkmirror.connect.masking import is_secret, masked, unmasked
@@ -93,6 +95,7 @@ class Herder:
         self._unwritten: dict[str, str] = {}
         """Reason by the part of the topics that can't be written."""
         self._levels: dict[str, str] = {}
+        self._starts = FirstStarts(status_state)
         self._altering: set[str] = set()
         """Connectors with offsets that are being altered.
 
@@ -108,6 +111,7 @@ class Herder:
         """Stop, and retract this process's URL as the leader's; leave the worker alone."""
         self._closing.set()
         self._thread.join(5.0)
+        self._note_starts(self._starts.end())
         if self._leading and self.leader_url == self._url:
             try:
                 self._statuses.append([leader_record(None)])
@@ -244,7 +248,12 @@ class Herder:
             before = self._own_status(name)
             if before is None:
                 raise not_found(f"Status for connector {name} not found")
-            worker.restart(name, include_tasks=include_tasks, only_failed=only_failed)
+            if records := self._starts.again(name):
+                self._note_starts(records)
+                with self._writing:
+                    self._apply(self._config_state.specs())
+            else:
+                worker.restart(name, include_tasks=include_tasks, only_failed=only_failed)
 
         def state(now: str, concerned: bool) -> str:
             return "RESTARTING" if concerned and (not only_failed or now == "FAILED") else now
@@ -419,8 +428,15 @@ class Herder:
 
     def _apply(self, specs: Mapping[str, ConnectorSpec]) -> None:
         self._applied = None
-        self._worker.apply(specs)
+        allowed, records = self._starts.begin(specs, time.monotonic())
+        self._note_starts(records)
+        self._worker.apply(allowed)
         self._applied = specs
+
+    def _note_starts(self, records: list[tuple[bytes, bytes | None]]) -> None:
+        """Write records of first starts; a connector starts also if they can't be written."""
+        if records:
+            self._publish_part("first starts of connectors", lambda: self._statuses.append(records))
 
     def _append(self, records: list[tuple[bytes, bytes | None]]) -> None:
         try:
@@ -522,4 +538,5 @@ class Herder:
                 specs = self._config_state.specs()
                 if specs != self._applied and not self._altering:
                     self._apply(specs)
+                self._note_starts(self._starts.proven(time.monotonic()))
             self._publish()

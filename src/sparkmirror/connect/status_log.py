@@ -1,8 +1,9 @@
 """Records of `status.storage.topic` in Connect's own format.
 
 The records hold states of connectors and tasks, and the topics in use. So each process answers for all processes, and a
-real Connect worker that takes over finds its own format. The key `sparkmirror-leader` is not Connect's: its record has
-the URL of the leading process. A real worker logs that the record is unreadable.
+real Connect worker that takes over finds its own format. Two keys are not Connect's: the record of `sparkmirror-leader`
+has the URL of the leading process, those of `sparkmirror-start-` are of `first_starts`. A real worker logs that the
+records are unreadable.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Record = tuple[bytes, bytes | None]
 Key = TypeVar("Key", str, int)
 
 CONNECTOR, TASK, TOPIC, TOPIC_SEPARATOR = "status-connector-", "status-task-", "status-topic-", ":connector-"
-LEADER = "sparkmirror-leader"
+LEADER, START = "sparkmirror-leader", "sparkmirror-start-"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class StatusState:
     """Topics in use, by connector."""
     leader: str = ""
     """URL of the leading process."""
+    starts: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Configuration's digest and its starts that no worker has outlived, by connector."""
 
     def take(self, key: bytes | None, value: bytes | None, _: int = 0) -> bool:
         """Apply the next record at any offset; return False if unrelated or unreadable."""
@@ -61,9 +64,17 @@ class StatusState:
             used.discard(topic) if content is None else used.add(topic)
         elif key == LEADER:
             self.leader = content["url"] if content else ""
+        elif key.startswith(START):
+            self._take_start(key.removeprefix(START), content)
         else:
             return False
         return True
+
+    def _take_start(self, name: str, content: Mapping[str, str] | None) -> None:
+        if content is None:
+            self.starts.pop(name, None)
+        else:
+            self.starts[name] = content["config"], int(content["starts"])
 
     def status(self, name: str) -> ConnectorStatus | None:
         """Return the status of a connector; None if unknown."""
@@ -126,6 +137,11 @@ def topic_records(state: StatusState, name: str, used: set[str]) -> list[Record]
 def leader_record(url: str | None) -> Record:
     """Return the record of the leading process's URL; None retracts the URL."""
     return _record(LEADER, None if url is None else {"url": url})
+
+
+def start_record(name: str, digest: str = "", starts: int = 0) -> Record:
+    """Return the record of a configuration's starts, or of their removal."""
+    return _record(START + name, {"config": digest, "starts": starts} if digest else None)
 
 
 def _topic_key(topic: str, name: str) -> str:
