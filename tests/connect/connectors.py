@@ -142,7 +142,9 @@ def aws_connectors(source: str = "source:9092", target: str = "target:9092") -> 
 def specs(connectors: Mapping[str, Mapping[str, str]], **states: TargetState) -> dict[str, ConnectorSpec]:
     """All started, but for those of `states`, whose names have underscores for dashes."""
     return {
-        name: ConnectorSpec(name, config, states.get(name.replace("-", "_"), TargetState.STARTED))
+        name: ConnectorSpec(
+            name=name, config=config, target_state=states.get(name.replace("-", "_"), TargetState.STARTED)
+        )
         for name, config in connectors.items()
     }
 
@@ -175,7 +177,7 @@ class RunningWorker:
     def put(self, name: str, config: Mapping[str, str]) -> None:
         """`PUT /connectors/{name}/config`."""
         state = self.specs[name].target_state if name in self.specs else TargetState.STARTED
-        self._apply(ConnectorSpec(name, {**config, "name": name}, state))
+        self._apply(ConnectorSpec(name=name, config={**config, "name": name}, target_state=state))
 
     def change(self, name: str, **settings: str) -> None:
         """The same with some settings changed, whose names have underscores for dots."""
@@ -185,7 +187,7 @@ class RunningWorker:
     def to(self, state: TargetState, *names: str) -> None:
         """Start, pause or stop connectors."""
         for name in names:
-            self._apply(ConnectorSpec(name, self.specs[name].config, state))
+            self._apply(ConnectorSpec(name=name, config=self.specs[name].config, target_state=state))
 
     def delete(self, *names: str) -> None:
         """`DELETE /connectors/{name}`."""

@@ -15,8 +15,8 @@ from sparkmirror.connect.first_starts import MOST_DEATHS, PROVEN_S, FirstStarts
 from sparkmirror.connect.status_log import Record, StatusState
 
 CONFIG = connector("Source", "source:9092", "target:9092")
-BAD = ConnectorSpec("bad", {"topics": "x"}, TargetState.STARTED)
-GOOD = ConnectorSpec("good", {"topics": "y"}, TargetState.STARTED)
+BAD = ConnectorSpec(name="bad", config={"topics": "x"}, target_state=TargetState.STARTED)
+GOOD = ConnectorSpec(name="good", config={"topics": "y"}, target_state=TargetState.STARTED)
 
 
 class Topic:

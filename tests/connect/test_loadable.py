@@ -53,7 +53,7 @@ def source(**more: str) -> dict[str, str]:
 
 
 def flows_of(config: dict[str, str], **worker: str) -> Flows:
-    specs = {"shop": ConnectorSpec("shop", config, TargetState.STARTED)}
+    specs = {"shop": ConnectorSpec(name="shop", config=config, target_state=TargetState.STARTED)}
     return read_flows(specs, worker_file({key.replace("_", "."): value for key, value in worker.items()}))
 
 

@@ -40,7 +40,9 @@ CASE = {
 def queued(configs: dict[str, dict[str, str]], *order: str, **states: TargetState) -> dict[str, ConnectorSpec]:
     """The connectors, created in this order."""
     return {
-        name: ConnectorSpec(name, configs[name], states.get(name.replace("-", "_"), STARTED), place)
+        name: ConnectorSpec(
+            name=name, config=configs[name], target_state=states.get(name.replace("-", "_"), STARTED), place=place
+        )
         for place, name in enumerate(order)
     }
 

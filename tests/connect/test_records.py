@@ -34,8 +34,8 @@ def test_what_is_written_is_read() -> None:
     ]
     state = _config_state(records)
     assert state.specs() == {
-        "a-1": ConnectorSpec("a-1", {"topics": "x"}, TargetState.STOPPED, place=1),
-        "b": ConnectorSpec("b", {"topics": "y"}, TargetState.PAUSED, place=2),
+        "a-1": ConnectorSpec(name="a-1", config={"topics": "x"}, target_state=TargetState.STOPPED, place=1),
+        "b": ConnectorSpec(name="b", config={"topics": "y"}, target_state=TargetState.PAUSED, place=2),
     }
     assert state.tasks == {"a-1": [{"n": "0"}, {"n": "1"}]}
     assert _config_state([*records, *removal_records("a-1")]).specs().keys() == {"b"}

@@ -29,7 +29,7 @@ def status(
     idle: bool = False,
 ) -> ConnectorStatus:
     part = ConnectorPart(role=role, flow="a->b", failure=failure, note=note, idle=idle)
-    return connector_status(ConnectorSpec("one", {}, target), part, flow, "here:8083")
+    return connector_status(ConnectorSpec(name="one", config={}, target_state=target), part, flow, "here:8083")
 
 
 def shown(found: ConnectorStatus) -> str:

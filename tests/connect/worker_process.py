@@ -27,7 +27,9 @@ def main(path: str) -> None:
     worker = ConnectWorker(file, "worker:8083")
     worker.start()
     connectors = given["connectors"].items()
-    worker.apply({name: ConnectorSpec(name, config, TargetState.STARTED) for name, config in connectors})
+    worker.apply(
+        {name: ConnectorSpec(name=name, config=config, target_state=TargetState.STARTED) for name, config in connectors}
+    )
     stop.wait()
     worker.close()
 

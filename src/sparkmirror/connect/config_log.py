@@ -103,7 +103,10 @@ class ConfigState:
         """Return the wanted connectors, by name."""
         return {
             name: ConnectorSpec(
-                name, dict(config), self.targets.get(name, TargetState.STARTED), self.places.get(name, 0)
+                name=name,
+                config=dict(config),
+                target_state=self.targets.get(name, TargetState.STARTED),
+                place=self.places.get(name, 0),
             )
             for name, config in self.configs.copy().items()
         }

@@ -20,7 +20,7 @@ class TargetState(StrEnum):
     STOPPED = "STOPPED"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ConnectorSpec:
     """Wanted connector.
 

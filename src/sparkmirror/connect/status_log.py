@@ -31,7 +31,7 @@ class _StoredState:
     trace: str
 
 
-@dataclass
+@dataclass(kw_only=True)
 class StatusState:
     """Result of the records so far."""
 
