@@ -50,7 +50,7 @@ def doctor(
 
     Example: sparkmirror doctor mm2.properties --wait 70
     """
-    if wait > threading.TIMEOUT_MAX:
+    if not wait <= threading.TIMEOUT_MAX:
         raise ConfigError("must be a number of seconds that can pass", origin="--wait", key=str(wait))
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
     before = _look(flows, stale) if wait else None
