@@ -55,12 +55,12 @@ def test_the_page(aws: PlayedAws, deployment: Mapping[str, Any], tmp_path: Path)
     assert "msksource->mskdest\ttopics\tExampleTopic" in run.stdout
 
     groups = ec2.describe_security_groups()["SecurityGroups"]
-    names = {one["GroupId"]: one["GroupName"].removeprefix("migrationsample-") for one in groups}
+    named = {one["GroupId"]: one["GroupName"].removeprefix("migrationsample-") for one in groups}
     ports: dict[tuple[str, str], set[int]] = {}
     for one in groups:
         for rule in one["IpPermissions"]:
             for peer in rule["UserIdGroupPairs"]:
-                way = names[peer["GroupId"]], names[one["GroupId"]]
+                way = named[peer["GroupId"]], named[one["GroupId"]]
                 ports.setdefault(way, set()).update(range(rule["FromPort"], rule["ToPort"] + 1))
     assert {way: told for way, told in ports.items() if way != ("default", "default")} == opened(deployment)
 

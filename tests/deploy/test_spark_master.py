@@ -131,7 +131,7 @@ class SparkTasks:
 
 def executors(worker: psutil.Process) -> list[psutil.Process]:
     """Executor JVMs that a worker has started."""
-    below = worker.children(recursive=True) if worker.is_running() else []
+    below = worker.children() if worker.is_running() else []
     return [one for one in below if "CoarseGrainedExecutorBackend" in mp.command_line(one)]
 
 
