@@ -11,9 +11,11 @@ import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.engine import left_out_flows, round_runner
+from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.end_reason import EndReason
 from sparkmirror.engine.planner import Growth
 from sparkmirror.engine.round_runner import RoundRunner
+from sparkmirror.messages.orders import FlowEnd, Receipt
 
 
 def test_a_round_ends_a_day_after_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,3 +64,33 @@ def test_a_round_goes_on_until_the_clusters_of_a_flow_left_out_answer(monkeypatc
     with left_out_flows.LeftOutFlows([], 0.0) as nobody:
         time.sleep(0.05)
     assert not nobody.is_back
+
+
+@pytest.mark.parametrize(
+    ("end", "complete", "unclean"),
+    [
+        ({}, True, False),
+        ({"in_doubt": True}, True, True),
+        ({"has_rival": True}, False, True),
+    ],
+)
+def test_work_is_complete_though_an_earlier_pumps_requests_may_still_arrive(
+    end: dict[str, bool], complete: bool, unclean: bool
+) -> None:
+    """Else `run --once` would begin rounds without end after a kill: each new round waits from its own start on."""
+    done = Receipt.model_construct(
+        flow="a->b", source_topic="t", partition=0, state="done", released=False, upstream=7, in_doubt=False
+    )
+    noted: list[bool] = []
+    driver: Any = SimpleNamespace(
+        name="a->b",
+        partitions=lambda: {PartitionKey("a->b", "t", 0): None},
+        reports=SimpleNamespace(take_receipts=lambda *_: None),
+        predecessors=SimpleNamespace(note_end=lambda *, unclean: noted.append(unclean), unclean=unclean),
+        control=SimpleNamespace(say=lambda *_: None),
+    )
+    nothing: Any = SimpleNamespace(show=None)
+    runner = RoundRunner(nothing, nothing, nothing, nothing, nothing, list, nothing.show, threading.Event())
+    job: Any = SimpleNamespace(ends=[FlowEnd(flow="a->b").model_copy(update={"receipts": (done,), **end})])
+    assert (runner.take_results(job, [driver]) == [driver]) is complete
+    assert noted == [unclean]

@@ -432,7 +432,7 @@ def test_an_attempt_ends_when_a_later_one_is_at_work(make: Make) -> None:
     run.turn_until(lambda: run.sent == set(LEADERS))
     run.hear(heard(words=[TaskWords(incarnation="i", epoch=1, task=0, attempt=1)]))
     run.turn_until(lambda: run.pump.ended or bool(run.sent))
-    assert run.close().in_doubt
+    assert run.close().has_rival
 
 
 def test_a_partition_that_is_left_alone_is_released_at_once(make: Make) -> None:

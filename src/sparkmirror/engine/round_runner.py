@@ -223,7 +223,7 @@ class RoundRunner:
     def take_results(self, job: RoundJob, ready: Sequence[FlowDriver]) -> list[FlowDriver]:
         """Hand an ended job's receipts to the drivers; return the complete drivers.
 
-        Work is complete if pumps ended in order, and each partition is done or parked.
+        Work is complete if the pumps' receipts tell all, and each partition is done or parked.
         """
         receipts: dict[str, dict[PartitionKey, Receipt]] = defaultdict(dict)
         ends = job.ends or []
@@ -242,7 +242,7 @@ class RoundRunner:
             driver.predecessors.note_end(unclean=not in_order)
             if not driver.predecessors.unclean:
                 self._say(driver, "ended")
-            if in_order and _covers(mine, driver):
+            if job.ends is not None and all(end.tells_all for end in its) and _covers(mine, driver):
                 complete.append(driver)
         return complete
 

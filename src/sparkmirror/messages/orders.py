@@ -230,15 +230,25 @@ class FlowEnd(_OrderValue):
     pump: str = ""
     receipts: tuple[Receipt, ...] = ()
     in_doubt: bool = False
-    """True if records may be appended later, whatever the receipts say (R5).
+    """True if records may be appended later, whatever the receipts say (R5)."""
+    has_rival: bool = False
+    """True if another pump may be at work on the flow.
 
-    Another pump may be at work on the flow, also if this one never had a partition.
+    Also if this one never had a partition.
     """
 
     @property
     def in_order(self) -> bool:
         """True if nothing can be appended later."""
-        return not (self.in_doubt or any(receipt.in_doubt for receipt in self.receipts))
+        return self.tells_all and not self.in_doubt
+
+    @property
+    def tells_all(self) -> bool:
+        """True if all records of a partition that is done are in the target, once each.
+
+        Requests of earlier pumps may still arrive then: what they bring is there already, or the leader refuses it.
+        """
+        return not (self.has_rival or any(receipt.in_doubt for receipt in self.receipts))
 
 
 class FlowReport(_OrderValue):

@@ -181,11 +181,14 @@ class FlowPump:
                 self.add(withheld)
 
     @property
+    def has_rival(self) -> bool:
+        """True if another attempt, or a task that a partition moved from, may be at work."""
+        return self._moves.moved_in_doubt
+
+    @property
     def may_be_written_to(self) -> bool:
         """True if batches of other attempts, or unacknowledged ones, may arrive (R5)."""
-        return self._moves.moved_in_doubt or any(
-            copy.may_be_written_to(self._loop.now) for copy in self._partitions.all
-        )
+        return self.has_rival or any(copy.may_be_written_to(self._loop.now) for copy in self._partitions.all)
 
     # --- one turn of the loop -------------------------------------------------------------------
 

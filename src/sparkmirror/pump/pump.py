@@ -144,8 +144,13 @@ class _PumpRun:
 
     def close(self) -> FlowEnd:
         flow = self.flow_pump
-        in_doubt = self._taken_over or flow.may_be_written_to
-        end = FlowEnd(flow=flow.name, pump=self._pump_name, receipts=tuple(flow.receipts()), in_doubt=in_doubt)
+        end = FlowEnd(
+            flow=flow.name,
+            pump=self._pump_name,
+            receipts=tuple(flow.receipts()),
+            in_doubt=flow.may_be_written_to,
+            has_rival=self._taken_over or flow.has_rival,
+        )
         self.report(ended=True)
         self._reports.close(2.0)
         self._channel.close(2.0)
