@@ -56,6 +56,27 @@ def test_a_signal_to_the_process_group_ends_it_in_order(
     assert "Py4J" not in said
 
 
+@pytest.mark.broker
+def test_once_ends_after_a_kill(
+    source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
+) -> None:
+    """What the killed one has sent may still arrive for minutes, and all of it is there."""
+    mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
+    mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 1_000)
+    path = mp.write_properties(
+        tmp_path / "mm2.properties", source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, topic_name
+    )
+    with mp.MirrorProcess(path, tmp_path / "mirror.log") as mirror:
+        mp.wait_for(
+            lambda: sum(mp.end_offsets(target_cluster.bootstrap_servers, f"A.{topic_name}", 2)) == 1_000, 120, "copied"
+        )
+        os.killpg(mirror.process.pid, signal.SIGKILL)
+    with mp.MirrorProcess(path, tmp_path / "once.log", "--once") as once:
+        assert once.process.wait(90) == 0
+    assert once.log.read_text().count("epoch-started") <= 2
+    assert sum(mp.end_offsets(target_cluster.bootstrap_servers, f"A.{topic_name}", 2)) == 1_000
+
+
 _JVM_ENDS_FIRST = """
 import os, threading, time, psutil
 from sparkmirror.engine.session import start_spark
