@@ -43,7 +43,7 @@ def test_a_fenced_pump_sends_nothing_more_to_any_broker(running: PlayedRun, erro
     running.turn_until(lambda: running.pump.ended)
     running.run.tell_end()
     assert (running.reports[-1].ended, running.reports[-1].ended_because) == (True, why)
-    assert running.close().in_doubt, "who has fenced it may be alive"
+    assert running.close().has_rival, "who has fenced it may be alive"
 
 
 def test_a_pump_that_is_not_fenced_goes_on_with_the_others(running: PlayedRun) -> None:
