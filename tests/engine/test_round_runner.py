@@ -71,7 +71,7 @@ def test_a_round_goes_on_until_the_clusters_of_a_flow_left_out_answer(monkeypatc
     [
         ({}, True, False),
         ({"in_doubt": True}, True, True),
-        ({"has_rival": True}, False, True),
+        ({"in_doubt": True, "has_rival": True}, False, True),
     ],
 )
 def test_work_is_complete_though_an_earlier_pumps_requests_may_still_arrive(

@@ -240,7 +240,7 @@ class FlowEnd(_OrderValue):
     @property
     def in_order(self) -> bool:
         """True if nothing can be appended later."""
-        return self.tells_all and not self.in_doubt
+        return not (self.in_doubt or any(receipt.in_doubt for receipt in self.receipts))
 
     @property
     def tells_all(self) -> bool:

@@ -144,12 +144,13 @@ class _PumpRun:
 
     def close(self) -> FlowEnd:
         flow = self.flow_pump
+        has_rival = self._taken_over or flow.has_rival
         end = FlowEnd(
             flow=flow.name,
             pump=self._pump_name,
             receipts=tuple(flow.receipts()),
-            in_doubt=flow.may_be_written_to,
-            has_rival=self._taken_over or flow.has_rival,
+            in_doubt=has_rival or flow.may_be_written_to,
+            has_rival=has_rival,
         )
         self.report(ended=True)
         self._reports.close(2.0)
