@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 
-from operated import KEY, secret
+from operated import KEY, SETTINGS, secret
 from tests.connect.served_api import ServedApi
 from tests.deploy.kube_cluster import KubeCluster
 
 from sparkmirror.operator.controller import BUSY_S, CALM_S, Controller
 from sparkmirror.operator.kube import KubeApi
 from sparkmirror.operator.rest import ConnectRest
-from sparkmirror.operator.turn import Settings, Turns
+from sparkmirror.operator.turn import Turns
 from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
 
 
@@ -24,13 +25,7 @@ def running_operator(
     """Look after the cluster of KUBECONFIG, with the Secret that resources name; pods' REST interface is `served`."""
     api = KubeApi(cluster_access)
     version = served_version(api)
-    settings = Settings(
-        class_name="sparkmirror",
-        image="sparkmirror:test",
-        version=version,
-        operator_labels={"app": "operator"},
-        operator_namespace="operators",
-    )
+    settings = replace(SETTINGS, version=version)
     turns = Turns(api, lambda _: ConnectRest(served.url), settings)
     stop = threading.Event()
     with closing(Controller(turns.take, calm_s, busy_s)) as controller:

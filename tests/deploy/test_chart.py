@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from operated import KEY, resource, secret
+from operated import KEY, SETTINGS, resource, secret
 from tests.connect.served_api import served_api
 from tests.deploy.kube_build import helm
 from tests.deploy.kube_cluster import KubeCluster, crd, kube_cluster
@@ -24,7 +25,7 @@ from sparkmirror import __version__
 from sparkmirror.operator.controller import Controller
 from sparkmirror.operator.kube import KubeApi
 from sparkmirror.operator.rest import ConnectRest
-from sparkmirror.operator.turn import Settings, Turns
+from sparkmirror.operator.turn import Turns
 from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -283,13 +284,7 @@ def test_the_operator_has_the_rights_that_it_needs(
 
     api = KubeApi(cluster_access)
     version = served_version(api)
-    settings = Settings(
-        class_name="sparkmirror",
-        image="sparkmirror:test",
-        version=version,
-        operator_labels={"app": "operator"},
-        operator_namespace="operators",
-    )
+    settings = replace(SETTINGS, version=version)
     stop = threading.Event()
     with served_api() as served:
         turns = Turns(api, lambda _: ConnectRest(served.url), settings)

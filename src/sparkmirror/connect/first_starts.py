@@ -27,7 +27,7 @@ _HELD = (
 
 
 class FirstStarts:
-    """Starts of this process, beside those in the status topic; not thread-safe."""
+    """Starts of this process, next to those in the status topic; not thread-safe."""
 
     def __init__(self, state: StatusState) -> None:
         self._state = state
