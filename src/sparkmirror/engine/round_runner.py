@@ -233,16 +233,16 @@ class RoundRunner:
             newest = receipts[receipt.flow].get(key)
             # The task that has the partition now knows more, if it has read the position
             receipts[receipt.flow][key] = receipt if newest is None else newest.reaching(receipt)
-        complete = []
+        complete, has_ended = [], job.ends is not None
         for driver in ready:
             mine, its = receipts[driver.name], [end for end in ends if end.flow == driver.name]
-            if job.ends is not None:
+            if has_ended:
                 driver.reports.take_receipts(self.number, mine, its)
-            in_order = job.ends is not None and all(end.in_order for end in its)
+            in_order = has_ended and all(end.in_order for end in its)
             driver.predecessors.note_end(unclean=not in_order)
             if not driver.predecessors.unclean:
                 self._say(driver, "ended")
-            if job.ends is not None and all(end.tells_all for end in its) and _covers(mine, driver):
+            if has_ended and all(end.tells_all for end in its) and _covers(mine, driver):
                 complete.append(driver)
         return complete
 
