@@ -133,6 +133,17 @@ def test_a_partition_that_is_new_is_taken_in(driver: DriverOf) -> None:
     assert planner.take_in(1, there, [there]) is Growth.DONE
 
 
+def test_a_task_that_has_not_begun_is_given_nothing(driver: DriverOf) -> None:
+    """It may start with the order that it was given, and never hear of the rest."""
+    planner = planner_of(driver)
+    there = cast("Any", driver)
+    driver.started = set()
+    driver.there.add(PartitionKey("A->B", "t", 9))
+    assert planner.take_in(1, there, [there]) is Growth.LATER
+    driver.started = {0, 1}
+    assert planner.take_in(1, there, [there]) is Growth.DONE
+
+
 def test_a_flow_without_partitions_at_the_rounds_begin_waits_for_the_next_round(driver: DriverOf) -> None:
     """Nobody has said that this round runs, in its control topic: its pumps would end by the silence."""
     there = cast("Any", driver)

@@ -30,7 +30,7 @@ from sparkmirror.position.arbitration import Ruling, arbitrate
 from sparkmirror.position.decision import Position
 from sparkmirror.position.judged_claims import ONE_PUMP
 from sparkmirror.position.matching import Match, MatchedLog, TargetLog, matches
-from sparkmirror.position.questioned_claims import questioned
+from sparkmirror.position.questioned_claims import questioned, sort_claims
 from sparkmirror.wire.splice import Run
 
 # --- a log that nobody altered ------------------------------------------------------------------------
@@ -153,6 +153,16 @@ def test_what_was_confirmed_behind_a_healing_claim_is_judged_anew() -> None:
     ruling = healed(target)
     assert set(target.claims) == {(0, ONE), (10, OTHER)}
     assert ruling.true[0].announced == 10
+
+
+def test_a_claim_in_doubt_that_announces_no_batch_is_not_sought_in_the_log() -> None:
+    whole, healing = claim(ONE, 0, dense, [12, 13], confirmed=True), replace(claim(OTHER, 10, [13, 19]), heals=True)
+    claims = [whole, replace(whole.between(13, 14, 13), runs=(Run(19, 0),)), healing]
+    target = a_target(claims, dense, [13, 19])
+    seen = {each.key: target.seen(each) for each in questioned(claims)}
+    by_kind = sort_claims(claims, seen, TargetLog(0, 12, 11))
+    assert len(by_kind.doubted) == 2
+    assert [judged.claim.batches for judged in by_kind.asked] == [whole.batches[1:], healing.batches]
 
 
 def test_what_lies_in_the_log_after_all_stays_confirmed() -> None:

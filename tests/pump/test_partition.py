@@ -38,7 +38,7 @@ def test_what_is_thousands_of_offsets_behind_is_backfill_until_it_has_caught_up(
         pump.start()
     assert behind.copy.backfilling
     assert not near.copy.backfilling
-    for end, backfilling in ((120, False), (120 + BACKFILL_OFFSETS, True)):
+    for end, backfilling in ((BACKFILL_OFFSETS - 1, False), (BACKFILL_OFFSETS, True)):
         frame = near.pool.take(64)
         near.copy.feed(frame, frame.view[:0], end)
         near.copy.prepare(near.world.now, lambda: False)
@@ -56,7 +56,18 @@ def test_the_claim_is_durable_before_the_first_batch_is_sent() -> None:
     pump.claim()
     assert not pump.send()
     pump.claimed()
+    assert not pump.copy.is_idle, "it is claimed, and not sent"
     assert pump.send()
+
+
+@pytest.mark.parametrize(("batches", "backfilling"), [(9, False), (10, True)])
+def test_a_copy_that_starts_as_far_from_the_end_as_backfill_is_belongs_to_it(
+    batches: int, backfilling: bool
+) -> None:
+    size = BACKFILL_OFFSETS // 10
+    pump = Pump(World(Source([(size, FRESH_MS)] * batches)))
+    pump.start()
+    assert pump.copy.backfilling is backfilling
 
 
 def test_what_is_ready_is_sent_while_the_rest_of_an_answer_is_not() -> None:

@@ -309,7 +309,8 @@ def test_what_somebody_else_wrote_behind_ours_is_not_taken_for_mirror_makers(mir
     assert mirrored.begins_at() == (2, 32, 35)
 
 
-def test_markers_that_we_passed_over_are_no_word_of_mirror_makers(mirrored: Mirrored) -> None:
+@pytest.mark.parametrize("ours_are_deleted", [False, True])
+def test_markers_that_we_passed_over_are_no_word_of_mirror_makers(mirrored: Mirrored, ours_are_deleted: bool) -> None:
     """Our own stored offset is behind a transaction's marker, and somebody else has written to the target since."""
     producer = KafkaProducer(
         bootstrap_servers=list(mirrored.source.config.bootstrap_servers),
@@ -331,6 +332,8 @@ def test_markers_that_we_passed_over_are_no_word_of_mirror_makers(mirrored: Mirr
     marker = AT_SOURCE + 1
     mirrored.store(marker)
     mirrored.target.append(mirrored.route.target_topic, 3)
+    if ours_are_deleted:
+        mirrored.target.delete_records(mirrored.route.target_topic, marker)
     mirrored.produce(mirrored.source, mirrored.topic, [marker + 1])
     mirrored.takeover.begin()
     assert mirrored.look() == ""
