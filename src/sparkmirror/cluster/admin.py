@@ -15,6 +15,7 @@ from typing import Self, TypeVar
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, KnownLeaders, offsets_by_leader
+from sparkmirror.cluster.open_transactions import OpenTransaction, open_transactions
 from sparkmirror.cluster.new_topics import NewTopicSpec, create_topics, grow_topics
 from sparkmirror.cluster.reachability import check_access, one_line, why_unreachable, within
 from sparkmirror.cluster.refusal_lines import creation_refusal, refusal
@@ -179,6 +180,13 @@ class ClusterAdmin:
         Missing and leaderless partitions are left out. `known` has the leaders from the caller's last question.
         """
         return self._offsets(partitions, LATEST, read_committed=isolation == "read_committed", known=known)
+
+    def open_transactions(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OpenTransaction | str]:
+        """Find the transactions that hold partitions back, as `open_transactions` does."""
+        wanted = list(partitions)
+        return self._ask("looking for open transactions", lambda client: open_transactions(client, wanted))
 
     def creations(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
         """Create topics; return for each name Kafka's error code and the broker's words.

@@ -19,8 +19,10 @@ from typing import NamedTuple
 from sparkmirror import __version__
 from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.catching_up import PartitionLag
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.flow_view import ENDS_S, FlowView, PartitionView
+from sparkmirror.engine.cluster_watch import Away
+from sparkmirror.engine.flow_view import FlowView, PartitionView, SourceEnd
 from sparkmirror.engine.late_offsets import LateOffsets
 from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.engine.snapshot import (
@@ -45,6 +47,7 @@ from sparkmirror.engine.snapshot import (
 )
 from sparkmirror.engine.still_look import StillLook
 from sparkmirror.engine.surroundings import Surroundings
+from sparkmirror.engine.transaction_watch import HeldBack
 from sparkmirror.engine.waits import Waits
 from sparkmirror.messages.figures import Latencies, PartitionFigures, Totals, TrafficTotals
 from sparkmirror.messages.orders import Receipt
@@ -178,14 +181,14 @@ class _FlowObserver:
         topics = self._looks.at(driver, lambda: self._look(driver, now_ms / 1000))
         lags = [partition.lag_s for topic in topics for partition in topic.partitions if partition.lag]
         ends = surroundings.certificates.get(driver.name, (None, None))
-        admin = driver.view.admin_connections
+        admin, away = driver.view.admin_connections, driver.view.away
         forecast = driver.view.forecast
         leader = driver.reports.heard.leader
         flow = driver.flow
         return Flow(
             flow=driver.name,
-            source=_side(flow.source.alias, counts.totals.source, admin[0], ends[0]),
-            target=_side(flow.target.alias, counts.totals.target, admin[1], ends[1]),
+            source=_side(flow.source.alias, counts.totals.source, admin[0], ends[0], away[0]),
+            target=_side(flow.target.alias, counts.totals.target, admin[1], ends[1], away[1]),
             state=flow_state,
             role=_role(driver),
             at_ms=now_ms,
@@ -201,7 +204,7 @@ class _FlowObserver:
             records_per_s=progress.records_per_s,
             bytes_per_s=progress.bytes_per_s,
             lag=progress.lag,
-            lag_s=None if progress.lag is None or None in lags else max((lag for lag in lags if lag), default=0.0),
+            lag_s=None if progress.lag is None else max((lag for lag in lags if lag), default=0.0),
             eta_s=progress.eta_s,
             unknown=progress.unknown,
             latency=_histogram(counts.totals.latencies),
@@ -265,7 +268,7 @@ class _FlowObserver:
             late[each.topic].append(each)
         rows: dict[str, list[Partition]] = defaultdict(list)
         targets: dict[str, str] = {}
-        views, starts = view.partitions, view.source_starts
+        views, starts, held_back = view.partitions, view.source_starts, view.held_back
         ends = view.known_ends(time.monotonic())
         seen = set()
         for key, (target, leader) in driver.partitions().items():
@@ -276,8 +279,14 @@ class _FlowObserver:
             start = starts.get(at)
             if start is not None:
                 self._starts[key] = start
-            end = ends.get(at, UNKNOWN)
-            rows[key.topic].append(self._partition(key, partition_view, end, start or 0, leader, tasks.get(at), now))
+            place = _Place(
+                end=view.end_of(key, ends),
+                start=start or 0,
+                leader=leader,
+                task=tasks.get(at),
+                held_back=held_back.get(at),
+            )
+            rows[key.topic].append(self._partition(key, partition_view, place, now))
         for gone in self._rows.keys() - seen:
             del self._rows[gone]
             self._waits.forget(gone)
@@ -320,21 +329,13 @@ class _FlowObserver:
         topics += [Topic(topic=name, target_topic="", refused=why) for name, why in refused.items() if name not in rows]
         return tuple(sorted(topics, key=lambda topic: topic.topic))
 
-    def _partition(
-        self, key: PartitionKey, view: PartitionView, end: int, start: int, leader: int, task: int | None, now: float
-    ) -> Partition:
+    def _partition(self, key: PartitionKey, view: PartitionView, place: _Place, now: float) -> Partition:
         moves, fresh = now - view.seen_at < MOVES_S, now - view.seen_at < 2 * SAMPLE_S
-        figures = view.figures if fresh else None
-        if view.receipt is not None and (end > UNKNOWN or now - view.seen_at < ENDS_S):
-            end = max(end, view.receipt.source_end)
         seen = _Seen(
             receipt=view.receipt,
             counted=view.counts.changes,
-            figures=figures,
-            end=end,
-            start=start,
-            leader=leader,
-            task=task,
+            figures=view.figures if fresh else None,
+            place=place,
             moves=moves,
         )
         row = self._rows.get(key)
@@ -344,33 +345,43 @@ class _FlowObserver:
         return row.partition
 
     def _make(self, key: PartitionKey, view: PartitionView, seen: _Seen, now: float) -> Partition:
-        end, task, leader, figures = seen.end, seen.task, seen.leader, seen.figures
-        receipt, (records, size) = seen.receipt, self._count(key, view)
+        (end, readable), start, leader, task, behind = seen.place
+        figures, receipt, (records, size) = seen.figures, seen.receipt, self._count(key, view)
         if receipt is None:
             self._waits.forget(key)
             return Partition(
                 partition=key.partition,
                 state=PartitionState.UNKNOWN,
-                end=end if end > UNKNOWN else None,
+                end=end,
                 records=records,
                 bytes=size,
                 task=task,
                 leader=leader,
             )
-        known = receipt.upstream > UNKNOWN and end > UNKNOWN
-        lag = max(end - max(receipt.upstream, seen.start), 0) if known else None
+        position = receipt.upstream if receipt.upstream > UNKNOWN else None
+        lag = PartitionLag(key=key, position=position, end=end, parked=False, start=start).lag
+        waiting = min(lag, max(end - readable, 0)) if lag and end is not None and readable is not None else 0
         rate = view.records_per_s if seen.moves else 0.0
         paused = receipt.cause is Cause.PAUSED
+        state = PartitionState.PAUSED if paused else _STATES[receipt.state]
+        cause, reason = receipt.cause, (f"halted ({receipt.halted}): " if receipt.halted else "") + receipt.reason
+        held_back = behind if waiting and state is PartitionState.RUNNING else None
+        if held_back is not None:
+            offsets = "1 offset waits" if waiting == 1 else f"{waiting:,} offsets wait"
+            state, cause = PartitionState.WAITING, Cause.OPEN_TRANSACTION
+            reason = f"{offsets} behind {held_back.words}"
         return Partition(
             partition=key.partition,
-            state=PartitionState.PAUSED if paused else _STATES[receipt.state],
-            cause=receipt.cause,
-            reason=(f"halted ({receipt.halted}): " if receipt.halted else "") + receipt.reason,
-            position=receipt.upstream if receipt.upstream > UNKNOWN else None,
-            end=end if end > UNKNOWN else None,
+            state=state,
+            cause=cause,
+            reason=reason,
+            remedy=held_back.remedy if held_back is not None else "",
+            position=position,
+            end=end,
             start=self._starts.get(key),
             lag=lag,
-            lag_s=self._lag_s(key, lag, end, figures.oldest_ms if figures is not None else UNKNOWN, now),
+            held_back=waiting,
+            lag_s=self._lag_s(key, lag, end or 0, figures.oldest_ms if figures is not None else UNKNOWN, now),
             downstream=receipt.downstream if receipt.downstream > UNKNOWN else None,
             records=records,
             bytes=size,
@@ -426,6 +437,16 @@ class _FlowObserver:
         return tuple(result)
 
 
+class _Place(NamedTuple):
+    """Facts about a partition that its pump does not tell."""
+
+    end: SourceEnd
+    start: int
+    leader: int
+    task: int | None
+    held_back: HeldBack | None
+
+
 class _Seen(NamedTuple):
     """Facts that a partition's row depends on, except the time that it lags."""
 
@@ -433,10 +454,7 @@ class _Seen(NamedTuple):
     counted: int
     """Number of times that the partition's counts grew."""
     figures: PartitionFigures | None
-    end: int
-    start: int
-    leader: int
-    task: int | None
+    place: _Place
     moves: bool
 
 
@@ -507,7 +525,9 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
     return tuple(partitions)
 
 
-def _side(alias: str, totals: TrafficTotals, connections: int, ends_ms: int | None) -> ClusterFigures:
+def _side(
+    alias: str, totals: TrafficTotals, connections: int, ends_ms: int | None, away: Away | None
+) -> ClusterFigures:
     return ClusterFigures(
         alias=alias,
         bytes=totals.bytes,
@@ -516,6 +536,8 @@ def _side(alias: str, totals: TrafficTotals, connections: int, ends_ms: int | No
         errors=totals.errors,
         admin_connections=connections,
         certificate_ends_ms=ends_ms,
+        away=away.words if away is not None else "",
+        away_since_ms=int(away.since_s * 1000) if away is not None else None,
     )
 
 

@@ -10,6 +10,7 @@ pumps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -37,6 +38,8 @@ class FlowState(StrEnum):
     """Complete copy, with `--once`."""
     INCOMPLETE = "incomplete"
     """Incomplete copy, with `--once`."""
+    UNREACHABLE = "unreachable"
+    """No broker of the source, or of the target, answers."""
     TRANSLATING = "translating"
     """The flow copies nothing and translates groups."""
     STARTING = "starting"
@@ -45,7 +48,13 @@ class FlowState(StrEnum):
     """A partition's position, or its end, is not known."""
     COPYING = "copying"
     HELD_UP = "held up"
-    """All has caught up except parked partitions and refused topics."""
+    """All has caught up except parked partitions and refused topics.
+
+    Partitions behind an open transaction count as parked ones. Late records (`topics done`) hold a flow up whatever else
+    it copies.
+    """
+    NOTHING = "nothing to copy"
+    """No topic of the source but heartbeats matches."""
     CAUGHT_UP = "caught up"
 
 
@@ -129,8 +138,10 @@ class Partition:
     """Reason in a single line, for people."""
     position: int | None = None
     """Next source offset to copy."""
+    remedy: str = ""
+    """Complete command that ends the wait, if there is one."""
     end: int | None = None
-    """Source offset after the last readable record."""
+    """Source offset after the last record: the high watermark."""
     start: int | None = None
     """Start of the source's log, as last read; None: not known.
 
@@ -141,6 +152,8 @@ class Partition:
 
     Never negative; offsets below the log's start don't count.
     """
+    held_back: int = 0
+    """Offsets of the lag that can't be read yet at read_committed: an open transaction begins before them."""
     lag_s: float | None = None
     """Age of the oldest record that is not copied; 0 without lag."""
     downstream: int | None = None
@@ -371,6 +384,9 @@ class ClusterFigures:
     """Open connections of the driver's duties."""
     certificate_ends_ms: int | None = None
     """Expiry of the first certificate to end, among those in this side's settings."""
+    away: str = ""
+    """Reason why no broker of the cluster answers the driver, since when; empty if one does."""
+    away_since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -410,12 +426,12 @@ class Flow:
     records_per_s: float = 0.0
     bytes_per_s: float = 0.0
     lag: int | None = None
-    """Lag of all partitions; None: not known of every partition.
+    """Lag of all partitions where it is known; None: of none.
 
-    Refused topics don't count.
+    Refused topics don't count. `unknown` says how many partitions are left out.
     """
     lag_s: float | None = None
-    """Largest of all partitions."""
+    """Largest of these partitions."""
     eta_s: float | None = None
     """Seconds until the copy has caught up, at the present rate.
 
@@ -468,11 +484,22 @@ class Flow:
     @property
     def parked(self) -> tuple[tuple[Topic, Partition], ...]:
         """Partitions that can't be copied now, with their topics."""
+        return self._of(lambda partition: partition.state is PartitionState.PARKED)
+
+    @property
+    def open_transactions(self) -> tuple[tuple[Topic, Partition], ...]:
+        """Partitions that an open transaction has held back for long, with their topics."""
+        return self._of(lambda partition: partition.cause is Cause.OPEN_TRANSACTION)
+
+    @property
+    def why_unknown(self) -> str:
+        """First known reason why a partition's lag is not known; empty without one."""
+        unknown = self._of(lambda partition: partition.lag is None and bool(partition.reason))
+        return next((f"{topic.topic}-{partition.partition}: {partition.reason}" for topic, partition in unknown), "")
+
+    def _of(self, chosen: Callable[[Partition], bool]) -> tuple[tuple[Topic, Partition], ...]:
         return tuple(
-            (topic, partition)
-            for topic in self.topics
-            for partition in topic.partitions
-            if partition.state is PartitionState.PARKED
+            (topic, partition) for topic in self.topics for partition in topic.partitions if chosen(partition)
         )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sparkmirror.engine.snapshot import Flow, Group, PartitionState, Role
-from sparkmirror.page.sentences import OLD_S, are_stuck, is_old, short, unknown_partitions
+from sparkmirror.engine.snapshot import Flow, FlowState, Group, PartitionState, Role
+from sparkmirror.page.sentences import OLD_S, STUCK, are_stuck, is_old, short, unknown_partitions
 from sparkmirror.page.words import cannot, count, duration
 from sparkmirror.sync.group_standing import GroupState
 
@@ -68,10 +68,16 @@ def _rereads(flow: Flow) -> str:
 def _against(flow: Flow) -> Iterator[str]:
     if flow.role is not Role.LEADER:
         return
+    yield from (side.away for side in (flow.source, flow.target) if side.away)
+    if flow.state is FlowState.NOTHING:
+        yield f"nothing is copied: {flow.reason or 'no topic of the source matches'}"
     if flow.lag:
         of = " for what can be copied" if are_stuck(flow) else ""
-        until = f" (about {duration(flow.eta_s)} more{of})" if flow.eta_s is not None else ""
+        until = f" (about {duration(flow.eta_s)} more{of})" if flow.eta_s is not None and _all_move(flow) else ""
         yield f"{count(flow.lag, 'record')} {'is' if flow.lag == 1 else 'are'} not copied{until}"
+    if transactions := flow.open_transactions:
+        topic, partition = transactions[0]
+        yield f"{topic.topic}-{partition.partition}: {short(partition.reason)}"
     if parked := len(flow.parked):
         yield f"{count(parked, 'partition')} {'is' if parked == 1 else 'are'} parked"
     if paused := sum(
@@ -88,6 +94,19 @@ def _against(flow: Flow) -> Iterator[str]:
         yield f"{count(stuck, 'group')} can't move"
     if behind := sum(group.state is GroupState.CATCHING_UP for group in flow.groups):
         yield f"{count(behind, 'group')} {'has' if behind == 1 else 'have'} read what isn't copied yet"
+
+
+def _all_move(flow: Flow) -> bool:
+    """Tell whether each partition that can be copied moves.
+
+    Else the flow's rate does not tell when it will have caught up: a parked partition that is tried again looks like
+    any other for a moment.
+    """
+    return all(
+        partition.records_per_s > 0 or not partition.lag or partition.state in STUCK
+        for topic in flow.topics
+        for partition in topic.partitions
+    )
 
 
 def _unknown(flow: Flow, now_ms: int) -> Iterator[str]:
