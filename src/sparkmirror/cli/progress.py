@@ -143,7 +143,7 @@ def _line(flow: FlowProgress) -> str:
     elif flow.waiting:
         parts.append(f"waits: {flow.waiting}")
     if flow.open_transactions:
-        parts.append(f"{len(flow.open_transactions)} behind an open transaction, first: {flow.open_transactions[0]}")
+        parts.append(f"{len(flow.open_transactions)} held back, first: {flow.open_transactions[0]}")
     if flow.losses:
         parts.append(f"lost: {', '.join(flow.losses)}")
     if flow.forecast:

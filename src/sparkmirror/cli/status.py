@@ -47,8 +47,8 @@ def status(
 
     Works wherever the target can be read. With --check a flow is unhealthy if it is held up,
     incomplete, joining (it waits for its lease or a cluster) or unreachable (a cluster does not
-    answer), if it has nothing to copy, if a partition is parked or waits behind an open transaction,
-    or a topic is refused, if records came after their writers had moved and are not copied, or if
+    answer), if it has nothing to copy, if a partition is parked or an open transaction holds it
+    back, or a topic is refused, if records came after their writers had moved and are not copied, or if
     something was lost since the process took charge.
 
     Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
@@ -75,7 +75,7 @@ def is_healthy(flow: snapshot.Flow) -> bool:
     """Return True if a flow is healthy.
 
     A healthy flow is neither held up nor incomplete nor waiting for its lease; both clusters answer, and there is
-    something to copy; no partition is parked, or waits behind an open transaction, no topic is refused, no records came
+    something to copy; no partition is parked or held back by an open transaction, no topic is refused, no records came
     after their writers had moved, and nothing was lost since the process took charge.
     """
     return not (
@@ -165,6 +165,8 @@ def line(flow: snapshot.Flow, age_s: float) -> str:
         parts.append(f"{len(flow.parked):,} parked")
     if losses := lost(flow):
         parts.append(f"{losses:,} losses")
+    if flow.no_group:
+        parts.append(flow.no_group)
     return "; ".join([*parts, f"{age_s:,.0f} s ago"])
 
 

@@ -15,8 +15,8 @@ from typing import Self, TypeVar
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, KnownLeaders, offsets_by_leader
-from sparkmirror.cluster.open_transactions import OpenTransaction, open_transactions
 from sparkmirror.cluster.new_topics import NewTopicSpec, create_topics, grow_topics
+from sparkmirror.cluster.open_transactions import OpenTransaction, open_transactions
 from sparkmirror.cluster.reachability import check_access, one_line, why_unreachable, within
 from sparkmirror.cluster.refusal_lines import creation_refusal, refusal
 from sparkmirror.cluster.topic_configs import ConfigEntry, broker_config, describe_topic_configs
@@ -181,9 +181,7 @@ class ClusterAdmin:
         """
         return self._offsets(partitions, LATEST, read_committed=isolation == "read_committed", known=known)
 
-    def open_transactions(
-        self, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, OpenTransaction | str]:
+    def open_transactions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OpenTransaction | str]:
         """Find the transactions that hold partitions back, as `open_transactions` does."""
         wanted = list(partitions)
         return self._ask("looking for open transactions", lambda client: open_transactions(client, wanted))

@@ -35,7 +35,7 @@ class Coordinated(NamedTuple):
 
 
 class OpenTransaction(NamedTuple):
-    """First open transaction of a partition: nothing behind its begin may be read."""
+    """First open transaction of a partition: nothing after its begin may be read."""
 
     producer_id: int
     start_offset: int

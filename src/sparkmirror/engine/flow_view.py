@@ -113,7 +113,7 @@ class FlowView:
     source_stable: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Last stable offsets of partitions that lag, where below the end; empty at read_uncommitted.
 
-    Records behind wait for the end of a transaction.
+    Records from there on wait for the end of a transaction.
     """
     held_back: Mapping[TopicPartition, HeldBack] = field(default_factory=dict)
     """Transactions that have been open for long, by the partition that each holds back."""

@@ -20,8 +20,8 @@ from sparkmirror import __version__
 from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.catching_up import PartitionLag
-from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.cluster_watch import Away
+from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import FlowView, PartitionView, SourceEnd
 from sparkmirror.engine.late_offsets import LateOffsets
 from sparkmirror.engine.progress import ProgressMeter
@@ -223,6 +223,8 @@ class _FlowObserver:
             backfill_per_s_cap=driver.reports.heard.backfill_bytes_per_second,
             objective_s=flow.objective_seconds or None,
             tasks_max=flow.tasks_max,
+            unmatched=driver.topics.matches.unmatched + driver.groups.matches.unmatched,
+            no_group=driver.groups.matches.nothing,
             weaker=driver.topics.weaknesses.lines,
             unsafe_topics=driver.unsafe_topics,
             settings={
@@ -369,7 +371,7 @@ class _FlowObserver:
         if held_back is not None:
             offsets = "1 offset waits" if waiting == 1 else f"{waiting:,} offsets wait"
             state, cause = PartitionState.WAITING, Cause.OPEN_TRANSACTION
-            reason = f"{offsets} behind {held_back.words}"
+            reason = f"{offsets} for the end of {held_back.words}"
         return Partition(
             partition=key.partition,
             state=state,

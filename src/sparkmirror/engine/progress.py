@@ -37,7 +37,7 @@ class FlowProgress:
     """State of the flow, in words.
 
     `joining`, `starting`, `unreachable: why` (a cluster does not answer), `finding out` (a position or an end isn't
-    known), `copying`, `held up` (all has caught up except parked partitions, partitions behind an open transaction and
+    known), `copying`, `held up` (all has caught up except parked partitions, partitions held back by a transaction and
     refused topics; or late records are not copied), `caught up`, `nothing to copy: why`, `standing by: why`, `ending`,
     `done` or `incomplete` (with `--once`); or `translating`, for a flow that copies nothing.
     """
@@ -238,7 +238,7 @@ class ProgressMeter:
 
     def _open_transactions(self) -> tuple[str, ...]:
         return tuple(
-            f"{topic}-{partition} waits behind {held.words}; to end it: {held.remedy}"
+            f"{topic}-{partition} waits for the end of {held.words}; to end it: {held.remedy}"
             for (topic, partition), held in sorted(self._driver.view.held_back.items())
         )
 
@@ -249,6 +249,8 @@ class ProgressMeter:
             return f"{FlowState.UNREACHABLE}: {away.words}"
         if not self._driver.flow.copies:
             return "translating"
+        if topics.synced and topics.matches.nothing:
+            return f"{FlowState.NOTHING}: {topics.matches.nothing}"
         if not topics.synced or look.told < look.partitions:
             return "starting"
         return look.state

@@ -21,6 +21,7 @@ from sparkmirror.engine.late_offsets import late_words
 from sparkmirror.messages.figures import LATENCY_BOUNDS_S as LATENCY_BOUNDS_S
 from sparkmirror.position.cause import Cause as Cause
 from sparkmirror.sync.group_standing import GroupState
+from sparkmirror.sync.pattern_matches import UnmatchedPattern as UnmatchedPattern
 
 ELSEWHERE = "another process works on it"
 """Reason of a process that stands by as it should."""
@@ -50,8 +51,8 @@ class FlowState(StrEnum):
     HELD_UP = "held up"
     """All has caught up except parked partitions and refused topics.
 
-    Partitions behind an open transaction count as parked ones. Late records (`topics done`) hold a flow up whatever else
-    it copies.
+    Partitions that a transaction holds back count as parked ones. Late records (`topics done`) hold a flow up whatever
+    else it copies.
     """
     NOTHING = "nothing to copy"
     """No topic of the source but heartbeats matches."""
@@ -470,6 +471,10 @@ class Flow:
     The settings are policy, isolation, codec, and settings about exactness.
     """
 
+    unmatched: tuple[UnmatchedPattern, ...] = ()
+    """Patterns of topics, of their exclusion and of groups that match nothing at the source."""
+    no_group: str = ""
+    """Reason why no consumer group of the source is translated; empty if one is, or none is to be."""
     weaker: tuple[str, ...] = ()
     """Guarantees missing with brokers as old as these (`weaker_guarantees`).
 
@@ -498,9 +503,7 @@ class Flow:
         return next((f"{topic.topic}-{partition.partition}: {partition.reason}" for topic, partition in unknown), "")
 
     def _of(self, chosen: Callable[[Partition], bool]) -> tuple[tuple[Topic, Partition], ...]:
-        return tuple(
-            (topic, partition) for topic in self.topics for partition in topic.partitions if chosen(partition)
-        )
+        return tuple((topic, partition) for topic in self.topics for partition in topic.partitions if chosen(partition))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

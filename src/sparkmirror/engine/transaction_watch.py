@@ -77,21 +77,21 @@ class TransactionWatch:
             told = self._source.open_transactions(partitions)
         except (ConnectionError, ClusterUnreachable) as error:
             told = dict.fromkeys(partitions, str(error))
-        self._told = {partition: told.get(partition, "no producer of it has an open one now") for partition in partitions}
+        self._told = {
+            partition: told.get(partition, "no producer of it has an open one now") for partition in partitions
+        }
 
     def _held_back(self, partition: TopicPartition, now_s: float) -> HeldBack:
         offset, since_s = self._since[partition]
         told = self._told.get(partition)
-        return HeldBack(
-            _words(told, offset, since_s, now_s), abort_command(self._source.config, partition, offset)
-        )
+        return HeldBack(_words(told, offset, since_s, now_s), abort_command(self._source.config, partition, offset))
 
 
 def _words(told: OpenTransaction | str | None, offset: int, since_s: float, now_s: float) -> str:
     """Return the words on a transaction, after the number of the offsets that wait."""
     if told is None or isinstance(told, str):
         unknown = f"; whose is not known: {told}" if told else ""
-        return f"a transaction that has been open at source offset {offset} since {utc(since_s)}{unknown}"
+        return f"a transaction that is open from source offset {offset} on, since {utc(since_s)}{unknown}"
     coordinated = told.coordinated
     began_s = since_s if told.last_ms < 0 else told.last_ms / 1000
     if coordinated is None:
@@ -107,7 +107,8 @@ def _words(told: OpenTransaction | str | None, offset: int, since_s: float, now_
         then = f"its coordinator aborts it at {utc(ends_s)}, if its producer does not end it before"
         if ends_s < now_s:
             then = f"it hangs: its timeout was over at {utc(ends_s)}"
-    return f"an open transaction of {who}, from source offset {told.start_offset} on, since {utc(began_s)}; {then}"
+    at = f"from source offset {told.start_offset} on, since {utc(began_s)}"
+    return f"a transaction of {who}, which is open {at}; {then}"
 
 
 def abort_command(source: ClusterConfig, partition: TopicPartition, start_offset: int) -> str:

@@ -147,7 +147,9 @@ def _standing(families: Families, flow: Flow) -> None:
         families, "sparkmirror_flow_role", "1 for the role of this process in the flow.", of, "role", Role, flow.role
     )
     families.declare("sparkmirror_processes", "gauge", _help_of("processes")).add(of, flow.processes)
-    up = families.declare("sparkmirror_cluster_up", "gauge", "1 if a broker of the cluster answers this process, else 0.")
+    up = families.declare(
+        "sparkmirror_cluster_up", "gauge", "1 if a broker of the cluster answers this process, else 0."
+    )
     for side, figures in (("source", flow.source), ("target", flow.target)):
         up.add(f"{of},{labels(side=side, cluster=figures.alias)}", int(not figures.away))
 

@@ -58,7 +58,7 @@ def if_moved(group: Group) -> str:
 
 def _rereads(flow: Flow) -> str:
     if not flow.groups:
-        return "No consumer group is translated."
+        return "No consumer group is translated" + (f": {flow.no_group}." if flow.no_group else ".")
     again = sum(group.reread or 0 for group in flow.groups)
     if not again:
         return f"{count(len(flow.groups), 'group')} would go on at the exact record."

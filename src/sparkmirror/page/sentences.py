@@ -75,7 +75,7 @@ class _But:
 
 def sentence(flow: Flow, now_ms: int) -> Sentence:
     """Describe the flow in one sentence; `now_ms` is the time of reading."""
-    head = _headline(flow)
+    head = _away(flow) or _headline(flow)
     if flow.role is not Role.LEADER and flow.state in (FlowState.STANDING_BY, FlowState.JOINING):
         return Sentence(head.tone, head.words + _old(flow, now_ms) + ".")
     buts = [*_stuck(flow), *_left_out(flow), *_beside(flow)]
@@ -112,6 +112,13 @@ def _old(flow: Flow, now_ms: int) -> str:
 # --- the headline -------------------------------------------------------------------------------
 
 
+def _away(flow: Flow) -> Sentence | None:
+    if flow.state is not FlowState.UNREACHABLE:
+        return None
+    away = flow.source.away or flow.target.away or flow.reason
+    return Sentence(Tone.BAD, f"{away[:1].upper()}{away[1:]}; nothing is copied")
+
+
 def _headline(flow: Flow) -> Sentence:
     since = duration(max(flow.at_ms - flow.state_since_ms, 0) / 1000) if flow.state_since_ms else ""
     in_it = f" for {since}" if since else ""
@@ -126,9 +133,6 @@ def _headline(flow: Flow) -> Sentence:
             return Sentence(Tone.WORKING, f"Ending{in_it}: {_behind(flow)}")
         case FlowState.TRANSLATING:
             return Sentence(Tone.WORKING, "Translates consumer groups only: its settings have it copy nothing")
-        case FlowState.UNREACHABLE:
-            away = flow.source.away or flow.target.away or flow.reason
-            return Sentence(Tone.BAD, f"{away[:1].upper()}{away[1:]}; nothing is copied")
         case FlowState.STARTING:
             return Sentence(Tone.UNKNOWN, f"Starting{in_it}: {_reported(flow)}")
         case FlowState.FINDING_OUT:
@@ -241,11 +245,10 @@ def _stuck(flow: Flow) -> Iterator[_But]:
         )
         are = "is" if len(parked) == 1 else "are"
         yield _But(Tone.BAD, f"{count(len(parked), 'partition')} {are} parked ({first})")
-    if behind := flow.open_transactions:
-        topic, partition = behind[0]
-        waits = "waits" if len(behind) == 1 else "wait"
+    if held_back := flow.open_transactions:
+        topic, partition = held_back[0]
         first = f"{topic.topic}-{partition.partition}: {short(partition.reason)}"
-        yield _But(Tone.BAD, f"{count(len(behind), 'partition')} {waits} behind an open transaction ({first})")
+        yield _But(Tone.BAD, f"an open transaction holds {count(len(held_back), 'partition')} back ({first})")
     if lost := sum(loss.offsets for loss in flow.losses if loss.is_loss):
         yield _But(Tone.BAD, f"{count(lost, 'offset')} {'was' if lost == 1 else 'were'} lost for good")
     elif any(loss.is_loss and loss.entries for loss in flow.losses):
