@@ -33,8 +33,9 @@ LEFT_ALONE = {"Fetch", "Produce", "ApiVersions"}
 
 
 def crowded(name: str, path: tuple[str, ...], text: bytes) -> Callable[[Asked], Iterable[bytes]]:
-    """As many entries as the bound allows."""
-    bound = ALL_METADATA if name == "Metadata" else min(LISTING, BOUNDS[f"{name}Request"].fixed)
+    """As many entries as the bound allows, or as a listing may have."""
+    stated = BOUNDS.get(f"{name}Request")
+    bound = ALL_METADATA if name == "Metadata" else stated.fixed if stated is not None else LISTING
     most = MOST_PARTITIONS if name == "Metadata" else MOST_ENTRIES
 
     def answer(asked: Asked) -> Iterable[bytes]:
