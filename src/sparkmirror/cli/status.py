@@ -20,6 +20,7 @@ from sparkmirror.engine.snapshot import FlowState, Partition, Topic
 from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 
 UNHEALTHY = {
+    FlowState.WRONG_CLUSTER,
     FlowState.HELD_UP,
     FlowState.INCOMPLETE,
     FlowState.JOINING,
@@ -46,10 +47,10 @@ def status(
     """Show the state of a running mirror's flows.
 
     Works wherever the target can be read. With --check a flow is unhealthy if it is held up,
-    incomplete, joining (it waits for its lease or a cluster) or unreachable (a cluster does not
-    answer), if it has nothing to copy, if a partition is parked or an open transaction holds it
-    back, or a topic is refused, if records came after their writers had moved and are not copied, or if
-    something was lost since the process took charge.
+    incomplete, joining (it waits for its lease or a cluster), led to a wrong cluster or unreachable
+    (a cluster does not answer), if it has nothing to copy, if a partition is parked or an open
+    transaction holds it back, or a topic is refused, if records came after their writers had moved
+    and are not copied, or if something was lost since the process took charge.
 
     Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
     the target can't be reached, or nothing was published for longer than --stale seconds.

@@ -15,6 +15,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from sparkmirror.clock import utc
 from sparkmirror.cluster.client import addresses, dial
+from sparkmirror.cluster.expected_clusters import EXPECTED, AnotherClustersBroker
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
@@ -100,7 +101,7 @@ class ClusterWatch:
         deadline = self._clock() + TURN_S
         reason = ""
         if self._connection is not None:
-            reason = self._tried(self._connection)
+            reason = self._tried(self._connection, "")
             if not reason:
                 return ""
         servers = list(dict.fromkeys([*self._brokers, *addresses(self._config)]))
@@ -111,22 +112,29 @@ class ClusterWatch:
             except (ConnectionError, SparkMirrorError) as error:
                 reason = _line(error)
             else:
-                reason = self._tried(self._connection)
+                reason = self._tried(self._connection, f"{host}:{port}")
                 if not reason:
                     return ""
-                reason = f"{host}:{port}: {reason}"
             self._next += 1
             if self._clock() > deadline:
                 break
         return reason
 
-    def _tried(self, connection: RpcConnection) -> str:
-        """Return why a broker does not answer over a connection; empty if it does."""
+    def _tried(self, connection: RpcConnection, dialled: str) -> str:
+        """Return why a broker does not answer over a connection; empty if it does.
+
+        A broker that was just `dialled` must be one of the flow's cluster.
+        """
         try:
             answer = connection.call(MetadataRequest(topics=[], allow_auto_topic_creation=False))
-        except (ConnectionError, SparkMirrorError) as error:
+            if dialled:
+                EXPECTED.see(self._config, dialled, answer.cluster_id or "")
+        except AnotherClustersBroker as error:
             self._hang_up()
             return _line(error)
+        except (ConnectionError, SparkMirrorError) as error:
+            self._hang_up()
+            return f"{dialled}: {_line(error)}" if dialled else _line(error)
         self._brokers = [(broker.host, broker.port) for broker in answer.brokers]
         return ""
 
