@@ -87,6 +87,7 @@ class Event(StrEnum):
     TOPIC_CREATED = "topic-created"
     TOPIC_NOT_REPLICATED = "topic-not-replicated"
     TOPIC_REFRESH_FAILED = "topic-refresh-failed"
+    TOPICS_WAIT = "topics-wait"
     TURN_FAILED = "turn-failed"
     WALK_LOADED = "walk-loaded"
     WALK_NOT_LOADED = "walk-not-loaded"

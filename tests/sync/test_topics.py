@@ -84,9 +84,9 @@ class InventedCluster(ClusterAdmin):
                 return ErrorCode.INVALID_CONFIG, f"Invalid value {value} for configuration {name}: not here"
         return CREATED
 
-    def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:
+    def create_partitions(self, counts: Mapping[str, int]) -> dict[str, tuple[int, str]]:
         self.counts |= {name: count for name, count in counts.items() if name not in self.refusing}
-        return {name: self.refusing.get(name) for name in counts}
+        return {name: (7, self.refusing[name]) if name in self.refusing else CREATED for name in counts}
 
 
 def test_creates_missing_topics_with_count_factor_and_configs() -> None:
@@ -309,7 +309,7 @@ def test_real_clusters(admins: tuple[ClusterAdmin, ClusterAdmin], topic_name: st
     dynamic = {entry.name: entry.value for entry in entries if entry.source == "DYNAMIC_TOPIC_CONFIG"}
     assert dynamic == {name: value for name, value in configs.items() if name != "message.timestamp.type"}
 
-    assert source.create_partitions({topic_name: 5}) == {topic_name: None}
+    assert source.create_partitions({topic_name: 5}) == {topic_name: (0, "")}
     assert_soon(lambda: led(source, topic_name), 5)
     result = duty.sync_once()
     assert result.grown == (remote,)

@@ -16,7 +16,7 @@ from sparkmirror.cli.output import Format, Output, print_json, print_line
 from sparkmirror.cli.published import fresh
 from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.engine import snapshot
-from sparkmirror.engine.snapshot import FlowState, Partition, Topic
+from sparkmirror.engine.snapshot import FlowState, Partition, Topic, UnmatchedPattern
 from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 
 UNHEALTHY = {
@@ -48,9 +48,10 @@ def status(
 
     Works wherever the target can be read. With --check a flow is unhealthy if it is held up,
     incomplete, joining (it waits for its lease or a cluster), led to a wrong cluster or unreachable
-    (a cluster does not answer), if it has nothing to copy, if a partition is parked or an open
-    transaction holds it back, or a topic is refused, if records came after their writers had moved
-    and are not copied, or if something was lost since the process took charge.
+    (a cluster does not answer), if it has nothing to copy or a pattern of topics that can hardly be
+    meant so, if a partition is parked or an open transaction holds it back, or a topic is refused,
+    if records came after their writers had moved and are not copied, or if something was lost since
+    the process took charge.
 
     Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
     the target can't be reached, or nothing was published for longer than --stale seconds.
@@ -75,9 +76,9 @@ def status(
 def is_healthy(flow: snapshot.Flow) -> bool:
     """Return True if a flow is healthy.
 
-    A healthy flow is neither held up nor incomplete nor waiting for its lease; both clusters answer, and there is
-    something to copy; no partition is parked or held back by an open transaction, no topic is refused, no records came
-    after their writers had moved, and nothing was lost since the process took charge.
+    A healthy flow is neither held up nor incomplete nor waiting for its lease; both clusters answer, there is something
+    to copy, and no pattern that can hardly be meant so; no partition is parked or held back by an open transaction, no
+    topic is refused, no records came after their writers had moved, and nothing was lost since the process took charge.
     """
     return not (
         flow.state in UNHEALTHY
@@ -85,6 +86,7 @@ def is_healthy(flow: snapshot.Flow) -> bool:
         or flow.open_transactions
         or _refused(flow)
         or _late(flow)
+        or _slips(flow)
         or lost(flow)
         or flow.source.away
         or flow.target.away
@@ -97,6 +99,11 @@ def _refused(flow: snapshot.Flow) -> list[Topic]:
 
 def _late(flow: snapshot.Flow) -> list[Topic]:
     return [topic for topic in flow.topics if topic.late]
+
+
+def _slips(flow: snapshot.Flow) -> list[UnmatchedPattern]:
+    """Return the patterns of topics that match nothing and can hardly be meant so."""
+    return [pattern for pattern in flow.unmatched if pattern.key == "topics" and pattern.fault]
 
 
 def lost(flow: snapshot.Flow) -> int:
@@ -166,6 +173,8 @@ def line(flow: snapshot.Flow, age_s: float) -> str:
         parts.append(f"{len(flow.parked):,} parked")
     if losses := lost(flow):
         parts.append(f"{losses:,} losses")
+    if flow.state is not FlowState.NOTHING:
+        parts += [f"nothing matches {each.words}" for each in flow.unmatched if each.key == "topics" and each.hint]
     if flow.no_group:
         parts.append(flow.no_group)
     return "; ".join([*parts, f"{age_s:,.0f} s ago"])

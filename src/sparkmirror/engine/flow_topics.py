@@ -32,6 +32,15 @@ from sparkmirror.takeover.from_mm1 import GroupTakeover
 from sparkmirror.takeover.from_mm2 import Takeover
 from sparkmirror.wire.topic_partition import TopicPartition
 
+QUOTA_S = 5.0
+"""Longest time in seconds that a turn of the topic duty waits for the target's quota of partition creations.
+
+The next turn, which comes soon, goes on. Meanwhile the topics that are there are copied.
+"""
+
+ONCE_QUOTA_S = 600.0
+"""The same with `once`, which copies the topics that are there after the first turn."""
+
 log = logging.getLogger(__name__)
 
 
@@ -89,6 +98,7 @@ class FlowTopics:
     def open(self, source: ClusterAdmin, target: ClusterAdmin) -> None:
         """Take the connections to both clusters."""
         self._admins = _Admins(source, target)
+        target.quota_patience_s = ONCE_QUOTA_S if self._once else QUOTA_S
 
     @property
     def waits(self) -> bool:

@@ -21,6 +21,7 @@ from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.catching_up import PartitionLag
 from sparkmirror.engine.cluster_watch import Away
+from sparkmirror.engine.flow_counts import FlowCounts
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import FlowView, PartitionView, SourceEnd
 from sparkmirror.engine.late_offsets import LateOffsets
@@ -49,7 +50,7 @@ from sparkmirror.engine.still_look import StillLook
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.engine.transaction_watch import HeldBack
 from sparkmirror.engine.waits import Waits
-from sparkmirror.messages.figures import Latencies, PartitionFigures, Totals, TrafficTotals
+from sparkmirror.messages.figures import Latencies, PartitionFigures, TrafficTotals
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.pump.pump import resident_bytes
 from sparkmirror.pump.tally import SAMPLE_S
@@ -147,7 +148,7 @@ class _FlowObserver:
 
     def __init__(self) -> None:
         self._driver: FlowDriver | None = None
-        self._past = _Counts()
+        self._past = FlowCounts()
         """Counts of earlier drivers."""
         self._past_of: dict[PartitionKey, tuple[int, int]] = {}
         """Records and bytes of each partition, copied by pumps of earlier drivers."""
@@ -173,7 +174,7 @@ class _FlowObserver:
             self._rows.clear()
             self._made.clear()
         progress = meter.read(state, FRESH_S / 2)
-        counts = self._past.plus(_Counts.of(driver.view))
+        counts = self._past.plus(FlowCounts.of(driver.view))
         words, _, why = progress.state.partition(": ")
         flow_state = FlowState(words)
         if flow_state is not self._state:
@@ -239,7 +240,7 @@ class _FlowObserver:
 
     def _count_on_from(self, driver: FlowDriver) -> None:
         """Keep the counts of a replaced driver."""
-        self._past = self._past.plus(_Counts.of(driver.view))
+        self._past = self._past.plus(FlowCounts.of(driver.view))
         for key, view in list(driver.view.partitions.items()):
             self._past_of[key] = self._count(key, view)
         for duty in _duties(driver):
@@ -476,33 +477,6 @@ def _with_late(topic: Topic, late: Sequence[LateOffsets]) -> Topic:
 
 def _number(partition: Partition) -> int:
     return partition.partition
-
-
-class _Counts:
-    """Counters of a flow."""
-
-    def __init__(
-        self, records: int = 0, size: int = 0, totals: Totals | None = None, rounds: dict[str, int] | None = None
-    ) -> None:
-        self.records = records
-        self.bytes = size
-        self.totals = totals or Totals()
-        self.rounds = rounds or {}
-
-    @classmethod
-    def of(cls, view: FlowView) -> _Counts:
-        return cls(*view.counts.total, view.totals, dict(view.rounds))
-
-    def plus(self, other: _Counts) -> _Counts:
-        rounds = {
-            why: self.rounds.get(why, 0) + other.rounds.get(why, 0) for why in self.rounds.keys() | other.rounds.keys()
-        }
-        return _Counts(
-            self.records + other.records,
-            self.bytes + other.bytes,
-            self.totals + other.totals,
-            dict(sorted(rounds.items())),
-        )
 
 
 def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, ...]:

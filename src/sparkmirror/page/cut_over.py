@@ -75,6 +75,11 @@ def _against(flow: Flow) -> Iterator[str]:
         of = " for what can be copied" if are_stuck(flow) else ""
         until = f" (about {duration(flow.eta_s)} more{of})" if flow.eta_s is not None and _all_move(flow) else ""
         yield f"{count(flow.lag, 'record')} {'is' if flow.lag == 1 else 'are'} not copied{until}"
+    yield from (
+        f"nothing matches {pattern.words}"
+        for pattern in flow.unmatched
+        if pattern.hint and pattern.key != "topics.exclude" and flow.state is not FlowState.NOTHING
+    )
     if transactions := flow.open_transactions:
         topic, partition = transactions[0]
         yield f"{topic.topic}-{partition.partition}: {short(partition.reason)}"

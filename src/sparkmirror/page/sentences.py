@@ -281,6 +281,9 @@ def _left_out(flow: Flow) -> Iterator[_But]:
         yield _But(Tone.WARNING, f"{count(len(stopped), 'partition')} {are} paused by an operator ({behind})")
     elif flow.paused:
         yield _But(Tone.WARNING, "an operator has paused " + ", ".join(flow.paused[:3]))
+    slips = [pattern.words for pattern in flow.unmatched if pattern.key == "topics" and pattern.hint]
+    if slips and flow.state is not FlowState.NOTHING:
+        yield _But(Tone.WARNING, f"nothing matches {short(slips[0])}")
     if late := sum(topic.late for topic in flow.topics):
         yield _But(Tone.WARNING, f"writers that were said to have moved wrote {count(late, 'record')} at the source")
 

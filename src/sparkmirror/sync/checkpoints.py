@@ -164,7 +164,7 @@ class Checkpoints:
         """
         there = self._groups.listed()
         before = self.matches
-        consumers = {entry.group for entry in there.values() if _is_consumer(entry)}
+        consumers = {entry.group for entry in there.values() if is_consumer(entry)}
         self.matches = group_matches(self._flow, self._wanted, consumers)
         for line in self.matches.news(before):
             log.warning("flow %s: groups: %s", self._flow.name, line, extra=Event.PATTERN_UNMATCHED.extra)
@@ -176,8 +176,9 @@ class Checkpoints:
             for entry in listed
             if entry.type not in self._looked_after
         }
-        return [entry.group for entry in listed if _is_consumer(entry)]
+        return [entry.group for entry in listed if is_consumer(entry)]
 
 
-def _is_consumer(group: ListedGroup) -> bool:
+def is_consumer(group: ListedGroup) -> bool:
+    """True if MirrorMaker 2 mirrors groups of this type and protocol."""
     return group.type in TYPES and group.protocol in PROTOCOLS

@@ -23,8 +23,16 @@ class UnmatchedPattern:
     key: str
     """Setting: `topics`, `topics.exclude` or `groups`."""
     pattern: str
-    hint: str = ""
-    """Fault of the spelling, or the nearest names; empty without either."""
+    fault: str = ""
+    """Reason why the pattern can hardly be meant so; empty without a reason."""
+    nearest: tuple[str, ...] = ()
+    """Names at the source that were perhaps meant."""
+
+    @property
+    def hint(self) -> str:
+        """Fault and nearest names; empty without either."""
+        meant = f"did you mean {', '.join(self.nearest)}?" if self.nearest else ""
+        return "; ".join(filter(None, (self.fault, meant)))
 
     @property
     def words(self) -> str:
@@ -102,16 +110,15 @@ def group_matches(flow: FlowConfig, wanted: GroupFilter, at_source: Collection[s
 def _unmatched(key: str, patterns: Sequence[str], names: Collection[str]) -> tuple[UnmatchedPattern, ...]:
     unmatched = [pattern for pattern in patterns if pattern and not matches_any(pattern, names)]
     of_topics = key.startswith("topics")
-    hints = [
-        hardly_meant(pattern, of_topics=of_topics) or _nearest(pattern, names) for pattern in unmatched[:_MOST_NAMED]
-    ]
-    hints += [""] * (len(unmatched) - len(hints))
-    return tuple(UnmatchedPattern(key, pattern, hint) for pattern, hint in zip(unmatched, hints, strict=True))
-
-
-def _nearest(pattern: str, names: Collection[str]) -> str:
-    nearest = nearest_names(pattern, names)
-    return f"did you mean {', '.join(nearest)}?" if nearest else ""
+    return tuple(
+        UnmatchedPattern(
+            key,
+            pattern,
+            hardly_meant(pattern, of_topics=of_topics),
+            nearest_names(pattern, names) if number < _MOST_NAMED else (),
+        )
+        for number, pattern in enumerate(unmatched)
+    )
 
 
 def _some(words: Sequence[str]) -> str:
