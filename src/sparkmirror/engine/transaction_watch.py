@@ -77,9 +77,8 @@ class TransactionWatch:
             told = self._source.open_transactions(partitions)
         except (ConnectionError, ClusterUnreachable) as error:
             told = dict.fromkeys(partitions, str(error))
-        self._told = {
-            partition: told.get(partition, "no producer of it has an open one now") for partition in partitions
-        }
+        ended = "no producer has an open one there now"
+        self._told = {partition: told.get(partition, ended) for partition in partitions}
 
     def _held_back(self, partition: TopicPartition, now_s: float) -> HeldBack:
         offset, since_s = self._since[partition]

@@ -68,7 +68,8 @@ def _rereads(flow: Flow) -> str:
 def _against(flow: Flow) -> Iterator[str]:
     if flow.role is not Role.LEADER:
         return
-    yield from (side.away for side in (flow.source, flow.target) if side.away)
+    if flow.state in (FlowState.UNREACHABLE, FlowState.WRONG_CLUSTER):
+        yield flow.reason or flow.state.value
     if flow.state is FlowState.NOTHING:
         yield f"nothing is copied: {flow.reason or 'no topic of the source matches'}"
     if flow.lag:

@@ -49,11 +49,11 @@ def hardly_meant(pattern: str, *, of_topics: bool) -> str:
     text = pattern.strip()
     if len(text) > 1 and text[0] in _QUOTES and text[-1] in _QUOTES:
         return "the quotes are part of the pattern: leave them out"
-    if ";" in text:
-        return "`;` separates no patterns: write commas"
     if len(text) > 1 and text[0] == text[-1] == "/":
         return "the slashes are part of the pattern: leave them out"
     parts = _parts(text)
+    if any(part.literal == ";" for part in parts):
+        return "`;` separates no patterns: write commas"
     for part, after in pairwise(parts):
         if part.text == part.literal and part.literal and after.text == "*":
             return f"`{part.text}*` means `{part.text}` any number of times: write `{part.text}.*` if all may follow it"
@@ -105,10 +105,10 @@ def nearest_names(pattern: str, names: Collection[str]) -> tuple[str, ...]:
 def _words(pattern: str) -> list[str]:
     """Return the parts of names that a pattern spells out."""
     parts = _parts(pattern)
-    following = [*(part.text for part in parts[1:]), ""]
+    ends = [*parts, _Part(" ", " ")]
     spelt = "".join(
-        "." if part.text == "." and after[:1] not in ("*", "+", "?", "{") else part.literal or " "
-        for part, after in zip(parts, following, strict=True)
+        "." if part.text == "." and after.text[:1] not in ("*", "+", "?", "{") else part.literal or " "
+        for part, after in pairwise(ends)
     )
     words = (word.strip("._-").lower() for word in re.split(r"[^\w.-]+", spelt))
     return [word for word in words if len(word) >= _SHORTEST]
