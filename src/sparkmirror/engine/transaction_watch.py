@@ -1,8 +1,8 @@
 """Watch over partitions that an open transaction at the source holds back.
 
-With read_committed a partition may be read up to its last stable offset, where its first open transaction begins. Every
-transactional producer holds readers back for a moment. A transaction that stays open is told with its producer, and
-with the command that ends it.
+With read_committed a partition may be read up to its last stable offset, the begin of its first open transaction. Every
+transactional producer holds readers back for a moment. A transaction open for long is told with its producer, and with
+the command to end it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ASK_S = 30.0
 """Seconds between questions about the same open transactions."""
 
 MOST_ASKED = 20
-"""Most partitions of a question; others are held back by the same producers as a rule."""
+"""Most partitions of a question: the same producers hold the others back, too."""
 
 
 class HeldBack(NamedTuple):
@@ -111,7 +111,7 @@ def _words(told: OpenTransaction | str | None, offset: int, since_s: float, now_
 
 
 def abort_command(source: ClusterConfig, partition: TopicPartition, start_offset: int) -> str:
-    """Return the command that aborts the transaction that begins at an offset (KIP-664)."""
+    """Return the command that aborts the transaction at an offset (KIP-664)."""
     topic, index = partition
     secured = " --command-config FILE" if source.encrypted or source.signs_in else ""
     return (
