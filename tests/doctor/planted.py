@@ -561,6 +561,11 @@ def _faults() -> list[Fault]:
             "own-topics-unsafe",
             flow(unsafe_topics=("topic mm2-sparkmirror-segments.A.internal may lose records",)),
         ),
+        _fault(
+            "a standby process was started on another file",
+            "other-settings",
+            flow(**standby, differs=("topics: `orders` there, `bills` here",)),
+        ),
     ]
 
 

@@ -141,6 +141,8 @@ def line(flow: snapshot.Flow, age_s: float) -> str:
         parts.append(f"{len(flow.parked):,} parked")
     if losses := lost(flow):
         parts.append(f"{losses:,} losses")
+    if flow.differs:
+        parts.append(f"this file has other settings ({'; '.join(flow.differs)})")
     return "; ".join([*parts, f"{age_s:,.0f} s ago"])
 
 
@@ -161,4 +163,5 @@ def row(flow: snapshot.Flow, age_s: float) -> dict[str, object]:
         "eta_s": flow.eta_s,
         "parked": len(flow.parked),
         "losses": lost(flow),
+        "differs": list(flow.differs),
     }
