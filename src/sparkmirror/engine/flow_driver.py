@@ -18,7 +18,7 @@ from sparkmirror.cluster.broker_versions import see_that_brokers_serve
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.durable.losses import Loss, losses_topic
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.durable.noted_progress import ProgressLog
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.driver_control import DriverControl
@@ -241,8 +241,3 @@ class FlowDriver:
     def failing(self) -> Mapping[str, str]:
         """Duties whose last turn failed, with the reason in a single line."""
         return self._opened.duties.failing if self._opened is not None else {}
-
-    @property
-    def losses(self) -> list[Loss]:
-        """Losses recorded since this process became active; the ledger has all."""
-        return self.reports.loss_watch.losses
