@@ -188,7 +188,6 @@ def _loss(entry: LossRow) -> Row:
         f"{entry.topic}-{entry.partition}",
         entry.first,
         entry.offsets,
-        entry.action,
         entry.words,
         entry.acknowledged,
         entry.number,

@@ -60,8 +60,8 @@ function duties() {
 function losses() {
   const table = small(
     "Loss ledger",
-    [["When"], ["Outcome"], ["Kind"], ["Partition"], ["Offsets", "num"], ["Number", "num"], ["What", "wide"], ["Action"],
-      ["Acknowledged", "wide"], ["Entry"]],
+    [["When"], ["Outcome"], ["Kind"], ["Partition"], ["Offsets", "num"], ["Number", "num"], ["Acknowledged", "wide"],
+      ["What", "wide"], ["Entry"]],
     "No entry is known to this process: the loss ledger is empty, or another process works on the flow.",
   );
   const older = element("p", { className: "hint" });
@@ -72,11 +72,11 @@ function losses() {
       if (reset) rows.clear();
       for (const old of gone) rows.delete(old);
       for (const row of some) rows.set(row[0], row);
-      const newest = [...rows.values()].sort((one, other) => other[2] - one[2] || one[10].localeCompare(other[10]));
-      table.fill(newest.map(([, outcome, at, kind, place, first, offsets, action, words, acknowledged, entry]) => [
+      const newest = [...rows.values()].sort((one, other) => other[2] - one[2] || one[9].localeCompare(other[9]));
+      table.fill(newest.map(([, outcome, at, kind, place, first, offsets, words, acknowledged, entry]) => [
         new Date(at).toISOString().replace("T", " ").slice(0, 19) + " UTC", outcome, kind, place,
         offsets > 1 ? `${first}–${first + offsets - 1}` : String(first), offsets ? number(offsets) : UNKNOWN,
-        words, action, acknowledged || "no", entry,
+        acknowledged || "no", words, entry,
       ]));
     },
     update(flow) {
