@@ -7,7 +7,7 @@ import dataclasses
 from planted_flows import DAY_MS, Fault, copying, earlier, moved, parts, pumps
 from snapshot_samples import NOW_MS, flow, group, partition, topic
 
-from sparkmirror.durable.loss_kinds import Outcome
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     ELSEWHERE,
     Cause,
@@ -75,7 +75,7 @@ def healthy() -> list[tuple[str, Fault]]:
                         offsets=3,
                         newest_ms=NOW_MS,
                         words="3 markers",
-                        outcome=Outcome.EXPECTED,
+                        outcome=LossOutcome.EXPECTED,
                     ),
                 )
             ),

@@ -18,7 +18,7 @@ from sparkmirror.cli.status import is_healthy, line
 from sparkmirror.doctor.findings import diagnose
 from sparkmirror.doctor.losses import LOSSES_BY_OUTCOME
 from sparkmirror.durable.acknowledgements import Acknowledgement, LedgerEntry
-from sparkmirror.durable.loss_kinds import LOSS_KINDS, Action, LossKind, Outcome, outcome_of
+from sparkmirror.durable.loss_kinds import LOSS_KINDS, Action, LossKind, LossOutcome, outcome_of
 from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.loss_counts import loss_counts, loss_row, summed_up
 from sparkmirror.engine.snapshot import Flow
@@ -30,22 +30,22 @@ ROOT = Path(__file__).parents[2]
 LOSSES_PAGE = (ROOT / "docs" / "losses.md").read_text()
 RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
 
-OUTCOMES: dict[tuple[LossKind, Action], Outcome] = {
-    (LossKind.EXPIRED, "continued"): Outcome.LOST,
-    (LossKind.EXPIRED, "halted"): Outcome.LOST,
-    (LossKind.TRUNCATED, "continued"): Outcome.TAKEN_BACK,
-    (LossKind.TRUNCATED, "halted"): Outcome.TAKEN_BACK,
-    (LossKind.RECREATED, "restarted"): Outcome.MAY_BE_LOST,
-    (LossKind.RECREATED, "halted"): Outcome.MAY_BE_LOST,
-    (LossKind.SHRUNK, "halted"): Outcome.MAY_BE_LOST,
-    (LossKind.TARGET_TRUNCATED, "halted"): Outcome.MAY_BE_LOST,
-    (LossKind.TARGET_TRUNCATED, "healed"): Outcome.HEALED,
-    (LossKind.TARGET_RECREATED, "restarted"): Outcome.LOST,
-    (LossKind.TARGET_RECREATED, "healed"): Outcome.HEALED,
-    (LossKind.FOREIGN, "continued"): Outcome.FOREIGN,
-    (LossKind.FENCED, "continued"): Outcome.EXPECTED,
-    (LossKind.ALTERED, "continued"): Outcome.SKIPPED,
-    (LossKind.ALTERED, "restarted"): Outcome.TWICE,
+OUTCOMES: dict[tuple[LossKind, Action], LossOutcome] = {
+    (LossKind.EXPIRED, "continued"): LossOutcome.LOST,
+    (LossKind.EXPIRED, "halted"): LossOutcome.LOST,
+    (LossKind.TRUNCATED, "continued"): LossOutcome.TAKEN_BACK,
+    (LossKind.TRUNCATED, "halted"): LossOutcome.TAKEN_BACK,
+    (LossKind.RECREATED, "restarted"): LossOutcome.MAY_BE_LOST,
+    (LossKind.RECREATED, "halted"): LossOutcome.MAY_BE_LOST,
+    (LossKind.SHRUNK, "halted"): LossOutcome.MAY_BE_LOST,
+    (LossKind.TARGET_TRUNCATED, "halted"): LossOutcome.MAY_BE_LOST,
+    (LossKind.TARGET_TRUNCATED, "healed"): LossOutcome.HEALED,
+    (LossKind.TARGET_RECREATED, "restarted"): LossOutcome.LOST,
+    (LossKind.TARGET_RECREATED, "healed"): LossOutcome.HEALED,
+    (LossKind.FOREIGN, "continued"): LossOutcome.FOREIGN,
+    (LossKind.FENCED, "continued"): LossOutcome.EXPECTED,
+    (LossKind.ALTERED, "continued"): LossOutcome.SKIPPED,
+    (LossKind.ALTERED, "restarted"): LossOutcome.TWICE,
 }
 
 
@@ -63,16 +63,16 @@ class _Said(NamedTuple):
 
 
 SAID = {
-    Outcome.LOST: _Said(Tone.BAD, "lost for good", "records-lost", "critical", False, False, "critical"),
-    Outcome.TAKEN_BACK: _Said(Tone.BAD, "took back", "records-taken-back", "critical", False, False, "critical"),
-    Outcome.MAY_BE_LOST: _Said(
+    LossOutcome.LOST: _Said(Tone.BAD, "lost for good", "records-lost", "critical", False, False, "critical"),
+    LossOutcome.TAKEN_BACK: _Said(Tone.BAD, "took back", "records-taken-back", "critical", False, False, "critical"),
+    LossOutcome.MAY_BE_LOST: _Said(
         Tone.WARNING, "records may be lost", "records-may-be-lost", "warning", False, False, "warning"
     ),
-    Outcome.FOREIGN: _Said(Tone.WARNING, "another producer has written", "foreign-writer", "warning", True, True),
-    Outcome.SKIPPED: _Said(Tone.GOOD, "", "offsets-altered", "notice", True, False),
-    Outcome.TWICE: _Said(Tone.GOOD, "", "records-twice", "notice", True, False),
-    Outcome.HEALED: _Said(Tone.GOOD, "", "copy-healed", "notice", True, True),
-    Outcome.EXPECTED: _Said(Tone.GOOD, "", "", "", True, True),
+    LossOutcome.FOREIGN: _Said(Tone.WARNING, "another producer has written", "foreign-writer", "warning", True, True),
+    LossOutcome.SKIPPED: _Said(Tone.GOOD, "", "offsets-altered", "notice", True, False),
+    LossOutcome.TWICE: _Said(Tone.GOOD, "", "records-twice", "notice", True, False),
+    LossOutcome.HEALED: _Said(Tone.GOOD, "", "copy-healed", "notice", True, True),
+    LossOutcome.EXPECTED: _Said(Tone.GOOD, "", "", "", True, True),
 }
 
 each_entry = pytest.mark.parametrize(("kind", "action"), OUTCOMES, ids=lambda value: str(value))
@@ -107,21 +107,21 @@ def of(*entries: LedgerEntry) -> Flow:
 
 def test_each_kind_and_each_outcome_is_here() -> None:
     assert set(LOSS_KINDS) == set(LossKind)
-    assert set(SAID) == set(Outcome)
-    assert set(LOSSES_BY_OUTCOME) == set(Outcome) - {Outcome.EXPECTED}
+    assert set(SAID) == set(LossOutcome)
+    assert set(LOSSES_BY_OUTCOME) == set(LossOutcome) - {LossOutcome.EXPECTED}
     assert {(kind, action) for kind, row in LOSS_KINDS.items() for action in row.outcomes} == set(OUTCOMES)
-    assert {outcome for row in LOSS_KINDS.values() for outcome in row.outcomes.values()} == set(Outcome)
+    assert {outcome for row in LOSS_KINDS.values() for outcome in row.outcomes.values()} == set(LossOutcome)
 
 
 @each_entry
 def test_what_became_of_the_records(kind: LossKind, action: Action) -> None:
     assert entry(kind, action).loss.outcome is OUTCOMES[kind, action]
-    assert outcome_of(kind, "expected", 7) is Outcome.EXPECTED
+    assert outcome_of(kind, "expected", 7) is LossOutcome.EXPECTED
 
 
 def test_what_a_copy_that_was_made_again_lacks_is_lost() -> None:
-    assert entry(LossKind.TARGET_RECREATED, "healed", offsets=20).loss.outcome is Outcome.LOST
-    assert entry(LossKind.TARGET_TRUNCATED, "healed", offsets=20).loss.outcome is Outcome.HEALED
+    assert entry(LossKind.TARGET_RECREATED, "healed", offsets=20).loss.outcome is LossOutcome.LOST
+    assert entry(LossKind.TARGET_TRUNCATED, "healed", offsets=20).loss.outcome is LossOutcome.HEALED
 
 
 @pytest.mark.parametrize("kind", LossKind)
@@ -129,7 +129,7 @@ def test_an_action_that_the_table_does_not_know_is_taken_for_the_worst(kind: Los
     """A newer release's; a fence is no loss whatever is done about it."""
     known = LOSS_KINDS[kind].outcomes
     unknown = next(action for action in get_args(Action) if action not in (*known, "expected"))
-    assert outcome_of(kind, unknown, 7) is min(known.values(), key=list(Outcome).index)
+    assert outcome_of(kind, unknown, 7) is min(known.values(), key=list(LossOutcome).index)
 
 
 @each_entry
@@ -158,7 +158,7 @@ def test_the_doctor_says_it(kind: LossKind, action: Action) -> None:
     assert [(one.rule, one.severity.value, one.subject) for one in findings] == (
         [(wanted.rule, wanted.severity, kind.value)] if wanted.rule else []
     )
-    assert ("never will be" in "".join(one.title for one in findings)) is (OUTCOMES[kind, action] is Outcome.LOST)
+    assert ("never will be" in "".join(one.title for one in findings)) is (OUTCOMES[kind, action] is LossOutcome.LOST)
 
 
 @each_entry
@@ -183,8 +183,8 @@ def test_metrics_count_it(kind: LossKind, action: Action) -> None:
     assert f'sparkmirror_losses_total{{flow="A->B",{series}}} 1\n' in text
 
 
-@pytest.mark.parametrize("outcome", Outcome)
-def test_the_alert_fires_for_it(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", LossOutcome)
+def test_the_alert_fires_for_it(outcome: LossOutcome) -> None:
     """By its label; `deploy/prometheus/alerts_test.yml` has it fire and end."""
     groups = yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yml").read_text())["groups"]
     rules: list[dict[str, Any]] = [rule for group in groups for rule in group["rules"]]
@@ -222,7 +222,7 @@ def test_the_docs_say_it() -> None:
     """`docs/losses.md`: a row for each kind with its outcomes, and one for each outcome with what each place says."""
     told = {row[0].strip("`"): set(re.findall(r"`([\w -]+)`", row[2])) for row in _cells(LOSSES_PAGE, "| kind | what")}
     wanted = {kind.value: {outcome.value for outcome in row.outcomes.values()} for kind, row in LOSS_KINDS.items()}
-    wanted[LossKind.TARGET_RECREATED].add(Outcome.LOST)
+    wanted[LossKind.TARGET_RECREATED].add(LossOutcome.LOST)
     assert told == wanted
 
     rows = {row[0].strip("`"): row[2:] for row in _cells(LOSSES_PAGE, "| outcome | what")}
@@ -246,7 +246,7 @@ def test_the_runbook_says_what_fires() -> None:
 
 def test_what_is_said_of_a_loss_is_plain_text() -> None:
     """It travels as JSON to terminals and to the page."""
-    for outcome in Outcome:
+    for outcome in LossOutcome:
         for entries, offsets in ((1, 0), (1, 1), (3, 1_200)):
             words = outcome.words(entries, offsets)
             assert json.loads(json.dumps(words)) == words

@@ -21,7 +21,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.loss_kinds import LossKind, Outcome
+from sparkmirror.durable.loss_kinds import LossKind, LossOutcome
 from sparkmirror.engine import lag_monitor, report_watch
 from sparkmirror.engine.loss_counts import LossRow
 from sparkmirror.engine.mirror import Mirror
@@ -64,7 +64,7 @@ def is_released(mirror: Mirror, topic: str) -> bool:
 def unexpected(mirror: Mirror, topic: str) -> list[LossRow]:
     """Entries of the topic that the mirror knows, but for those that are to be expected."""
     rows = mirror.drivers[0].reports.loss_watch.rows
-    return [row for row in rows if row.topic in (topic, f"A.{topic}") and row.outcome is not Outcome.EXPECTED]
+    return [row for row in rows if row.topic in (topic, f"A.{topic}") and row.outcome is not LossOutcome.EXPECTED]
 
 
 def end(cluster: KafkaCluster, topic: str) -> int:
@@ -124,7 +124,7 @@ def test_who_was_killed_before_it_wrote_down_what_it_had_released(
         assert state.done[topic_name].reached.keys() == {0, 1}, (
             "it was written down at the latest when the process ended"
         )
-    assert [loss for loss in ledger(target_cluster, topic_name) if loss.outcome is not Outcome.EXPECTED] == []
+    assert [loss for loss in ledger(target_cluster, topic_name) if loss.outcome is not LossOutcome.EXPECTED] == []
     said = verify_verb(str(file), "-o", "json")
     assert (said.returncode, json.loads(said.stdout.splitlines()[-1])["verdict"]) == (0, "equal"), said.stdout
 
@@ -191,11 +191,11 @@ def test_who_says_it_late_is_asked_and_believed(
     assert "sparkmirror topics done FILE --topics " in loss.words
     assert verify_verb(str(file)).returncode == 1
     assert "1 entries of the loss ledger are expected now" in say("done", file, topic_name)
-    assert [one.outcome for one in ledger(target_cluster, topic_name)] == [Outcome.EXPECTED]
+    assert [one.outcome for one in ledger(target_cluster, topic_name)] == [LossOutcome.EXPECTED]
     with run_mirror(file, spark) as mirror:
         mp.wait_for(lambda: is_released(mirror, topic_name), 60, "the topic is released")
         assert unexpected(mirror, topic_name) == []
-    assert [one.outcome for one in ledger(target_cluster, topic_name)] == [Outcome.EXPECTED]
+    assert [one.outcome for one in ledger(target_cluster, topic_name)] == [LossOutcome.EXPECTED]
     assert verify_verb(str(file)).returncode == 0
 
 

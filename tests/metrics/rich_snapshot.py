@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
-from sparkmirror.durable.loss_kinds import Outcome
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import ClusterFigures, Duty, LossCount, PartitionState
 from sparkmirror.position.cause import Cause
 
@@ -19,8 +19,10 @@ RICH = snapshot(
         ),
         losses=(
             LossCount(kind="expired", entries=1, offsets=7, newest_ms=NOW_MS, words="w"),
-            LossCount(kind="recreated", entries=1, offsets=0, newest_ms=NOW_MS, words="w", outcome=Outcome.MAY_BE_LOST),
-            LossCount(kind="fenced", entries=1, offsets=1, newest_ms=NOW_MS, words="w", outcome=Outcome.EXPECTED),
+            LossCount(
+                kind="recreated", entries=1, offsets=0, newest_ms=NOW_MS, words="w", outcome=LossOutcome.MAY_BE_LOST
+            ),
+            LossCount(kind="fenced", entries=1, offsets=1, newest_ms=NOW_MS, words="w", outcome=LossOutcome.EXPECTED),
         ),
         epochs={"load": 1},
         retention_s=60.0,

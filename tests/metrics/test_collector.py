@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
-from sparkmirror.durable.loss_kinds import Outcome
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     ClusterFigures,
     Duty,
@@ -87,7 +87,7 @@ def test_what_is_not_known_is_absent() -> None:
 def test_what_is_no_loss_is_not_counted_as_lost() -> None:
     losses = (
         LossCount(kind="expired", entries=1, offsets=7, newest_ms=0, words="w"),
-        LossCount(kind="fenced", entries=1, offsets=5, newest_ms=0, words="w", outcome=Outcome.EXPECTED),
+        LossCount(kind="fenced", entries=1, offsets=5, newest_ms=0, words="w", outcome=LossOutcome.EXPECTED),
     )
     assert list(scraped(snapshot(flow(losses=losses)))["sparkmirror_lost_records_total"].values()) == [7]
 

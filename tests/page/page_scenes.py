@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from fastapi import FastAPI
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
-from sparkmirror.durable.loss_kinds import Outcome
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     Cause,
     ClusterFigures,
@@ -278,7 +278,7 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
             LossRow(
                 number="3f2a9c01",
                 kind="expired",
-                outcome=Outcome.LOST,
+                outcome=LossOutcome.LOST,
                 at_ms=NOW_MS - 90_000_000,
                 topic="audit.log",
                 partition=2,
@@ -290,7 +290,7 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
             LossRow(
                 number="77b0e4d2",
                 kind="recreated",
-                outcome=Outcome.MAY_BE_LOST,
+                outcome=LossOutcome.MAY_BE_LOST,
                 at_ms=NOW_MS - 190_000_000,
                 topic="returns",
                 partition=0,

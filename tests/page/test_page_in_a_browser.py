@@ -18,7 +18,7 @@ from page_scenes import Stage, many, shop, staged
 from playwright.sync_api import Browser, Page, expect
 from snapshot_samples import flow, partition, snapshot, topic
 
-from sparkmirror.durable.loss_kinds import Outcome
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import Cause, FlowState, LossCount, LossRow, PartitionState
 
 pytestmark = pytest.mark.full
@@ -105,7 +105,7 @@ def entry(number: int, **changes: Any) -> LossRow:
     one = LossRow(
         number=f"{number:08x}",
         kind="expired",
-        outcome=Outcome.LOST,
+        outcome=LossOutcome.LOST,
         at_ms=1_764_000_000_000 + 60_000 * number,
         topic="orders",
         partition=number,
@@ -121,7 +121,7 @@ def test_the_loss_ledger_entry_by_entry(browser: Browser) -> None:
     """The newest first; a word that comes is shown, and what is older than the newest is counted."""
     known = "2025-11-24 16:00:00 UTC by ann@ops: the readers know"
     count = LossCount(kind="expired", entries=5, offsets=60, newest_ms=1_764_000_000_000, words="gone")
-    entries = (entry(3), entry(2, kind="recreated", outcome=Outcome.MAY_BE_LOST, offsets=0), entry(1))
+    entries = (entry(3), entry(2, kind="recreated", outcome=LossOutcome.MAY_BE_LOST, offsets=0), entry(1))
     stage = Stage(snapshot(flow(losses=(count,), loss_entries=entries)))
     with staged(stage) as url, closing(Seen(browser, url)) as seen:
         page = seen.open()

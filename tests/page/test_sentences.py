@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from snapshot_samples import NOW_MS, flow, group, partition, topic
 
-from sparkmirror.durable.loss_kinds import Outcome
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     Cause,
     Duty,
@@ -135,19 +135,19 @@ SAID = [
         "Caught up for 1 min: all that can be read at the source is at the target.",
     ),
     (
-        flow(losses=(LossCount(kind="recreated", outcome=Outcome.MAY_BE_LOST, entries=2, offsets=0, **NEWEST),)),
+        flow(losses=(LossCount(kind="recreated", outcome=LossOutcome.MAY_BE_LOST, entries=2, offsets=0, **NEWEST),)),
         Tone.WARNING,
         "Caught up for 1 min: all that can be read at the source is at the target, but records may be lost "
         "(2 entries).",
     ),
     (
-        flow(losses=(LossCount(kind="foreign-writer", outcome=Outcome.FOREIGN, entries=1, offsets=5, **NEWEST),)),
+        flow(losses=(LossCount(kind="foreign-writer", outcome=LossOutcome.FOREIGN, entries=1, offsets=5, **NEWEST),)),
         Tone.WARNING,
         "Caught up for 1 min: all that can be read at the source is at the target, but another producer has written "
         "5 offsets to copies.",
     ),
     (
-        flow(losses=(LOSS, dataclasses.replace(LOSS, kind="truncated", outcome=Outcome.TAKEN_BACK, offsets=1))),
+        flow(losses=(LOSS, dataclasses.replace(LOSS, kind="truncated", outcome=LossOutcome.TAKEN_BACK, offsets=1))),
         Tone.BAD,
         "Caught up for 1 min: all that can be read at the source is at the target, but 1,200 offsets were lost for "
         "good and the source took back 1 offset that was copied.",
@@ -215,9 +215,9 @@ DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
     "late writers": ({"topics": (topic(), Topic(topic="x", target_topic="", released=True, late_in={0: 4}))}, True),
     "lost": ({"losses": (LOSS,)}, True),
     "lost, offsets not known": ({"losses": (dataclasses.replace(LOSS, offsets=0),)}, True),
-    "taken back": ({"losses": (dataclasses.replace(LOSS, outcome=Outcome.TAKEN_BACK),)}, True),
-    "may be lost": ({"losses": (dataclasses.replace(LOSS, outcome=Outcome.MAY_BE_LOST, offsets=0),)}, True),
-    "foreign": ({"losses": (dataclasses.replace(LOSS, outcome=Outcome.FOREIGN),)}, False),
+    "taken back": ({"losses": (dataclasses.replace(LOSS, outcome=LossOutcome.TAKEN_BACK),)}, True),
+    "may be lost": ({"losses": (dataclasses.replace(LOSS, outcome=LossOutcome.MAY_BE_LOST, offsets=0),)}, True),
+    "foreign": ({"losses": (dataclasses.replace(LOSS, outcome=LossOutcome.FOREIGN),)}, False),
     "group not synced": ({"groups": (group(state=GroupState.NOT_SYNCED),)}, True),
     "retention": ({"retention_s": 60.0}, False),
     "duty fails": ({"duties": (Duty(duty="heartbeats", interval_s=1.0, failing="no right"),)}, False),
@@ -275,7 +275,7 @@ flows = st.builds(
             offsets=st.integers(0, 9),
             newest_ms=st.just(NOW_MS),
             words=st.just("some"),
-            outcome=st.sampled_from(Outcome),
+            outcome=st.sampled_from(LossOutcome),
             acknowledged=st.booleans(),
         ),
         max_size=2,

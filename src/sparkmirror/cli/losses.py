@@ -1,4 +1,4 @@
-"""`sparkmirror losses`: the losses in the flows' ledgers, certain and possible, and the operator's word on them.
+"""`sparkmirror losses`: the flows' loss ledgers, and the operators' words on them.
 
 `ack` says that losses are known; `undo` takes this back.
 """
@@ -124,7 +124,7 @@ def ack(
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
     wanted = _chosen(names, partition, numbers or ())
     told = _tell(flows, lambda entry: entry.is_open and wanted(entry), numbers or (), say)
-    _print(told, "acknowledged", "no entry that isn't acknowledged matches", output)
+    _print(told, "acknowledged", "no open entry matches", output)
 
 
 @losses.command()

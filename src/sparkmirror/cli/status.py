@@ -44,7 +44,7 @@ def status(
     Works wherever the target can be read. With --check a flow is unhealthy if it is held up,
     incomplete or joining (it waits for its lease or a cluster), if a partition is parked or a topic
     refused, if records came after their writers had moved and are not copied, or if records are
-    lost, or may be, and nobody has acknowledged it (`losses ack`).
+    lost, or may be, and no operator has acknowledged it (`losses ack`).
 
     Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
     the target can't be reached, or nothing was published for longer than --stale seconds.

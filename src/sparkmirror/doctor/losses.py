@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
 from sparkmirror.doctor.rule import Rule, Sign, counted
-from sparkmirror.durable.loss_kinds import LOSS_KINDS, Outcome
+from sparkmirror.durable.loss_kinds import LOSS_KINDS, LossOutcome
 
 NEWS_MS = 7 * 86_400_000
 """Age in milliseconds of a loss that is history: a week.
@@ -17,7 +17,7 @@ The ledger keeps the loss.
 _ACKNOWLEDGE = "Once you know what it means, say so: `sparkmirror losses ack FILE WHY`."
 
 
-def _look(outcome: Outcome) -> Callable[[Case], Iterator[Sign]]:
+def _look(outcome: LossOutcome) -> Callable[[Case], Iterator[Sign]]:
     def look(case: Case) -> Iterator[Sign]:
         for loss in case.flow.losses:
             if loss.outcome is outcome and loss.entries and not loss.acknowledged:
@@ -35,84 +35,84 @@ def _look(outcome: Outcome) -> Callable[[Case], Iterator[Sign]]:
     return look
 
 
-def _when(outcome: Outcome) -> str:
+def _when(outcome: LossOutcome) -> str:
     kinds = [kind for kind, row in LOSS_KINDS.items() if outcome in row.outcomes.values()]
     return (
-        f"The ledger has entries with the outcome `{outcome}` (of the kinds {', '.join(kinds)}) that nobody has "
+        f"The ledger has entries with the outcome `{outcome}` (of the kinds {', '.join(kinds)}) that no operator has "
         "acknowledged. A notice after a week."
     )
 
 
 LOSSES_BY_OUTCOME = {
-    Outcome.LOST: Rule(
+    LossOutcome.LOST: Rule(
         name="records-lost",
         severity=Severity.CRITICAL,
         title="Records are not at the target and never will be",
-        when=_when(Outcome.LOST),
+        when=_when(LossOutcome.LOST),
         cause="The source deleted or lost them before they were copied.",
         action=f"Look at `sparkmirror losses FILE`, and tell the readers of the copy. {_ACKNOWLEDGE}",
-        look=_look(Outcome.LOST),
+        look=_look(LossOutcome.LOST),
         explains=("group-would-reread",),
     ),
-    Outcome.TAKEN_BACK: Rule(
+    LossOutcome.TAKEN_BACK: Rule(
         name="records-taken-back",
         severity=Severity.CRITICAL,
         title="The source took back records that were copied",
-        when=_when(Outcome.TAKEN_BACK),
+        when=_when(LossOutcome.TAKEN_BACK),
         cause="An unclean leader election at the source cut its log: only the target has these records.",
         action=f"Look at `sparkmirror losses FILE`, and decide which side is right. {_ACKNOWLEDGE}",
-        look=_look(Outcome.TAKEN_BACK),
+        look=_look(LossOutcome.TAKEN_BACK),
         explains=("group-would-reread",),
     ),
-    Outcome.MAY_BE_LOST: Rule(
+    LossOutcome.MAY_BE_LOST: Rule(
         name="records-may-be-lost",
         severity=Severity.WARNING,
         title="Whether records were lost is not known",
-        when=_when(Outcome.MAY_BE_LOST),
+        when=_when(LossOutcome.MAY_BE_LOST),
         cause="A log ended, and nothing tells whether records came after the last copied one.",
         action=f"Look at `sparkmirror losses FILE`, and ask the topic's writers. {_ACKNOWLEDGE}",
-        look=_look(Outcome.MAY_BE_LOST),
+        look=_look(LossOutcome.MAY_BE_LOST),
         explains=("group-would-reread", "group-not-synced"),
     ),
-    Outcome.FOREIGN: Rule(
+    LossOutcome.FOREIGN: Rule(
         name="foreign-writer",
         severity=Severity.WARNING,
         title="Another producer has written to a copy",
-        when=_when(Outcome.FOREIGN),
+        when=_when(LossOutcome.FOREIGN),
         cause="The topic's writers have moved to the copy, or another producer writes there by mistake.",
         action="Have the topic's writers moved to the copy? If so: `sparkmirror topics done FILE --topics REGEX`. "
         f"If not, stop the other producer. {_ACKNOWLEDGE}",
-        look=_look(Outcome.FOREIGN),
+        look=_look(LossOutcome.FOREIGN),
     ),
-    Outcome.SKIPPED: Rule(
+    LossOutcome.SKIPPED: Rule(
         name="offsets-altered",
         severity=Severity.NOTICE,
         title="An operator had the copy skip records",
-        when=_when(Outcome.SKIPPED),
+        when=_when(LossOutcome.SKIPPED),
         cause="A connector's offsets were altered or reset.",
         action=f"Look at `sparkmirror losses FILE` for which, and compare both sides: `sparkmirror verify FILE`. "
         f"{_ACKNOWLEDGE}",
-        look=_look(Outcome.SKIPPED),
+        look=_look(LossOutcome.SKIPPED),
         explains=("group-would-reread",),
     ),
-    Outcome.TWICE: Rule(
+    LossOutcome.TWICE: Rule(
         name="records-twice",
         severity=Severity.NOTICE,
         title="An operator had records copied twice",
-        when=_when(Outcome.TWICE),
+        when=_when(LossOutcome.TWICE),
         cause="A connector's offsets were altered or reset.",
         action=f"Look at `sparkmirror losses FILE` for which, and tell the readers of the copy. {_ACKNOWLEDGE}",
-        look=_look(Outcome.TWICE),
+        look=_look(LossOutcome.TWICE),
         explains=("group-would-reread",),
     ),
-    Outcome.HEALED: Rule(
+    LossOutcome.HEALED: Rule(
         name="copy-healed",
         severity=Severity.NOTICE,
         title="The target lost records, and they were copied again",
-        when=_when(Outcome.HEALED),
+        when=_when(LossOutcome.HEALED),
         cause="An unclean leader election, or an operator or a tool deleted the copy.",
         action=f"Compare both sides: `sparkmirror verify FILE`. {_ACKNOWLEDGE}",
-        look=_look(Outcome.HEALED),
+        look=_look(LossOutcome.HEALED),
         explains=("group-would-reread", "group-not-synced"),
     ),
 }

@@ -1,4 +1,4 @@
-"""Acknowledgements of losses: an operator's word that a loss is known, with who, when and why.
+"""Acknowledgements: operators' words that losses are known, with who and why.
 
 The records lie in the topic of the loss ledger, beside the losses, which stay as they are: readers of losses that know
 nothing of acknowledgements pass over them.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sparkmirror.cluster.topic_log import LogEntry, TopicLog
-from sparkmirror.durable.loss_kinds import Outcome
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.durable.losses import Loss, read_losses
 
 _KIND = "acknowledged"
@@ -27,7 +27,7 @@ class Acknowledgement(BaseModel):
     """Key of the loss."""
     first: int
     end: int
-    """Offsets of the loss when it was acknowledged; `end` is the offset after the last."""
+    """Offset after the loss, as it was when it was acknowledged."""
     at_ms: int
     """Time of the word, in milliseconds since 1970."""
     by: str
@@ -53,7 +53,7 @@ class LedgerEntry(NamedTuple):
     @property
     def is_open(self) -> bool:
         """True if an operator should look: the entry is neither acknowledged nor expected."""
-        return self.acknowledgement is None and self.loss.outcome is not Outcome.EXPECTED
+        return self.acknowledgement is None and self.loss.outcome is not LossOutcome.EXPECTED
 
 
 class LedgerState:

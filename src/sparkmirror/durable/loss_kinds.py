@@ -1,7 +1,7 @@
-"""The kinds of losses, and the one table of what each kind says about the flow's records.
+"""Kinds of losses, and the table of what each says about the flow's records.
 
 Page, doctor, status, metrics, alerts, runbook and docs/losses.md speak of an entry of the loss ledger by its row here;
-`tests/durable/test_loss_kinds.py` holds each of them to the table.
+`tests/durable/test_loss_kinds.py` holds them to it.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ Action = Literal["halted", "continued", "restarted", "healed", "expected"]
 """
 
 
-class Outcome(StrEnum):
-    """What became of the flow's records; the worst first."""
+class LossOutcome(StrEnum):
+    """Fate of the flow's records; the worst first."""
 
     LOST = "lost"
     """The records are not at the target and never will be."""
     TAKEN_BACK = "taken back"
     """The source took back records that were copied: only the target has them."""
     MAY_BE_LOST = "may be lost"
-    """Whether there were more records than those copied is not known."""
+    """Possibly there were more records than those copied."""
     SKIPPED = "skipped"
     """An operator had the copy go on after the records."""
     TWICE = "copied twice"
@@ -72,12 +72,12 @@ class Outcome(StrEnum):
     HEALED = "healed"
     """The target lost the records, and they were copied again."""
     EXPECTED = "expected"
-    """Nothing happened to a record of the flow."""
+    """No record of the flow is affected."""
 
     @property
     def is_loss(self) -> bool:
         """True if records are lost, or may be: health checks and alerts say so."""
-        return self in (Outcome.LOST, Outcome.TAKEN_BACK, Outcome.MAY_BE_LOST)
+        return self in (LossOutcome.LOST, LossOutcome.TAKEN_BACK, LossOutcome.MAY_BE_LOST)
 
     @property
     def differs(self) -> bool:
@@ -85,38 +85,38 @@ class Outcome(StrEnum):
 
         Then an operator must look before a cut-over.
         """
-        return self.is_loss or self in (Outcome.SKIPPED, Outcome.TWICE)
+        return self.is_loss or self in (LossOutcome.SKIPPED, LossOutcome.TWICE)
 
     def words(self, entries: int, offsets: int) -> str:
         """Return a clause about entries of this outcome, with their numbers."""
-        some = f"{offsets:,} offset{'' if offsets == 1 else 's'}" if offsets else "records"
+        records = f"{offsets:,} offset{'' if offsets == 1 else 's'}" if offsets else "records"
         were = "was" if offsets == 1 else "were"
         of = f"({entries:,} {'entry' if entries == 1 else 'entries'})"
         match self:
-            case Outcome.LOST:
-                return f"{some} {were} lost for good" + ("" if offsets else f" {of}")
-            case Outcome.TAKEN_BACK:
-                return f"the source took back {some} that {were} copied"
-            case Outcome.MAY_BE_LOST:
+            case LossOutcome.LOST:
+                return f"{records} {were} lost for good" + ("" if offsets else f" {of}")
+            case LossOutcome.TAKEN_BACK:
+                return f"the source took back {records} that {were} copied"
+            case LossOutcome.MAY_BE_LOST:
                 return f"records may be lost {of}"
-            case Outcome.SKIPPED:
-                return f"an operator had {some} skipped"
-            case Outcome.TWICE:
-                return f"an operator had {some} copied twice"
-            case Outcome.FOREIGN:
-                return f"another producer has written {some} to copies"
-            case Outcome.HEALED:
+            case LossOutcome.SKIPPED:
+                return f"an operator had {records} skipped"
+            case LossOutcome.TWICE:
+                return f"an operator had {records} copied twice"
+            case LossOutcome.FOREIGN:
+                return f"another producer has written {records} to copies"
+            case LossOutcome.HEALED:
                 return f"copies lost records, which were copied again {of}"
-            case Outcome.EXPECTED:
+            case LossOutcome.EXPECTED:
                 return f"nothing was lost {of}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRow:
-    """What entries of a kind say."""
+    """Meaning of a kind's entries."""
 
-    outcomes: Mapping[Action, Outcome]
-    """Outcome by the action of the entry; the worst first."""
+    outcomes: Mapping[Action, LossOutcome]
+    """LossOutcome by the action of the entry; the worst first."""
     counts: bool = True
     """True if the entries have a range of offsets; False if only their place is known."""
     at_target: bool = False
@@ -126,25 +126,25 @@ class KindRow:
 
 
 LOSS_KINDS: Mapping[LossKind, KindRow] = {
-    LossKind.EXPIRED: KindRow(outcomes={"continued": Outcome.LOST, "halted": Outcome.LOST}),
-    LossKind.TRUNCATED: KindRow(outcomes={"continued": Outcome.TAKEN_BACK, "halted": Outcome.TAKEN_BACK}),
+    LossKind.EXPIRED: KindRow(outcomes={"continued": LossOutcome.LOST, "halted": LossOutcome.LOST}),
+    LossKind.TRUNCATED: KindRow(outcomes={"continued": LossOutcome.TAKEN_BACK, "halted": LossOutcome.TAKEN_BACK}),
     LossKind.RECREATED: KindRow(
-        outcomes={"restarted": Outcome.MAY_BE_LOST, "halted": Outcome.MAY_BE_LOST}, counts=False
+        outcomes={"restarted": LossOutcome.MAY_BE_LOST, "halted": LossOutcome.MAY_BE_LOST}, counts=False
     ),
-    LossKind.SHRUNK: KindRow(outcomes={"halted": Outcome.MAY_BE_LOST}, counts=False),
+    LossKind.SHRUNK: KindRow(outcomes={"halted": LossOutcome.MAY_BE_LOST}, counts=False),
     LossKind.TARGET_TRUNCATED: KindRow(
-        outcomes={"halted": Outcome.MAY_BE_LOST, "healed": Outcome.HEALED}, at_target=True
+        outcomes={"halted": LossOutcome.MAY_BE_LOST, "healed": LossOutcome.HEALED}, at_target=True
     ),
     LossKind.TARGET_RECREATED: KindRow(
-        outcomes={"restarted": Outcome.LOST, "healed": Outcome.HEALED}, healed_but_for_range=True
+        outcomes={"restarted": LossOutcome.LOST, "healed": LossOutcome.HEALED}, healed_but_for_range=True
     ),
-    LossKind.FOREIGN: KindRow(outcomes={"continued": Outcome.FOREIGN}, at_target=True),
-    LossKind.FENCED: KindRow(outcomes={"continued": Outcome.EXPECTED}, at_target=True),
-    LossKind.ALTERED: KindRow(outcomes={"continued": Outcome.SKIPPED, "restarted": Outcome.TWICE}),
+    LossKind.FOREIGN: KindRow(outcomes={"continued": LossOutcome.FOREIGN}, at_target=True),
+    LossKind.FENCED: KindRow(outcomes={"continued": LossOutcome.EXPECTED}, at_target=True),
+    LossKind.ALTERED: KindRow(outcomes={"continued": LossOutcome.SKIPPED, "restarted": LossOutcome.TWICE}),
 }
 """The table: a row for each kind.
 
-An entry whose action is `expected` is `Outcome.EXPECTED`, whatever its kind.
+An entry whose action is `expected` is `LossOutcome.EXPECTED`, whatever its kind.
 """
 
 AT_TARGET = frozenset(kind for kind, row in LOSS_KINDS.items() if row.at_target)
@@ -154,13 +154,13 @@ NOT_OURS = frozenset({LossKind.FOREIGN, LossKind.FENCED})
 """Kinds of ranges at the target without records of the flow."""
 
 
-def outcome_of(kind: LossKind, action: Action, offsets: int) -> Outcome:
+def outcome_of(kind: LossKind, action: Action, offsets: int) -> LossOutcome:
     """Return what an entry says of the flow's records.
 
     An action that the kind's row lacks, from another release, counts as the row's worst.
     """
     if action == "expected":
-        return Outcome.EXPECTED
+        return LossOutcome.EXPECTED
     row = LOSS_KINDS[kind]
     outcome = row.outcomes.get(action, next(iter(row.outcomes.values())))
-    return Outcome.LOST if outcome is Outcome.HEALED and row.healed_but_for_range and offsets else outcome
+    return LossOutcome.LOST if outcome is LossOutcome.HEALED and row.healed_but_for_range and offsets else outcome

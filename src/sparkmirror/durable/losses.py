@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.durable.loss_kinds import AT_TARGET as AT_TARGET
-from sparkmirror.durable.loss_kinds import NOT_OURS, Outcome, outcome_of
+from sparkmirror.durable.loss_kinds import NOT_OURS, LossOutcome, outcome_of
 from sparkmirror.durable.loss_kinds import Action as Action
 from sparkmirror.durable.loss_kinds import LossKind as LossKind
 
@@ -52,8 +52,8 @@ class Loss(BaseModel):
         return self.end - self.first
 
     @property
-    def outcome(self) -> Outcome:
-        """What became of the flow's records."""
+    def outcome(self) -> LossOutcome:
+        """Fate of the flow's records."""
         return outcome_of(self.kind, self.action, self.offsets)
 
     @property

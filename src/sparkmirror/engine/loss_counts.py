@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sparkmirror.durable.acknowledgements import LedgerEntry
-from sparkmirror.durable.loss_kinds import LOSS_KINDS, Outcome
+from sparkmirror.durable.loss_kinds import LOSS_KINDS, LossOutcome
 
 MOST_ROWS = 200
 """Most entries in a snapshot: about 100 KB."""
@@ -19,7 +19,7 @@ class LossCount:
     """Entries of one kind and outcome in the loss ledger, acknowledged or not."""
 
     kind: str
-    outcome: Outcome = Outcome.LOST
+    outcome: LossOutcome = LossOutcome.LOST
     acknowledged: bool = False
     entries: int
     offsets: int
@@ -40,7 +40,7 @@ class LossRow:
     number: str
     """Number by which `sparkmirror losses ack --entry` names the entry."""
     kind: str
-    outcome: Outcome
+    outcome: LossOutcome
     at_ms: int
     topic: str
     """Topic of the offsets, at the source or at the target."""
@@ -51,12 +51,12 @@ class LossRow:
     action: str
     words: str
     acknowledged: str = ""
-    """When, by whom and why the entry was acknowledged; empty if it was not."""
+    """Words on the acknowledgement, with time, operator and reason; empty without one."""
 
 
 def loss_counts(entries: Iterable[LedgerEntry]) -> tuple[LossCount, ...]:
     """Sum a ledger up."""
-    by_kind: dict[tuple[str, Outcome, bool], list[LedgerEntry]] = defaultdict(list)
+    by_kind: dict[tuple[str, LossOutcome, bool], list[LedgerEntry]] = defaultdict(list)
     for entry in entries:
         key = entry.loss.kind.value, entry.loss.outcome, entry.acknowledgement is not None
         by_kind[key].append(entry)
@@ -104,13 +104,13 @@ def _told(entry: LedgerEntry) -> str:
     return f"{datetime.fromtimestamp(word.at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC by {word.by}: {word.why}"
 
 
-def totals(losses: Iterable[LossCount]) -> Iterator[tuple[Outcome, int, int]]:
-    """Yield the outcomes of entries that no operator has acknowledged, the worst first.
+def totals(losses: Iterable[LossCount]) -> Iterator[tuple[LossOutcome, int, int]]:
+    """Yield the outcomes of entries that are not acknowledged, the worst first.
 
     With each outcome come the numbers of its entries and of their offsets.
     """
     open_ones = [loss for loss in losses if not loss.acknowledged]
-    for outcome in Outcome:
+    for outcome in LossOutcome:
         of_it = [loss for loss in open_ones if loss.outcome is outcome]
         if entries := sum(loss.entries for loss in of_it):
             yield outcome, entries, sum(loss.offsets for loss in of_it)
@@ -131,5 +131,5 @@ def summed_up(losses: Iterable[LossCount]) -> tuple[str, ...]:
 
 
 def acknowledged(losses: Iterable[LossCount]) -> int:
-    """Return the number of acknowledged entries whose records are not what the source has."""
+    """Return the number of acknowledged entries after which the copy differs."""
     return sum(loss.entries for loss in losses if loss.acknowledged and loss.outcome.differs)

@@ -13,7 +13,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.acknowledgements import LedgerState
-from sparkmirror.durable.loss_kinds import Outcome
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.durable.losses import Loss, losses_topic
 from sparkmirror.engine.loss_counts import LossCount, LossRow, loss_counts, loss_rows
 from sparkmirror.events import Event
@@ -53,12 +53,12 @@ class LossWatch:
             if self._offset is None:
                 return
             for loss in self._read_on(self._offset):
-                level = logging.INFO if loss.outcome is Outcome.EXPECTED else logging.WARNING
+                level = logging.INFO if loss.outcome is LossOutcome.EXPECTED else logging.WARNING
                 log.log(level, "flow %s: %s: %s", self._name, loss.kind, loss.words, extra=Event.LOSS.extra)
                 self._added[loss.key] = loss
 
     def _read_on(self, offset: int) -> list[Loss]:
-        """Take the topic's records from an offset on, and return the losses that are new or changed."""
+        """Take the topic's records from an offset on; return new and changed losses."""
         records, self._offset = self._log.read(0, offset)
         if not records:
             return []

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sparkmirror.durable.loss_kinds import Outcome
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.loss_counts import totals
 from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role
 from sparkmirror.page.words import cannot, count, duration, listed, rate, size
@@ -58,10 +58,10 @@ class Tone(StrEnum):
 _WORST_FIRST = list(Tone)
 
 LOSS_TONES = {
-    Outcome.LOST: Tone.BAD,
-    Outcome.TAKEN_BACK: Tone.BAD,
-    Outcome.MAY_BE_LOST: Tone.WARNING,
-    Outcome.FOREIGN: Tone.WARNING,
+    LossOutcome.LOST: Tone.BAD,
+    LossOutcome.TAKEN_BACK: Tone.BAD,
+    LossOutcome.MAY_BE_LOST: Tone.WARNING,
+    LossOutcome.FOREIGN: Tone.WARNING,
 }
 """Tone of what the loss ledger says, if the sentence speaks of it."""
 

@@ -14,7 +14,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_descriptions import TopicDescription
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.durable.loss_kinds import Outcome
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.durable.losses import LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.messages.control import Control, ControlState, DoneTopic, control_topic
@@ -65,7 +65,9 @@ def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
 def _say(control: Control, ledger: LossLedger, topic: TopicDescription, ends: dict[tuple[str, int], int]) -> Moved:
     mine = {part.partition: ends[topic.name, part.partition] for part in topic.partitions}
     control.done(topic.name, DoneTopic(source_topic_id=topic.topic_id.hex(), ends=mine))
-    foreign = [loss for loss in ledger.read() if loss.source_topic == topic.name and loss.outcome is Outcome.FOREIGN]
+    foreign = [
+        loss for loss in ledger.read() if loss.source_topic == topic.name and loss.outcome is LossOutcome.FOREIGN
+    ]
     for loss in foreign:
         ledger.record(loss.model_copy(update={"action": "expected"}))
     return Moved(topic.name, mine, len(foreign))
