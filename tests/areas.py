@@ -29,8 +29,8 @@ _ENGINE_AREAS = {
     "Spark": "installed_spark own_classes scaling session signals standalone",
     "verify": "offset_runs receipts_as_rows verify verify_after_takeover verify_goes_on verify_of_a_deleted_copy"
     " verify_of_moving_logs verify_verdicts",
-    "what people see": "alerts_of_a_run diagnosed logs_of_a_run loss_watch observer pages prometheus publishing snapshot"
-    " status_of_a_cluster status_topic strimzi_examples strimzi_own terminal watched_resource",
+    "what people see": "alerts_of_a_run diagnosed logs_of_a_run loss_watch observer pages prometheus publishing"
+    " snapshot status_of_a_cluster status_topic strimzi_examples strimzi_own terminal watched_resource",
 }
 """Files of `tests/engine`, as `test_NAME.py`, by the rows that TESTING.md has for them."""
 

@@ -157,18 +157,9 @@ def test_events_tell_the_entries_of_the_loss_ledger() -> None:
         served(page_router(Scripted(snapshot(flow(loss_entries=(row,)))))) as port,
         closing(Watching(port, "kind=losses&flow=A-%3EB")) as one,
     ):
-        (sent,) = one.next("rows")["rows"]  # type: ignore[misc, attr-defined]
-        assert sent[1:] == [
-            "foreign",
-            7,
-            "foreign-writer",
-            "A.orders-2",
-            30,
-            4,
-            "a stranger wrote",
-            "by ann",
-            "3f2a9c01",
-        ]
+        rows = one.next("rows")["rows"]
+        expected = ["foreign", 7, "foreign-writer", "A.orders-2", 30, 4, "a stranger wrote", "by ann", "3f2a9c01"]
+        assert [row[1:] for row in rows] == [expected]  # type: ignore[attr-defined]
 
 
 def test_changes_come_and_one_snapshot_is_made_for_all() -> None:
