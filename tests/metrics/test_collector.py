@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     ClusterFigures,
     Duty,
@@ -86,9 +87,9 @@ def test_what_is_not_known_is_absent() -> None:
 def test_what_is_no_loss_is_not_counted_as_lost() -> None:
     losses = (
         LossCount(kind="expired", entries=1, offsets=7, newest_ms=0, words="w"),
-        LossCount(kind="compacted", entries=1, offsets=5, newest_ms=0, words="w", is_loss=False),
+        LossCount(kind="fenced", entries=1, offsets=5, newest_ms=0, words="w", outcome=LossOutcome.EXPECTED),
     )
-    assert list(scraped(snapshot(flow(ledger=losses)))["sparkmirror_lost_records_total"].values()) == [7]
+    assert list(scraped(snapshot(flow(losses=losses)))["sparkmirror_lost_records_total"].values()) == [7]
 
 
 def test_names_with_quotes_and_backslashes() -> None:
@@ -213,11 +214,11 @@ def test_what_is_not_known_of_a_group_has_no_series() -> None:
 
 def test_lost_records_never_go_back() -> None:
     newest = [
-        snapshot(flow(ledger=(LossCount(kind="expired", entries=1, offsets=7, newest_ms=0, words="w"),))),
-        snapshot(flow(ledger=())),
+        snapshot(flow(losses=(LossCount(kind="expired", entries=1, offsets=7, newest_ms=0, words="w"),))),
+        snapshot(flow(losses=())),
     ]
     collector = MirrorCollector(lambda: newest.pop(0))
-    line = b'sparkmirror_lost_records_total{flow="A->B",kind="expired"} 7'
+    line = b'sparkmirror_lost_records_total{flow="A->B",kind="expired",outcome="lost"} 7'
     assert line in collector.text()
     assert line in collector.text()
 

@@ -17,6 +17,8 @@ from functools import cache
 from pydantic import TypeAdapter
 
 from sparkmirror.engine.late_offsets import late_words
+from sparkmirror.engine.loss_counts import LossCount as LossCount
+from sparkmirror.engine.loss_counts import LossRow as LossRow
 from sparkmirror.messages.figures import LATENCY_BOUNDS_S as LATENCY_BOUNDS_S
 from sparkmirror.position.cause import Cause as Cause
 from sparkmirror.sync.group_standing import GroupState
@@ -300,20 +302,6 @@ class Duty:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LossCount:
-    """Entries of one kind in the loss ledger."""
-
-    kind: str
-    entries: int
-    offsets: int
-    newest_ms: int
-    words: str
-    """Words of the newest entry."""
-    is_loss: bool = True
-    """True if records were lost, or could have been; False for expected entries."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLine:
     """Line between a pump and one broker, whose length decides how much is in flight.
 
@@ -435,9 +423,9 @@ class Flow:
     groups: tuple[Group, ...] = ()
     duties: tuple[Duty, ...] = ()
     losses: tuple[LossCount, ...] = ()
-    """Losses recorded since this process took charge."""
-    ledger: tuple[LossCount, ...] = ()
-    """Whole loss ledger, the same in every process that reads it."""
+    """The loss ledger, summed up: the same in every process that works on the flow."""
+    loss_entries: tuple[LossRow, ...] = ()
+    """Newest entries of the loss ledger, the newest first; not in the status topic."""
     pumps: tuple[Pump, ...] = ()
     retention_s: float | None = None
     """Seconds until the source deletes uncopied records, if that is near."""
