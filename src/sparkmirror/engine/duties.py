@@ -56,10 +56,10 @@ class FinishingDuty(DutyTurns, Protocol):
 
 @runtime_checkable
 class WritingDuty(DutyTurns, Protocol):
-    """A duty whose records MirrorMaker 2's connectors would write."""
+    """A duty that writes the records of a MirrorMaker 2 connector."""
 
     written: int
-    """Number of records that the last good turn wrote."""
+    """Number of records of the last good turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,10 @@ class DutyRecord:
     failures: int = 0
     """Number of failed turns."""
     written: int | None = None
-    """Number of records that the good turns wrote; None for a duty that is no `WritingDuty`."""
+    """Number of records that the good turns wrote.
+
+    None for a duty that is no `WritingDuty`, and before its first good turn.
+    """
 
 
 class Duties:

@@ -298,7 +298,10 @@ class Duty:
     """Reason why the last turn failed; empty if it succeeded."""
     failures: int = 0
     written: int | None = None
-    """Records that checkpoints or heartbeats have written; None for other duties, and before the first good turn."""
+    """Number of written checkpoints or heartbeats.
+
+    None for other duties, and before the first good turn.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Metrics of the Kafka clients that a MirrorMaker 2 would have, in the profiles' names."""
+"""Metrics of MirrorMaker 2's Kafka clients, in the profiles' names."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _free(flow: Flow) -> float:
     return max(BUFFER_BYTES - waiting * mean, 0.0)
 
 
-class _Row:
+class _TopicFigures:
     """Figures of a topic, or of all topics of a flow."""
 
     def __init__(self, topic: str, target_topic: str) -> None:
@@ -81,12 +81,12 @@ class _Row:
         self.records_per_s = self.bytes_per_s = 0.0
 
 
-def _rows(flow: Flow, *, each: bool) -> list[_Row]:
-    rows: dict[str, _Row] = {}
+def _rows(flow: Flow, *, each: bool) -> list[_TopicFigures]:
+    rows: dict[str, _TopicFigures] = {}
     for topic in flow.topics:
         if topic.partitions:
             name, target_name = (topic.topic, topic.target_topic) if each else ("all", "all")
-            row = rows.setdefault(name, _Row(name, target_name))
+            row = rows.setdefault(name, _TopicFigures(name, target_name))
             row.records += topic.records
             row.bytes += topic.bytes
             row.records_per_s += sum(partition.records_per_s for partition in topic.partitions)
@@ -94,7 +94,7 @@ def _rows(flow: Flow, *, each: bool) -> list[_Row]:
     return list(rows.values())
 
 
-def _topic(spelling: Spelling, row: _Row, consumer: Labels, producer: Labels) -> None:
+def _topic(spelling: Spelling, row: _TopicFigures, consumer: Labels, producer: Labels) -> None:
     of = consumer.and_(topic=row.topic)
     spelling.add(FETCHES, "records_consumed", "Records copied.", of, row.records, counts=True)
     spelling.add(FETCHES, "records_consumed_rate", "Records copied in a second.", of, row.records_per_s)

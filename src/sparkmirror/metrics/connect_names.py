@@ -113,7 +113,10 @@ def _copying(spelling: Spelling, of: Labels, flow: Flow, connector: ConnectorMet
 
 
 def _last_commit(flow: Flow) -> tuple[float, float]:
-    """Return the milliseconds that the last write of Connect's offsets took, and 1.0 if the last write failed."""
+    """Return the last write of Connect's offsets: duration, and failure.
+
+    The duration is that of the last good write, in ms. The failure is 1.0 or 0.0. NaN: no write yet.
+    """
     commit = next((duty for duty in flow.duties if duty.duty == CONNECT_OFFSETS), None)
     if commit is None or (commit.took_s is None and not commit.failing):
         return NAN, NAN

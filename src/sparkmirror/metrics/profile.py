@@ -50,7 +50,7 @@ class Beans(NamedTuple):
 
     @property
     def common(self) -> str:
-        """Start of the names by common rules that shorten less: those of Debezium's examples, for one."""
+        """Start of the names by rules that shorten less, as Debezium's examples."""
         return f"{self.short}_metrics" if self.domain == "connect" else self.short
 
 

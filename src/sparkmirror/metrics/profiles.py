@@ -1,9 +1,9 @@
 """MirrorMaker 2's metric names for dashboards, in four ways of exporters.
 
 `aws`: the JMX exporter rules of aws-samples/mirrormaker2-msk-migration. `strimzi`: the rules of Strimzi's examples.
-`strimzi-reporter`: Strimzi's metrics reporter. `jmx-exporter`: the JMX exporter 0.x without rules, and common rules that
-shorten less than Strimzi's. If two profiles share a name but not its labels, one series has the labels of both
-profiles, so that no sum counts twice.
+`strimzi-reporter`: Strimzi's metrics reporter. `jmx-exporter`: the JMX exporter 0.x without rules, and common rules
+that shorten less than Strimzi's. If two profiles share a name but not its labels, one series has the labels of both, so
+that no sum counts twice.
 """
 
 from __future__ import annotations
