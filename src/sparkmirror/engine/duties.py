@@ -86,9 +86,9 @@ class DutyRecord:
     failures: int = 0
     """Number of failed turns."""
     written: int | None = None
-    """Number of records that the good turns wrote.
+    """Number of records of all good turns.
 
-    None for a duty that is no `WritingDuty`, and before its first good turn.
+    None without a good turn, and for duties without the attribute `written`.
     """
 
 
