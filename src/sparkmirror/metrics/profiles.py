@@ -19,8 +19,8 @@ from sparkmirror.metrics.series import Families, labels
 MOST_PARTITIONS = 500
 """Most partitions of a process with a row each.
 
-Above, each topic has one row for all its partitions; above as many topics, each flow has one row. With three profiles a
-partition takes 3.3 kB of the 5 MB that a scrape may have.
+Above, each topic has one row for all its partitions; above as many topics, each flow has one row. With all profiles a
+partition takes 3.6 kB of the 5 MB that a scrape may have.
 """
 MOST_CHECKPOINTS = 250
 """Most groups' partitions of a process with a row each.
