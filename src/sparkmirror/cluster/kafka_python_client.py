@@ -103,8 +103,3 @@ def build_client(kind: Any, **settings: Any) -> Any:
         for half in built:
             half.close()
         raise
-
-
-def stop_client(client: Any) -> None:
-    """End a client's work; what waits for the client gets a `KafkaConnectionError`."""
-    client._net.stop(0)  # noqa: SLF001 - `close` would wait with the others

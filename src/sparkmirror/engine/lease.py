@@ -37,7 +37,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 from kafka.structs import MemberState
 
 from sparkmirror.clock import now_s
-from sparkmirror.cluster.kafka_python_client import build_client, client_settings, stop_client
+from sparkmirror.cluster.kafka_python_client import build_client, client_settings
 from sparkmirror.cluster.reachability import check_access
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.events import Event as LogEvent
@@ -48,8 +48,12 @@ BEATS_PER_SESSION = 6
 """Heartbeats per session timeout to the coordinator, and as many proofs."""
 REBALANCE_SESSIONS = 3
 """Session timeouts that a member has to rejoin: longer than any proof lasts."""
-STUCK_SESSIONS = REBALANCE_SESSIONS + 1
-"""Session timeouts after which a poll is given up."""
+JOIN_SESSIONS = REBALANCE_SESSIONS + 1
+"""Session timeouts after which a client that has not joined is replaced.
+
+A rebalance takes less. After a damaged answer kafka-python may wait for an answer without end, such as after a throttle
+of weeks.
+"""
 POLL_MS = 100
 CALM_S = 1.0
 """Longest pause between polls of the holder, in seconds.
@@ -228,18 +232,19 @@ class Lease:
             enable_auto_commit=False,
             allow_auto_create_topics=False,
         )
-        ended = Event()
-        self._polled_at = now_s()
-        Thread(target=self._watch, args=(consumer, ended), name=f"watch {self._group}", daemon=True).start()
+        member_at = now_s()
         try:
             consumer.subscribe([self._partition.topic])
             while not self._released.is_set():
-                self._polled_at = now_s()
                 try:
                     consumer.poll(timeout_ms=POLL_MS)
                     _keep_joining(consumer)
                     self._confirm(consumer, beat_ms / 1000)
                     self._rest(consumer)
+                    if consumer.group_metadata().state == MemberState.STABLE:
+                        member_at = now_s()
+                    elif now_s() - member_at > JOIN_SESSIONS * self._session_ms / 1000:
+                        raise KafkaTimeoutError
                 except KafkaError as error:
                     if not self.held():
                         raise
@@ -247,19 +252,8 @@ class Lease:
                         "lease not confirmed: %s", self._explain(error), extra=LogEvent.LEASE_NOT_CONFIRMED.extra
                     )
         finally:
-            ended.set()
             self._drop()
             consumer.close(autocommit=False, timeout_ms=beat_ms)
-
-    def _watch(self, consumer: Any, ended: Event) -> None:
-        """Stop a client whose poll does not come back, so that a new client joins.
-
-        After damaged answers kafka-python may wait without end.
-        """
-        while not ended.wait(RETRY_S):
-            if now_s() - self._polled_at > STUCK_SESSIONS * self._session_ms / 1000:
-                stop_client(consumer)
-                return
 
     def _confirm(self, consumer: Any, beat_s: float) -> None:
         """Take notice of the group's decision, and prove the membership if due."""
