@@ -14,7 +14,8 @@ RICH = snapshot(
         topics=(topic("orders", partition(lag=3), partition(1, state=PartitionState.PARKED, cause=Cause.TOO_LARGE)),),
         groups=(group(checkpoint_ms=4.0),),
         duties=(
-            Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS, took_s=0.1),
+            Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS, took_s=0.1, written=12),
+            Duty(duty="heartbeats", interval_s=1.0, succeeded_ms=NOW_MS, took_s=0.1, written=60),
             Duty(duty="Connect's offsets", interval_s=60.0, succeeded_ms=NOW_MS, took_s=0.1),
         ),
         losses=(

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
+from tests.metrics.scrapes import scraped
 
 from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
@@ -29,17 +29,6 @@ from sparkmirror.engine.snapshot import (
 from sparkmirror.metrics.collector import MirrorCollector
 from sparkmirror.metrics.profile import Profile
 from sparkmirror.position.cause import Cause
-
-
-def scraped(of: Snapshot, *profiles: Profile) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
-    text = MirrorCollector(lambda: of, profiles).text().decode()
-    samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            key = tuple(sorted(sample.labels.items()))
-            assert key not in samples.setdefault(sample.name, {}), f"twice: {sample}"
-            samples[sample.name][key] = sample.value
-    return samples
 
 
 def sized(count: int) -> Snapshot:

@@ -537,6 +537,7 @@ def _duties(driver: FlowDriver) -> tuple[Duty, ...]:
                 took_s=record.took_s,
                 failing=failing.get(schedule.name, ""),
                 failures=record.failures,
+                written=record.written,
             )
         )
     return tuple(duties)

@@ -299,6 +299,11 @@ class Duty:
     failing: str = ""
     """Reason why the last turn failed; empty if it succeeded."""
     failures: int = 0
+    written: int | None = None
+    """Number of written checkpoints or heartbeats.
+
+    None for other duties, and before the first good turn.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
