@@ -455,6 +455,8 @@ def test_nothing_right_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("state", ["paused", "stopped"])
 def test_states(tmp_path: Path, state: str) -> None:
+    """Each connector rests alone, as in Kafka Connect: a stopped source connector leaves the checkpoints alone."""
+
     def groups_rest(spec: dict[str, Any]) -> None:
         spec["mirrors"][0]["checkpointConnector"]["state"] = state
 
@@ -462,10 +464,20 @@ def test_states(tmp_path: Path, state: str) -> None:
         groups_rest(spec)
         spec["mirrors"][0]["sourceConnector"]["state"] = state
 
+    def copying_rests(spec: dict[str, Any]) -> None:
+        spec["mirrors"][0]["sourceConnector"]["state"] = state
+
     reading = read_resource(tmp_path, groups_rest)
     assert values(reading)["us->eu.emit.checkpoints.enabled"] == "false"
     assert values(reading)["us->eu.enabled"] == "true"
     assert not reading.idle
+    (flow,) = explain(reading)[0].flows
+    assert (flow.copies, flow.group.emit_checkpoints_enabled) == (True, False)
+    config, _ = explain(read_resource(tmp_path, copying_rests))
+    (flow,) = config.flows
+    assert (flow.copies, flow.group.emit_checkpoints_enabled) == (False, True)
+    assert flow.connect.connector == "us->eu.MirrorSourceConnector"
+    assert not config.warnings
     assert read_resource(tmp_path, all_rest).idle == "every connector is paused or stopped"
 
 
