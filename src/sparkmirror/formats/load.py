@@ -114,9 +114,10 @@ def explain(
 
 
 def _by_connectors(config: MirrorConfig, clusters: Sequence[ConnectCluster]) -> MirrorConfig:
-    """Give each flow the name of its source connector, by which a real worker finds its progress.
+    """Give each flow the name of its source connector, and tell whether it copies.
 
-    A flow whose source connector is missing, or is not to run, copies nothing.
+    A real worker finds the progress of the connector by this name. A flow whose source connector is missing, or is not
+    to run, copies nothing.
     """
     sources = {
         connector.flow: connector
