@@ -96,15 +96,19 @@ def test_a_quota_at_the_target(
     topic_name: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The broker mutes the connection for seconds after each answer; that is no dead connection, and no doubt."""
+    """The broker mutes the connection for seconds after each answer; that is no dead connection, and no doubt.
+
+    The quota is for the client id that the file gives to the producer.
+    """
     here, there = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
     mp.create_topic(here, topic_name, 4)
     mp.produce(here, topic_name, 4, 16_000, codec=None, size=1000)
-    client_id = "A->B|sparkmirror-produce"
+    client_id = "writer"
     set_quota(target_cluster, "producer_byte_rate", QUOTA, client_id)
     try:
         # A muted connection must not be taken for a dead one, however short the time for an answer.
-        with start_mirror(topic_name, {"B.producer.request.timeout.ms": "5000"}) as mirror:
+        settings = {"B.producer.request.timeout.ms": "5000", "B.producer.client.id": client_id}
+        with start_mirror(topic_name, settings) as mirror:
             mp.wait_for(lambda: sum(mp.end_offsets(there, f"A.{topic_name}", 4)) > 0, 90, "it runs")
             # What its start waited for, on a busy machine, stands in the newest receipts for a moment more.
             mp.wait_for(lambda: reasons_of(mirror) == {""}, 30, "and says so")
