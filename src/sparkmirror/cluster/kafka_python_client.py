@@ -65,8 +65,8 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]  # it has no t
 def client_settings(config: ClusterConfig, role: str) -> dict[str, Any]:
     """Return the settings of every kafka-python client of this cluster.
 
-    `role` is the client id, unless the user has written another. Quietens the `kafka` logger unless the application has set its level:
-    sparkmirror retries or raises each failure, and reports the raised ones itself.
+    `role` is the client id, unless the user has written another. Quietens the `kafka` logger unless the application
+    has set its level: sparkmirror retries or raises each failure, and reports the raised ones itself.
     """
     logger = logging.getLogger("kafka")
     if logger.level == logging.NOTSET:

@@ -288,9 +288,7 @@ FETCH_SETTINGS: tuple[Setting, ...] = (
         Choice(("read_uncommitted", "read_committed")),
         "`read_uncommitted`: records of aborted transactions are copied, too.",
     ),
-    _fetch(
-        "client.id", Text(), "Client id, as written, of the connections that fetch; by default as `A.admin.client.id`."
-    ),
+    _fetch("client.id", Text(), "Client id, as written, of connections that fetch; by default as `A.admin.client.id`."),
     _fetch("request.timeout.ms", Integer(1), "Timeout of an answer, beyond `fetch.max.wait.ms`."),
     _fetch("client.rack", Text(), "Rack or zone of the mirror, to fetch from a follower nearby."),
 )
@@ -304,7 +302,7 @@ PRODUCE_SETTINGS: tuple[Setting, ...] = (
     ),
     _produce("send.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
     _produce(
-        "client.id", Text(), "Client id, as written, of the connections that write; by default as `B.admin.client.id`."
+        "client.id", Text(), "Client id, as written, of connections that write; by default as `B.admin.client.id`."
     ),
     _produce("request.timeout.ms", Integer(1), "Timeout of an answer."),
     _produce(
