@@ -449,9 +449,7 @@ def test_two_layouts_in_one(tmp_path: Path) -> None:
     assert values(reading)["clusters"] == "us, eu"
 
 
-@pytest.mark.parametrize(
-    "empty", ["---\n# a comment\n---\n{}---\n", "# a comment\n---\n{}", "---\n\n---\nnull\n---\n{}"]
-)
+@pytest.mark.parametrize("empty", ["---\n# comment\n---\n{}---\n", "# comment\n---\n{}", "---\n\n---\nnull\n---\n{}"])
 def test_empty_documents_are_passed_over(tmp_path: Path, empty: str) -> None:
     """As kubectl does it. The lines of messages are the file's own all the same."""
     path = tmp_path / "mirror.yaml"
@@ -534,7 +532,7 @@ def test_the_connect_cluster_is_the_source(tmp_path: Path) -> None:
         explain(read([str(path)]))
     (mistake,) = caught.value.mistakes
     assert str(mistake).endswith(
-        "targetCluster: is not c, the connectCluster, which is where all records go: write connectCluster: a"
+        "targetCluster: is not c, the connectCluster, where all records go: write connectCluster: a"
     )
 
 

@@ -177,9 +177,10 @@ class _ResourceReader:
         self.fields: dict[str, str] = {}
         """Place of each alias."""
         self._worker: dict[str, Entry] = {}
-        group, _, self._version = (self._document.tree.get("apiVersion") or "").rpartition("/")
-        if f"{group}/" != GROUP or self._version not in VERSIONS:
-            raise self._error(("apiVersion",), _other_version(group, self._version))
+        group, _, version = (self._document.tree.get("apiVersion") or "").rpartition("/")
+        if f"{group}/" != GROUP or version not in VERSIONS:
+            raise self._error(("apiVersion",), _other_version(group, version))
+        self._version = version
         self._spec: dict[str, Any] = self._document.tree.get("spec") or {}
         if not self._spec:
             raise self._error((), "has no spec")
@@ -239,9 +240,7 @@ class _ResourceReader:
             return self._need(mirror, "source", steps), (*steps, "source")
         into, connect = mirror.get("targetCluster"), self._spec.get("connectCluster")
         if into is not None and connect is not None and into != connect:
-            reason = (
-                f"is not {connect}, the connectCluster, which is where all records go: write connectCluster: {into}"
-            )
+            reason = f"is not {connect}, the connectCluster, where all records go: write connectCluster: {into}"
             targets = list(dict.fromkeys(str(each.get("targetCluster") or connect) for each in self._spec["mirrors"]))
             if len(targets) > 1:
                 reason = (
