@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from sparkmirror.doctor.explanation import Explanation, Filtered, Mark, Reason, Running, Step, TopicFacts
-from sparkmirror.doctor.parked import action
-from sparkmirror.engine.snapshot import Cause, Partition, PartitionState, Topic
+from sparkmirror.doctor.parked import action, general_action
+from sparkmirror.engine.snapshot import Cause, Flow, Partition, PartitionState, Topic
 
 READS, WRITES = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"}), frozenset({"WRITE", "DESCRIBE"})
 
@@ -317,6 +317,11 @@ def _worst(facts: TopicFacts) -> tuple[Partition, int] | None:
     return (asked[0], len(asked)) if asked else None
 
 
+def _remedy(flow: Flow, facts: TopicFacts, partition: Partition) -> str:
+    seen = _topic(facts)
+    return general_action(partition.cause) if seen is None else action(flow, seen, partition)
+
+
 def _state(facts: TopicFacts) -> Iterator[Step]:
     running = facts.running
     if not running.fresh or running.flow is None:
@@ -336,7 +341,7 @@ def _state(facts: TopicFacts) -> Iterator[Step]:
             mark=Mark.NO,
             words=f"{what} is parked{why}",
             reason=Reason.PARKED,
-            change=action(partition.cause),
+            change=_remedy(running.flow, facts, partition),
         )
     elif partition.state is PartitionState.UNKNOWN:
         words = f"no task has reported {what} yet (the flow is {running.flow.state})"
@@ -350,7 +355,7 @@ def _state(facts: TopicFacts) -> Iterator[Step]:
             mark=Mark.NO,
             words=f"{what} waits{why}",
             reason=Reason.WAITING,
-            change=action(partition.cause),
+            change=_remedy(running.flow, facts, partition),
         )
     elif partition.state is PartitionState.PAUSED:
         words, change = f"{what} is paused", f"`sparkmirror resume FILE --flow '{facts.flow}'`"
@@ -386,7 +391,9 @@ def _limit(facts: TopicFacts) -> Iterator[Step]:
     worst = _worst(facts)
     if worst is not None and worst[0].cause is Cause.THROTTLED:
         words = f"{facts.topic}-{worst[0].partition}: {worst[0].reason or 'a broker asks it to wait'}"
-        yield Step(check="limit", mark=Mark.NOTE, words=words, reason=Reason.THROTTLED, change=action(Cause.THROTTLED))
+        yield Step(
+            check="limit", mark=Mark.NOTE, words=words, reason=Reason.THROTTLED, change=general_action(Cause.THROTTLED)
+        )
     caps = ((facts.bytes_per_s_cap, "in all"), (facts.backfill_per_s_cap, "for partitions far behind"))
     said = [f"{cap:,.0f} bytes/s {of}" for cap, of in caps if cap is not None]
     if said:

@@ -357,6 +357,8 @@ class ClusterFigures:
     """Figures of one side of a flow, as the pumps saw that cluster."""
 
     alias: str
+    tools: str = ""
+    """Options by which Kafka's tools reach the cluster, such as `--bootstrap-server kafka1:9092`."""
     bytes: int = 0
     """Bytes fetched from the source, or written to the target.
 
@@ -459,6 +461,8 @@ class Flow:
 
     Each line names events that can't be noticed.
     """
+    unsynced: tuple[str, ...] = ()
+    """Properties of copies, among those that refuse batches, that the mirror leaves as they are."""
     unsafe_topics: tuple[str, ...] = ()
     """Own topics at the target whose settings let them lose records.
 

@@ -422,7 +422,9 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         severity=_WARNING,
         what="the source takes larger batches than the target",
         effect="a partition with such a batch is parked; MirrorMaker 2's task fails",
-        fix="raise max.message.bytes of the copy, or message.max.bytes of the target's brokers",
+        fix="raise message.max.bytes of the target's brokers, or set max.message.bytes at the source's topic, from "
+        "where the mirror brings it to the copy; on the copy alone it would be set back, unless "
+        "config.properties.exclude has it",
         look=message_too_large,
     ),
     LintRule(
@@ -431,8 +433,10 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         what="the source has records older than the target takes",
         effect="they are refused: the partitions are parked, and MirrorMaker 2's task fails with "
         "InvalidRecordException",
-        fix="raise message.timestamp.before.max.ms of the copy, or log.message.timestamp.before.max.ms of the brokers"
-        " (before Kafka 3.6 difference.max.ms instead of before.max.ms)",
+        fix="raise log.message.timestamp.before.max.ms of the target's brokers, or set "
+        "message.timestamp.before.max.ms at the source's topic, from where the mirror brings it to the copy; on the "
+        "copy alone it would be set back, unless config.properties.exclude has it (before Kafka 3.6 "
+        "difference.max.ms instead of before.max.ms)",
         look=too_old,
     ),
     LintRule(

@@ -505,13 +505,13 @@ class PartitionCopy:
             self._question = Question(LIMITS[ack.error], why) if ack.error in LIMITS else None
             self.act_on(ack.error, why.words, now)
 
-    def answered(self, question: Question, settings: Mapping[str, str]) -> None:
-        """Take the target topic's settings that a question asked for."""
+    def answered(self, question: Question, target: Mapping[str, str], source: Mapping[str, str]) -> None:
+        """Take the topic's settings on both sides that a question asked for."""
         why = question.refused
         if why is None:
-            self.trust.learn(settings)
+            self.trust.learn(target)
         elif self.trouble.reason == why.words:
-            self.trouble = self.trouble._replace(reason=why.with_limits(settings))
+            self.trouble = self.trouble._replace(reason=why.with_limits(target, source))
 
     # --- end ------------------------------------------------------------------------------------
 

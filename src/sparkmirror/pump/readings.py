@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 
 from sparkmirror.clock import now_s
 from sparkmirror.cluster.topic_configs import topic_configs
@@ -62,7 +63,7 @@ class PositionReadings:
             read_committed=flow.fetch.isolation_level == "read_committed",
         )
         self._loop = loop
-        self._target = clients.target
+        self._source, self._target = clients.source, clients.target
         self._background = Background(
             loop, f"sparkmirror {flow.name}", (clients.source, clients.target, clients.positions)
         )
@@ -160,13 +161,18 @@ class PositionReadings:
             self._on_read(copy, refusal)
 
     def ask(self, copy: PartitionCopy, question: Question) -> None:
-        """Ask for settings of the target topic; positions asked for later are read later."""
-        topic = copy.route.target_topic
-        self._background.do(
-            lambda: topic_configs(self._target, (topic,), question.names),
-            lambda settings: copy.answered(question, settings[topic]),
-            lambda _: None,
-        )
+        """Ask for a topic's settings; positions asked for later are read later."""
+
+        def read() -> tuple[dict[str, str], dict[str, str]]:
+            names, target, source = question.names, copy.route.target_topic, copy.route.source_topic
+            at_target = topic_configs(self._target, (target,), names)[target]
+            if question.refused is None:
+                return at_target, {}
+            with suppress(ConnectionError):
+                return at_target, topic_configs(self._source, (source,), names)[source]
+            return at_target, {}
+
+        self._background.do(read, lambda settings: copy.answered(question, *settings), lambda _: None)
 
     def check(self) -> None:
         """Look now and then for newly compacted topics."""
