@@ -52,8 +52,8 @@ def test_a_batch_that_is_larger_than_the_source_takes_now() -> None:
 def test_a_size_of_a_copy_that_the_mirror_leaves_alone() -> None:
     said = remedy(Cause.TOO_LARGE, LARGE, {SIZE: "50000"}, {SIZE: "1048588"}, unsynced=(SIZE,))
     assert said == (
-        "Raise max.message.bytes on the copy: `kafka-configs.sh --bootstrap-server b1:9092 --command-config admin.properties"
-        " --alter --entity-type topics --entity-name A.orders --add-config max.message.bytes=1048588`."
+        "Raise max.message.bytes on the copy: `kafka-configs.sh --bootstrap-server b1:9092 --command-config"
+        " admin.properties --alter --entity-type topics --entity-name A.orders --add-config max.message.bytes=1048588`."
     )
 
 

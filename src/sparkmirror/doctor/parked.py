@@ -129,14 +129,17 @@ def _rule(cause: Cause, words: _Words) -> Rule:
 
 
 def action(flow: Flow, topic: Topic, partition: Partition) -> str:
-    """Return the action for a parked or waiting partition, with the names and values that are known."""
+    """Return the action for a parked or waiting partition.
+
+    Commands have all names and values that are known.
+    """
     cause = partition.cause
     known = limit_remedy(flow, topic, partition) if cause in (Cause.TOO_LARGE, Cause.TIMESTAMP) else ""
     return known or general_action(cause)
 
 
 def general_action(cause: Cause) -> str:
-    """Return the action for a cause of parked or waiting partitions, whichever they are."""
+    """Return the action for a cause of parked or waiting partitions."""
     return WAITS[cause] if cause in WAITS else _CAUSES[cause].action
 
 

@@ -19,7 +19,10 @@ _BEFORE, _AFTER, _OLD = (f"message.timestamp.{which}.max.ms" for which in ("befo
 
 
 def limit_remedy(flow: Flow, topic: Topic, partition: Partition) -> str:
-    """Return how to raise the target's limit that a parked partition has met; empty if it is not known."""
+    """Return how to raise the limit that a parked partition has met.
+
+    Empty if the reason does not tell the limit.
+    """
     reason = partition.reason
     claim = _CLAIM.search(reason)
     if claim is not None:

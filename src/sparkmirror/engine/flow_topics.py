@@ -69,7 +69,7 @@ class FlowTopics:
         self.takeover = Takeover(flow) if flow.legacy is None else GroupTakeover(flow, flow.legacy)
         self.weaknesses = Weaknesses(flow)
         self.unsynced: tuple[str, ...] = ()
-        """Properties of copies, among those that refuse batches, that the mirror leaves as they are."""
+        """Properties behind refused batches that the mirror leaves alone on copies."""
         self._flow = flow
         self._view = view
         self._client = client

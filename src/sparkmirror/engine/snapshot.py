@@ -358,7 +358,7 @@ class ClusterFigures:
 
     alias: str
     tools: str = ""
-    """Options by which Kafka's tools reach the cluster, such as `--bootstrap-server kafka1:9092`."""
+    """Options of Kafka's tools that lead to the cluster: `--bootstrap-server …`."""
     bytes: int = 0
     """Bytes fetched from the source, or written to the target.
 
@@ -462,7 +462,7 @@ class Flow:
     Each line names events that can't be noticed.
     """
     unsynced: tuple[str, ...] = ()
-    """Properties of copies, among those that refuse batches, that the mirror leaves as they are."""
+    """Properties behind refused batches that the mirror leaves alone on copies."""
     unsafe_topics: tuple[str, ...] = ()
     """Own topics at the target whose settings let them lose records.
 

@@ -20,7 +20,10 @@ from sparkmirror.wire.pieces import raw_parts
 from sparkmirror.wire.produce import Ack
 
 _OLD_LIMIT = "message.timestamp.difference.max.ms"
-"""Only limit of timestamps before Kafka 3.6 (KIP-937); later brokers may have it, too, and other limits count."""
+"""Only limit of timestamps before Kafka 3.6 (KIP-937).
+
+Later brokers may have this property, too; other properties count there.
+"""
 LIMITS: Mapping[int, tuple[str, ...]] = {
     ErrorCode.MESSAGE_TOO_LARGE: ("max.message.bytes",),
     ErrorCode.RECORD_LIST_TOO_LARGE: ("segment.bytes",),
