@@ -75,7 +75,9 @@ def test_a_refused_record_is_named_with_its_size_and_the_key_to_change() -> None
         "max.message.bytes"
     )
     assert pump.question is not None
-    copy.answered(pump.question, {"max.message.bytes": str(size - 1)}, {"max.message.bytes": "1048588"})
+    why = pump.question.refused
+    assert why is not None
+    copy.explain(why.words, why.with_limits({"max.message.bytes": str(size - 1)}, {"max.message.bytes": "1048588"}))
     assert copy.trouble.reason.endswith(
         f"; topic us.orders has max.message.bytes={size - 1}; its topic at the source has max.message.bytes=1048588"
     )

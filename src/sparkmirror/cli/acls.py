@@ -17,9 +17,9 @@ from sparkmirror.cli.logs import warn
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.cluster.acls import Acl
-from sparkmirror.cluster.tool_commands import SIGN_IN_FILE, tool_options
+from sparkmirror.cluster.tool_commands import SIGN_IN_FILE, acl_lines, tool_options
 from sparkmirror.errors import ConfigError
-from sparkmirror.sync.acl_commands import kafka_acls_lines, kafka_users
+from sparkmirror.sync.acl_commands import kafka_users
 from sparkmirror.sync.missing_acls import ScramUser, TargetAccess, access
 
 COMMANDS, STRIMZI = "kafka-acls", "strimzi"
@@ -77,7 +77,7 @@ def _print_missing(answer: TargetAccess, to: str) -> None:
     if not missing and not answer.users:
         warn(f"flow {name}: no ACL is missing")
     if to == COMMANDS:
-        lines = kafka_acls_lines(missing, answer.flow.target)
+        lines = acl_lines(missing, answer.flow.target)
         if any(SIGN_IN_FILE in line for line in lines):
             typer.echo(f"# {name}: {SIGN_IN_FILE} says how an administrator signs in to {answer.flow.target.alias}")
         for line in (*lines, *(f"# {words}" for words in _users(answer))):

@@ -12,8 +12,6 @@ from sparkmirror.doctor.explanation import Explanation, Filtered, Mark, Reason, 
 from sparkmirror.doctor.parked import action, general_action
 from sparkmirror.engine.snapshot import Cause, Flow, Partition, PartitionState, Topic
 
-READS, WRITES = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"}), frozenset({"WRITE", "DESCRIBE"})
-
 _WORST = (PartitionState.PARKED, PartitionState.UNKNOWN, PartitionState.WAITING, PartitionState.PAUSED)
 
 
@@ -158,33 +156,21 @@ def _permission(facts: TopicFacts) -> Iterator[Step]:
         if side.trouble:
             change = f"see that {side.alias}'s brokers run, and that its bootstrap.servers and sign-in are right"
             yield Step(check="permission", mark=Mark.NO, words=side.trouble, reason=reason, change=change)
-    sides = (
-        (facts.source, facts.topic, READS, Reason.SOURCE_PERMISSION),
-        (facts.target, facts.remote, WRITES, Reason.TARGET_PERMISSION),
-    )
-    for side, topic, needed, reason in sides:
-        lacking = sorted(needed - side.operations) if side.operations is not None else []
-        if lacking:
-            words = f"sparkmirror's principal lacks {', '.join(lacking)} on topic {topic} of {side.alias}"
-            yield Step(
-                check="permission", mark=Mark.NO, words=words, reason=reason, change=_grant(lacking, topic, side.alias)
-            )
+    for side, reason in ((facts.source, Reason.SOURCE_PERMISSION), (facts.target, Reason.TARGET_PERMISSION)):
+        if side.lacks is not None:
+            change = " and ".join(f"`{command}`" for command in side.lacks.commands)
+            yield Step(check="permission", mark=Mark.NO, words=str(side.lacks), reason=reason, change=change)
     if facts.target.partitions is None and facts.may_create is False:
         words = f"{facts.remote} is to be created, and sparkmirror's principal lacks CREATE at {facts.target.alias}"
         change = f"grant CREATE on the cluster or on {facts.remote}, or create {facts.remote} by hand"
         yield Step(check="permission", mark=Mark.NO, words=words, reason=Reason.TARGET_PERMISSION, change=change)
-    known = [side.alias for side in (facts.source, facts.target) if side.operations is not None]
+    known = [side.alias for side in (facts.source, facts.target) if side.told]
     words = (
         f"sparkmirror's principal has the rights it needs at {' and '.join(known)}"
         if known
         else "not known: brokers don't say"
     )
     yield Step(check="permission", mark=Mark.YES, words=words)
-
-
-def _grant(operations: list[str], topic: str, alias: str) -> str:
-    asked = " ".join(f"--operation {operation.title().replace('_', '')}" for operation in operations)
-    return f"kafka-acls.sh --add --allow-principal User:PRINCIPAL {asked} --topic {topic} (at {alias})"
 
 
 def _exists(facts: TopicFacts) -> Iterator[Step]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sparkmirror.doctor.case import Case, name_of
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.remedies import limit_remedy
+from sparkmirror.doctor.remedies import limit_remedy, rights_remedy
 from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.engine.snapshot import Cause, Flow, Partition, Topic
 from sparkmirror.pump.quiet import GRACE_S
@@ -25,7 +25,8 @@ _CAUSES = {
     Cause.RIVAL: _Words("Another process writes as this flow", "Stop the other process; start both with the lease."),
     Cause.NOT_AUTHORIZED: _Words(
         "A right is missing",
-        "Grant the rights that the reason names; `sparkmirror lint FILE --connect` lists all that are missing.",
+        "Run the command that the reason has: it grants the right, or removes the ACL that denies it. "
+        "`sparkmirror lint FILE --connect` lists all rights that are missing.",
     ),
     Cause.UNREACHABLE: _Words(
         "A broker can't be reached",
@@ -133,9 +134,12 @@ def action(flow: Flow, topic: Topic, partition: Partition) -> str:
 
     Commands have all names and values that are known.
     """
-    cause = partition.cause
-    known = limit_remedy(flow, topic, partition) if cause in (Cause.TOO_LARGE, Cause.TIMESTAMP) else ""
-    return known or general_action(cause)
+    known = ""
+    if partition.cause in (Cause.TOO_LARGE, Cause.TIMESTAMP):
+        known = limit_remedy(flow, topic, partition)
+    elif partition.cause is Cause.NOT_AUTHORIZED:
+        known = rights_remedy(partition.reason)
+    return known or general_action(partition.cause)
 
 
 def general_action(cause: Cause) -> str:

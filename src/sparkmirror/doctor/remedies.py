@@ -13,6 +13,8 @@ from sparkmirror.engine.snapshot import Cause, Flow, Partition, Topic
 from sparkmirror.pump.refused import Obstructed
 
 _CLAIM = re.compile(r"its claim of (\d+) bytes is larger than topic (\S+) takes")
+_ACLS = re.compile(r"`kafka-acls\.sh [^`]+`")
+_ALL_RIGHTS = "`sparkmirror lint FILE --connect` lists all rights that are missing"
 _NO_LIMIT = 2**63 - 1
 """Kafka's own default of the limits of timestamps before 4.0, which is no limit."""
 _BEFORE, _AFTER, _OLD = (f"message.timestamp.{which}.max.ms" for which in ("before", "after", "difference"))
@@ -43,6 +45,12 @@ def limit_remedy(flow: Flow, topic: Topic, partition: Partition) -> str:
         least = f" N is at least {told.bytes}, and not below what the source's topic takes now."
         return _raised(flow, topic, name, "N", at_source=True) + least
     return _raised(flow, topic, name, str(max(told.bytes, at_source)), at_source=True)
+
+
+def rights_remedy(reason: str) -> str:
+    """Return the commands that a reason has for missing rights; empty without any."""
+    commands = _ACLS.findall(reason)
+    return f"Run {' and '.join(commands)}; {_ALL_RIGHTS}." if commands else ""
 
 
 def _raised(flow: Flow, topic: Topic, name: str, value: str, *, at_source: bool) -> str:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
+from sparkmirror.cluster.missing_rights import principal
 from sparkmirror.cluster.refusal_lines import refusal
 from sparkmirror.cluster.scratch_topic import PREFIX
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, lease_group, missing, named_groups
-from sparkmirror.lint.rights import allowed, principal
+from sparkmirror.lint.rights import allowed
 from sparkmirror.sync.other_flows import refusal_of_second
 from sparkmirror.sync.own_settings import own_topics, remedy, unsafe_settings
 from sparkmirror.sync.refused_properties import exclusion, property_refusal

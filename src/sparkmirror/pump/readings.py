@@ -21,6 +21,8 @@ from sparkmirror.pump.flow_clients import FlowClients
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.ready import Question
+from sparkmirror.pump.refused import Refused
+from sparkmirror.pump.rights_reader import RightsReader
 
 AHEAD_AT_ONCE = 100
 """Most partitions to read ahead for in one piece.
@@ -64,6 +66,7 @@ class PositionReadings:
         )
         self._loop = loop
         self._source, self._target = clients.source, clients.target
+        self._rights = RightsReader(clients.source, clients.target)
         self._background = Background(
             loop, f"sparkmirror {flow.name}", (clients.source, clients.target, clients.positions)
         )
@@ -162,17 +165,32 @@ class PositionReadings:
 
     def ask(self, copy: PartitionCopy, question: Question) -> None:
         """Ask for a topic's settings; positions asked for later are read later."""
+        names, target, source = question.names, copy.route.target_topic, copy.route.source_topic
+        refused = question.refused
 
-        def read() -> tuple[dict[str, str], dict[str, str]]:
-            names, target, source = question.names, copy.route.target_topic, copy.route.source_topic
-            at_target = topic_configs(self._target, (target,), names)[target]
-            if question.refused is None:
-                return at_target, {}
+        def at_target() -> dict[str, str]:
+            return topic_configs(self._target, (target,), names)[target]
+
+        def limits(why: Refused) -> str:
+            at_source = {}
             with suppress(ConnectionError):
-                return at_target, topic_configs(self._source, (source,), names)[source]
-            return at_target, {}
+                at_source = topic_configs(self._source, (source,), names)[source]
+            return why.with_limits(at_target(), at_source)
 
-        self._background.do(read, lambda settings: copy.answered(question, *settings), lambda _: None)
+        if refused is None:
+            self._background.do(at_target, copy.trust.learn, lambda _: None)
+        else:
+            self._explain(copy, refused.words, lambda: limits(refused))
+
+    def explain_rights(self, copy: PartitionCopy) -> None:
+        """Ask which rights a refused partition lacks, once for each refusal."""
+        trouble = copy.trouble
+        if not trouble.explained:
+            copy.trouble = trouble._replace(explained=True)
+            self._explain(copy, trouble.reason, lambda: "; ".join([trouble.reason, *self._rights.of(copy.route)]))
+
+    def _explain(self, copy: PartitionCopy, reason: str, line: Callable[[], str]) -> None:
+        self._background.do(line, lambda longer: copy.explain(reason, longer), lambda _: None)
 
     def check(self) -> None:
         """Look now and then for newly compacted topics."""
