@@ -195,7 +195,7 @@ def looked_at(*drivers: FlowDriver) -> list[Flow]:
     """The flow as one observer sees these drivers, each in place of the one before."""
     at_work: list[FlowDriver] = []
     meters: dict[str, ProgressMeter] = {}
-    surroundings = Surroundings(list, lambda: None, lease=False)
+    surroundings = Surroundings(list, lambda _: False, lambda: None, lease=False)
     observer = Observer(lambda: at_work, meters, lambda _: "", surroundings)
     seen: list[Flow] = []
     for driver in drivers:
@@ -293,7 +293,10 @@ def test_a_topics_counts_have_those_of_partitions_whose_copy_has_ended(monkeypat
     driver = a_driver(2)
     tell(driver, *(receipt(number, 100, records=70, bytes=700) for number in range(2)))
     observer = Observer(
-        lambda: [driver], {"A->B": ProgressMeter(driver)}, lambda _: "", Surroundings(list, lambda: None, lease=False)
+        lambda: [driver],
+        {"A->B": ProgressMeter(driver)},
+        lambda _: "",
+        Surroundings(list, lambda _: False, lambda: None, lease=False),
     )
     counts = []
     for reached in (set[int](), {0}):

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from sparkmirror import __version__
 from sparkmirror.cluster.tool_commands import tool_options
 from sparkmirror.config import ClusterConfig
+from sparkmirror.config.flow_settings import flow_settings
 from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.flow_driver import FlowDriver
@@ -225,14 +226,8 @@ class _FlowObserver:
             weaker=driver.topics.weaknesses.lines,
             unsynced=driver.topics.unsynced,
             unsafe_topics=driver.unsafe_topics,
-            settings={
-                "replication.policy.class": flow.replication_policy_class,
-                "isolation.level": flow.fetch.isolation_level,
-                "compression.type": flow.produce.compression_type,
-                "sync.group.offsets.enabled": str(flow.group.sync_group_offsets_enabled).lower(),
-                "emit.checkpoints.enabled": str(flow.group.emit_checkpoints_enabled).lower(),
-                "emit.heartbeats.enabled": str(flow.heartbeat.emit_heartbeats_enabled).lower(),
-            },
+            settings=flow_settings(flow),
+            differs=surroundings.differences.get(driver.name, ()),
         )
 
     def _count_on_from(self, driver: FlowDriver) -> None:

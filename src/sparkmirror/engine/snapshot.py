@@ -28,6 +28,8 @@ ELSEWHERE = "another process works on it"
 class FlowState(StrEnum):
     """State of a flow: the first true state, in this order."""
 
+    WRONG_CLUSTER = "wrong cluster"
+    """The source's or the target's name leads to another cluster: nothing is copied."""
     STANDING_BY = "standing by"
     """Standby: another process works on the flow."""
     JOINING = "joining"
@@ -451,11 +453,12 @@ class Flow:
     """Lag that people were promised: `sparkmirror.objective.seconds`."""
     tasks_max: int = 1
     settings: dict[str, str] = field(default_factory=dict)
-    """Settings that `doctor` and the page show.
+    """Settings of the flow, as `config.flow_settings` has them."""
+    differs: tuple[str, ...] = ()
+    """Settings of the reader that differ from the working process's settings.
 
-    The settings are policy, isolation, codec, and settings about exactness.
+    Each line has both values. The reader is a standby process, or a verb with a file.
     """
-
     weaker: tuple[str, ...] = ()
     """Guarantees missing with brokers as old as these (`weaker_guarantees`).
 
