@@ -12,6 +12,8 @@ from pathlib import Path
 import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka.admin import ACLOperation
+from kafka.protocol.metadata import MetadataRequest
 from page_commands import Reader, blocks
 from tests.started import started
 from typer.testing import CliRunner
@@ -32,6 +34,7 @@ from sparkmirror.cluster.acls import (
     read_acls,
 )
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.scratch_topic import PREFIX
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.listeners import plain
@@ -40,6 +43,7 @@ from sparkmirror.mm2.connect_offsets import STRIMZIS_TOPIC
 pytestmark = pytest.mark.broker
 
 ME = "User:mirror"
+DELETE = int(ACLOperation.DELETE)
 PASSWORD = "hunter2-of-mirror"
 JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="mirror" password="{PASSWORD}";'
 
@@ -169,6 +173,25 @@ def test_some_rights_that_are_missing(
     """Before the first start: the topics at the target are not there."""
     assert said(file) == {}
     assert not [line for cluster in guarded for line in unnamed(cluster, file, is_read_or_cluster, lines)]
+
+
+def test_without_the_right_to_delete_it_no_topic_is_made(
+    guarded: tuple[KafkaCluster, KafkaCluster], file: Path
+) -> None:
+    """With the rights to create, read and write it, a broker says of a missing topic only that it is missing."""
+    target = guarded[1]
+    client = client_of(target)
+    deleting = Acl(name=PREFIX, principal=ME, host="*", operation=DELETE, permission=ALLOW, pattern=PREFIXED)
+    assert delete_acls(client, [deleting]) == {deleting: None}
+    try:
+        wait_until_shown(client, deleting, there=False)
+        assert "can't be deleted" in said(file)["append-check-unproven"]
+        names = [topic.name for topic in client.ask_any(lambda: MetadataRequest(topics=None)).topics]
+        assert [name for name in names if name.startswith(PREFIX)] == []
+    finally:
+        create_acls(client, [deleting])
+        wait_until_shown(client, deleting, there=True)
+        client.close()
 
 
 def test_rights_for_quotas(guarded: tuple[KafkaCluster, KafkaCluster], file: Path) -> None:
