@@ -17,6 +17,8 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from sparkmirror import __version__
+from sparkmirror.cluster.tool_commands import tool_options
+from sparkmirror.config import ClusterConfig
 from sparkmirror.config.flow_settings import flow_settings
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.flow_driver import FlowDriver
@@ -183,8 +185,8 @@ class _FlowObserver:
         flow = driver.flow
         return Flow(
             flow=driver.name,
-            source=_side(flow.source.alias, counts.totals.source, admin[0], ends[0]),
-            target=_side(flow.target.alias, counts.totals.target, admin[1], ends[1]),
+            source=_side(flow.source, counts.totals.source, admin[0], ends[0]),
+            target=_side(flow.target, counts.totals.target, admin[1], ends[1]),
             state=flow_state,
             role=_role(driver),
             at_ms=now_ms,
@@ -220,6 +222,7 @@ class _FlowObserver:
             objective_s=flow.objective_seconds or None,
             tasks_max=flow.tasks_max,
             weaker=driver.topics.weaknesses.lines,
+            unsynced=driver.topics.unsynced,
             unsafe_topics=driver.unsafe_topics,
             settings=flow_settings(flow),
             differs=surroundings.differences.get(driver.name, ()),
@@ -500,9 +503,10 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
     return tuple(partitions)
 
 
-def _side(alias: str, totals: TrafficTotals, connections: int, ends_ms: int | None) -> ClusterFigures:
+def _side(cluster: ClusterConfig, totals: TrafficTotals, connections: int, ends_ms: int | None) -> ClusterFigures:
     return ClusterFigures(
-        alias=alias,
+        alias=cluster.alias,
+        tools=tool_options(cluster),
         bytes=totals.bytes,
         requests=totals.requests,
         throttle_s=totals.throttle_ms / 1000,
