@@ -18,7 +18,8 @@ from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.cluster.acls import Acl
 from sparkmirror.errors import ConfigError
-from sparkmirror.sync.acl_commands import SIGN_IN_FILE, kafka_acls_lines, kafka_users
+from sparkmirror.sync.acl_commands import kafka_acls_lines, kafka_users
+from sparkmirror.sync.kafka_tools import SIGN_IN_FILE
 from sparkmirror.sync.missing_acls import ScramUser, TargetAccess, access
 
 COMMANDS, STRIMZI = "kafka-acls", "strimzi"

@@ -14,12 +14,7 @@ import yaml
 
 from sparkmirror.cluster.acls import ALLOW, ANYWHERE, LITERAL, Acl, AclResource
 from sparkmirror.config import ClusterConfig
-
-SIGN_IN_FILE = "admin.properties"
-"""Client properties file with an administrator's sign-in.
-
-Commands name the file for a cluster whose listeners are encrypted or need a sign-in.
-"""
+from sparkmirror.sync.kafka_tools import tool_arguments
 
 _WORDS = {
     AclResource.TOPIC: ("--topic", "topic"),
@@ -36,14 +31,11 @@ _Key = tuple[AclResource, str, int, str, str, int]
 
 def kafka_acls_lines(acls: Iterable[Acl], cluster: ClusterConfig) -> list[str]:
     """Return commands that add the ACLs, one for each principal, host and resource."""
-    servers = ",".join(cluster.bootstrap_servers)
-    signed_in = cluster.encrypted or cluster.signs_in
     lines = []
     for (resource, name, pattern, principal, host, permission), operations in _grouped(acls).items():
         word = "allow" if permission == ALLOW else "deny"
         words = [
-            *("kafka-acls.sh", "--bootstrap-server", servers),
-            *(("--command-config", SIGN_IN_FILE) if signed_in else ()),
+            *("kafka-acls.sh", *tool_arguments(cluster)),
             *("--add", f"--{word}-principal", principal),
             *((f"--{word}-host", host) if host != ANYWHERE else ()),
             *(part for operation in operations for part in ("--operation", _pascal(operation))),

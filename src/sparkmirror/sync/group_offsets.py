@@ -113,7 +113,7 @@ class GroupOffsetSync:
         return ""
 
     def _refused(self, group: str, reasons: Iterable[str], partitions: int) -> GroupStanding:
-        return standing(group, partitions, reasons, ())
+        return standing(group, partitions, missing=reasons)
 
 
 def why_refused(alias: str, partition: TopicPartition, code: int) -> str:
