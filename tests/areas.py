@@ -22,7 +22,7 @@ _ENGINE_AREAS = {
     "flows": "active_active another_configuration bomb catching_up end_of_migration every_batch fairness late_records"
     " long_lines many_partitions mirror moved_writers real_checkpoint_connector topic_list true_syncs",
     "faults": "broker_faults cut_segments_topic expired_state kills late_requests losses lost_segments old_records"
-    " replicas rival_views seam takeover unclean_elections unreplicated_copies",
+    " replicas rival_views seam takeover unclean_elections unreplicated_copies wrong_cluster",
     "taking over": "beside_mirror_maker connect_takeover empty_alias_takeover exactly_once_takeover legacy"
     " legacy_process looked_over mirror_maker_and_back woken_mirror_maker",
     "signing in": "certificates kerberos rights_of_a_flow secrets secure_flows sign_in tls_flows",
@@ -36,7 +36,7 @@ _ENGINE_AREAS = {
 
 _ENGINE_TESTS = {
     "client": ("real_checkpoint_connector",),
-    "cluster": ("broker_faults", "replicas", "sign_in", "secure_flows", "tls_flows"),
+    "cluster": ("broker_faults", "replicas", "wrong_cluster", "sign_in", "secure_flows", "tls_flows"),
     "config": ("secrets", "strimzi_examples", "own_classes"),
     "doctor": ("diagnosed", "alerts_of_a_run"),
     "durable": ("cut_segments_topic", "kills", "lost_segments", "losses", "takeover"),

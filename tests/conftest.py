@@ -17,6 +17,7 @@ from tests.connect.served_api import ServedApi, served_api
 from tests.position.copied_flow import Flow, flow_between
 from tests.started import started
 
+from sparkmirror.cluster.expected_clusters import EXPECTED
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.java import java_home
 from sparkmirror.demo.listeners import BrokerListener, mutual_tls, plain, scram, unsecured_tokens
@@ -75,10 +76,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def own_veil() -> Iterator[None]:
-    """Each test shows its own values: what another one has hidden is shown again."""
+def own_process() -> Iterator[None]:
+    """Each test begins as a process does: no value is hidden, and no cluster is expected."""
     yield
     VEIL.__init__(8)  # type: ignore[misc]
+    EXPECTED.__init__()  # type: ignore[misc]
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@
     ├── ConfigError            the file or the command line is wrong            exit 2
     │   └── ConfigErrors       several such mistakes                            exit 2
     ├── ClusterUnreachable     a cluster is out of reach, or denies access      exit 3
+    │   ├── AnotherCluster     a name leads to another cluster than the flow's  exit 2
     │   └── ClusterTooOld      a cluster answers, but lacks a needed feature    exit 3
     ├── RegistryUnreachable    a schema registry can't be asked                 exit 3
     ├── SetupError             this machine lacks Java, jars or the like        exit 3
@@ -85,6 +86,12 @@ class ClusterUnreachable(SparkMirrorError):
     """A cluster can't be reached, or denies access, and the work can't go on."""
 
     exit_code = 3
+
+
+class AnotherCluster(ClusterUnreachable):
+    """A cluster's addresses lead to another cluster than the flow's (R20)."""
+
+    exit_code = 2
 
 
 class ClusterTooOld(ClusterUnreachable):

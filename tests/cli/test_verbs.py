@@ -21,10 +21,12 @@ import typer
 from snapshot_samples import flow
 from typer.testing import CliRunner
 
-from sparkmirror.cli import control, doctor, explain, groups, losses, offsets, schemas, status, top, topics
+from sparkmirror.cli import clusters, control, doctor, explain, groups, losses, offsets, schemas, status, top, topics
 from sparkmirror.cli.app import PANELS, app
 from sparkmirror.doctor.explanation import Explanation, Mark, Step
 from sparkmirror.durable.losses import Loss, LossKind
+from sparkmirror.durable.source_cluster import SourceCluster
+from sparkmirror.engine.agreed_clusters import AgreedSource, FlowClusters
 from sparkmirror.engine.status_topic import Status
 from sparkmirror.schemas import SchemaCheck
 from sparkmirror.sync.moved_writers import Moved
@@ -188,6 +190,11 @@ def alone(patch: Patch) -> None:
     patch.setattr(doctor, "read_status", lambda _: now)
 
 
+def asked(patch: Patch) -> None:
+    look = FlowClusters(AgreedSource(SourceCluster(0, "id"), 3), "id", "other", source_tells_topics_apart=True)
+    patch.setattr(clusters, "flow_clusters", lambda _: look)
+
+
 def lost(patch: Patch) -> None:
     loss = Loss(
         kind=LossKind.EXPIRED,
@@ -242,6 +249,7 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "throttle": (["FILE", "20M"], told),
     "log-level": (["FILE", "sparkmirror", "debug"], told),
     "losses": (["FILE"], lost),
+    "clusters": (["FILE"], asked),
     "status": (["FILE"], published),
     "top": (["FILE"], published),
     "doctor": (["FILE", "--wait", "0"], alone),

@@ -44,7 +44,7 @@ def framed(asked: Asked, body: bytes) -> bytes:
     return struct.pack(">i", len(head) + len(body)) + head + body
 
 
-def honest(asked: Asked) -> bytes:
+def honest(asked: Asked, cluster_id: str | None = "hostile") -> bytes:
     """The answer of an empty cluster that knows every topic, with three partitions."""
     answer = asked.kind(version=asked.version)
     if asked.name == "Metadata":
@@ -53,7 +53,7 @@ def honest(asked: Asked) -> bytes:
         answer.brokers = [
             MetadataResponse.MetadataResponseBroker(version=asked.version, node_id=1, host="127.0.0.1", port=asked.port)
         ]
-        answer.cluster_id, answer.controller_id = "hostile", 1
+        answer.cluster_id, answer.controller_id = cluster_id, 1
         answer.topics = [
             topic(version=asked.version, name=wanted.name, partitions=[leads(asked.version, at) for at in range(3)])
             for wanted in request.topics or ()

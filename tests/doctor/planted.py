@@ -106,6 +106,15 @@ def _faults() -> list[Fault]:
             ),
         ),
         _fault(
+            "the source's name leads to another cluster: no connection is used, partitions wait",
+            "wrong-cluster",
+            dataclasses.replace(
+                with_parked(Cause.UNREACHABLE, "A leads to another cluster: flow A->B is with cluster x", 4),
+                state=FlowState.WRONG_CLUSTER,
+                reason="A leads to another cluster: flow A->B is with cluster x, and 10.0.0.1:9092 is of cluster y",
+            ),
+        ),
+        _fault(
             "the source's brokers are down: all partitions parked",
             "source-unreachable",
             with_parked(Cause.UNREACHABLE, "A: no broker of 10.0.0.1:9092 answers", 4),

@@ -48,7 +48,7 @@ class SteppedPump(FlowPump):
         return super()._may_send()
 
     def turn_until(self, reached: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 60 * mp.PATIENCE
         while not reached():
             copy = self.copy
             at = f"{copy.stage} at {copy.progress.upstream} (target {copy.progress.downstream}): {copy.trouble.reason}"

@@ -61,9 +61,7 @@ def test_the_claim_is_durable_before_the_first_batch_is_sent() -> None:
 
 
 @pytest.mark.parametrize(("batches", "backfilling"), [(9, False), (10, True)])
-def test_a_copy_that_starts_as_far_from_the_end_as_backfill_is_belongs_to_it(
-    batches: int, backfilling: bool
-) -> None:
+def test_a_copy_that_starts_as_far_from_the_end_as_backfill_is_belongs_to_it(batches: int, backfilling: bool) -> None:
     size = BACKFILL_OFFSETS // 10
     pump = Pump(World(Source([(size, FRESH_MS)] * batches)))
     pump.start()

@@ -648,6 +648,29 @@ def test_only_mirror_maker_1s_own_commit_is_a_takeover(
     assert mirrored.begins_at() == (0, 20, 0)
 
 
+@pytest.mark.parametrize(("stored", "begins"), [(40, (10, 40, 20)), (30, (10, 30, 20))])
+def test_what_mirror_maker_1_has_copied_since_is_passed_over(
+    mirrored: Mirrored, stored: int, begins: tuple[int, int, int]
+) -> None:
+    """We began at its offset, it ran again after us, and now we go on where its group stands."""
+    place, group = mirrored.route.source, mirrored.topic
+    commits = Groups(mirrored.source.client)
+    takeover = GroupTakeover(mirrored.flow, LegacyConfig(group_id=group))
+    commits.commit({group: {place: Committed(20, "")}})
+    takeover.look(mirrored.identity, [mirrored.route])
+    ours = (mirrored.identity.producer_id, 0, 0)
+    values = [b"%d" % value for value in range(20, 30)]
+    mirrored.target.send(mirrored.route.target_topic, built(values, ours, first_ms=BEGAN_MS + 20, header="n"))
+    mirrored.copy(30, 40)
+    commits.commit({group: {place: Committed(stored, "")}})
+    takeover.close()
+    again = GroupTakeover(mirrored.flow, LegacyConfig(group_id=group))
+    again.look(mirrored.identity, [mirrored.route])
+    again.close()
+    assert again.refused == {}
+    assert mirrored.begins_at() == begins
+
+
 def test_groups_from_before_go_by_mirror_makers_own_syncs(mirrored: Mirrored) -> None:
     """Exactly where two syncs are as far apart on both sides; else as it would, reading some records twice."""
     mirrored.copy(0, 20)

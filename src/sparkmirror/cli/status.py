@@ -19,7 +19,7 @@ from sparkmirror.engine import snapshot
 from sparkmirror.engine.snapshot import FlowState, Partition, Topic
 from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 
-UNHEALTHY = {FlowState.HELD_UP, FlowState.INCOMPLETE, FlowState.JOINING}
+UNHEALTHY = {FlowState.WRONG_CLUSTER, FlowState.HELD_UP, FlowState.INCOMPLETE, FlowState.JOINING}
 UNHEALTHY_EXIT = 1
 
 
@@ -40,9 +40,9 @@ def status(
     """Show the state of a running mirror's flows.
 
     Works wherever the target can be read. With --check a flow is unhealthy if it is held up,
-    incomplete or joining (it waits for its lease or a cluster), if a partition is parked or a topic
-    refused, if records came after their writers had moved and are not copied, or if something was
-    lost since the process took charge.
+    incomplete, joining (it waits for its lease or a cluster) or led to a wrong cluster, if a
+    partition is parked or a topic refused, if records came after their writers had moved and are
+    not copied, or if something was lost since the process took charge.
 
     Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
     the target can't be reached, or nothing was published for longer than --stale seconds.

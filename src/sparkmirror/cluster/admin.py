@@ -21,7 +21,7 @@ from sparkmirror.cluster.refusal_lines import creation_refusal, refusal
 from sparkmirror.cluster.topic_configs import ConfigEntry, broker_config, describe_topic_configs
 from sparkmirror.cluster.topic_descriptions import TopicDescription, describe_topics
 from sparkmirror.config.model import ClusterConfig
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import AnotherCluster, ClusterUnreachable
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.rpc import AccessRefused, UnsupportedBroker
 from sparkmirror.wire.topic_partition import TopicPartition
@@ -74,6 +74,9 @@ class ClusterAdmin:
         admin = cls(config, role, timeout_s)
         try:
             admin._until(time.monotonic() + timeout_s * (1 - PROBE_SHARE), _metadata)
+        except AnotherCluster:
+            admin.close()
+            raise
         except (TimeoutError, ConnectionError, ClusterUnreachable) as error:
             admin.close()
             check_access(config, timeout_s * PROBE_SHARE)
@@ -231,7 +234,7 @@ class ClusterAdmin:
             try:
                 answer: _Answer = within(deadline - time.monotonic(), self._with_client, question)
                 return answer
-            except UnsupportedBroker:
+            except (UnsupportedBroker, AnotherCluster):
                 raise
             except (ConnectionError, ClusterUnreachable) as error:
                 check_access(self.config, self._timeout_s * PROBE_SHARE)

@@ -13,12 +13,13 @@ from typing import Any
 
 from kafka.protocol.metadata import MetadataRequest
 
+from sparkmirror.cluster.expected_clusters import EXPECTED, AnotherClustersBroker
 from sparkmirror.cluster.only_asked import only_asked
 from sparkmirror.cluster.sign_in import sign_in
 from sparkmirror.cluster.sign_in_pause import sign_in_pause
 from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config import ClusterConfig
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import AnotherCluster, ClusterUnreachable
 from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, UnsupportedBroker
 from sparkmirror.wire.topic_ids import NO_ID
 
@@ -119,7 +120,7 @@ class ClusterClient:
 
     def _dial(self, host: str, port: int, *, send_buffer: int = -1, receive_buffer: int = -1) -> RpcConnection:
         with sign_in_pause(self.config, host, port).passage():
-            return RpcConnection.dial(
+            connection = RpcConnection.dial(
                 host,
                 port,
                 client_id=self.client_id,
@@ -129,6 +130,14 @@ class ClusterClient:
                 send_buffer=send_buffer,
                 receive_buffer=receive_buffer,
             )
+        if EXPECTED.is_known(self.config):
+            try:
+                cluster_id = connection.call(_metadata_request([])).cluster_id or ""
+                EXPECTED.see(self.config, f"{host}:{port}", cluster_id)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
 
     def ask(self, node_id: int, request: Any, *, newest: int | None = None) -> Any:
         """Ask one broker, in version `newest` of the request at most.
@@ -152,8 +161,12 @@ class ClusterClient:
         self.hang_up()
 
     def ask_any(self, request: Callable[[], Any]) -> Any:
-        """Ask the first broker that answers; `request` makes a request for each try."""
+        """Ask the first broker that answers; `request` makes a request for each try.
+
+        Raises `ClusterUnreachable`, as `AnotherCluster` if a broker has answered as another cluster's.
+        """
         reasons: list[str] = []
+        elsewhere: AnotherClustersBroker | None = None
         for node in list(self._connections):
             try:
                 return self.ask(node, request())
@@ -166,6 +179,9 @@ class ClusterClient:
                 continue
             try:
                 connection = self._dial(host, port)
+            except AnotherClustersBroker as error:
+                elsewhere = error
+                continue
             except ConnectionError as error:
                 reasons.append(str(error))
                 continue
@@ -178,6 +194,8 @@ class ClusterClient:
                 reasons.append(why if why.startswith(f"{host}:") else f"{host}:{port}: {error}")
             finally:
                 connection.close()
+        if elsewhere is not None:
+            raise AnotherCluster(str(elsewhere)) from elsewhere
         raise ClusterUnreachable(
             f"cluster {self.config.alias}: no broker of {','.join(self.config.bootstrap_servers)} answers"
             f" ({reasons[-1] if reasons else 'none is known'}); check bootstrap.servers and"

@@ -9,7 +9,7 @@ from sparkmirror.doctor.case import Case, name_of
 from sparkmirror.doctor.finding import Severity
 from sparkmirror.doctor.parked import action
 from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
-from sparkmirror.engine.snapshot import Cause, ClusterFigures, Flow, Partition, PartitionState
+from sparkmirror.engine.snapshot import Cause, ClusterFigures, Flow, FlowState, Partition, PartitionState
 
 CERTIFICATE_DAYS, CERTIFICATE_LAST_DAYS = 14, 2
 """Days left of a certificate: a warning below 14, critical below 2."""
@@ -136,7 +136,25 @@ def _figures(flow: Flow, side: str) -> ClusterFigures:
     return flow.source if side == "source" else flow.target
 
 
+def _wrong(case: Case) -> Iterator[Sign]:
+    if case.flow.state is FlowState.WRONG_CLUSTER:
+        yield Sign(subject="", evidence=f"for {case.waited_s:,.0f} s", cause=case.flow.reason)
+
+
 CLUSTERS = (
+    Rule(
+        name="wrong-cluster",
+        severity=Severity.CRITICAL,
+        title="A name leads to another cluster, so that nothing is copied",
+        when="The state is `wrong cluster`: a broker has told another cluster's id than the flow's.",
+        cause="A DNS record, a load balancer or an address leads to another cluster, or the cluster was rebuilt.",
+        action="Have the name lead to the flow's cluster: the mirror goes on by itself. If the source was rebuilt, "
+        "`sparkmirror clusters FILE` says what was copied, and with --accept-source the flow takes the new "
+        "cluster for its source.",
+        look=_wrong,
+        explains=("source-unreachable", "target-unreachable", *_BEHIND_IT, "lease-refused", "nobody-works"),
+        everywhere=True,
+    ),
     Rule(
         name="certificate-ends",
         severity=Severity.WARNING,

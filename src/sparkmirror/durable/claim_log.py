@@ -20,6 +20,7 @@ from sparkmirror.cluster.topic_log import LogCut, LogPlace, TopicLog
 from sparkmirror.durable.claims import (
     ClaimKey,
     Homes,
+    OwnTopicRecord,
     Retracted,
     Segment,
     TargetPartition,
@@ -29,9 +30,11 @@ from sparkmirror.durable.claims import (
     read_record,
     segment_key,
     segment_record,
+    source_record,
 )
 from sparkmirror.durable.identity import Identity, succession
 from sparkmirror.durable.own_records import OwnRecord, OwnRecords
+from sparkmirror.durable.source_cluster import SourceCluster, agreed_source
 from sparkmirror.events import Event
 
 log = logging.getLogger(__name__)
@@ -75,6 +78,7 @@ class SegmentLog:
         The target lost the records there.
         """
         self._proposals: list[tuple[int, Identity]] = []
+        self._sources: list[tuple[int, SourceCluster]] = []
 
     def reach(self) -> None:
         """Connect, since there will be claims to write soon."""
@@ -251,6 +255,16 @@ class SegmentLog:
             agreed = self._propose(proposal)
         return agreed[-1] if agreed else None
 
+    def source_cluster(self) -> SourceCluster | None:
+        """Return the flow's source cluster, as agreed (R20); None: nothing was agreed."""
+        self._read_home(_IDENTITY_PARTITION)
+        return agreed_source(source for _, source in sorted(self._sources, key=_offset))
+
+    def agree_source(self, proposal: SourceCluster) -> SourceCluster | None:
+        """Append a proposal of the flow's source cluster; return the one that counts."""
+        self._log.append(_IDENTITY_PARTITION, [source_record(proposal, os.urandom(_UNIQUE_BYTES))])
+        return self.source_cluster()
+
     def is_present(self, identity: Identity) -> bool:
         """Tell whether this identity is still the flow's.
 
@@ -302,6 +316,7 @@ class SegmentLog:
             self._went_back.discard(partition)
         if home == _IDENTITY_PARTITION:
             self._proposals.clear()
+            self._sources.clear()
             self._noted_homes.clear()
         return known
 
@@ -311,9 +326,11 @@ class SegmentLog:
         is_kept = claim.sequence >= self._floors.get(partition, claim.sequence)
         return is_kept and claim.key not in self._claims.get(partition, {})
 
-    def _take(self, offset: int, record: Segment | Identity | Retracted | Homes | None) -> None:
+    def _take(self, offset: int, record: OwnTopicRecord | None) -> None:
         if isinstance(record, Identity):
             self._proposals.append((offset, record))
+        elif isinstance(record, SourceCluster):
+            self._sources.append((offset, record))
         elif isinstance(record, Homes):
             self._noted_homes.append((offset, record.number))
         elif isinstance(record, Segment):
@@ -372,5 +389,5 @@ def _retracted(claim: Segment | Retracted) -> Retracted:
     return Retracted(claim.target_topic_id, claim.partition, *claim.key)
 
 
-def _offset(proposal: tuple[int, Identity]) -> int:
+def _offset(proposal: tuple[int, Identity | SourceCluster]) -> int:
     return proposal[0]

@@ -10,6 +10,7 @@ version, int8 kind, then
 - kind 0, an identity proposal: 16 bytes, unique;
 - kind 2, a proposal of release 0.1 that names the identity before (`identity`);
 - kind 3, the number of partitions among which claims are dealt: 16 bytes, unique; the first record counts;
+- kind 4, the flow's source cluster (`source_cluster`): 16 bytes, unique;
 - kind 1, a claim: 16 bytes target topic id, int32 partition, int64 sequence, int64 incarnation.
 
 Value of a claim: int16 version, int8 flags (1 confirmed, 2 shared, 4 heals, 8 altered, 16 ended), int64 producer id,
@@ -34,11 +35,12 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from sparkmirror.durable.identity import Identity, identity_value, read_link, read_plain
+from sparkmirror.durable.source_cluster import SourceCluster, read_source_cluster
 from sparkmirror.wire.primitives import Reader, uvarint
 from sparkmirror.wire.splice import Run
 
 _VERSION = 1
-_IDENTITY, _SEGMENT, _LINK, _HOMES = 0, 1, 2, 3
+_IDENTITY, _SEGMENT, _LINK, _HOMES, _SOURCE = 0, 1, 2, 3, 4
 _CONFIRMED, _SHARED, _HEALS, _ALTERED, _ENDED = 1, 2, 4, 8, 16
 _LAST_OFFSET, _MOST_RECORDS = (1 << 63) - 1, (1 << 31) - 1
 _KIND = struct.Struct(">hb")
@@ -400,6 +402,14 @@ def homes_record(count: int, unique: bytes) -> Record:
     return _KIND.pack(_VERSION, _HOMES) + unique, _HOMES_VALUE.pack(_VERSION, count)
 
 
+def source_record(source: SourceCluster, unique: bytes) -> Record:
+    """Return key and value of a proposal of the flow's source cluster.
+
+    `unique` is 16 random bytes, as for `identity_record`.
+    """
+    return _KIND.pack(_VERSION, _SOURCE) + unique, source.value
+
+
 class Homes(NamedTuple):
     """Number of partitions of the segments topic among which claims are dealt."""
 
@@ -424,7 +434,11 @@ class Retracted(NamedTuple):
         return self.sequence, self.incarnation
 
 
-def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | Retracted | Homes | None:
+OwnTopicRecord = Segment | Identity | Retracted | Homes | SourceCluster
+"""Any record of the segments topic."""
+
+
+def read_record(key: bytes | None, value: bytes | None) -> OwnTopicRecord | None:
     """Read a record of the segments topic.
 
     Return None for a record that another version of sparkmirror, or a foreign producer, wrote.
@@ -437,7 +451,7 @@ def read_record(key: bytes | None, value: bytes | None) -> Segment | Identity | 
         return None
 
 
-def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | Homes | None:
+def _read(key: bytes, value: bytes | None) -> OwnTopicRecord | None:
     version, kind = _KIND.unpack_from(key)
     if version != _VERSION or (value is not None and value[:2] != _VALUE_VERSION):
         return None
@@ -448,6 +462,8 @@ def _read(key: bytes, value: bytes | None) -> Segment | Identity | Retracted | H
     if kind == _HOMES and value is not None:
         _, count = _HOMES_VALUE.unpack_from(value)
         return Homes(count) if count > 0 else None
+    if kind == _SOURCE and value is not None:
+        return read_source_cluster(value)
     if kind != _SEGMENT:
         return None
     _, _, target_topic_id, partition, sequence, incarnation = _SEGMENT_KEY.unpack(key)

@@ -16,10 +16,12 @@ from typing import NamedTuple
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.broker_versions import see_that_brokers_serve
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.expected_clusters import EXPECTED
 from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.config import FlowConfig
+from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.durable.losses import Loss, losses_topic
 from sparkmirror.durable.noted_progress import ProgressLog
+from sparkmirror.engine.agreed_clusters import agreed_source_id
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.driver_control import DriverControl
 from sparkmirror.engine.duties import LAST_TURNS_S, Duties
@@ -91,11 +93,12 @@ class FlowDriver:
         """Connect to both clusters, and create missing internal topics.
 
         Raises `ClusterUnreachable`, `UnfitTarget`, and `ConfigError` if both aliases are the same cluster.
+        `AnotherCluster` says that the flow copies from another cluster (R20).
         """
         timeout_s = min(self.flow.admin_timeout_ms / 1000, CONNECT_TIMEOUT_S)
-        for side in (self.flow.source, self.flow.target):
-            self._admins.append(ClusterAdmin.connect(side, f"{self.name}|driver", timeout_s))
-        source, target = self._admins
+        target = self._connect(self.flow.target, timeout_s)
+        EXPECTED.expect(self, self.flow, source=agreed_source_id(self.flow))
+        source = self._connect(self.flow.source, timeout_s)
         source_id, target_id = source.cluster_id(), target.cluster_id()
         if source_id == target_id:
             raise ConfigError(
@@ -103,6 +106,7 @@ class FlowDriver:
                 origin=f"flow {self.name}",
             )
         self.cluster_ids = {self.flow.source.alias: source_id, self.flow.target.alias: target_id}
+        EXPECTED.expect(self, self.flow, source=source_id, target=target_id)
         with closing(ClusterClient(self.flow.source, f"{self.name}|sparkmirror-driver")) as source_client:
             see_that_brokers_serve(source_client, self._client)
         # replication.factor is the source connector's; without one the target's own default counts.
@@ -134,6 +138,10 @@ class FlowDriver:
             Duties(self.name, duties.schedules(), lambda: self.topics.synced and self.held()),
             LagMonitor(self.flow, self.view, source, target, self._watched),
         )
+
+    def _connect(self, side: ClusterConfig, timeout_s: float) -> ClusterAdmin:
+        self._admins.append(ClusterAdmin.connect(side, f"{self.name}|driver", timeout_s))
+        return self._admins[-1]
 
     def start(self, before: FlowDriver | None = None) -> None:
         """Ask for the lease, and watch the pumps' reports.
@@ -172,6 +180,7 @@ class FlowDriver:
         self._client.close()
         self.reports.close()
         self.topics.close()
+        EXPECTED.release(self)
 
     def _release_after(self, duties: Duties | None) -> None:
         if duties is None or not duties.at_work:
@@ -203,7 +212,7 @@ class FlowDriver:
         self.topics.begin()
         progress = ProgressLog(TopicLog(self._client, losses_topic(self.flow.source.alias)))
         self.predecessors.begin(progress, unclean=state.unclean)
-        self.leadership.agree(self._client)
+        self.leadership.agree(self._client, self.cluster_ids[self.flow.source.alias])
         self.leadership.active_term = term
 
     def reach(self) -> None:

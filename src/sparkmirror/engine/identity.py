@@ -3,53 +3,62 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.expected_clusters import led_elsewhere
 from sparkmirror.cluster.producers import new_producer_id
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import segments_topic
 from sparkmirror.durable.identity import Identity
+from sparkmirror.durable.source_cluster import SourceCluster
 from sparkmirror.engine.own_topics import SEGMENTS_PARTITIONS
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.errors import ClusterUnreachable, ConfigError
 
+_ROLE = "sparkmirror-identity"
 _LOOKS = 3
 _PAUSE_S = 0.5
 
 
 class Agreement(NamedTuple):
-    """Facts that all processes of a flow agree on at a target."""
+    """Facts that all processes of a flow agree on at a target, beside the source."""
 
     identity: Identity
     homes: int
     """Number of partitions among which claims are dealt."""
 
 
-def agree_identity(flow: FlowConfig) -> Agreement:
+def agree_identity(flow: FlowConfig, source_id: str) -> Agreement:
     """Return the identity of this flow at this target, and the number of homes.
 
-    Raises `ClusterUnreachable`.
+    `source_id` is the source's cluster id. Raises `ClusterUnreachable`, and `ConfigError` if the flow copies from
+    another cluster.
     """
-    client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-identity")
-    try:
+    with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
         topic = TopicLog(client, segments_topic(flow.source.alias))
         segments = SegmentLog(topic)
         client.metadata([])
         if not segments.has_fixed_homes:
             segments.fix_homes(_number_of_homes(flow, topic, segments))
+        source = segments.source_cluster()
+        if source is None and source_id:
+            source = segments.agree_source(SourceCluster(0, source_id))
+        if source is not None and source.cluster_id != source_id:
+            place = f"{flow.source.alias}.bootstrap.servers"
+            line = led_elsewhere(flow.source.alias, place, source_id, source.cluster_id, flow.name)
+            raise ConfigError(line, origin=f"flow {flow.name}")
         agreed = segments.agree(client.cluster_id, None)
         if agreed is None:
             agreed = segments.agree(client.cluster_id, Identity(client.cluster_id, *new_producer_id(client)))
-        if agreed is None:
+        if agreed is None or (source is None and source_id):
             raise ClusterUnreachable(
                 f"cluster {flow.target.alias}: sparkmirror's own record in {segments_topic(flow.source.alias)} "
                 "can't be read back"
             )
         return Agreement(agreed, segments.homes)
-    finally:
-        client.close()
 
 
 def _number_of_homes(flow: FlowConfig, topic: TopicLog, segments: SegmentLog) -> int:

@@ -39,6 +39,8 @@ class Leadership:
         """Term in which the driver became active; None: not yet, or to be repeated."""
         self.homes = 0
         """Number of partitions among which claims are dealt, once agreed on."""
+        self.source_id = ""
+        """Cluster id of the source, once agreed on; empty: a source without an id."""
         self._flow = flow
         self._control = control
         self._use_lease = use_lease
@@ -88,9 +90,13 @@ class Leadership:
         """
         self.active_term = None
 
-    def agree(self, target: ClusterClient) -> None:
-        """Agree on the flow's identity, and ask the target for the state's lifetime."""
-        self._identity, self.homes = agree_identity(self._flow)
+    def agree(self, target: ClusterClient, source_id: str) -> None:
+        """Agree on the flow's identity, and ask the target for the state's lifetime.
+
+        `source_id` is the source's cluster id.
+        """
+        self._identity, self.homes = agree_identity(self._flow, source_id)
+        self.source_id = source_id
         self.ask_state_lifetime(target)
 
     def ask_state_lifetime(self, target: ClusterClient) -> None:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
+from sparkmirror.cluster.expected_clusters import EXPECTED
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.spark_guards import guard_secrets, refuse_two_pumps
 from sparkmirror.engine.assignment import PartitionKey
@@ -29,6 +30,7 @@ from sparkmirror.engine.round_job import RoundJob
 from sparkmirror.engine.round_runner import TURN_S, RoundRunner
 from sparkmirror.engine.session import settings_of
 from sparkmirror.engine.slots import Slots
+from sparkmirror.engine.snapshot import FlowState
 from sparkmirror.engine.spark_start import SparkStart
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.engine.topic_refresh import TopicRefresh
@@ -344,6 +346,8 @@ class Mirror:
     def _state(self, driver: FlowDriver) -> str:
         if self._completion.is_finished(driver.name):
             return "incomplete" if self._completion.missing(driver) else "done"
+        if elsewhere := EXPECTED.wrong(driver.flow):
+            return f"{FlowState.WRONG_CLUSTER}: {elsewhere}"
         if not driver.held():
             return driver.leadership.standing_by
         return "ending" if self._stop.is_set() else ""

@@ -101,6 +101,7 @@ class OrderBook:
         return FlowOrder(
             flow=self._flow,
             cluster_id=identity.cluster_id,
+            source_cluster_id=self._leadership.source_id,
             producer_id=identity.producer_id,
             producer_epoch=identity.producer_epoch,
             routes=self._route_orders(keys),

@@ -28,6 +28,8 @@ ELSEWHERE = "another process works on it"
 class FlowState(StrEnum):
     """State of a flow: the first true state, in this order."""
 
+    WRONG_CLUSTER = "wrong cluster"
+    """The source's or the target's name leads to another cluster: nothing is copied."""
     STANDING_BY = "standing by"
     """Standby: another process works on the flow."""
     JOINING = "joining"

@@ -160,4 +160,4 @@ class StatusFile:
 
 def _waits(flow: FlowStatus) -> bool:
     """True if this process copies nothing along the flow now."""
-    return flow.state in ("joining", "starting") or flow.state.startswith("standing by")
+    return flow.state in ("joining", "starting", "wrong cluster") or flow.state.startswith("standing by")

@@ -70,6 +70,8 @@ class FlowOrder(_OrderValue):
     flow: FlowConfig
     cluster_id: str
     """Cluster id of the target."""
+    source_cluster_id: str = ""
+    """Cluster id of the source; empty: the source has none."""
     producer_id: int
     producer_epoch: int
     routes: tuple[RouteOrder, ...]

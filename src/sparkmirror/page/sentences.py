@@ -74,6 +74,8 @@ class _But:
 
 def sentence(flow: Flow, now_ms: int) -> Sentence:
     """Describe the flow in one sentence; `now_ms` is the time of reading."""
+    if flow.state is FlowState.WRONG_CLUSTER:
+        return Sentence(Tone.BAD, f"Nothing is copied: {flow.reason}{_old(flow, now_ms)}.")
     head = _headline(flow)
     if flow.role is not Role.LEADER and flow.state in (FlowState.STANDING_BY, FlowState.JOINING):
         return Sentence(head.tone, head.words + _old(flow, now_ms) + ".")

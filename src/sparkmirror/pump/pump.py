@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sparkmirror.clock import now_s, wall_ms
+from sparkmirror.cluster.expected_clusters import EXPECTED
 from sparkmirror.events import Event
 from sparkmirror.log_levels import asked_levels
 from sparkmirror.messages.control import SILENCE_S, ControlState
@@ -61,6 +62,7 @@ class _PumpRun:
         self._taken_over = False
         self._end_told = False
         self._cpu_began_s = time.process_time()
+        EXPECTED.expect(loop, flow.flow, source=flow.source_cluster_id, target=flow.cluster_id)
         self.flow_pump = FlowPump(flow, loop, memory_bytes=memory_bytes, task=order.task, attempt=order.attempt)
         self._reports = ReportChannel(flow.flow)
         self._channel = ControlChannel(flow.flow, loop, self._hear)
@@ -214,3 +216,4 @@ def pump(order: PumpOrder) -> list[FlowEnd]:
         return [run.close() for run in runs]
     finally:
         loop.close()
+        EXPECTED.release(loop)

@@ -22,7 +22,7 @@ from sparkmirror.cluster.topic_log import LogCut, LogPlace, LogUnavailable, Topi
 from sparkmirror.durable.claim_log import KEPT_CLAIMS, SegmentLog
 from sparkmirror.durable.claims import (
     ClaimKey,
-    Homes,
+    OwnTopicRecord,
     Retracted,
     Segment,
     TargetPartition,
@@ -465,7 +465,7 @@ class MapKeeper:
             for upstream, downstream in self._seen.get(partition, ())
         )
 
-    def _take(self, record: Segment | Identity | Retracted | Homes | None, *, new_only: bool) -> None:
+    def _take(self, record: OwnTopicRecord | None, *, new_only: bool) -> None:
         if not isinstance(record, Segment | Retracted):
             return
         partition = record.target_topic_id, record.partition

@@ -21,7 +21,7 @@ STALLED_S = 300.0
 All calls that may delay the loop have shorter timeouts.
 """
 
-_NOT_READY = (FlowState.JOINING, FlowState.STARTING, FlowState.ENDING)
+_NOT_READY = (FlowState.WRONG_CLUSTER, FlowState.JOINING, FlowState.STARTING, FlowState.ENDING)
 
 
 def metrics_router(snapshots: Callable[[], Snapshot], profiles: Collection[Profile] = ()) -> APIRouter:
