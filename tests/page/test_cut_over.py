@@ -140,7 +140,7 @@ def test_not_known(now: Flow, words: str) -> None:
         ),
         (
             level_group(state=GroupState.BEYOND_END),
-            "is beyond the end: its consumers would begin by auto.offset.reset",
+            "must be set right first: it is beyond the source's end",
         ),
     ],
 )

@@ -117,7 +117,7 @@ GROUPS = (
         when="The group's state is `beyond the end`: its committed offset is higher than the log's end.",
         cause="It was set to a wrong offset, or the log was cut or its topic created again.",
         action="Set it to an offset that the source has (kafka-consumer-groups.sh --reset-offsets, at the source); the "
-        "finding has the command. Till then its offset at the target is left alone, and on either side its consumers "
+        "finding has the command. Till then its offset at the target is left alone, and its consumers at the source "
         "begin by auto.offset.reset.",
         look=_beyond_end,
     ),

@@ -48,7 +48,7 @@ def if_moved(group: Group) -> str:
     if group.state is GroupState.NOT_SYNCED:
         return f"can't move: {short(group.reason) or 'why is not known'}"
     if is_beyond_end(group):
-        return "is beyond the end: its consumers would begin by auto.offset.reset"
+        return "must be set right first: it is beyond the source's end"
     parts = [
         f"skips {count(group.skipped, 'record')}" if group.skipped else "",
         f"reads {count(group.reread, 'record')} again" if group.reread else "",
