@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.durable.claims import Segment
-from sparkmirror.sync.move_cost import CopyEnd, MoveCost, cost_at_copy, cost_at_original, cost_between
+from sparkmirror.sync.move_cost import EndPair, MoveCost, cost_at_copy, cost_at_original, cost_between
 from sparkmirror.translation.map_keeper import LogBounds
 from sparkmirror.translation.offset_map import Copied, OffsetMap
 from sparkmirror.wire.splice import Run
@@ -31,7 +31,7 @@ class Logs:
     foreign: list[int] = field(default_factory=list)
     """Downstream offsets of another producer's records."""
     claims: list[Segment] = field(default_factory=list)
-    end: CopyEnd = field(default_factory=lambda: CopyEnd(0, 0))
+    end: EndPair = field(default_factory=lambda: EndPair(0, 0))
 
     def play(self, steps: list[tuple[str, int]], waiting: list[tuple[str, int]]) -> None:
         for kind, count in steps:
@@ -44,7 +44,7 @@ class Logs:
                 self.downstream += count
         # The copy ends after its last record; foreign records may follow, and at the source markers.
         last = max(self.copies.values(), default=None)
-        self.end = CopyEnd(self.upstream, self.downstream if last is None else last + 1)
+        self.end = EndPair(self.upstream, self.downstream if last is None else last + 1)
         for kind, count in waiting:
             if kind == RECORD:
                 self.waiting += range(self.upstream, self.upstream + count)
@@ -198,7 +198,7 @@ def test_ahead_of_a_copy_that_lags() -> None:
 
 def test_nothing_copied_and_nothing_to_copy() -> None:
     """The source's log is empty at 40, and the target's at 0; then come records that are not copied yet."""
-    log, end = LogBounds(0, 0), CopyEnd(40, 0)
+    log, end = LogBounds(0, 0), EndPair(40, 0)
     assert cost_at_copy(40, 0, None, end, log) == cost_at_copy(5, 0, None, end, log) == MoveCost(0, 0)
     assert cost_at_copy(43, 0, None, end, log) == MoveCost(0, 3)
 

@@ -118,7 +118,7 @@ def test_a_group_of_another_kind_is_in_the_way(copied: GroupFlow, topic_name: st
     copied.source.start_share_group(topic_name, {HERE: 8})
     copied.target.commit(topic_name, {THERE: 1})
     standing = turn(copied.share_group_offsets(topic_name), topic_name)
-    assert standing == GroupStanding(topic_name, GroupState.NOT_SYNCED, "it is a classic group at other", 1)
+    assert (standing.state, standing.reason) == (GroupState.NOT_SYNCED, "it is a classic group at other")
 
 
 def test_a_target_that_doesnt_know_share_groups(

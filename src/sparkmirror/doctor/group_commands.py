@@ -8,18 +8,18 @@ from collections.abc import Iterable
 from sparkmirror.engine.snapshot import ClusterFigures, Flow, Group, GroupPartition
 
 SET_BY_MIRROR = "group offsets"
-"""Name of the duty that sets groups' offsets at the target."""
+"""Duty that sets groups' offsets at the target."""
 _TOOL = "kafka-consumer-groups.sh"
 
 
 def skipping(group: Group) -> list[GroupPartition]:
-    """Return the partitions in which the group would skip records, the most records first."""
+    """Return the partitions with records to skip, the most records first."""
     places = [place for place in group.partitions if place.skipped]
     return sorted(places, key=lambda place: -(place.skipped or 0))
 
 
 def without_skipping(flow: Flow, group: Group) -> str:
-    """Return what to do about a group that would skip records if it moved."""
+    """Return the remedy for a group that would skip records if it moved."""
     topics = sorted({place.target_topic for place in skipping(group)})
     if not any(duty.duty == SET_BY_MIRROR for duty in flow.duties):
         first = skipping(group)[0]
@@ -35,7 +35,7 @@ def without_skipping(flow: Flow, group: Group) -> str:
 
 
 def within_the_log(flow: Flow, group: Group) -> str:
-    """Return what to do about a group that is beyond the end of the source's log."""
+    """Return the remedy for a group beyond the end of the source's log."""
     words = []
     for place in group.partitions:
         if place.beyond_end:

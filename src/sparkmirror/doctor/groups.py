@@ -17,7 +17,10 @@ REREAD = 10_000
 Equal to the lag up to which a flow is well.
 """
 NAMED = 20
-"""Most findings of a rule: the reasons with the most groups, or the worst groups, get one each."""
+"""Most findings of a rule.
+
+The reasons with the most groups get one each, or the groups that would skip most.
+"""
 
 
 def _not_synced(case: Case) -> Iterator[Sign]:

@@ -78,12 +78,12 @@ class FlowGroups:
 
     @property
     def watched(self) -> Collection[str]:
-        """Names of the groups whose places are looked up."""
+        """Names of the groups to look up in `whereabouts`."""
         beyond = (name for name, standing in self.standings.items() if standing.state is GroupState.BEYOND_END)
         return {*self.current, *beyond}
 
     def place(self, partition: TopicPartition, source: int, target: int | None) -> PlacedGroup:
-        """Return what the maps tell of a group's offsets in a source partition."""
+        """Return a group's place in a source partition."""
         if self.checkpoints is None:
             return PlacedGroup(None, is_ahead=False)
         return self.checkpoints.place(partition, source, target)

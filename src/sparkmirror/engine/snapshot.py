@@ -287,9 +287,9 @@ class Group:
 
     @property
     def skipped(self) -> int | None:
-        """Sum of `GroupPartition.skipped` over the partitions where it is known.
+        """Sum of `GroupPartition.skipped` over the known partitions.
 
-        None: not known, and no partition is known in which records would be skipped.
+        None: not known, and no known partition skips records.
         """
         known = sum(partition.skipped or 0 for partition in self.partitions)
         unknown = not self.looked_at or any(partition.skipped is None for partition in self.partitions)
@@ -380,7 +380,7 @@ class ClusterFigures:
 
     alias: str
     tool_arguments: str = ""
-    """Arguments with which Kafka's command-line tools reach the cluster; empty if unknown."""
+    """Arguments of Kafka's command-line tools for this cluster; empty if unknown."""
     bytes: int = 0
     """Bytes fetched from the source, or written to the target.
 

@@ -1,4 +1,4 @@
-"""When each group's offsets were last at the target, partition by partition.
+"""Times when groups' offsets were last at the target, partition by partition.
 
 A consumer that keeps up with its producers is always a little ahead of the copy, in some partition. So a turn is good
 for a partition if the copy has reached the group's offset of that turn, or of the turn before. Each partition's last

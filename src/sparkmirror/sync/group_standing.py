@@ -21,15 +21,15 @@ class GroupState(StrEnum):
     Meanwhile the group stands at the end of the copy.
     """
     BEYOND_END = "beyond the end"
-    """The group's offset lies past the end of the source's log, where no record will come from.
+    """The group's offset lies past the end of the source's log.
 
-    The group's offset at the target is left alone.
+    No record will come there. The group's offset at the target is left alone.
     """
     NOT_SYNCED = "can't be synced"
     """The reason is in `GroupStanding.reason`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStanding:
     """Standing of one group, as of the last turn."""
 
@@ -40,9 +40,9 @@ class GroupStanding:
     partitions: int = 0
     """Number of copied partitions with a committed offset of the group."""
     synced_ms: int | None = None
-    """Time when the group's offsets were last at the target; `None`: not seen in all partitions.
+    """Time when the group's offsets were last at the target.
 
-    The oldest of all partitions (`GroupMoments`).
+    The oldest of all partitions (`GroupMoments`); `None`: never, in some partition.
     """
 
 
@@ -82,5 +82,7 @@ def standing(
     ):
         if reasons := list(given):
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-            return GroupStanding(group, state, reasons[0] + more, partitions, synced_ms)
-    return GroupStanding(group, GroupState.SYNCED, partitions=partitions, synced_ms=synced_ms)
+            return GroupStanding(
+                group=group, state=state, reason=reasons[0] + more, partitions=partitions, synced_ms=synced_ms
+            )
+    return GroupStanding(group=group, state=GroupState.SYNCED, partitions=partitions, synced_ms=synced_ms)

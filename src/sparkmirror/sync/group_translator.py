@@ -19,7 +19,7 @@ from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.position.target_reading import by_topic
 from sparkmirror.sync.mm2_translation import Mm2Translation
-from sparkmirror.sync.move_cost import CopyEnd, MoveCost, cost_at_copy, cost_at_original, cost_between
+from sparkmirror.sync.move_cost import EndPair, MoveCost, cost_at_copy, cost_at_original, cost_between
 from sparkmirror.sync.noted_markers import NotedMarkers, PassedOver, pass_over
 from sparkmirror.translation.map_keeper import NOTHING_YET, LogBounds, MapKeeper, PartitionMap, Unmapped
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
@@ -80,7 +80,7 @@ class NothingThere(NamedTuple):
 
 
 class PlacedGroup(NamedTuple):
-    """What the maps tell of a group in a partition."""
+    """Place of a group in a partition, by the maps."""
 
     cost: MoveCost | None
     """Cost of a move; `None` if unknown."""
@@ -125,7 +125,7 @@ class GroupTranslator:
         self._empty: Mapping[TopicPartition, NothingThere] = {}
         """Last answer of `without_records`."""
         self._lock = threading.Lock()
-        """Held while maps change, or are asked by a thread other than the caller's of `refresh`."""
+        """Held while maps change, or another thread than the caller of `refresh` asks."""
 
     def refresh(self, partitions: Iterable[TopicPartition]) -> None:
         """Read new claims and receipts of these source partitions.
@@ -233,7 +233,7 @@ class GroupTranslator:
         return max(partition_map.offsets.copied.upstream, end or 0)
 
     def place(self, partition: TopicPartition, source: int, target: int | None) -> PlacedGroup:
-        """Return what the maps tell of a group's offsets on both sides; for any thread.
+        """Return a group's place, by its offsets on both sides; for any thread.
 
         The partition is one of the source. The cost is unknown without an offset at the target, without a map, and
         where only MirrorMaker 2's offset syncs tell the offset, and not exactly.
@@ -249,7 +249,7 @@ class GroupTranslator:
             elif isinstance(partition_map, PartitionMap):
                 cost = self._cost(partition, partition_map, source, target, copied_to)
             elif empty is not None:
-                end, log = CopyEnd(copied_to, empty.at_target.offset), LogBounds(0, empty.at_target.log_end or 0)
+                end, log = EndPair(copied_to, empty.at_target.offset), LogBounds(0, empty.at_target.log_end or 0)
                 cost = cost_at_copy(source, target, None, end, log)
             return PlacedGroup(cost, is_ahead=source > copied_to)
 
@@ -267,11 +267,11 @@ class GroupTranslator:
             if synced is None or not synced.exact:
                 return None
             return cost_between(max(synced.downstream, foreign.first), target, partition_map.log)
-        end = CopyEnd(copied_to, partition_map.end)
+        end = EndPair(copied_to, partition_map.end)
         return cost_at_copy(source, target, partition_map.offsets, end, partition_map.log)
 
     def _is_of_the_original(self, partition: TopicPartition, partition_map: PartitionMap) -> bool:
-        """Tell whether the map is of the original as it is now, and not of an earlier topic."""
+        """Tell whether the map is of the present original, and of no earlier topic."""
         original = self._routes[partition].remote[0]
         return same_topic(partition_map.source_topic_id, self._original_ids.get(original, NO_ID))
 

@@ -1,4 +1,4 @@
-"""Current positions of consumer groups on both sides, and the cost of a move to the target.
+"""Current positions of consumer groups on both sides, and the cost of a move.
 
 This module only reads, a few hundred groups a turn, and more often than checkpoints are written: since the last
 checkpoint a group may have read on.
@@ -45,7 +45,7 @@ class TranslatedGroups(Protocol):
         """Names of the groups to watch."""
 
     def place(self, partition: TopicPartition, source: int, target: int | None) -> PlacedGroup:
-        """Return what the maps tell of a group in a source partition."""
+        """Return a group's place in a source partition."""
 
 
 class GroupWatch:
@@ -88,7 +88,9 @@ class GroupWatch:
                     target = None if at_target is None else at_target.offset
                     cost, is_ahead = self._translated.place(partition, committed.offset, target)
                     skipped, reread = cost if cost is not None else (None, None)
-                    looked[group][partition] = Whereabouts(remote, committed.offset, target, skipped, reread)
+                    looked[group][partition] = Whereabouts(
+                        remote=remote, source=committed.offset, target=target, skipped=skipped, reread=reread
+                    )
                     if is_ahead:
                         ahead.append((group, partition))
         self._mark_beyond_end(looked, ahead)
@@ -99,7 +101,7 @@ class GroupWatch:
     def _mark_beyond_end(
         self, looked: dict[str, dict[TopicPartition, Whereabouts]], ahead: Iterable[tuple[str, TopicPartition]]
     ) -> None:
-        """Mark the places past the source's end: no record will come that the group could go on with."""
+        """Mark the places past the source's end, where no record will come."""
         # After the groups' offsets: no offset is beyond an end that merely grew.
         ends = offsets_by_leader(self._source, {partition for _, partition in ahead}, LATEST)
         for group, partition in ahead:
@@ -108,7 +110,7 @@ class GroupWatch:
                 looked[group][partition] = place._replace(skipped=None, reread=None, beyond_end=True)
 
     def _mark_moved(self, looked: dict[str, dict[TopicPartition, Whereabouts]]) -> None:
-        """Let groups with members at the target skip nothing: they have moved, and read on there."""
+        """Let groups with members at the target skip nothing: they have moved."""
         further = [group for group, places in looked.items() if any(place.skipped for place in places.values())]
         listed = self._there.listed() if further else {}
         for group in further:

@@ -1,4 +1,4 @@
-"""Cost of a consumer group's move to the target: what it would skip, and what it would read again.
+"""Cost of a consumer group's move to the target: records skipped or read again.
 
 Both counts come from the exact offset map: the group's offset at the target is compared with the target offset that
 stands for the group's offset at the source. A copied record counts by its offset at the target, so records that
@@ -21,12 +21,12 @@ class MoveCost(NamedTuple):
     """
 
     skipped: int
-    """Number of offsets that the group has not read at the source, and would pass over at the target."""
+    """Number of offsets that are unread at the source, and passed over at the target."""
     reread: int
-    """Number of offsets that the group has read at the source, and would read at the target too."""
+    """Number of offsets that are read at the source, and read at the target too."""
 
 
-class CopyEnd(NamedTuple):
+class EndPair(NamedTuple):
     """End of a copy on both sides.
 
     Nothing is left to copy below `upstream`, and the next record lands at `downstream` or later.
@@ -36,10 +36,11 @@ class CopyEnd(NamedTuple):
     downstream: int
 
 
-def cost_at_copy(source: int, target: int, offsets: OffsetMap | None, end: CopyEnd, log: LogBounds) -> MoveCost:
-    """Return the cost of a move to the flow's copy, from and to the next offsets to read.
+def cost_at_copy(source: int, target: int, offsets: OffsetMap | None, end: EndPair, log: LogBounds) -> MoveCost:
+    """Return the cost of a move to the flow's copy.
 
-    `offsets` is `None` if no record was copied. `log` has the bounds of the target's log.
+    `source` and `target` are the next offsets that the group reads. `offsets` is `None` if no record was copied. `log`
+    has the bounds of the target's log.
     """
     due = offsets.downstream(source) if offsets is not None else None
     if due is None:
