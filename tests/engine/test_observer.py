@@ -218,7 +218,7 @@ def test_when_a_group_was_last_at_the_target(monkeypatch: pytest.MonkeyPatch) ->
     driver = a_driver(1)
     monkeypatch.setattr(FlowDriver, "duties", Duties("A->B", [], lambda: True))
     observer = Observer(
-        lambda: [driver], {"A->B": ProgressMeter(driver)}, lambda _: "", Surroundings(list, lambda: None)
+        lambda: [driver], {"A->B": ProgressMeter(driver)}, lambda _: "", Surroundings(list, lambda: None, lease=False)
     )
     times = []
     for standing_of_turn in (
