@@ -57,6 +57,7 @@ class Event(StrEnum):
     MIRROR_ENDED = "mirror-ended"
     OBJECT_REMOVED = "object-removed"
     OFFSET_SYNCS_STRANGE = "offset-syncs-strange"
+    OTHER_SETTINGS = "other-settings"
     OWN_TOPIC_UNSAFE = "own-topic-unsafe"
     PROGRESS = "progress"
     PUMP_ENDED_EARLY = "pump-ended-early"

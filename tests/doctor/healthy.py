@@ -7,6 +7,7 @@ import dataclasses
 from planted_flows import DAY_MS, Fault, copying, earlier, moved, parts, pumps
 from snapshot_samples import NOW_MS, flow, group, partition, topic
 
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     ELSEWHERE,
     Cause,
@@ -68,7 +69,14 @@ def healthy() -> list[tuple[str, Fault]]:
         "markers in the ledger": (
             flow(
                 losses=(
-                    LossCount(kind="fenced", entries=3, offsets=3, newest_ms=NOW_MS, words="3 markers", is_loss=False),
+                    LossCount(
+                        kind="fenced",
+                        entries=3,
+                        offsets=3,
+                        newest_ms=NOW_MS,
+                        words="3 markers",
+                        outcome=LossOutcome.EXPECTED,
+                    ),
                 )
             ),
             moved(flow()),

@@ -174,7 +174,11 @@ CASES: dict[Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
         "Raise the quota",
     ),
     Reason.CAPPED: (of_orders(bytes_per_s_cap=5e6), "5,000,000 bytes/s in all", "sparkmirror throttle FILE off"),
-    Reason.LOST: (of_orders(losses=(LOSS,)), "4 offsets, newest: 4 records expired", "sparkmirror losses FILE"),
+    Reason.LOST: (
+        of_orders(losses=(LOSS,)),
+        "1 open entry, 4 offsets, newest (lost): 4 records expired",
+        "sparkmirror losses FILE",
+    ),
     Reason.CHECKPOINTS_OFF: (of_shop(checkpoints=False), "emit.checkpoints.enabled", "= true"),
     Reason.GROUP_TYPE: (of_shop(looked_after=False, type="streams"), "a streams group", "by hand"),
     Reason.NO_OFFSETS: (of_shop(topics=()), "committed no offset", "nothing"),

@@ -196,7 +196,7 @@ def looked_at(*drivers: FlowDriver) -> list[Flow]:
     """The flow as one observer sees these drivers, each in place of the one before."""
     at_work: list[FlowDriver] = []
     meters: dict[str, ProgressMeter] = {}
-    surroundings = Surroundings(list, lambda: None, lease=False)
+    surroundings = Surroundings(list, lambda _: False, lambda: None, lease=False)
     observer = Observer(lambda: at_work, meters, lambda _: "", surroundings)
     seen: list[Flow] = []
     for driver in drivers:
@@ -217,9 +217,8 @@ def test_when_a_group_was_last_at_the_target(monkeypatch: pytest.MonkeyPatch) ->
     """As its standing says, whatever its state; what was known stays while it can't be set, or no time is known."""
     driver = a_driver(1)
     monkeypatch.setattr(FlowDriver, "duties", Duties("A->B", [], lambda: True))
-    observer = Observer(
-        lambda: [driver], {"A->B": ProgressMeter(driver)}, lambda _: "", Surroundings(list, lambda: None, lease=False)
-    )
+    surroundings = Surroundings(list, lambda _: False, lambda: None, lease=False)
+    observer = Observer(lambda: [driver], {"A->B": ProgressMeter(driver)}, lambda _: "", surroundings)
     times = []
     for standing_of_turn in (
         standing("shop", 1),
@@ -335,7 +334,10 @@ def test_a_topics_counts_have_those_of_partitions_whose_copy_has_ended(monkeypat
     driver = a_driver(2)
     tell(driver, *(receipt(number, 100, records=70, bytes=700) for number in range(2)))
     observer = Observer(
-        lambda: [driver], {"A->B": ProgressMeter(driver)}, lambda _: "", Surroundings(list, lambda: None, lease=False)
+        lambda: [driver],
+        {"A->B": ProgressMeter(driver)},
+        lambda _: "",
+        Surroundings(list, lambda _: False, lambda: None, lease=False),
     )
     counts = []
     for reached in (set[int](), {0}):

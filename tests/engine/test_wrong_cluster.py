@@ -28,6 +28,13 @@ def source(tmp_path: Path) -> Iterator[KafkaCluster]:
         yield made
 
 
+@pytest.fixture
+def target_cluster(tmp_path: Path) -> Iterator[KafkaCluster]:
+    """A target that knows no other source as A."""
+    with KafkaCluster(tmp_path / "target") as made:
+        yield made
+
+
 def ends(servers: str, *topics: str) -> dict[str, int]:
     return {topic: mp.end_offsets(servers, topic, 1)[0] for topic in topics}
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from fastapi import FastAPI
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     Cause,
     ClusterFigures,
@@ -20,6 +21,7 @@ from sparkmirror.engine.snapshot import (
     Group,
     GroupPartition,
     LossCount,
+    LossRow,
     Partition,
     PartitionState,
     Pump,
@@ -278,6 +280,33 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
                 offsets=2_117,
                 newest_ms=NOW_MS - 90_000_000,
                 words="audit.log-2: offsets 881,002 to 883,118 had expired",
+            ),
+        ),
+        loss_entries=(
+            LossRow(
+                number="3f2a9c01",
+                kind="expired",
+                outcome=LossOutcome.LOST,
+                at_ms=NOW_MS - 90_000_000,
+                topic="audit.log",
+                partition=2,
+                first=881_002,
+                offsets=2_117,
+                action="continued",
+                words="audit.log-2: offsets 881,002 to 883,118 had expired",
+            ),
+            LossRow(
+                number="77b0e4d2",
+                kind="recreated",
+                outcome=LossOutcome.MAY_BE_LOST,
+                at_ms=NOW_MS - 190_000_000,
+                topic="returns",
+                partition=0,
+                first=17,
+                offsets=0,
+                action="restarted",
+                words="source topic returns was deleted and created again",
+                acknowledged="2025-11-23 08:01:12 UTC by ann@ops-1: the shop was emptied on purpose",
             ),
         ),
         pumps=tuple(

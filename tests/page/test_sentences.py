@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from snapshot_samples import NOW_MS, flow, level_group, partition, topic
 
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     Cause,
     Duty,
@@ -41,6 +42,7 @@ def place(**changes: Any) -> GroupPartition:
     return dataclasses.replace(level_group().partitions[0], **changes)
 
 
+NEWEST: dict[str, Any] = {"newest_ms": NOW_MS - 9_000, "words": "orders-1: as it was"}
 LOSS = LossCount(
     kind="expired", entries=2, offsets=1_200, newest_ms=NOW_MS - 9_000, words="orders-1: 1,200 offsets had expired"
 )
@@ -135,9 +137,27 @@ SAID = [
         "good.",
     ),
     (
-        flow(losses=(dataclasses.replace(LOSS, is_loss=False),)),
+        flow(losses=(dataclasses.replace(LOSS, acknowledged=True),)),
         Tone.GOOD,
         "Caught up for 1 min: all that can be read at the source is at the target.",
+    ),
+    (
+        flow(losses=(LossCount(kind="recreated", outcome=LossOutcome.MAY_BE_LOST, entries=2, offsets=0, **NEWEST),)),
+        Tone.WARNING,
+        "Caught up for 1 min: all that can be read at the source is at the target, but records may be lost "
+        "(2 entries).",
+    ),
+    (
+        flow(losses=(LossCount(kind="foreign-writer", outcome=LossOutcome.FOREIGN, entries=1, offsets=5, **NEWEST),)),
+        Tone.WARNING,
+        "Caught up for 1 min: all that can be read at the source is at the target, but another producer has written "
+        "5 offsets to copies.",
+    ),
+    (
+        flow(losses=(LOSS, dataclasses.replace(LOSS, kind="truncated", outcome=LossOutcome.TAKEN_BACK, offsets=1))),
+        Tone.BAD,
+        "Caught up for 1 min: all that can be read at the source is at the target, but 1,200 offsets were lost for "
+        "good and the source took back 1 offset that was copied.",
     ),
     (
         flow(state=FlowState.STANDING_BY, role=Role.STANDBY, lag=None, topics=(), groups=(), leader="host-2:9"),
@@ -202,6 +222,9 @@ DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
     "late writers": ({"topics": (topic(), Topic(topic="x", target_topic="", released=True, late_in={0: 4}))}, True),
     "lost": ({"losses": (LOSS,)}, True),
     "lost, offsets not known": ({"losses": (dataclasses.replace(LOSS, offsets=0),)}, True),
+    "taken back": ({"losses": (dataclasses.replace(LOSS, outcome=LossOutcome.TAKEN_BACK),)}, True),
+    "may be lost": ({"losses": (dataclasses.replace(LOSS, outcome=LossOutcome.MAY_BE_LOST, offsets=0),)}, True),
+    "foreign": ({"losses": (dataclasses.replace(LOSS, outcome=LossOutcome.FOREIGN),)}, False),
     "group not synced": ({"groups": (level_group(state=GroupState.NOT_SYNCED),)}, True),
     "group beyond the end": ({"groups": (level_group(state=GroupState.BEYOND_END),)}, True),
     "group would skip": ({"groups": (level_group(partitions=(place(skipped=4_990),)),)}, True),
@@ -270,7 +293,8 @@ flows = st.builds(
             offsets=st.integers(0, 9),
             newest_ms=st.just(NOW_MS),
             words=st.just("some"),
-            is_loss=st.booleans(),
+            outcome=st.sampled_from(LossOutcome),
+            acknowledged=st.booleans(),
         ),
         max_size=2,
     ).map(tuple),
@@ -289,7 +313,7 @@ def test_good_and_ready_only_where_all_is_known_and_well(one: Flow, later_ms: in
     stuck = (
         one.parked
         or one.retention_s is not None
-        or any(loss.is_loss and loss.entries for loss in one.losses)
+        or any(loss.is_open_loss and loss.entries for loss in one.losses)
         or any(row.state is PartitionState.PAUSED for row in rows)
         or any(topic.refused or topic.late for topic in one.topics)
     )

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from sparkmirror import __version__
 from sparkmirror.config import ClusterConfig
-from sparkmirror.durable.losses import Loss
+from sparkmirror.config.flow_settings import flow_settings
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import ENDS_S, FlowView, PartitionView
@@ -35,7 +35,6 @@ from sparkmirror.engine.snapshot import (
     Group,
     GroupPartition,
     Histogram,
-    LossCount,
     Partition,
     PartitionState,
     Process,
@@ -214,8 +213,8 @@ class _FlowObserver:
             topics=topics,
             groups=self._groups(driver),
             duties=self._duties(driver),
-            losses=_losses(driver.losses),
-            ledger=_losses(driver.reports.loss_watch.ledger),
+            losses=driver.reports.loss_watch.counts,
+            loss_entries=driver.reports.loss_watch.rows,
             pumps=_pumps(driver.view),
             retention_s=forecast.minutes * 60 if forecast is not None else None,
             retention_of=f"{forecast.topic}-{forecast.partition}" if forecast is not None else "",
@@ -226,14 +225,8 @@ class _FlowObserver:
             tasks_max=flow.tasks_max,
             weaker=driver.topics.weaknesses.lines,
             unsafe_topics=driver.unsafe_topics,
-            settings={
-                "replication.policy.class": flow.replication_policy_class,
-                "isolation.level": flow.fetch.isolation_level,
-                "compression.type": flow.produce.compression_type,
-                "sync.group.offsets.enabled": str(flow.group.sync_group_offsets_enabled).lower(),
-                "emit.checkpoints.enabled": str(flow.group.emit_checkpoints_enabled).lower(),
-                "emit.heartbeats.enabled": str(flow.heartbeat.emit_heartbeats_enabled).lower(),
-            },
+            settings=flow_settings(flow),
+            differs=surroundings.differences.get(driver.name, ()),
         )
 
     def _count_on_from(self, driver: FlowDriver) -> None:
@@ -549,26 +542,10 @@ def _duties(driver: FlowDriver) -> tuple[Duty, ...]:
                 took_s=record.took_s,
                 failing=failing.get(schedule.name, ""),
                 failures=record.failures,
+                written=record.written,
             )
         )
     return tuple(duties)
-
-
-def _losses(losses: Sequence[Loss]) -> tuple[LossCount, ...]:
-    by_kind: dict[tuple[str, bool], list[Loss]] = defaultdict(list)
-    for loss in losses:
-        by_kind[loss.kind.value, loss.is_loss].append(loss)
-    return tuple(
-        LossCount(
-            kind=kind,
-            entries=len(of_kind),
-            offsets=sum(loss.offsets for loss in of_kind),
-            newest_ms=of_kind[-1].at_ms,
-            words=of_kind[-1].words,
-            is_loss=is_loss,
-        )
-        for (kind, is_loss), of_kind in sorted(by_kind.items())
-    )
 
 
 def _pumps(view: FlowView) -> tuple[Pump, ...]:

@@ -17,6 +17,8 @@ from functools import cache
 from pydantic import TypeAdapter
 
 from sparkmirror.engine.late_offsets import late_words
+from sparkmirror.engine.loss_counts import LossCount as LossCount
+from sparkmirror.engine.loss_counts import LossRow as LossRow
 from sparkmirror.messages.figures import LATENCY_BOUNDS_S as LATENCY_BOUNDS_S
 from sparkmirror.position.cause import Cause as Cause
 from sparkmirror.sync.group_standing import GroupState
@@ -317,20 +319,11 @@ class Duty:
     failing: str = ""
     """Reason why the last turn failed; empty if it succeeded."""
     failures: int = 0
+    written: int | None = None
+    """Number of written checkpoints or heartbeats.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossCount:
-    """Entries of one kind in the loss ledger."""
-
-    kind: str
-    entries: int
-    offsets: int
-    newest_ms: int
-    words: str
-    """Words of the newest entry."""
-    is_loss: bool = True
-    """True if records were lost, or could have been; False for expected entries."""
+    None for other duties, and before the first good turn.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -457,9 +450,9 @@ class Flow:
     groups: tuple[Group, ...] = ()
     duties: tuple[Duty, ...] = ()
     losses: tuple[LossCount, ...] = ()
-    """Losses recorded since this process took charge."""
-    ledger: tuple[LossCount, ...] = ()
-    """Whole loss ledger, the same in every process that reads it."""
+    """The loss ledger, summed up: the same in every process that works on the flow."""
+    loss_entries: tuple[LossRow, ...] = ()
+    """Newest entries of the loss ledger, the newest first; not in the status topic."""
     pumps: tuple[Pump, ...] = ()
     retention_s: float | None = None
     """Seconds until the source deletes uncopied records, if that is near."""
@@ -473,11 +466,12 @@ class Flow:
     """Lag that people were promised: `sparkmirror.objective.seconds`."""
     tasks_max: int = 1
     settings: dict[str, str] = field(default_factory=dict)
-    """Settings that `doctor` and the page show.
+    """Settings of the flow, as `config.flow_settings` has them."""
+    differs: tuple[str, ...] = ()
+    """Settings of the reader that differ from the working process's settings.
 
-    The settings are policy, isolation, codec, and settings about exactness.
+    Each line has both values. The reader is a standby process, or a verb with a file.
     """
-
     weaker: tuple[str, ...] = ()
     """Guarantees missing with brokers as old as these (`weaker_guarantees`).
 

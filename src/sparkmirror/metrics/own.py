@@ -6,11 +6,12 @@ The names follow Prometheus: base units, counters that end in `_total`, and a 0/
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from enum import StrEnum
 from heapq import nlargest
 from itertools import accumulate
+from typing import NamedTuple
 
 from sparkmirror.engine.snapshot import (
     LATENCY_BOUNDS_S,
@@ -69,6 +70,13 @@ _FLOW = (
 )
 
 
+class Ledgered(NamedTuple):
+    """Size of a part of the loss ledger."""
+
+    entries: int = 0
+    offsets: int = 0
+
+
 class HighWater:
     """Highest values so far of counts that may fall; for any thread.
 
@@ -77,18 +85,23 @@ class HighWater:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._highest: dict[tuple[str, str, bool], int] = {}
+        self._highest: dict[tuple[str, str, str], Ledgered] = {}
 
-    def raised(self, flow: Flow) -> dict[tuple[str, bool], int]:
-        """Return the highest lost offsets of the flow, with this snapshot included.
+    def raised(self, flow: Flow) -> dict[tuple[str, str], Ledgered]:
+        """Return the highest sizes of the flow's ledger, with this snapshot included.
 
-        The keys are (kind, is a loss).
+        The keys are (kind, outcome); the outcome of entries that are no loss is empty.
         """
+        now: dict[tuple[str, str], Ledgered] = defaultdict(Ledgered)
+        for loss in flow.losses:
+            key = loss.kind, loss.outcome.value if loss.outcome.is_loss else ""
+            now[key] = Ledgered(now[key].entries + loss.entries, now[key].offsets + loss.offsets)
         with self._lock:
-            for loss in flow.ledger:
-                key = flow.flow, loss.kind, loss.is_loss
-                self._highest[key] = max(loss.offsets, self._highest.get(key, 0))
-            return {key[1:]: count for key, count in sorted(self._highest.items()) if key[0] == flow.flow}
+            for (kind, outcome), size in now.items():
+                before = self._highest.get((flow.flow, kind, outcome), Ledgered())
+                raised = Ledgered(max(size.entries, before.entries), max(size.offsets, before.offsets))
+                self._highest[flow.flow, kind, outcome] = raised
+            return {key[1:]: size for key, size in sorted(self._highest.items()) if key[0] == flow.flow}
 
 
 def own_families(snapshot: Snapshot, high_water: HighWater) -> Families:
@@ -201,12 +214,26 @@ def _figures(families: Families, flow: Flow) -> None:
 
 
 def _losses(families: Families, flow: Flow, high_water: HighWater) -> None:
-    lost = families.declare("sparkmirror_lost_records_total", "counter", "Offsets in the loss ledger that are lost.")
+    lost = families.declare(
+        "sparkmirror_lost_records_total",
+        "counter",
+        "Offsets in the loss ledger whose records are lost, were taken back by the source, or may be lost.",
+    )
+    entries = families.declare(
+        "sparkmirror_losses_total",
+        "counter",
+        "Entries of the loss ledger about such records, of a known number or not.",
+    )
     expected = families.declare(
         "sparkmirror_expected_gaps_total", "counter", "Offsets in the loss ledger that are no loss."
     )
-    for (kind, is_loss), offsets in high_water.raised(flow).items():
-        (lost if is_loss else expected).add(labels(flow=flow.flow, kind=kind), offsets)
+    for (kind, outcome), size in high_water.raised(flow).items():
+        if outcome:
+            of = labels(flow=flow.flow, kind=kind, outcome=outcome)
+            lost.add(of, size.offsets)
+            entries.add(of, size.entries)
+        else:
+            expected.add(labels(flow=flow.flow, kind=kind), size.offsets)
 
 
 def _histogram(families: Families, name: str, text: str, of: str, histogram: Histogram) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sparkmirror.engine.loss_counts import acknowledged, totals
 from sparkmirror.engine.snapshot import Flow, Group, PartitionState, Role
 from sparkmirror.page.sentences import OLD_S, are_stuck, is_old, short, unknown_partitions
 from sparkmirror.page.words import cannot, count, duration, listed
 from sparkmirror.sync.group_standing import GroupState
 
+ACCEPTABLE = "if that is acceptable, say so (sparkmirror losses ack)"
 NAMED = 3
 """Groups that a sentence names; further groups are counted."""
 WRITERS = "The page can't see whether the source's writers have stopped: stop them, then look again."
@@ -40,7 +42,9 @@ def cut_over(flow: Flow, now_ms: int) -> CutOver:
         return CutOver(CutOverVerdict.NOT_YET, f"Not yet: {against[0]}.", (*against, *unknown))
     if unknown:
         return CutOver(CutOverVerdict.UNKNOWN, f"Not known: {unknown[0]}.", tuple(unknown))
-    return CutOver(CutOverVerdict.READY, f"Ready: everything is copied. {_exactly(flow)} {WRITERS}")
+    known = acknowledged(flow.losses)
+    but = f" but for {count(known, 'acknowledged loss', 'acknowledged losses')}" if known else ""
+    return CutOver(CutOverVerdict.READY, f"Ready: everything is copied{but}. {_exactly(flow)} {WRITERS}")
 
 
 def if_moved(group: Group) -> str:
@@ -101,8 +105,9 @@ def _against(flow: Flow) -> Iterator[str]:
         yield f"{count(len(refused), 'topic')} {cannot(refused)}"
     if late := sum(topic.late for topic in flow.topics):
         yield f"writers that were said to have moved wrote {count(late, 'record')} at the source"
-    if any(loss.is_loss and loss.entries for loss in flow.losses):
-        yield "records are lost: look at the loss ledger, and decide whether that is acceptable"
+    for outcome, entries, offsets in totals(flow.losses):
+        if outcome.differs:
+            yield f"{outcome.words(entries, offsets)}: {ACCEPTABLE}"
     if stuck := sum(group.state is GroupState.NOT_SYNCED for group in flow.groups):
         yield f"{count(stuck, 'group')} can't move"
     movable = [group for group in flow.groups if group.state is not GroupState.NOT_SYNCED]

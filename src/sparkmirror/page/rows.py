@@ -1,6 +1,6 @@
 """Rows of the page's tables, made from a snapshot.
 
-`assets/columns.js` names the columns, in the same order.
+`assets/columns.js` and `assets/panels.js` name the columns, in the same order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sparkmirror.engine.snapshot import Flow, Group, Partition, PartitionState, Snapshot, Topic
+from sparkmirror.engine.snapshot import Flow, Group, LossRow, Partition, PartitionState, Snapshot, Topic
 from sparkmirror.page.changes import Row
 from sparkmirror.page.cut_over import if_moved
 from sparkmirror.sync.group_standing import GroupState
@@ -25,6 +25,8 @@ class RowKind(StrEnum):
     GROUPS = "groups"
     POSITIONS = "positions"
     """Positions of one group, by partition."""
+    LOSSES = "losses"
+    """Newest entries of the loss ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class Rows:
                 return {group.group: _group(group, snapshot.at_ms) for group in flow.groups}
             case RowKind.POSITIONS:
                 return _positions(flow, wanted.of)
+            case RowKind.LOSSES:
+                return {entry.number: _loss(entry) for entry in flow.loss_entries}
 
     def _partitions(self, flow: Flow) -> dict[str, Row]:
         made: dict[str, tuple[Topic, dict[str, Row]]] = {}
@@ -176,6 +180,20 @@ def _group(group: Group, now_ms: int) -> Row:
         group.reread if group.partitions else None,
         rounded((now_ms - group.synced_ms) / 1000) if group.synced_ms is not None else None,
         if_moved(group),
+    )
+
+
+def _loss(entry: LossRow) -> Row:
+    return (
+        entry.outcome.value,
+        entry.at_ms,
+        entry.kind,
+        f"{entry.topic}-{entry.partition}",
+        entry.first,
+        entry.offsets,
+        entry.words,
+        entry.acknowledged,
+        entry.number,
     )
 
 

@@ -109,17 +109,7 @@ def _flow(flow: Flow, now_ms: int) -> dict[str, Any]:
             }
             for duty in flow.duties
         ],
-        "losses": [
-            {
-                "kind": loss.kind,
-                "entries": loss.entries,
-                "offsets": loss.offsets,
-                "newest_ms": loss.newest_ms,
-                "words": loss.words,
-                "is_loss": loss.is_loss,
-            }
-            for loss in flow.losses
-        ],
+        "losses": sum(loss.entries for loss in flow.losses),
         "pumps": [
             {
                 "task": pump.task,

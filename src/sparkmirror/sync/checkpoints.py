@@ -74,6 +74,8 @@ class Checkpoints:
             timeout_s=flow.admin_timeout_ms / 1000,
         )
         self._opened = False
+        self.written = 0
+        """Number of checkpoints that the last good turn wrote."""
         self._refreshed_at = float("-inf")
         self._known: tuple[str, ...] = ()
         self._others: dict[str, GroupStanding] = {}
@@ -112,6 +114,7 @@ class Checkpoints:
                 if self._store.is_due(checkpoint, result.log_end, exact=result.exact):
                     due.append(checkpoint)
         self._store.write(due)
+        self.written = len(due)
         self.current = {
             group: self._store.of(group, [result.remote for result in results.values()])
             for group, (results, _) in translated.items()
