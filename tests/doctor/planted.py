@@ -58,9 +58,24 @@ def _faults() -> list[Fault]:
                 source_lag=10,
                 target_offset=985,
                 target_lag=90_015,
+                skipped=0,
                 reread=89_015,
             ),
         )
+    )
+    set_back = GroupPartition(
+        topic="orders",
+        partition=0,
+        target_topic="A.orders",
+        source_offset=10,
+        source_lag=990,
+        target_offset=1_000,
+        target_lag=0,
+        skipped=990,
+        reread=0,
+    )
+    too_far = dataclasses.replace(
+        set_back, source_offset=999_999, source_lag=None, skipped=None, reread=None, beyond_end=True
     )
     standby = {"role": Role.STANDBY, "state": FlowState.STANDING_BY, "reason": ELSEWHERE}
     down = "target broker 2: connection refused"
@@ -567,6 +582,27 @@ def _faults() -> list[Fault]:
             "group-not-synced",
             flow(
                 groups=(group(), group("bill", state=GroupState.NOT_SYNCED, reason="a member is alive at the target"))
+            ),
+        ),
+        _fault(
+            "a group was set back at the source after its offsets had been set at the target",
+            "group-would-skip",
+            flow(groups=(group("other"), group(partitions=(set_back,))), duties=syncing),
+        ),
+        _fault(
+            "a group was set to an offset that the source does not have",
+            "group-beyond-end",
+            flow(
+                groups=(
+                    group("other"),
+                    group(
+                        state=GroupState.BEYOND_END,
+                        reason="orders-0: at 999999, and the source ends at 1000",
+                        partitions=(too_far,),
+                        synced_ms=NOW_MS - 900_000,
+                    ),
+                ),
+                duties=syncing,
             ),
         ),
         _fault(

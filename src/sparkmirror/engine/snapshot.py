@@ -249,11 +249,18 @@ class GroupPartition:
     target_offset: int | None = None
     """Offset committed at the target; None: no commit."""
     target_lag: int | None = None
+    skipped: int | None = None
+    """Records that the group would skip if it moved to the target now.
+
+    None: not known. `sync.move_cost` says what is counted.
+    """
     reread: int | None = None
     """Records that the group would read again, if it moved to the target now.
 
     None: not known.
     """
+    beyond_end: bool = False
+    """True if `source_offset` lies past the end of the source's log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +271,10 @@ class Group:
     state: GroupState
     reason: str = ""
     synced_ms: int | None = None
-    """Time when all the group's offsets were last seen at the target."""
+    """Time when the group's offsets were last seen at the target.
+
+    The oldest of all its partitions (`sync.group_moments`).
+    """
     checkpoint_ms: float | None = None
     """Milliseconds that a checkpoint of the group took.
 
@@ -276,6 +286,16 @@ class Group:
 
     The partitions of a group with checkpoints are looked up some seconds after the checkpoints.
     """
+
+    @property
+    def skipped(self) -> int | None:
+        """Sum of `GroupPartition.skipped` over the known partitions.
+
+        None: not known, and no known partition skips records.
+        """
+        known = sum(partition.skipped or 0 for partition in self.partitions)
+        unknown = not self.looked_at or any(partition.skipped is None for partition in self.partitions)
+        return None if unknown and not known else known
 
     @property
     def reread(self) -> int | None:

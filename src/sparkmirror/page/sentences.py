@@ -273,6 +273,12 @@ def _left_out(flow: Flow) -> Iterator[_But]:
 def _beside(flow: Flow) -> Iterator[_But]:
     if stuck := sum(group.state is GroupState.NOT_SYNCED for group in flow.groups):
         yield _But(Tone.WARNING, f"the offsets of {count(stuck, 'group')} can't be set at the target")
+    if beyond := sum(group.state is GroupState.BEYOND_END for group in flow.groups):
+        yield _But(Tone.WARNING, f"{count(beyond, 'group')} {'is' if beyond == 1 else 'are'} beyond the source's end")
+    skipping = [group for group in flow.groups if group.skipped and group.state is not GroupState.NOT_SYNCED]
+    if skipping:
+        skipped = sum(group.skipped or 0 for group in skipping)
+        yield _But(Tone.WARNING, f"{count(len(skipping), 'group')} would skip {count(skipped, 'record')} at a move")
     if failing := [duty.duty for duty in flow.duties if duty.failing]:
         yield _But(Tone.WARNING, f"{listed(failing[:3])} {'fails' if len(failing) == 1 else 'fail'}")
     told = {partition.reason for topic in flow.topics for partition in topic.partitions if partition.state in _STUCK}
