@@ -21,7 +21,7 @@ from sparkmirror.cluster.expected_clusters import EXPECTED
 from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.java import java_home
 from sparkmirror.demo.listeners import BrokerListener, mutual_tls, plain, scram, unsecured_tokens
-from sparkmirror.veil import VEIL
+from sparkmirror.veil import NAMES_VEIL, VEIL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,6 +80,7 @@ def own_process() -> Iterator[None]:
     """Each test begins as a process does: no value is hidden, and no cluster is expected."""
     yield
     VEIL.__init__(8)  # type: ignore[misc]
+    NAMES_VEIL.__init__()  # type: ignore[misc]
     EXPECTED.__init__()  # type: ignore[misc]
 
 

@@ -59,6 +59,7 @@ class Event(StrEnum):
     MIRROR_ENDED = "mirror-ended"
     OBJECT_REMOVED = "object-removed"
     OFFSET_SYNCS_STRANGE = "offset-syncs-strange"
+    OTHER_SETTINGS = "other-settings"
     OWN_TOPIC_UNSAFE = "own-topic-unsafe"
     PATTERN_UNMATCHED = "pattern-unmatched"
     PROGRESS = "progress"

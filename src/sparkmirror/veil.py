@@ -61,6 +61,8 @@ class Veil:
 
 VEIL = Veil(8)
 """Veil of this process."""
+NAMES_VEIL = Veil()
+"""Veil of this process over patterns of topics and groups, in shown settings."""
 
 
 def _compiled(values: dict[str, str]) -> tuple[re.Pattern[str], dict[str, str]]:

@@ -33,7 +33,7 @@ class PlayedFlow:
         self.made: list[set[str]] = []
         """What the takeover was told to be made by this process, by look."""
         self.sentinels = 0
-        self.leadership = SimpleNamespace(identity=IDENTITY, homes=8, rank=1, state_lifetime_ms=1_000)
+        self.leadership = SimpleNamespace(identity=IDENTITY, homes=8, source_id="s", rank=1, state_lifetime_ms=1_000)
         self.seen: list[object] = []
         """What the done topics were told of the source."""
         monkeypatch.setattr(flow_topics, "TopicDuty", lambda *_: SimpleNamespace(sync_once=self._synced))

@@ -64,7 +64,7 @@ class DriverOf:
         self.checked = True
         self.topics = self
         self.identity, self.rank, self.state_lifetime_ms = Identity("c", 1, 0), None, 1000
-        self.homes = 8
+        self.homes, self.source_id = 8, "s"
         self.orders = OrderBook(
             self.flow,
             "i",

@@ -23,6 +23,7 @@ def test_without_spark_the_clusters_are_asked_less_and_less_often(monkeypatch: p
     monkeypatch.setattr(Surroundings, "_look", lambda *_: looks.append(time.monotonic()))
     looking = Surroundings(
         lambda: [FlowConfig(source=source, target=target)],
+        lambda _: False,
         lambda: asked.append(0.0),
         lease=True,
     )

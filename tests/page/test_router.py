@@ -15,7 +15,8 @@ import pytest
 from fastapi import APIRouter, FastAPI, Request
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
-from sparkmirror.engine.snapshot import Cause, FlowState, PartitionState, Snapshot
+from sparkmirror.durable.loss_kinds import LossOutcome
+from sparkmirror.engine.snapshot import Cause, FlowState, LossRow, PartitionState, Snapshot
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.page.feed import MOST_VIEWERS
 from sparkmirror.page.router import POLICY, page_router
@@ -138,6 +139,29 @@ def test_events_tell_the_sentence_the_problems_and_the_rows() -> None:
         assert [row[1:3] for row in rows["rows"]] == [["caught up", "a"], ["parked", "b"]]  # type: ignore[attr-defined]
 
 
+def test_events_tell_the_entries_of_the_loss_ledger() -> None:
+    row = LossRow(
+        number="3f2a9c01",
+        kind="foreign-writer",
+        outcome=LossOutcome.FOREIGN,
+        at_ms=7,
+        topic="A.orders",
+        partition=2,
+        first=30,
+        offsets=4,
+        action="continued",
+        words="a stranger wrote",
+        acknowledged="by ann",
+    )
+    with (
+        served(page_router(Scripted(snapshot(flow(loss_entries=(row,)))))) as port,
+        closing(Watching(port, "kind=losses&flow=A-%3EB")) as one,
+    ):
+        rows = one.next("rows")["rows"]
+        expected = ["foreign", 7, "foreign-writer", "A.orders-2", 30, 4, "a stranger wrote", "by ann", "3f2a9c01"]
+        assert [row[1:] for row in rows] == [expected]  # type: ignore[attr-defined]
+
+
 def test_changes_come_and_one_snapshot_is_made_for_all() -> None:
     source = Scripted(snapshot())
     with served(page_router(source, period_s=0.2)) as port:
@@ -213,6 +237,18 @@ def test_too_many_watch() -> None:
         assert Answer(port, "GET", "/snapshot").status == 200
         for one in some:
             one.close()
+
+
+def test_a_server_that_ends_ends_its_streams(caplog: pytest.LogCaptureFixture) -> None:
+    """Within a period, not after five seconds; the browser gets the stream's end, and the log no trace."""
+    with served(page_router(snapshot, period_s=0.05)) as port:
+        watching = Watching(port)
+        watching.next("now")
+        began = time.monotonic()
+    assert time.monotonic() - began < 4
+    with closing(watching), pytest.raises(AssertionError, match="the stream ended"):
+        watching.next("no such event")
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 def test_a_failing_snapshot_ends_the_streams_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:

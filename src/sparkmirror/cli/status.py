@@ -15,7 +15,9 @@ from sparkmirror.cli.log_lines import plain
 from sparkmirror.cli.output import Format, Output, print_json, print_line
 from sparkmirror.cli.published import fresh
 from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.doctor.rule import counted
 from sparkmirror.engine import snapshot
+from sparkmirror.engine.loss_counts import acknowledged
 from sparkmirror.engine.snapshot import FlowState, Partition, Topic, UnmatchedPattern
 from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 
@@ -50,8 +52,8 @@ def status(
     incomplete, joining (it waits for its lease or a cluster), led to a wrong cluster or unreachable
     (a cluster does not answer), if it has nothing to copy or a pattern of topics that can hardly be
     meant so, if a partition is parked or an open transaction holds it back, or a topic is refused,
-    if records came after their writers had moved and are not copied, or if something was lost since
-    the process took charge.
+    if records came after their writers had moved and are not copied, or if records are lost, or may
+    be, and no operator has acknowledged it (`losses ack`).
 
     Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
     the target can't be reached, or nothing was published for longer than --stale seconds.
@@ -78,7 +80,8 @@ def is_healthy(flow: snapshot.Flow) -> bool:
 
     A healthy flow is neither held up nor incomplete nor waiting for its lease; both clusters answer, there is something
     to copy, and no pattern that can hardly be meant so; no partition is parked or held back by an open transaction, no
-    topic is refused, no records came after their writers had moved, and nothing was lost since the process took charge.
+    topic is refused, no records came after their writers had moved, and the loss ledger has no loss that isn't
+    acknowledged.
     """
     return not (
         flow.state in UNHEALTHY
@@ -107,8 +110,11 @@ def _slips(flow: snapshot.Flow) -> list[UnmatchedPattern]:
 
 
 def lost(flow: snapshot.Flow) -> int:
-    """Return the number of losses since the flow's process took charge."""
-    return sum(loss.entries for loss in flow.losses if loss.is_loss)
+    """Return the number of the ledger's entries whose records are lost, or may be.
+
+    Acknowledged entries don't count.
+    """
+    return sum(loss.entries for loss in flow.losses if loss.is_open_loss)
 
 
 def progress(flow: snapshot.Flow) -> float | None:
@@ -150,8 +156,8 @@ def first_reason(flow: snapshot.Flow) -> str:
         return f"{topic.topic}-{partition.partition}: {partition.reason}; to end it: {partition.remedy}"
     if flow.unknown and flow.why_unknown:
         return flow.why_unknown
-    newest = max((loss for loss in flow.losses if loss.is_loss), key=lambda loss: loss.newest_ms, default=None)
-    return flow.waiting or (f"lost: {newest.words}" if newest is not None else "")
+    newest = max((loss for loss in flow.losses if loss.is_open_loss), key=lambda loss: loss.newest_ms, default=None)
+    return flow.waiting or (f"{newest.outcome}: {newest.words}" if newest is not None else "")
 
 
 def line(flow: snapshot.Flow, age_s: float) -> str:
@@ -172,7 +178,11 @@ def line(flow: snapshot.Flow, age_s: float) -> str:
     if flow.parked:
         parts.append(f"{len(flow.parked):,} parked")
     if losses := lost(flow):
-        parts.append(f"{losses:,} losses")
+        parts.append(counted(losses, "loss", "losses"))
+    if known := acknowledged(flow.losses):
+        parts.append(f"{counted(known, 'loss', 'losses')} acknowledged")
+    if flow.differs:
+        parts.append(f"this file has other settings ({'; '.join(flow.differs)})")
     if flow.state is not FlowState.NOTHING:
         parts += [f"nothing matches {each.words}" for each in flow.unmatched if each.key == "topics" and each.hint]
     if flow.no_group:
@@ -198,4 +208,6 @@ def row(flow: snapshot.Flow, age_s: float) -> dict[str, object]:
         "eta_s": flow.eta_s,
         "parked": len(flow.parked),
         "losses": lost(flow),
+        "acknowledged": acknowledged(flow.losses),
+        "differs": list(flow.differs),
     }

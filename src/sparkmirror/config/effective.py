@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel
 
 from sparkmirror.config.clusters import ADMINS, COPIERS
 from sparkmirror.config.control_settings import (
@@ -43,7 +43,7 @@ from sparkmirror.config.settings import (
     SSL_SETTINGS,
     TARGET_SERVERS,
 )
-from sparkmirror.config.values import Hidden
+from sparkmirror.config.values import Hidden, shown_text
 
 MASK = "********"
 DEFAULT = "default"
@@ -144,21 +144,13 @@ class _Shown:
         entry = self._lookup.entry(setting, self._pair)
         if setting.name == POLICY_CLASS and self._flow.source_cluster_alias is not None and value == IDENTITY_POLICY:
             entry = entry or self._lookup.entry(SOURCE_ALIAS, self._pair)
-        text = _text(value)
+        text = shown_text(value)
         hidden = isinstance(setting.kind, Hidden) or (entry is not None and self._lookup.references(entry))
         origin = DEFAULT if entry is None else _where(entry, self._lookup)
         key = setting.place.general(setting.name, *self._pair)
         note = MEASURED.get(setting.name, "") if entry is None else ""
         shown = MASK if hidden and text else text
         return EffectiveValue(flow=self._flow.name, key=key, value=shown, where=origin, note=note)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
 
 
 def _where(entry: Entry, lookup: Lookup) -> str:

@@ -11,7 +11,7 @@ from sparkmirror.config.providers import references, resolve
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.values import Flag, Hidden, Value, repeated
 from sparkmirror.errors import ConfigError
-from sparkmirror.veil import VEIL, Veil
+from sparkmirror.veil import NAMES_VEIL, VEIL, Veil
 
 _NAMES = frozenset(("topics", "topics.exclude", "groups", "groups.exclude"))
 """Settings whose names people must see in the log, even from a config provider."""
@@ -79,9 +79,8 @@ class Lookup:
 
     def _parsed(self, setting: Setting, entry: Entry) -> Value | None:
         text = self.text(entry, any_text=isinstance(setting.kind, Hidden))
-        if setting.name not in _NAMES:
-            for reference in self.references(entry):
-                VEIL.put(reference, self.veil.value(reference))
+        for reference in self.references(entry):
+            (NAMES_VEIL if setting.name in _NAMES else VEIL).put(reference, self.veil.value(reference))
         if self._sealed and not setting.secret and self.references(entry):
             return None
         try:

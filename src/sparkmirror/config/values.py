@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
+from pydantic import SecretStr
+
 Value: TypeAlias = bool | int | str | tuple[str, ...]
 
 INT_MAX = 2**31 - 1
@@ -343,3 +345,12 @@ def _refused(text: str, allowed: str) -> ValueError:
     given = text.strip()
     given = given if len(given) <= SHOWN else given[:SHOWN] + "…"
     return ValueError(f"{given!r} is not allowed, it must be {allowed}{hint}")
+
+
+def shown_text(value: object) -> str:
+    """Return a setting's value as a file has it."""
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)

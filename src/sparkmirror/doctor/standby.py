@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.rule import Rule, Sign
+from sparkmirror.doctor.rule import Rule, Sign, counted
 
 
 def _alone(case: Case) -> Iterator[Sign]:
@@ -14,7 +14,30 @@ def _alone(case: Case) -> Iterator[Sign]:
         yield Sign(subject="", evidence="1 process")
 
 
+def _differs(case: Case) -> Iterator[Sign]:
+    differs = case.flow.differs
+    if differs:
+        here = case.flow.leader or "the process that works on it"
+        yield Sign(
+            subject="",
+            evidence=f"{counted(len(differs), 'setting')} of {here} {'differs' if len(differs) == 1 else 'differ'}",
+            cause="; ".join(differs),
+        )
+
+
 STANDBY = (
+    Rule(
+        name="other-settings",
+        severity=Severity.WARNING,
+        title="The process that works on the flow has other settings",
+        when="Settings of the file (of the verb, or of a process that stands by) differ from those that the working "
+        "process has published. Client ids and racks may differ.",
+        cause="The file was changed after the process had started, or two deployments have the same aliases.",
+        action="Start all processes of a flow on one file. A process that was started on this one changes these "
+        "settings once it works on the flow.",
+        look=_differs,
+        everywhere=True,
+    ),
     Rule(
         name="no-standby",
         severity=Severity.NOTICE,

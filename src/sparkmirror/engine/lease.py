@@ -48,6 +48,12 @@ BEATS_PER_SESSION = 6
 """Heartbeats per session timeout to the coordinator, and as many proofs."""
 REBALANCE_SESSIONS = 3
 """Session timeouts that a member has to rejoin: longer than any proof lasts."""
+JOIN_SESSIONS = REBALANCE_SESSIONS + 1
+"""Session timeouts after which a client that has not joined is replaced.
+
+A rebalance takes less. After a damaged answer kafka-python may wait for an answer without end, such as after a throttle
+of weeks.
+"""
 POLL_MS = 100
 CALM_S = 1.0
 """Longest pause between polls of the holder, in seconds.
@@ -226,6 +232,7 @@ class Lease:
             enable_auto_commit=False,
             allow_auto_create_topics=False,
         )
+        member_at = now_s()
         try:
             consumer.subscribe([self._partition.topic])
             while not self._released.is_set():
@@ -234,6 +241,10 @@ class Lease:
                     _keep_joining(consumer)
                     self._confirm(consumer, beat_ms / 1000)
                     self._rest(consumer)
+                    if consumer.group_metadata().state == MemberState.STABLE:
+                        member_at = now_s()
+                    elif now_s() - member_at > JOIN_SESSIONS * self._session_ms / 1000:
+                        raise KafkaTimeoutError
                 except KafkaError as error:
                     if not self.held():
                         raise

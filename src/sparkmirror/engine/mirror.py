@@ -110,7 +110,10 @@ class Mirror:
         self._spark = SparkStart(settings, spark)
         self._display = ProgressDisplay(lambda: self.drivers, self._state, on_progress)
         self._surroundings = Surroundings(
-            lambda: [driver.flow for driver in self.drivers], self._spark.now, lease=use_lease
+            lambda: [driver.flow for driver in self.drivers],
+            lambda name: any(driver.name == name and driver.leadership.elsewhere for driver in self.drivers),
+            self._spark.now,
+            lease=use_lease,
         )
         self.observer = Observer(lambda: self.drivers, self._display.meters, self._state, self._surroundings)
         """Maker of the snapshots."""

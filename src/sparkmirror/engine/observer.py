@@ -17,7 +17,9 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from sparkmirror import __version__
-from sparkmirror.durable.losses import Loss
+from sparkmirror.cluster.tool_commands import tool_options
+from sparkmirror.config import ClusterConfig
+from sparkmirror.config.flow_settings import flow_settings
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.catching_up import PartitionLag
 from sparkmirror.engine.cluster_watch import Away
@@ -36,7 +38,6 @@ from sparkmirror.engine.snapshot import (
     Group,
     GroupPartition,
     Histogram,
-    LossCount,
     Partition,
     PartitionState,
     Process,
@@ -55,6 +56,7 @@ from sparkmirror.messages.orders import Receipt
 from sparkmirror.pump.pump import resident_bytes
 from sparkmirror.pump.tally import SAMPLE_S
 from sparkmirror.sync.group_standing import GroupState
+from sparkmirror.veil import VEIL
 
 FRESH_S = 1.0
 """Age in seconds from which a request makes a new snapshot."""
@@ -188,8 +190,8 @@ class _FlowObserver:
         flow = driver.flow
         return Flow(
             flow=driver.name,
-            source=_side(flow.source.alias, counts.totals.source, admin[0], ends[0], away[0]),
-            target=_side(flow.target.alias, counts.totals.target, admin[1], ends[1], away[1]),
+            source=_side(flow.source, counts.totals.source, admin[0], ends[0], away[0]),
+            target=_side(flow.target, counts.totals.target, admin[1], ends[1], away[1]),
             state=flow_state,
             role=_role(driver),
             at_ms=now_ms,
@@ -214,8 +216,8 @@ class _FlowObserver:
             topics=topics,
             groups=self._groups(driver),
             duties=self._duties(driver),
-            losses=_losses(driver.losses),
-            ledger=_losses(driver.reports.loss_watch.ledger),
+            losses=driver.reports.loss_watch.counts,
+            loss_entries=driver.reports.loss_watch.rows,
             pumps=_pumps(driver.view),
             retention_s=forecast.minutes * 60 if forecast is not None else None,
             retention_of=f"{forecast.topic}-{forecast.partition}" if forecast is not None else "",
@@ -227,15 +229,10 @@ class _FlowObserver:
             unmatched=driver.topics.matches.unmatched + driver.groups.matches.unmatched,
             no_group=driver.groups.matches.nothing,
             weaker=driver.topics.weaknesses.lines,
+            unsynced=driver.topics.unsynced,
             unsafe_topics=driver.unsafe_topics,
-            settings={
-                "replication.policy.class": flow.replication_policy_class,
-                "isolation.level": flow.fetch.isolation_level,
-                "compression.type": flow.produce.compression_type,
-                "sync.group.offsets.enabled": str(flow.group.sync_group_offsets_enabled).lower(),
-                "emit.checkpoints.enabled": str(flow.group.emit_checkpoints_enabled).lower(),
-                "emit.heartbeats.enabled": str(flow.heartbeat.emit_heartbeats_enabled).lower(),
-            },
+            settings=flow_settings(flow),
+            differs=surroundings.differences.get(driver.name, ()),
         )
 
     def _count_on_from(self, driver: FlowDriver) -> None:
@@ -416,16 +413,14 @@ class _FlowObserver:
         groups, duties = driver.groups, driver.duties
         if duties is None:
             return ()
-        names = {schedule.name for schedule in duties.schedules}
-        synced = duties.record("group offsets" if "group offsets" in names else "checkpoints")
         took_s = duties.record("checkpoints").took_s
-        newest = dict(groups.newest)
+        newest, watched = dict(groups.newest), groups.watched
         for name in self._synced_ms.keys() - newest.keys():
             del self._synced_ms[name]
         result = []
         for name, standing in sorted(newest.items()):
-            if standing.state is GroupState.SYNCED and synced.succeeded_ms is not None:
-                self._synced_ms[name] = synced.succeeded_ms
+            if standing.state is not GroupState.NOT_SYNCED and standing.synced_ms is not None:
+                self._synced_ms[name] = standing.synced_ms
             result.append(
                 Group(
                     group=name,
@@ -434,7 +429,7 @@ class _FlowObserver:
                     synced_ms=self._synced_ms.get(name),
                     checkpoint_ms=took_s * 1000 if took_s is not None else None,
                     partitions=_group_partitions(driver, name),
-                    looked_at=name in groups.whereabouts or name not in groups.current,
+                    looked_at=name in groups.whereabouts or name not in watched,
                 )
             )
         return tuple(result)
@@ -492,20 +487,23 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
                 partition=partition,
                 target_topic=at.remote[0],
                 source_offset=at.source,
-                source_lag=max(end - at.source, 0) if end is not None else None,
+                source_lag=max(end - at.source, 0) if end is not None and not at.beyond_end else None,
                 target_offset=at.target,
                 target_lag=max(copied - at.target, 0) if copied is not None and at.target is not None else None,
+                skipped=at.skipped,
                 reread=at.reread,
+                beyond_end=at.beyond_end,
             )
         )
     return tuple(partitions)
 
 
 def _side(
-    alias: str, totals: TrafficTotals, connections: int, ends_ms: int | None, away: Away | None
+    cluster: ClusterConfig, totals: TrafficTotals, connections: int, ends_ms: int | None, away: Away | None
 ) -> ClusterFigures:
     return ClusterFigures(
-        alias=alias,
+        alias=cluster.alias,
+        tools=VEIL.over(tool_options(cluster)),
         bytes=totals.bytes,
         requests=totals.requests,
         throttle_s=totals.throttle_ms / 1000,
@@ -542,26 +540,10 @@ def _duties(driver: FlowDriver) -> tuple[Duty, ...]:
                 took_s=record.took_s,
                 failing=failing.get(schedule.name, ""),
                 failures=record.failures,
+                written=record.written,
             )
         )
     return tuple(duties)
-
-
-def _losses(losses: Sequence[Loss]) -> tuple[LossCount, ...]:
-    by_kind: dict[tuple[str, bool], list[Loss]] = defaultdict(list)
-    for loss in losses:
-        by_kind[loss.kind.value, loss.is_loss].append(loss)
-    return tuple(
-        LossCount(
-            kind=kind,
-            entries=len(of_kind),
-            offsets=sum(loss.offsets for loss in of_kind),
-            newest_ms=of_kind[-1].at_ms,
-            words=of_kind[-1].words,
-            is_loss=is_loss,
-        )
-        for (kind, is_loss), of_kind in sorted(by_kind.items())
-    )
 
 
 def _pumps(view: FlowView) -> tuple[Pump, ...]:

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.config.flow_settings import differences
 from sparkmirror.engine.snapshot import Flow, Group, Role, Topic
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.messages.status_topic import status_topic
@@ -93,7 +94,7 @@ class StatusPublisher:
             entries += pieces.items()
             entries += [(key, None) for key in self._keys.get(name, set()) - pieces.keys()]
             self._keys[name], published[name], self._turns[name] = set(pieces), units[name], self._turn
-        summary = replace(flow, topics=(), groups=())
+        summary = replace(flow, topics=(), groups=(), loss_entries=())
         entries.append((_SUMMARY, _record(_flow_adapter().dump_json(summary, exclude_defaults=True))))
         self._log.append(0, entries)
         self._published = published
@@ -125,7 +126,10 @@ class Status:
 
 
 def read_status(flow: FlowConfig) -> Status:
-    """Read a flow's status from its target; raises `ClusterUnreachable`."""
+    """Read a flow's status from the target, and compare the reader's settings.
+
+    Raises `ClusterUnreachable`.
+    """
     client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")
     try:
         entries, _ = TopicLog(client, status_topic(flow.source.alias)).read(0, 0)
@@ -133,7 +137,10 @@ def read_status(flow: FlowConfig) -> Status:
         raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
     finally:
         client.close()
-    return assembled(entries)
+    status = assembled(entries)
+    if status.flow is None:
+        return status
+    return replace(status, flow=replace(status.flow, differs=differences(flow, status.flow.settings)))
 
 
 def assembled(entries: Iterable[LogEntry]) -> Status:

@@ -18,6 +18,7 @@ from sparkmirror.cluster.certificates import first_end_ms
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
 from sparkmirror.config import FlowConfig
+from sparkmirror.engine.status_topic import INTERVAL_S, Status, read_status
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
 
@@ -29,6 +30,9 @@ FIRST_REST_S = 1.0
 
 Each further rest is twice as long, up to `LOOK_S`.
 """
+
+OLD_STATUS_S = 3 * INTERVAL_S
+"""Age in seconds from which a published status says nothing of the present."""
 
 SPARK_S = 1.0
 """Seconds between two looks whether Spark is up."""
@@ -53,18 +57,27 @@ class Surroundings:
     """
 
     def __init__(
-        self, flows: Callable[[], Sequence[FlowConfig]], spark: Callable[[], SparkContext | None], *, lease: bool
+        self,
+        flows: Callable[[], Sequence[FlowConfig]],
+        stands_by: Callable[[str], bool],
+        spark: Callable[[], SparkContext | None],
+        *,
+        lease: bool,
     ) -> None:
         """Prepare the observer.
 
-        `lease` is True if the flows have leases, so that other processes may stand by.
+        `stands_by` tells whether another process works on a flow. `lease` is True if the flows have leases, so that
+        other processes may stand by.
         """
         self._flows = flows
+        self._stands_by = stands_by
         self._spark = spark
         self._lease = lease
         self._closing = threading.Event()
         self.processes: dict[str, int] = {}
         """Flow to the number of processes that work on it or stand by."""
+        self.differences: dict[str, tuple[str, ...]] = {}
+        """Flow to the settings that differ in the working process."""
         self.certificates: dict[str, tuple[int | None, int | None]] = {}
         """Flow to the expiry of each side's first certificate to end."""
         self.jvm = JvmFigures()
@@ -115,6 +128,23 @@ class Surroundings:
             members = Groups(client).members(f"{flow.source.alias}-mm2")
         if members is not None:
             self.processes[flow.name] = members
+        self._compare(flow)
+
+    def _compare(self, flow: FlowConfig) -> None:
+        """Compare the flow's settings with the working process's settings."""
+        status = read_status(flow) if self._stands_by(flow.name) else Status(None, 0)
+        if status.flow is None or (status.age_s() or 0.0) > OLD_STATUS_S:
+            self.differences.pop(flow.name, None)
+            return
+        if status.flow.differs and status.flow.differs != self.differences.get(flow.name):
+            log.warning(
+                "flow %s: %s works on it with other settings, which a takeover by this process would change: %s",
+                flow.name,
+                status.flow.leader or "another process",
+                "; ".join(status.flow.differs),
+                extra=Event.OTHER_SETTINGS.extra,
+            )
+        self.differences[flow.name] = status.flow.differs
 
 
 def _jvm(spark: SparkContext) -> JvmFigures:

@@ -15,8 +15,10 @@ from typing import NamedTuple
 from sparkmirror.clock import utc
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.open_transactions import OpenTransaction
+from sparkmirror.cluster.tool_commands import tool_options
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.veil import VEIL
 from sparkmirror.wire.topic_partition import TopicPartition
 
 LONG_S = 60.0
@@ -113,8 +115,5 @@ def _words(told: OpenTransaction | str | None, offset: int, since_s: float, now_
 def abort_command(source: ClusterConfig, partition: TopicPartition, start_offset: int) -> str:
     """Return the command that aborts the transaction at an offset (KIP-664)."""
     topic, index = partition
-    secured = " --command-config FILE" if source.encrypted or source.signs_in else ""
-    return (
-        f"kafka-transactions.sh --bootstrap-server {','.join(source.bootstrap_servers)}{secured} abort --topic {topic} "
-        f"--partition {index} --start-offset {start_offset}"
-    )
+    options = VEIL.over(tool_options(source))
+    return f"kafka-transactions.sh {options} abort --topic {topic} --partition {index} --start-offset {start_offset}"
