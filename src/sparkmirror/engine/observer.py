@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import socket
 import threading
 import time
@@ -18,6 +17,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from sparkmirror import __version__
+from sparkmirror.cluster.tool_commands import tool_options
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.flow_settings import flow_settings
 from sparkmirror.engine.assignment import PartitionKey
@@ -52,7 +52,6 @@ from sparkmirror.messages.orders import Receipt
 from sparkmirror.pump.pump import resident_bytes
 from sparkmirror.pump.tally import SAMPLE_S
 from sparkmirror.sync.group_standing import GroupState
-from sparkmirror.sync.kafka_tools import tool_arguments
 from sparkmirror.veil import VEIL
 
 FRESH_S = 1.0
@@ -224,6 +223,7 @@ class _FlowObserver:
             objective_s=flow.objective_seconds or None,
             tasks_max=flow.tasks_max,
             weaker=driver.topics.weaknesses.lines,
+            unsynced=driver.topics.unsynced,
             unsafe_topics=driver.unsafe_topics,
             settings=flow_settings(flow),
             differs=surroundings.differences.get(driver.name, ()),
@@ -507,7 +507,7 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
 def _side(cluster: ClusterConfig, totals: TrafficTotals, connections: int, ends_ms: int | None) -> ClusterFigures:
     return ClusterFigures(
         alias=cluster.alias,
-        tool_arguments=VEIL.over(shlex.join(tool_arguments(cluster))),
+        tools=VEIL.over(tool_options(cluster)),
         bytes=totals.bytes,
         requests=totals.requests,
         throttle_s=totals.throttle_ms / 1000,
