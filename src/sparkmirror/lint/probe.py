@@ -201,7 +201,7 @@ def _open(
 def _broker_retention(admin: ClusterAdmin) -> Iterator[tuple[str, str]]:
     """Yield the properties that new topics get.
 
-    Hours count if neither minutes nor milliseconds are set.
+    Hours count without minutes and milliseconds.
     """
     for name, unit_ms in _TIMES:
         if value := admin.broker_config(name):

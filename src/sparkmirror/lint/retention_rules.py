@@ -1,4 +1,4 @@
-"""Rule on copies that lose records which the source keeps, for `lint --connect`."""
+"""Rule on copies that lose kept records, for `lint --connect`."""
 
 from __future__ import annotations
 
