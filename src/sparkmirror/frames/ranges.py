@@ -71,9 +71,9 @@ class PartitionPlan(ReportModel):
     """Number of source records copied again, after a copy that still exists."""
     expired: int = 0
     deleted: tuple[int, int] = (0, 0)
-    """Source offsets [first, end) whose copies the target has deleted before the source.
+    """Source offsets [first, end) of kept records with deleted copies.
 
-    They are among `expired`.
+    `expired` counts them, too.
     """
     began: int | None = None
     """Source end at the verification's begin, if there is no map; else None.

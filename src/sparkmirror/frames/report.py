@@ -109,7 +109,7 @@ class PartitionResult(ReportModel):
     expired: int = 0
     """Offsets below one side's log start, or below the copy's start: not compared."""
     deleted: int = 0
-    """Source offsets whose copies the target has deleted, though the source keeps them."""
+    """Number of source offsets of kept records with deleted copies."""
     unjudged: int = 0
     """Number of unmatched records beyond the most that are judged."""
     not_compared: dict[str, int] = Field(default_factory=dict)
@@ -154,7 +154,7 @@ class Verdict(StrEnum):
     EQUAL = "equal"
     """The target has all records that the source had when the verification began."""
     DELETED = "equal, but deleted at the target"
-    """All records at the target are equal, but it has deleted some that the source keeps."""
+    """All records at the target are equal, but the target has deleted kept records."""
     SO_FAR = "equal so far"
     """All records at the target are equal, but later records are missing."""
     DIFFERENT = "different"

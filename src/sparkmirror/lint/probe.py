@@ -114,7 +114,7 @@ class ProbedCluster:
     limits: dict[str, int] = field(default_factory=dict)
     """Brokers' settings of `LIMITS`, by name."""
     retention: dict[str, str] = field(default_factory=dict)
-    """Brokers' defaults for new topics, by the topic's property (`sync.retention.RETENTION`)."""
+    """Brokers' defaults of `sync.retention.RETENTION` for new topics."""
     skew_s: float | None = None
     refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Answer to a dry creation, Kafka's code and words, by topic."""
@@ -207,7 +207,10 @@ def _open(
 
 
 def _broker_retention(admin: ClusterAdmin) -> Iterator[tuple[str, str]]:
-    """Yield the properties that new topics get; hours count if minutes and milliseconds are not set."""
+    """Yield the properties that new topics get.
+
+    Hours count without minutes and milliseconds.
+    """
     for name, unit_ms in _TIMES:
         if value := admin.broker_config(name):
             yield "retention.ms", str(int(value) * unit_ms if int(value) >= 0 else FOREVER)

@@ -1,4 +1,4 @@
-"""Rule on copies that lose records which the source keeps, for `lint --connect`."""
+"""Rule on copies that lose kept records, for `lint --connect`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def copy_keeps_less(probe: FlowProbe) -> Iterator[Spot]:
             there = {**target.retention, **probe.specs[remote].configs}
         if here and there and (less := keeps_less(here, there)):
             fix = f"write {flow}.use.defaults.from = source, or set the property at the source's topic {name}"
-            yield Spot(f"flow {flow}", 0, name, f"at {target.cluster.alias} {less}", fix)
+            detail = f"at {target.cluster.alias} {less}"
+            yield Spot(path=f"flow {flow}", line=0, key=name, detail=detail, fix=fix)
 
 
 def _values(entries: Mapping[str, ConfigEntry]) -> dict[str, str]:

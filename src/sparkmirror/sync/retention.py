@@ -1,4 +1,4 @@
-"""Retention of a copy beside its source's: does the copy lose records that the source keeps?"""
+"""Retention of a copy beside the source's: which copies lose kept records?"""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
 
 def keeps_less(source: Mapping[str, str], target: Mapping[str, str]) -> str:
-    """Return how a copy keeps less than its source; empty: it does not, or it is not known.
+    """Return how a copy keeps less than its source; empty if it does not.
 
-    Both have the effective values of `RETENTION`, defaults among them.
+    Both have the effective values of `RETENTION`, defaults among them; what is missing is not compared.
     """
     return ", ".join(_shorter(source, target))
 
