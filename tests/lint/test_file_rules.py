@@ -259,6 +259,7 @@ BAD: list[tuple[str, Any, str, int]] = [
     ("wrong-pattern", lambda d: properties(d, ("topic.filter.class", "nowhere:Filter")), "us->eu.enabled", 4),
     ("wrong-pattern", lambda d: properties(d, *BEATS, ("eu->us.replication.policy.class", "nowhere:P")), "eu->us", 0),
     ("spark-refused", lambda d: properties(d, ("spark.speculation", "True")), "spark.speculation", 7),
+    ("spark-refused", lambda d: properties(d, ("spark.driver.memory", "400m")), "spark.driver.memory", 7),
     (
         "spark-refused",
         lambda d: properties(d, ("spark.speculation", "true"), ("spark.python.task.killTimeout", "1h")),
@@ -439,6 +440,7 @@ FOLLOWED: list[tuple[str, Any, str]] = [
     ("no-effect", lambda d: properties(d), "take it out"),
     ("wrong-pattern", lambda d: properties(d, ("topics", "a(b)")), "as the reason says"),
     ("spark-refused", lambda d: properties(d, ("spark.speculation", "false")), "as the reason says"),
+    ("spark-refused", lambda d: properties(d, ("spark.driver.memory", "465m")), "as the reason says"),
     ("spark-refused", lambda d: properties(d, ("spark.python.task.killTimeout", "2s")), "as the reason says"),
     ("spark-refused", lambda d: properties(d, ("spark.master", "yarn")), "as the reason says"),
     ("spark-refused", lambda d: properties(d, ("spark.master", "local[4]"), *PASSWORD), "as the reason says"),
