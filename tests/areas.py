@@ -21,16 +21,17 @@ _ENGINE_AREAS = {
     " still_look surroundings task topic_refresh waits",
     "flows": "active_active another_configuration bomb catching_up end_of_migration every_batch fairness late_records"
     " long_lines many_partitions mirror moved_writers real_checkpoint_connector topic_list true_syncs",
-    "faults": "broker_faults cut_segments_topic expired_state kills late_requests losses lost_segments old_records"
-    " replicas rival_views seam takeover unclean_elections unreplicated_copies wrong_cluster",
+    "faults": "broker_faults cut_segments_topic expired_state kills known_losses late_requests losses lost_segments"
+    " old_records replicas rival_views seam takeover unclean_elections unreplicated_copies wrong_cluster",
     "taking over": "beside_mirror_maker connect_takeover empty_alias_takeover exactly_once_takeover legacy"
     " legacy_process looked_over mirror_maker_and_back woken_mirror_maker",
     "signing in": "certificates kerberos rights_of_a_flow secrets secure_flows sign_in tls_flows",
     "Spark": "installed_spark own_classes scaling session signals standalone",
     "verify": "offset_runs receipts_as_rows verify verify_after_takeover verify_goes_on verify_of_a_deleted_copy"
     " verify_of_moving_logs verify_verdicts",
-    "what people see": "alerts_of_a_run diagnosed logs_of_a_run observer other_settings pages prometheus publishing snapshot"
-    " status_of_a_cluster status_topic strimzi_examples strimzi_own terminal watched_resource",
+    "what people see": "alerts_of_a_run diagnosed group_moves logs_of_a_run loss_watch observer other_settings pages"
+    " prometheus publishing snapshot status_of_a_cluster status_topic strimzi_examples strimzi_own terminal"
+    " watched_resource",
 }
 """Files of `tests/engine`, as `test_NAME.py`, by the rows that TESTING.md has for them."""
 
@@ -38,8 +39,8 @@ _ENGINE_TESTS = {
     "client": ("real_checkpoint_connector",),
     "cluster": ("broker_faults", "replicas", "wrong_cluster", "sign_in", "secure_flows", "tls_flows"),
     "config": ("secrets", "strimzi_examples", "own_classes"),
-    "doctor": ("diagnosed", "alerts_of_a_run"),
-    "durable": ("cut_segments_topic", "kills", "lost_segments", "losses", "takeover"),
+    "doctor": ("diagnosed", "alerts_of_a_run", "group_moves"),
+    "durable": ("cut_segments_topic", "kills", "known_losses", "lost_segments", "losses", "takeover"),
     "formats": ("strimzi_examples", "strimzi_own", "watched_resource"),
     "frames": ("verify", "offset_runs", "receipts_as_rows"),
     "messages": ("kills", "takeover", "standby", "seam", "moves_of_a_round", "change_watch"),
@@ -68,7 +69,7 @@ _ENGINE_TESTS = {
         "bomb",
         "long_lines",
     ),
-    "sync": ("true_syncs", "rights_of_a_flow", "real_checkpoint_connector"),
+    "sync": ("true_syncs", "rights_of_a_flow", "real_checkpoint_connector", "group_moves"),
     "takeover": (
         "mirror_maker_and_back",
         "connect_takeover",

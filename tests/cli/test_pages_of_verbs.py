@@ -61,6 +61,8 @@ def _without_the_shell(command: str) -> str:
 def fault(command: str) -> str | None:
     """What Typer says of the command line; arguments may be missing, as in `sparkmirror pause`."""
     words = shlex.split(command.replace("\\|", "|"))
+    if words[0] == "losses" and " ".join(words[:2]) not in VERBS:
+        words.insert(1, "list")  # it may be left out
     verb = next((name for name in (" ".join(words[:2]), words[0]) if name in VERBS), None)
     if verb is None:
         return f"no such verb: {command}"

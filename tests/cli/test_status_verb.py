@@ -56,13 +56,19 @@ def test_progress_does_not_start_over_with_the_process() -> None:
     assert verb.progress(flow(topics=(half, done), lag=1_000)) == 2_000 / 3_000
 
 
-def test_a_loss_since_the_process_took_charge_is_unhealthy() -> None:
+def test_a_loss_is_unhealthy_until_it_is_acknowledged() -> None:
     lost = LossCount(kind="expired", entries=2, offsets=40, newest_ms=7, words="40 records expired")
+    known = dataclasses.replace(lost, entries=1, acknowledged=True)
     assert not verb.is_healthy(flow(losses=(lost,)))
-    assert verb.is_healthy(flow(losses=(dataclasses.replace(lost, is_loss=False),)))
-    line = verb.line(flow(losses=(lost,)), 0.0)
+    assert verb.is_healthy(flow(losses=(known,)))
+    line = verb.line(flow(losses=(lost, known)), 0.0)
     assert "caught up (lost: 40 records expired)" in line
-    assert "; 2 losses; 0 s ago" in line
+    assert "; 2 losses; 1 loss acknowledged; 0 s ago" in line
+    assert "lost" not in verb.line(flow(losses=(known,)), 0.0)
+    assert (verb.row(flow(losses=(known,)), 0.0)["losses"], verb.row(flow(losses=(known,)), 0.0)["acknowledged"]) == (
+        0,
+        1,
+    )
 
 
 @pytest.mark.parametrize("state", FlowState)
@@ -121,7 +127,7 @@ def test_groups_are_listed_by_partition_with_both_sides() -> None:
     from sparkmirror.cli.groups import COLUMNS, cells, lines, rows
 
     (row,) = rows(flow(), 3.0)
-    assert cells(row) == ("shop", "orders", "0", "990", "10", "A.orders", "985", "15", "5", "synced")
+    assert cells(row) == ("shop", "orders", "0", "990", "10", "A.orders", "985", "15", "0", "5", "synced")
     assert len(lines([COLUMNS, cells(row)]).splitlines()) == 2
 
 

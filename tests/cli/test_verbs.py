@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from sparkmirror.cli import clusters, control, doctor, explain, groups, losses, offsets, schemas, status, top, topics
 from sparkmirror.cli.app import PANELS, app
 from sparkmirror.doctor.explanation import Explanation, Mark, Step
+from sparkmirror.durable.acknowledgements import Acknowledgement, LedgerEntry
 from sparkmirror.durable.losses import Loss, LossKind
 from sparkmirror.durable.source_cluster import SourceCluster
 from sparkmirror.engine.agreed_clusters import AgreedSource, FlowClusters
@@ -115,7 +116,7 @@ def test_it_can_print_json(verb: str) -> None:
     assert verb in JSON_CASES, f"write a case for {verb} -o json"
 
 
-@pytest.mark.parametrize("path", ["", "offsets", *VERBS])
+@pytest.mark.parametrize("path", ["", "offsets", "losses", *VERBS])
 def test_its_help_has_a_short_option(path: str) -> None:
     """`-h`, as MM2GroupOffsetSync has it."""
     short, long = (CliRunner().invoke(app, [*path.split(), option]) for option in ("-h", "--help"))
@@ -208,7 +209,10 @@ def lost(patch: Patch) -> None:
         action="continued",
         words="4 records expired",
     )
-    patch.setattr(losses, "_read", lambda _: [loss])
+    word = Acknowledgement(acknowledged=loss.key, first=3, end=7, at_ms=1, by="ann@host", why="known")
+    patch.setattr(losses, "_read", lambda _: [LedgerEntry(loss), LedgerEntry(loss, word)])
+    for name in ("ClusterClient", "TopicLog", "acknowledge", "retract"):
+        patch.setattr(losses, name, Quiet)
 
 
 def moved(patch: Patch) -> None:
@@ -249,7 +253,9 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "retry": (["FILE", "orders", "stock:3"], told),
     "throttle": (["FILE", "20M"], told),
     "log-level": (["FILE", "sparkmirror", "debug"], told),
-    "losses": (["FILE"], lost),
+    "losses list": (["FILE"], lost),
+    "losses ack": (["FILE", "known"], lost),
+    "losses undo": (["FILE"], lost),
     "clusters": (["FILE"], asked),
     "status": (["FILE"], published),
     "top": (["FILE"], published),
@@ -310,6 +316,7 @@ def test_it_reads_the_secrets(verb: str, tmp_path: Path) -> None:
         "log-level": ["sparkmirror", "debug"],
         "topics done": ["--topics", "orders"],
         "topics undo": ["--topics", "orders"],
+        "losses ack": ["known"],
         "offsets translate": ["--topic", "orders", "--offset", "3"],
         "convert": ["--to", "properties"],
     }.get(verb, [])

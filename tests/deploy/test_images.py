@@ -14,6 +14,7 @@ from typing import Any
 
 import mirror_process as mp
 import pytest
+from loss_tools import acknowledge_all
 from tests.deploy import podman as tool
 from tests.deploy.container_images import DOCKER, prometheus_image
 from tests.deploy.podman import SHELLS, container, logs, podman
@@ -57,6 +58,7 @@ def test_a_mirror_in_a_container_and_prometheus_beside_it(
     image: str, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
     source, target = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    acknowledge_all(target_cluster)
     mp.create_topic(source, topic_name, 3)
     mp.produce(source, topic_name, 3, 3000)
     port, prometheus_port = free_ports(2)

@@ -7,6 +7,7 @@ import dataclasses
 from planted_flows import DAY_MS, Fault, copying, earlier, moved, parts, pumps
 from snapshot_samples import NOW_MS, flow, group, partition, topic
 
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     ELSEWHERE,
     Cause,
@@ -68,7 +69,14 @@ def healthy() -> list[tuple[str, Fault]]:
         "markers in the ledger": (
             flow(
                 losses=(
-                    LossCount(kind="fenced", entries=3, offsets=3, newest_ms=NOW_MS, words="3 markers", is_loss=False),
+                    LossCount(
+                        kind="fenced",
+                        entries=3,
+                        offsets=3,
+                        newest_ms=NOW_MS,
+                        words="3 markers",
+                        outcome=LossOutcome.EXPECTED,
+                    ),
                 )
             ),
             moved(flow()),
@@ -103,11 +111,22 @@ def healthy() -> list[tuple[str, Fault]]:
                                 source_lag=0,
                                 target_offset=985,
                                 target_lag=0,
+                                skipped=0,
                                 reread=8_015,
                             ),
                         )
                     ),
                 )
+            ),
+            moved(flow()),
+        ),
+        "checkpoints are due every ten minutes, and a group's offsets were there at the last of them": (
+            flow(
+                groups=(group(synced_ms=NOW_MS - 590_000),),
+                duties=(
+                    Duty(duty="checkpoints", interval_s=600.0, succeeded_ms=NOW_MS - 590_000, took_s=0.1),
+                    Duty(duty="group offsets", interval_s=60.0, succeeded_ms=NOW_MS - 5_000, took_s=0.1),
+                ),
             ),
             moved(flow()),
         ),

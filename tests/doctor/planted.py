@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from planted_flows import DAY_MS, MINUTE_MS, PROCESS, Fault, copying, earlier, moved, parts, pumps, with_parked
 from snapshot_samples import NOW_MS, flow, group, partition, topic
 
+from sparkmirror.durable.loss_kinds import Action, LossKind, outcome_of
 from sparkmirror.engine.snapshot import (
     ELSEWHERE,
     Cause,
@@ -32,10 +33,10 @@ def _fault(words: str, rule: str, now: Flow, before: Flow | None = None, process
     return Fault(words, rule, now, before if before is not None else moved(now), process)
 
 
-def _losses(kind: str, offsets: int = 20, newest_ms: int = NOW_MS - 5_000) -> tuple[LossCount, ...]:
-    return (
-        LossCount(kind=kind, entries=1, offsets=offsets, newest_ms=newest_ms, words=f"{offsets} offsets of orders-0"),
-    )
+def _losses(kind: str, action: Action, offsets: int = 20) -> tuple[LossCount, ...]:
+    outcome = outcome_of(LossKind(kind), action, offsets)
+    words = f"{offsets} offsets of orders-0"
+    return (LossCount(kind=kind, outcome=outcome, entries=1, offsets=offsets, newest_ms=NOW_MS - 5_000, words=words),)
 
 
 def _faults() -> list[Fault]:
@@ -57,9 +58,24 @@ def _faults() -> list[Fault]:
                 source_lag=10,
                 target_offset=985,
                 target_lag=90_015,
+                skipped=0,
                 reread=89_015,
             ),
         )
+    )
+    set_back = GroupPartition(
+        topic="orders",
+        partition=0,
+        target_topic="A.orders",
+        source_offset=10,
+        source_lag=990,
+        target_offset=1_000,
+        target_lag=0,
+        skipped=990,
+        reread=0,
+    )
+    too_far = dataclasses.replace(
+        set_back, source_offset=999_999, source_lag=None, skipped=None, reread=None, beyond_end=True
     )
     standby = {"role": Role.STANDBY, "state": FlowState.STANDING_BY, "reason": ELSEWHERE}
     down = "target broker 2: connection refused"
@@ -370,17 +386,51 @@ def _faults() -> list[Fault]:
         _fault(
             "the source deleted records before they were copied",
             "parked-expired",
-            with_parked(Cause.EXPIRED, "halted (expired): offsets 0 to 900 are gone", losses=_losses("expired", 900)),
+            with_parked(
+                Cause.EXPIRED, "halted (expired): offsets 0 to 900 are gone", losses=_losses("expired", "halted", 900)
+            ),
         ),
-        _fault("a loss after which copying went on", "records-lost", flow(losses=_losses("expired"))),
-        _fault("the target lost acknowledged records", "copy-damaged", flow(losses=_losses("target-truncated"))),
+        _fault("a loss after which copying went on", "records-lost", flow(losses=_losses("expired", "continued"))),
+        _fault(
+            "the source took back what was copied",
+            "records-taken-back",
+            flow(losses=_losses("truncated", "continued")),
+        ),
+        _fault(
+            "a source topic was created again, and the new one is copied",
+            "records-may-be-lost",
+            flow(losses=_losses("recreated", "restarted", 0)),
+        ),
+        _fault(
+            "the target lost acknowledged records",
+            "copy-healed",
+            flow(losses=_losses("target-truncated", "healed")),
+        ),
+        _fault(
+            "the copy was deleted, and the source has not all of it any more",
+            "records-lost",
+            flow(losses=_losses("target-recreated", "healed", 20)),
+        ),
         _fault(
             "a producer has moved to the copy",
             "parked-foreign-writer",
-            with_parked(Cause.FOREIGN, "halted (foreign-writer): 4 offsets", losses=_losses("foreign-writer", 4)),
+            with_parked(
+                Cause.FOREIGN, "halted (foreign-writer): 4 offsets", losses=_losses("foreign-writer", "continued", 4)
+            ),
         ),
-        _fault("a producer writes into the copy", "foreign-writer", flow(losses=_losses("foreign-writer", 4))),
-        _fault("a connector's offsets were altered", "offsets-altered", flow(losses=_losses("altered", 300))),
+        _fault(
+            "a producer writes into the copy", "foreign-writer", flow(losses=_losses("foreign-writer", "continued", 4))
+        ),
+        _fault(
+            "a connector's offsets were set forward",
+            "offsets-altered",
+            flow(losses=_losses("altered", "continued", 300)),
+        ),
+        _fault(
+            "a connector's offsets were set back",
+            "records-twice",
+            flow(losses=_losses("altered", "restarted", 300)),
+        ),
         _fault(
             "a second process without the lease writes the same flow",
             "parked-rival",
@@ -389,17 +439,19 @@ def _faults() -> list[Fault]:
         _fault(
             "a source topic was deleted and created again",
             "parked-recreated",
-            with_parked(Cause.RECREATED, "halted (recreated): orders is a new topic", losses=_losses("recreated", 50)),
+            with_parked(
+                Cause.RECREATED, "halted (recreated): orders is a new topic", losses=_losses("recreated", "halted", 0)
+            ),
         ),
         _fault(
             "an unclean election at the source cut what was copied",
             "parked-truncated",
-            with_parked(Cause.TRUNCATED, "halted (truncated): 9 offsets", losses=_losses("truncated", 9)),
+            with_parked(Cause.TRUNCATED, "halted (truncated): 9 offsets", losses=_losses("truncated", "halted", 9)),
         ),
         _fault(
             "an unclean election at the target, and nothing tells where to go on",
             "parked-target-truncated",
-            with_parked(Cause.TARGET_TRUNCATED, "halted", losses=_losses("target-truncated", 9)),
+            with_parked(Cause.TARGET_TRUNCATED, "halted", losses=_losses("target-truncated", "halted", 9)),
         ),
         _fault(
             "an operator deleted the copy, and auto-creation is off",
@@ -530,6 +582,27 @@ def _faults() -> list[Fault]:
             "group-not-synced",
             flow(
                 groups=(group(), group("bill", state=GroupState.NOT_SYNCED, reason="a member is alive at the target"))
+            ),
+        ),
+        _fault(
+            "a group was set back at the source after its offsets had been set at the target",
+            "group-would-skip",
+            flow(groups=(group("other"), group(partitions=(set_back,))), duties=syncing),
+        ),
+        _fault(
+            "a group was set to an offset that the source does not have",
+            "group-beyond-end",
+            flow(
+                groups=(
+                    group("other"),
+                    group(
+                        state=GroupState.BEYOND_END,
+                        reason="orders-0: at 999999, and the source ends at 1000",
+                        partitions=(too_far,),
+                        synced_ms=NOW_MS - 900_000,
+                    ),
+                ),
+                duties=syncing,
             ),
         ),
         _fault(

@@ -17,7 +17,7 @@ from sparkmirror.doctor.explain_topic import explain_topic
 from sparkmirror.doctor.explanation import Explanation, Filtered, GroupFacts, Mark, Reason, Running, Side, TopicFacts
 from sparkmirror.doctor.parked import WAITS
 from sparkmirror.durable.losses import Loss, LossKind
-from sparkmirror.engine.snapshot import Cause, FlowState, PartitionState, Topic
+from sparkmirror.engine.snapshot import Cause, ClusterFigures, Duty, FlowState, PartitionState, Topic
 from sparkmirror.messages.control import DoneTopic
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.sync.group_standing import GroupState
@@ -79,6 +79,26 @@ def at(state: PartitionState, cause: Cause = Cause.NONE, reason: str = "") -> Ru
 
 def group_at(state: GroupState, reason: str) -> Running:
     return running(groups=(group(state=state, reason=reason),))
+
+
+def set_back(**changes: Any) -> Running:
+    """The group shop was set back at the source, after its offsets had been set at B."""
+    place = dataclasses.replace(group().partitions[0], source_offset=10, target_offset=5_000, skipped=4_990, reread=0)
+    return running(**{"groups": (group(partitions=(place,)),), "duties": (SETS,), **changes})
+
+
+def beyond_the_end(**changes: Any) -> Running:
+    """The group shop is far beyond the end of orders-0 at A."""
+    place = dataclasses.replace(
+        group().partitions[0], source_offset=999_999, source_lag=None, skipped=None, reread=None, beyond_end=True
+    )
+    reason = "orders-0: at 999999, and the source ends at 11344"
+    shop = group(state=GroupState.BEYOND_END, reason=reason, partitions=(place,))
+    return running(**{"groups": (shop,), **changes})
+
+
+A, B = (ClusterFigures(alias=alias, tools=f"--bootstrap-server {alias.lower()}:9092") for alias in ("A", "B"))
+SETS = Duty(duty="group offsets", interval_s=60.0)
 
 
 MOVED = DoneTopic(ends={0: 7})
@@ -168,7 +188,11 @@ CASES: dict[Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
         "Raise the quota",
     ),
     Reason.CAPPED: (of_orders(bytes_per_s_cap=5e6), "5,000,000 bytes/s in all", "sparkmirror throttle FILE off"),
-    Reason.LOST: (of_orders(losses=(LOSS,)), "4 offsets, newest: 4 records expired", "sparkmirror losses FILE"),
+    Reason.LOST: (
+        of_orders(losses=(LOSS,)),
+        "1 open entry, 4 offsets, newest (lost): 4 records expired",
+        "sparkmirror losses FILE",
+    ),
     Reason.CHECKPOINTS_OFF: (of_shop(checkpoints=False), "emit.checkpoints.enabled", "= true"),
     Reason.GROUP_TYPE: (of_shop(looked_after=False, type="streams"), "a streams group", "by hand"),
     Reason.NO_OFFSETS: (of_shop(topics=()), "committed no offset", "nothing"),
@@ -178,6 +202,17 @@ CASES: dict[Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
         "it has members at B",
         "what the reason names",
     ),
+    Reason.BEYOND_END: (
+        of_shop(running=beyond_the_end(source=A)),
+        "orders-0: at 999999, and the source ends at 11344",
+        "`kafka-consumer-groups.sh --bootstrap-server a:9092 --group shop --reset-offsets --to-latest "
+        "--topic orders:0 --execute`",
+    ),
+    Reason.WOULD_SKIP: (
+        of_shop(running=set_back(target=B)),
+        "4,990 records would be skipped, 0 records would be read again",
+        "`kafka-consumer-groups.sh --bootstrap-server b:9092 --group shop --delete-offsets --topic A.orders`",
+    ),
     Reason.CATCHING_UP: (
         of_shop(running=group_at(GroupState.CATCHING_UP, "the copy is not so far yet")),
         "not so far",
@@ -185,7 +220,10 @@ CASES: dict[Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
     ),
     Reason.CHECKPOINTS_ONLY: (of_shop(sync=False), "not set at the target", "sync.group.offsets.enabled = true"),
 }
-NOTES = {Reason.ENDS, Reason.THROTTLED, Reason.CAPPED, Reason.LOST, Reason.CATCHING_UP, Reason.CHECKPOINTS_ONLY}
+NOTES = {
+    *(Reason.ENDS, Reason.THROTTLED, Reason.CAPPED, Reason.LOST),
+    *(Reason.WOULD_SKIP, Reason.CATCHING_UP, Reason.CHECKPOINTS_ONLY),
+}
 """It is mirrored nevertheless."""
 
 
@@ -203,7 +241,19 @@ def test_what_is_mirrored_passes_every_check() -> None:
     assert (explanation.mirrored, explanation.changes, explanation.kind) == (True, (), "topic")
     group_told = explain_group(of_shop())
     assert {step.mark for step in group_told.steps} == {Mark.YES}
-    assert "5 records would be read again" in group_told.steps[-2].words
+    assert "0 records would be skipped, 5 records would be read again" in group_told.steps[-2].words
+
+
+def test_a_group_that_would_skip_and_is_not_set_by_the_mirror_is_set_by_hand() -> None:
+    explanation = explain_group(of_shop(running=set_back(duties=()), sync=False))
+    assert "`sparkmirror offsets translate FILE --topic orders --partition 0 --offset 10`" in explanation.changes[0]
+
+
+def test_commands_quote_names_and_say_where_brokers_are_not_known() -> None:
+    """A status of an earlier release does not tell how the tools reach a cluster."""
+    shop = dataclasses.replace(next(iter(set_back().flow.groups)), group="it's ours")  # type: ignore[union-attr]
+    explanation = explain_group(of_shop(group="it's ours", running=set_back(groups=(shop,))))
+    assert "--bootstrap-server BROKERS-OF-B --group 'it'\"'\"'s ours' --delete-offsets" in explanation.changes[0]
 
 
 @pytest.mark.parametrize("reason", Reason)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
+from loss_tools import acknowledge_all
 from mirror_thread import receipt
 from test_mirror import control
 from typer.testing import CliRunner
@@ -48,6 +49,7 @@ def test_paused_parked_and_well(
     tmp_path: Path,
 ) -> None:
     here, there = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    acknowledge_all(target_cluster)
     fine, large, paused = (f"{topic_name}-{kind}" for kind in ("fine", "large", "paused"))
     for topic in (fine, large, paused):
         mp.create_topic(here, topic, 1)

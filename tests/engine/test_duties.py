@@ -34,6 +34,12 @@ class Counted:
         self.closed += 1
 
 
+class Writing(Counted):
+    """A duty that writes two records a turn."""
+
+    written = 2
+
+
 def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 20
     while not condition():
@@ -87,6 +93,18 @@ def test_what_fails_is_said_once_and_tried_again(
         f"flow a->b: count: {why}",
         "flow a->b: count: works again",
     ]
+
+
+def test_records_of_good_turns_are_counted_where_a_duty_writes_any() -> None:
+    writing, other = Writing(failures=2), Counted()
+    running = [duties(duty, 0.01) for duty in (writing, other)]
+    for each in running:
+        each.start()
+    until(lambda: writing.runs >= 5 and other.runs >= 3)
+    for each in running:
+        each.close()
+    assert running[0].record("count").written == 2 * (writing.runs - 2)
+    assert running[1].record("count").written is None
 
 
 def test_a_duty_that_could_not_be_made_is_tried_again() -> None:

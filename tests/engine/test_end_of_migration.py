@@ -6,7 +6,7 @@ from pathlib import Path
 
 import mirror_process as mp
 import pytest
-from loss_tools import ledger, recreate_topic
+from loss_tools import acknowledge_all, ledger, recreate_topic
 from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 from test_long_lines import values
@@ -42,6 +42,7 @@ def _hears_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def file(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> Path:
     """Of a flow with the topic that moves, and a live one next to it."""
     servers = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    acknowledge_all(target_cluster)
     for topic in (topic_name, f"{topic_name}-live"):
         mp.create_topic(servers[0], topic, PARTITIONS)
     write(source_cluster, f"{topic_name}-live", plain(range(LIVE)))

@@ -1,4 +1,7 @@
-"""A real Prometheus scrapes a real mirror: each expression of each dashboard has data, each rule can be evaluated."""
+"""A real Prometheus scrapes a real mirror: each expression of each dashboard has data, each rule can be evaluated.
+
+Boards of others have data, too, but for names of which `docs/metrics.md` says why they are not there.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from kafka.structs import OffsetAndMetadata
 from mirror_thread import run_config
 from pyspark.sql import SparkSession
 from scraping import asked, prometheus
-from tests.metrics.deployed import DASHBOARDS, panels, rules
+from tests.metrics.boards import BOARDS, IN_TROUBLE, is_absent
+from tests.metrics.deployed import DASHBOARDS, panels, rules, selectors
 
 from sparkmirror.cli.metrics import metrics_served
 from sparkmirror.config import load_mm2_properties
@@ -65,6 +69,17 @@ def is_filled(url: str, expression: str) -> bool:
     return any(one["value"][1] != "NaN" for one in series)
 
 
+def of_others(topic: str) -> list[tuple[str, str, str]]:
+    """What boards of others ask for, of this topic: kind of exporter, whether a name is absent, expression."""
+    return [
+        (kind, "absent" if any(is_absent(selector.name) for selector in selectors(text)) else "", text)
+        for kind, (_, expressions) in BOARDS.items()
+        for expression in expressions
+        if expression not in IN_TROUBLE
+        for text in [expression.replace("orders", topic)]
+    ]
+
+
 def test_no_panel_is_empty(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
@@ -76,6 +91,8 @@ def test_no_panel_is_empty(
         str(mp.write_properties(tmp_path / "mm2.properties", source, target, topic_name, settings))
     )
     expressions = [(path.stem, *panel) for path in DASHBOARDS for panel in panels(path)]
+    others = of_others(topic_name)
+    expressions += [each for each in others if not each[1]]
     with (
         traffic(source, topic_name),
         run_config(config, spark, use_lease=True) as mirror,
@@ -96,6 +113,7 @@ def test_no_panel_is_empty(
             mp.wait_for(all_filled, 120, "every panel has data")
         except AssertionError:
             pytest.fail(f"empty: {empty}")
+        assert [each for each in others if each[1] and is_filled(url, each[2])] == []
         told = [rule for group in asked(f"{url}/api/v1/rules")["groups"] for rule in group["rules"]]
         assert len(told) == len(rules("alerts.yml")) + len(rules("recording.yml"))
         mp.wait_for(

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from snapshot_samples import NOW_MS, flow, group, partition, topic
 
 from sparkmirror.cluster.topic_log import LogEntry
-from sparkmirror.engine.snapshot import Role
+from sparkmirror.durable.loss_kinds import LossOutcome
+from sparkmirror.engine.snapshot import LossCount, LossRow, Role
 from sparkmirror.engine.status_topic import RECORD_BYTES, TURN_BYTES, StatusPublisher, assembled
 
 
@@ -41,6 +42,26 @@ def test_a_reader_gets_the_snapshot_back_with_its_age() -> None:
     assert status.left_out == 0
     assert status.age_s(NOW_MS + 7_000) == 7.0
     assert status.age_s(NOW_MS - 7_000) == 0.0
+
+
+def test_the_ledgers_entries_stay_where_they_are() -> None:
+    """`sparkmirror losses` reads them there; the status has their sums."""
+    losses = (LossCount(kind="expired", entries=1, offsets=4, newest_ms=NOW_MS, words="gone", acknowledged=True),)
+    row = LossRow(
+        number="3f2a9c01",
+        kind="expired",
+        outcome=LossOutcome.LOST,
+        at_ms=NOW_MS,
+        topic="orders",
+        partition=0,
+        first=3,
+        offsets=4,
+        action="continued",
+        words="gone",
+    )
+    log = Records()
+    StatusPublisher(log).turn(flow(losses=losses, loss_entries=(row,)))
+    assert assembled(log.entries).flow == flow(losses=losses)
 
 
 def test_only_what_has_changed_is_written_again() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import mirror_process as mp
 import pytest
+from loss_tools import acknowledge_all
 from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 from test_observer import commit
@@ -55,6 +56,7 @@ def test_the_verbs_tell_what_is_so(
 ) -> None:
     group, tight, late = f"{topic_name}-group", f"{topic_name}-tight", f"{topic_name}-late"
     servers = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    acknowledge_all(target_cluster)
     for topic, partitions in ((topic_name, 2), (f"{topic_name}-out", 1), (f"B.{topic_name}", 1)):
         mp.create_topic(servers[0], topic, partitions)
     write(source_cluster, topic_name, plain(range(COUNT)))

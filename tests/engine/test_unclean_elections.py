@@ -184,7 +184,7 @@ def test_truncated_at_the_source_while_it_runs(
         elect_the_second(trio, topic_name)
         mp.produce(trio.bootstrap_servers, topic_name, 1, 50)
         mp.wait_for(lambda: end(target_cluster, remote) == 110, 180, "the new history copied")
-        mp.wait_for(lambda: bool(mirror.drivers[0].losses), 5, "the loss counted")
+        mp.wait_for(lambda: bool(mirror.drivers[0].reports.loss_watch.added), 5, "the loss counted")
     bring_back_the_first(trio, topic_name)
     assert lt.gist(lt.ledger(target_cluster, topic_name)) == [("truncated", 0, 40, 60, 60, "continued")]
     behind = {offset + 20: one for offset, one in lt.records(trio, topic_name, 0).items() if offset >= 40}
@@ -214,7 +214,7 @@ def test_truncated_at_the_target_is_healed(
         mp.wait_for(lambda: end(trio, remote) == 60, 180, "healed")
         mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 10)
         mp.wait_for(lambda: end(trio, remote) == 70, 180, "copied on")
-        mp.wait_for(lambda: bool(mirror.drivers[0].losses), 180, "the loss counted")
+        mp.wait_for(lambda: bool(mirror.drivers[0].reports.loss_watch.added), 180, "the loss counted")
     bring_back_the_first(trio, remote)
     assert lt.gist(lt.ledger(trio, topic_name)) == [("target-truncated", 0, 40, 60, 40, "healed")]
     (proof,) = compare_topics(source_cluster.bootstrap_servers, trio.bootstrap_servers, {topic_name: remote})

@@ -17,6 +17,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.messages.control import ControlState, DoneTopic
 from sparkmirror.pump.stage import Stage
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
@@ -76,7 +77,9 @@ def test_what_only_a_leader_has_that_is_gone_is_copied_again(
         second.turn_until(lambda: time.monotonic() > until)
         (receipt,) = second.receipts()
         print(f"the next pump: {receipt.state}, upstream {receipt.upstream}: {second.copy.trouble.reason}")
-        second.copy.end_at(40, second.loop.now)
+        moved = ControlState()
+        moved.done[topic_name] = DoneTopic(ends={0: 40})
+        second.control(moved)
         until = time.monotonic() + 3
         second.turn_until(lambda: time.monotonic() > until)
         assert (receipt.state, receipt.upstream) == ("waiting", -1)

@@ -27,7 +27,8 @@ TARGET_LABELS = {
 """What `prometheus.yml` adds to each series."""
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_SELECTOR = re.compile(rf"\b((?:sparkmirror|kafka|jvm|process)[\w:]*)\s*(\{{(?:[^{{}}\"]|{_STRING})*\}})?")
+_NAME = r"(?:sparkmirror|kafka|connect_mirror|container_|jvm|process|strimzi_kafka)[\w:]*"
+_SELECTOR = re.compile(rf"\b({_NAME})\s*(\{{(?:[^{{}}\"]|{_STRING})*\}})?")
 _MATCHER = re.compile(rf"(\w+)\s*(=~|!~|!=|=)\s*({_STRING})")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tests.metrics.boards import ABSENT
 from tests.metrics.rich_snapshot import RICH
 
 from sparkmirror.metrics.own import HighWater, own_families
@@ -20,7 +21,9 @@ _HEAD = "| name | type | labels | meaning |\n|---|---|---|---|"
 
 def tables() -> str:
     """All of them, each under its heading."""
-    parts = ["## sparkmirror's names", "", _HEAD, *_rows(own_families(RICH, HighWater()))]
+    parts = ["## Names that are not here", "", "| name | why, and what to ask for |", "|---|---|"]
+    parts += [f"| {', '.join(f'`{name}`' for name in names.split(', '))} | {why} |" for names, why in ABSENT.items()]
+    parts += ["", "## sparkmirror's names", "", _HEAD, *_rows(own_families(RICH, HighWater()))]
     for profile in Profile:
         families = Families()
         add_profiles(families, RICH, [profile])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import ClusterFigures, Duty, LossCount, PartitionState
 from sparkmirror.position.cause import Cause
 
@@ -13,12 +14,16 @@ RICH = snapshot(
         topics=(topic("orders", partition(lag=3), partition(1, state=PartitionState.PARKED, cause=Cause.TOO_LARGE)),),
         groups=(group(checkpoint_ms=4.0),),
         duties=(
-            Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS, took_s=0.1),
+            Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS, took_s=0.1, written=12),
+            Duty(duty="heartbeats", interval_s=1.0, succeeded_ms=NOW_MS, took_s=0.1, written=60),
             Duty(duty="Connect's offsets", interval_s=60.0, succeeded_ms=NOW_MS, took_s=0.1),
         ),
-        ledger=(
+        losses=(
             LossCount(kind="expired", entries=1, offsets=7, newest_ms=NOW_MS, words="w"),
-            LossCount(kind="fenced", entries=1, offsets=1, newest_ms=NOW_MS, words="w", is_loss=False),
+            LossCount(
+                kind="recreated", entries=1, offsets=0, newest_ms=NOW_MS, words="w", outcome=LossOutcome.MAY_BE_LOST
+            ),
+            LossCount(kind="fenced", entries=1, offsets=1, newest_ms=NOW_MS, words="w", outcome=LossOutcome.EXPECTED),
         ),
         epochs={"load": 1},
         retention_s=60.0,

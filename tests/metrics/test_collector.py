@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
+from tests.metrics.scrapes import scraped
 
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     ClusterFigures,
     Duty,
@@ -28,17 +29,6 @@ from sparkmirror.engine.snapshot import (
 from sparkmirror.metrics.collector import MirrorCollector
 from sparkmirror.metrics.profile import Profile
 from sparkmirror.position.cause import Cause
-
-
-def scraped(of: Snapshot, *profiles: Profile) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
-    text = MirrorCollector(lambda: of, profiles).text().decode()
-    samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            key = tuple(sorted(sample.labels.items()))
-            assert key not in samples.setdefault(sample.name, {}), f"twice: {sample}"
-            samples[sample.name][key] = sample.value
-    return samples
 
 
 def sized(count: int) -> Snapshot:
@@ -86,9 +76,9 @@ def test_what_is_not_known_is_absent() -> None:
 def test_what_is_no_loss_is_not_counted_as_lost() -> None:
     losses = (
         LossCount(kind="expired", entries=1, offsets=7, newest_ms=0, words="w"),
-        LossCount(kind="compacted", entries=1, offsets=5, newest_ms=0, words="w", is_loss=False),
+        LossCount(kind="fenced", entries=1, offsets=5, newest_ms=0, words="w", outcome=LossOutcome.EXPECTED),
     )
-    assert list(scraped(snapshot(flow(ledger=losses)))["sparkmirror_lost_records_total"].values()) == [7]
+    assert list(scraped(snapshot(flow(losses=losses)))["sparkmirror_lost_records_total"].values()) == [7]
 
 
 def test_names_with_quotes_and_backslashes() -> None:
@@ -213,11 +203,11 @@ def test_what_is_not_known_of_a_group_has_no_series() -> None:
 
 def test_lost_records_never_go_back() -> None:
     newest = [
-        snapshot(flow(ledger=(LossCount(kind="expired", entries=1, offsets=7, newest_ms=0, words="w"),))),
-        snapshot(flow(ledger=())),
+        snapshot(flow(losses=(LossCount(kind="expired", entries=1, offsets=7, newest_ms=0, words="w"),))),
+        snapshot(flow(losses=())),
     ]
     collector = MirrorCollector(lambda: newest.pop(0))
-    line = b'sparkmirror_lost_records_total{flow="A->B",kind="expired"} 7'
+    line = b'sparkmirror_lost_records_total{flow="A->B",kind="expired",outcome="lost"} 7'
     assert line in collector.text()
     assert line in collector.text()
 

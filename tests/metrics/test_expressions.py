@@ -4,77 +4,32 @@ from __future__ import annotations
 
 import functools
 import re
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.metrics.boards import ABSENT, BOARDS, is_absent
 from tests.metrics.deployed import DASHBOARDS, PROMETHEUS, TARGET_LABELS, Selector, panels, queries, rules, selectors
 from tests.metrics.rich_snapshot import RICH
 
 from sparkmirror.metrics.collector import MirrorCollector
 from sparkmirror.metrics.profile import Profile
 
-STRIMZI_ALERTS = {
-    "ConnectFailedConnector": 'sum(kafka_connect_connector_status{status="failed"}) by (namespace, pod) > 0',
-    "ConnectFailedTask": "sum(kafka_connect_worker_connector_failed_task_count) by (namespace, pod) > 0",
-}
-REPORTER = [f"kafka_connect_connect_worker_metrics_{name}" for name in ("connector_count", "task_count")] + [
-    "kafka_connect_connect_worker_rebalance_metrics_rebalancing",
-    "kafka_connect_connect_coordinator_metrics_assigned_connectors",
-    "kafka_connect_connect_coordinator_metrics_assigned_tasks",
-    "kafka_connect_connector_task_metrics_offset_commit_avg_time_ms",
-    'kafka_consumer_consumer_fetch_manager_metrics_records_lag{client_id=~".*replication-consumer"}',
-    "kafka_consumer_consumer_metrics_incoming_byte",
-    "kafka_consumer_consumer_metrics_connection_count",
-    "kafka_producer_producer_metrics_connection_count",
-    "kafka_admin_client_admin_client_metrics_connection_count",
-    "kafka_producer_producer_metrics_outgoing_byte",
-    "kafka_producer_producer_metrics_buffer_available_bytes",
-    "jvm_memory_used_bytes",
-    "process_cpu_seconds_total",
-]
-"""What the dashboard of Strimzi's metrics reporter asks for."""
-NAMES = [
-    "kafka_connect_mirror_source_connector_replication_latency_ms",
-    "kafka_connect_mirror_source_connector_replication_latency_ms_max",
-    "kafka_connect_mirror_source_connector_record_age_ms_max",
-    "kafka_connect_mirror_source_connector_record_rate",
-    "kafka_connect_mirror_source_connector_byte_rate",
-    "kafka_connect_mirror_source_connector_record_count",
-    "kafka_connect_mirror_checkpoint_connector_checkpoint_latency_ms_max",
-    "kafka_connect_mirror_mirrorsourceconnector_record_count",
-    "kafka_connect_mirror_mirrorcheckpointconnector_checkpoint_latency_ms_avg",
-    "kafka_consumer_fetch_manager_records_consumed_total",
-    "kafka_connect_mirror_mirrorsourceconnector_byte_count",
-    "kafka_connect_worker_connector_running_task_count",
-    "kafka_connect_worker_connector_paused_task_count",
-    "kafka_connect_worker_connector_unassigned_task_count",
-    "kafka_connect_worker_connector_destroyed_task_count",
-    "kafka_connect_connector_connector_class",
-    "kafka_connect_connector_connector_type",
-    "kafka_connect_connector_connector_version",
-    "kafka_connect_connector_task_status",
-    "kafka_connect_task_error_total_record_failures",
-    "jvm_memory_bytes_used",
-    "jvm_gc_collection_seconds_sum",
-    "jvm_threads_current",
-]
-"""What else guides, boards and Strimzi's dashboard of Connect ask for."""
-
 
 @functools.cache
-def scrape() -> list[tuple[str, dict[str, str]]]:
-    text = MirrorCollector(lambda: RICH, tuple(Profile)).text().decode()
+def scrape(profiles: tuple[Profile, ...] = tuple(Profile)) -> list[tuple[str, dict[str, str]]]:
+    text = MirrorCollector(lambda: RICH, profiles).text().decode()
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     recorded = [(rule["record"], {"flow": "A->B"}) for rule in rules("recording.yml")]
     return [(sample.name, {**TARGET_LABELS, **sample.labels}) for sample in samples] + recorded
 
 
-def unfilled(expression: str) -> list[Selector]:
+def unfilled(expression: str, profiles: tuple[Profile, ...] = tuple(Profile)) -> list[Selector]:
     """The selectors that select nothing."""
     wanted = list(selectors(expression))
     assert wanted, expression
-    return [one for one in wanted if not any(one.selects(*sample) for sample in scrape())]
+    return [one for one in wanted if not any(one.selects(*sample) for sample in scrape(profiles))]
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
@@ -88,9 +43,32 @@ def test_rules(name: str) -> None:
     assert [empty for rule in rules(name) if (empty := unfilled(rule["expr"]))] == []
 
 
-@pytest.mark.parametrize("expression", [*STRIMZI_ALERTS.values(), *REPORTER, *NAMES])
-def test_what_others_ask_for(expression: str) -> None:
-    assert unfilled(expression) == []
+@pytest.mark.parametrize("kind", BOARDS)
+def test_boards_of_others_have_data_or_the_page_says_why_not(kind: str) -> None:
+    profiles, expressions = BOARDS[kind]
+    for asked_for in (profiles, tuple(Profile)):
+        missing = [selector for expression in expressions for selector in unfilled(expression, asked_for)]
+        assert [selector for selector in missing if not is_absent(selector.name)] == []
+
+
+def test_no_name_is_there_and_absent() -> None:
+    assert [name for name, _ in scrape() if is_absent(name)] == []
+
+
+def test_each_absent_name_is_one_that_a_board_asks_for() -> None:
+    asked_for = {
+        selector.name
+        for _, expressions in BOARDS.values()
+        for expression in expressions
+        for selector in selectors(expression)
+    }
+    unasked = [
+        pattern
+        for patterns in ABSENT
+        for pattern in patterns.split(", ")
+        if not any(fnmatchcase(name, pattern) for name in asked_for)
+    ]
+    assert unasked == []
 
 
 def test_labels_that_are_grouped_by_are_there() -> None:

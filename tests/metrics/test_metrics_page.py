@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.metrics.metric_tables import tables
 
-from sparkmirror.metrics import own, profiles
+from sparkmirror.metrics import client_names, own, profiles
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
 
@@ -25,5 +25,6 @@ def test_bounds_are_as_the_page_says() -> None:
         own.WORST_GROUPS,
         profiles.MOST_PARTITIONS,
         profiles.MOST_CHECKPOINTS,
+        client_names.MOST_TOPICS,
     ):
         assert f" {number:,} " in PAGE

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from fastapi import FastAPI
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     Cause,
     ClusterFigures,
@@ -20,6 +21,7 @@ from sparkmirror.engine.snapshot import (
     Group,
     GroupPartition,
     LossCount,
+    LossRow,
     Partition,
     PartitionState,
     Pump,
@@ -199,7 +201,13 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
     lag = sum(one.lag or 0 for one in rows_of_all)
     per_s = sum(one.records_per_s for one in rows_of_all)
 
-    def standing(name: str, reread: int | None, state: GroupState = GroupState.SYNCED, reason: str = "") -> Group:
+    def standing(
+        name: str,
+        reread: int | None,
+        state: GroupState = GroupState.SYNCED,
+        reason: str = "",
+        skipped: int | None = 0,
+    ) -> Group:
         at = (
             GroupPartition(
                 topic="orders",
@@ -209,6 +217,7 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
                 source_lag=12,
                 target_offset=4_990,
                 target_lag=14,
+                skipped=skipped,
                 reread=reread,
             ),
             GroupPartition(
@@ -219,6 +228,7 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
                 source_lag=0,
                 target_offset=7_000,
                 target_lag=0,
+                skipped=0,
                 reread=0,
             ),
         )
@@ -228,7 +238,7 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
         standing("checkout", 0),
         standing("billing", 0),
         standing("warehouse", 12),
-        standing("search-indexer", 0),
+        standing("search-indexer", 0, skipped=4_990),
         standing("fraud-model", None, GroupState.CATCHING_UP, "payments-3: it has read what isn't copied"),
         standing("old-reports", None, GroupState.NOT_SYNCED, "it has live members at the target"),
     )
@@ -270,6 +280,33 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
                 offsets=2_117,
                 newest_ms=NOW_MS - 90_000_000,
                 words="audit.log-2: offsets 881,002 to 883,118 had expired",
+            ),
+        ),
+        loss_entries=(
+            LossRow(
+                number="3f2a9c01",
+                kind="expired",
+                outcome=LossOutcome.LOST,
+                at_ms=NOW_MS - 90_000_000,
+                topic="audit.log",
+                partition=2,
+                first=881_002,
+                offsets=2_117,
+                action="continued",
+                words="audit.log-2: offsets 881,002 to 883,118 had expired",
+            ),
+            LossRow(
+                number="77b0e4d2",
+                kind="recreated",
+                outcome=LossOutcome.MAY_BE_LOST,
+                at_ms=NOW_MS - 190_000_000,
+                topic="returns",
+                partition=0,
+                first=17,
+                offsets=0,
+                action="restarted",
+                words="source topic returns was deleted and created again",
+                acknowledged="2025-11-23 08:01:12 UTC by ann@ops-1: the shop was emptied on purpose",
             ),
         ),
         pumps=tuple(

@@ -18,7 +18,8 @@ from page_scenes import Stage, many, shop, staged
 from playwright.sync_api import Browser, Page, expect
 from snapshot_samples import flow, partition, snapshot, topic
 
-from sparkmirror.engine.snapshot import Cause, FlowState, LossCount, PartitionState
+from sparkmirror.durable.loss_kinds import LossOutcome
+from sparkmirror.engine.snapshot import Cause, FlowState, LossCount, LossRow, PartitionState
 
 pytestmark = pytest.mark.full
 
@@ -97,6 +98,52 @@ def test_it_says_the_truth_within_five_seconds(browser: Browser) -> None:
         assert not seen.complaints
     print(f"a change shows after {max(times):.1f} s at most")
     assert max(times) < 5
+
+
+def entry(number: int, **changes: Any) -> LossRow:
+    """One of the loss ledger."""
+    one = LossRow(
+        number=f"{number:08x}",
+        kind="expired",
+        outcome=LossOutcome.LOST,
+        at_ms=1_764_000_000_000 + 60_000 * number,
+        topic="orders",
+        partition=number,
+        first=30,
+        offsets=12,
+        action="continued",
+        words=f"offsets 30 to 41 of source orders-{number} are gone",
+    )
+    return dataclasses.replace(one, **changes)
+
+
+def test_the_loss_ledger_entry_by_entry(browser: Browser) -> None:
+    """The newest first; a word that comes is shown, and what is older than the newest is counted."""
+    known = "2025-11-24 16:00:00 UTC by ann@ops: the readers know"
+    count = LossCount(kind="expired", entries=5, offsets=60, newest_ms=1_764_000_000_000, words="gone")
+    entries = (entry(3), entry(2, kind="recreated", outcome=LossOutcome.MAY_BE_LOST, offsets=0), entry(1))
+    stage = Stage(snapshot(flow(losses=(count,), loss_entries=entries)))
+    with staged(stage) as url, closing(Seen(browser, url)) as seen:
+        page = seen.open()
+        page.get_by_role("tab", name="Losses").click()
+        table = page.get_by_role("table", name="Loss ledger")
+        expect(table.locator("tbody tr")).to_have_count(3, timeout=IN_TIME_MS)
+        assert table.locator("tbody tr").nth(1).locator("th, td").all_inner_texts() == [
+            "2025-11-24 16:02:00 UTC", "may be lost", "recreated", "orders-2", "30", "–",  # noqa: RUF001
+            "no", "offsets 30 to 41 of source orders-2 are gone", "00000002",
+        ]  # fmt: skip
+        expect(table.locator("tbody tr").first).to_contain_text("30–41")  # noqa: RUF001
+        expect(page.locator("#panel .hint")).to_have_text("and 2 older: sparkmirror losses FILE lists them")
+        expect(page.locator("#tab-losses .number")).to_have_text("5")
+        newer = (entry(4), entry(3, acknowledged=known), *entries[1:])
+        stage.show(flow(losses=(dataclasses.replace(count, entries=6),), loss_entries=newer))
+        expect(table.locator("tbody tr")).to_have_count(4, timeout=IN_TIME_MS)
+        expect(table.locator("tbody tr").nth(0)).to_contain_text("orders-4")
+        expect(table.locator("tbody tr").nth(1)).to_contain_text(known)
+        stage.show(flow())
+        expect(page.locator("#panel .empty")).to_contain_text("No entry is known", timeout=IN_TIME_MS)
+        expect(table).to_be_hidden()
+        assert not seen.complaints
 
 
 def test_a_lost_connection_is_told_and_comes_back(browser: Browser) -> None:

@@ -15,7 +15,8 @@ import pytest
 from fastapi import APIRouter, FastAPI, Request
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
-from sparkmirror.engine.snapshot import Cause, FlowState, PartitionState, Snapshot
+from sparkmirror.durable.loss_kinds import LossOutcome
+from sparkmirror.engine.snapshot import Cause, FlowState, LossRow, PartitionState, Snapshot
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.page.feed import MOST_VIEWERS
 from sparkmirror.page.router import POLICY, page_router
@@ -136,6 +137,29 @@ def test_events_tell_the_sentence_the_problems_and_the_rows() -> None:
         rows = one.next("rows")
         assert rows["reset"]
         assert [row[1:3] for row in rows["rows"]] == [["caught up", "a"], ["parked", "b"]]  # type: ignore[attr-defined]
+
+
+def test_events_tell_the_entries_of_the_loss_ledger() -> None:
+    row = LossRow(
+        number="3f2a9c01",
+        kind="foreign-writer",
+        outcome=LossOutcome.FOREIGN,
+        at_ms=7,
+        topic="A.orders",
+        partition=2,
+        first=30,
+        offsets=4,
+        action="continued",
+        words="a stranger wrote",
+        acknowledged="by ann",
+    )
+    with (
+        served(page_router(Scripted(snapshot(flow(loss_entries=(row,)))))) as port,
+        closing(Watching(port, "kind=losses&flow=A-%3EB")) as one,
+    ):
+        rows = one.next("rows")["rows"]
+        expected = ["foreign", 7, "foreign-writer", "A.orders-2", 30, 4, "a stranger wrote", "by ann", "3f2a9c01"]
+        assert [row[1:] for row in rows] == [expected]  # type: ignore[attr-defined]
 
 
 def test_changes_come_and_one_snapshot_is_made_for_all() -> None:

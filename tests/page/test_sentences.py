@@ -8,20 +8,23 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from snapshot_samples import NOW_MS, flow, group, partition, topic
+from snapshot_samples import NOW_MS, flow, level_group, partition, topic
 
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     Cause,
     Duty,
     Flow,
     FlowState,
+    Group,
+    GroupPartition,
     LossCount,
     Partition,
     PartitionState,
     Role,
     Topic,
 )
-from sparkmirror.page.cut_over import CutOverVerdict, cut_over, if_moved
+from sparkmirror.page.cut_over import CutOverVerdict, cut_over
 from sparkmirror.page.sentences import Tone, sentence
 from sparkmirror.page.words import count, duration, listed, rate, size
 from sparkmirror.sync.group_standing import GroupState
@@ -34,6 +37,12 @@ def parked(number: int = 3, **changes: Any) -> Partition:
     )
 
 
+def place(**changes: Any) -> GroupPartition:
+    """A place where a group would go on at the exact record."""
+    return dataclasses.replace(level_group().partitions[0], **changes)
+
+
+NEWEST: dict[str, Any] = {"newest_ms": NOW_MS - 9_000, "words": "orders-1: as it was"}
 LOSS = LossCount(
     kind="expired", entries=2, offsets=1_200, newest_ms=NOW_MS - 9_000, words="orders-1: 1,200 offsets had expired"
 )
@@ -128,9 +137,27 @@ SAID = [
         "good.",
     ),
     (
-        flow(losses=(dataclasses.replace(LOSS, is_loss=False),)),
+        flow(losses=(dataclasses.replace(LOSS, acknowledged=True),)),
         Tone.GOOD,
         "Caught up for 1 min: all that can be read at the source is at the target.",
+    ),
+    (
+        flow(losses=(LossCount(kind="recreated", outcome=LossOutcome.MAY_BE_LOST, entries=2, offsets=0, **NEWEST),)),
+        Tone.WARNING,
+        "Caught up for 1 min: all that can be read at the source is at the target, but records may be lost "
+        "(2 entries).",
+    ),
+    (
+        flow(losses=(LossCount(kind="foreign-writer", outcome=LossOutcome.FOREIGN, entries=1, offsets=5, **NEWEST),)),
+        Tone.WARNING,
+        "Caught up for 1 min: all that can be read at the source is at the target, but another producer has written "
+        "5 offsets to copies.",
+    ),
+    (
+        flow(losses=(LOSS, dataclasses.replace(LOSS, kind="truncated", outcome=LossOutcome.TAKEN_BACK, offsets=1))),
+        Tone.BAD,
+        "Caught up for 1 min: all that can be read at the source is at the target, but 1,200 offsets were lost for "
+        "good and the source took back 1 offset that was copied.",
     ),
     (
         flow(state=FlowState.STANDING_BY, role=Role.STANDBY, lag=None, topics=(), groups=(), leader="host-2:9"),
@@ -155,7 +182,7 @@ SAID = [
     ),
     (
         flow(
-            groups=(group(), group("b", state=GroupState.NOT_SYNCED)),
+            groups=(level_group(), level_group("b", state=GroupState.NOT_SYNCED)),
             duties=(Duty(duty="checkpoints", interval_s=60.0, failing="no right"),),
             waiting="broker 1 of B does not answer",
         ),
@@ -182,7 +209,7 @@ def test_old_figures_are_called_old_and_not_good() -> None:
     said = sentence(flow(), NOW_MS + 42_000)
     assert said.words.endswith(" (as of 42 s ago).")
     assert said.tone is Tone.UNKNOWN
-    assert cut_over(flow(), NOW_MS + 42_000).verdict is CutOverVerdict.UNKNOWN
+    assert cut_over(flow(groups=(level_group(),)), NOW_MS + 42_000).verdict is CutOverVerdict.UNKNOWN
 
 
 DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
@@ -195,7 +222,12 @@ DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
     "late writers": ({"topics": (topic(), Topic(topic="x", target_topic="", released=True, late_in={0: 4}))}, True),
     "lost": ({"losses": (LOSS,)}, True),
     "lost, offsets not known": ({"losses": (dataclasses.replace(LOSS, offsets=0),)}, True),
-    "group not synced": ({"groups": (group(state=GroupState.NOT_SYNCED),)}, True),
+    "taken back": ({"losses": (dataclasses.replace(LOSS, outcome=LossOutcome.TAKEN_BACK),)}, True),
+    "may be lost": ({"losses": (dataclasses.replace(LOSS, outcome=LossOutcome.MAY_BE_LOST, offsets=0),)}, True),
+    "foreign": ({"losses": (dataclasses.replace(LOSS, outcome=LossOutcome.FOREIGN),)}, False),
+    "group not synced": ({"groups": (level_group(state=GroupState.NOT_SYNCED),)}, True),
+    "group beyond the end": ({"groups": (level_group(state=GroupState.BEYOND_END),)}, True),
+    "group would skip": ({"groups": (level_group(partitions=(place(skipped=4_990),)),)}, True),
     "retention": ({"retention_s": 60.0}, False),
     "duty fails": ({"duties": (Duty(duty="heartbeats", interval_s=1.0, failing="no right"),)}, False),
     "pumps wait": ({"waiting": "broker 1"}, False),
@@ -205,7 +237,7 @@ DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
 @pytest.mark.parametrize(("changes", "against"), DEFECTS.values(), ids=DEFECTS)
 @pytest.mark.parametrize("state", [FlowState.CAUGHT_UP, FlowState.DONE])
 def test_one_defect_is_enough_not_to_be_good(changes: dict[str, Any], against: bool, state: FlowState) -> None:
-    well = {"lag": 0, "lag_s": 0.1, "records_per_s": 5.0, "groups": (group(),), "state": state}
+    well = {"lag": 0, "lag_s": 0.1, "records_per_s": 5.0, "groups": (level_group(),), "state": state}
     assert sentence(flow(**well), NOW_MS).tone is Tone.GOOD
     assert cut_over(flow(**well), NOW_MS).verdict is CutOverVerdict.READY
     ill = flow(**{**well, **changes})
@@ -233,8 +265,17 @@ topics = st.builds(
     refused=st.sampled_from(["", "no right"]),
     late_in=st.dictionaries(st.integers(0, 3), st.integers(0, 9), max_size=2),
 )
+counts = st.none() | st.integers(0, 9)
+places = st.builds(place, skipped=counts, reread=counts, beyond_end=st.booleans())
+groups = st.builds(
+    level_group,
+    state=st.sampled_from(GroupState),
+    partitions=st.lists(places, max_size=3).map(tuple),
+    looked_at=st.booleans(),
+)
 flows = st.builds(
     flow,
+    groups=st.lists(groups, max_size=3).map(tuple),
     state=st.sampled_from(FlowState),
     role=st.sampled_from(Role),
     lag=lags,
@@ -252,7 +293,8 @@ flows = st.builds(
             offsets=st.integers(0, 9),
             newest_ms=st.just(NOW_MS),
             words=st.just("some"),
-            is_loss=st.booleans(),
+            outcome=st.sampled_from(LossOutcome),
+            acknowledged=st.booleans(),
         ),
         max_size=2,
     ).map(tuple),
@@ -271,42 +313,21 @@ def test_good_and_ready_only_where_all_is_known_and_well(one: Flow, later_ms: in
     stuck = (
         one.parked
         or one.retention_s is not None
-        or any(loss.is_loss and loss.entries for loss in one.losses)
+        or any(loss.is_open_loss and loss.entries for loss in one.losses)
         or any(row.state is PartitionState.PAUSED for row in rows)
         or any(topic.refused or topic.late for topic in one.topics)
     )
+    costly = any(not _moves_exactly(each) for each in one.groups)
     if unknown or stuck or (one.role is not Role.LEADER and one.state in (FlowState.JOINING, FlowState.STANDING_BY)):
         assert said.tone is not Tone.GOOD
-    if unknown or (stuck and one.retention_s is None) or one.lag or one.role is not Role.LEADER:
+    if unknown or (stuck and one.retention_s is None) or one.lag or costly or one.role is not Role.LEADER:
         assert board.verdict is not CutOverVerdict.READY
 
 
-def test_cut_over() -> None:
-    ready = cut_over(flow(groups=(group(), group("b"))), NOW_MS)
-    assert ready.verdict is CutOverVerdict.READY
-    assert ready.words.startswith("Ready: everything is copied. Of 2 groups some would read records again, 10 in all. ")
-    assert "stop them, then look again" in ready.words
-    behind = flow(lag=3, eta_s=2.0, groups=(group(), group("b", state=GroupState.CATCHING_UP)))
-    assert cut_over(behind, NOW_MS).reasons == (
-        "3 records are not copied (about 2 s more)",
-        "1 group has read what isn't copied yet",
-    )
-    stuck = cut_over(flow(lag=3, eta_s=2.0, topics=(topic("orders", parked(lag=2), partition(lag=1)),)), NOW_MS)
-    assert stuck.reasons[0] == "3 records are not copied (about 2 s more for what can be copied)"
-    assert cut_over(flow(groups=(group(partitions=()),)), NOW_MS).words == (
-        "Not known: what 1 group would read again isn't known."
-    )
-    assert cut_over(flow(topics=()), NOW_MS).verdict is CutOverVerdict.UNKNOWN
-    assert cut_over(flow(role=Role.STANDBY, leader=""), NOW_MS).words.startswith("Not known: another process")
-
-
-def test_groups_that_move() -> None:
-    assert if_moved(group()) == "reads 5 records again"
-    exact = dataclasses.replace(group().partitions[0], reread=0)
-    assert if_moved(group(partitions=(exact,))) == "goes on at the exact record"
-    assert if_moved(group(partitions=(dataclasses.replace(exact, reread=None),))) == "not known"
-    assert if_moved(group(partitions=())) == "not known"
-    assert if_moved(group(state=GroupState.NOT_SYNCED, reason="no right.")) == "can't move: no right"
+def _moves_exactly(group: Group) -> bool:
+    at = group.partitions
+    known = group.looked_at and bool(at) and group.state is GroupState.SYNCED
+    return known and all((each.skipped, each.reread, each.beyond_end) == (0, 0, False) for each in at)
 
 
 def test_words() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from sparkmirror.config import LossPolicy
 from sparkmirror.durable.claims import Segment
+from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.durable.losses import Loss, LossKind
 from sparkmirror.position.decision import Position
 from sparkmirror.position.foreign import ForeignRecords
@@ -292,10 +293,21 @@ def test_what_the_target_lost_is_copied_again() -> None:
     assert (loss.kind, loss.first, loss.end, loss.action) == (LossKind.TARGET_TRUNCATED, 25, 40, "healed")
 
 
-@pytest.mark.parametrize(("source_start", "end"), [(0, 30), (30, 30), (44, 44), (None, 30)])
-def test_a_new_target_topic_is_filled_from_what_the_source_has(source_start: int | None, end: int) -> None:
+@pytest.mark.parametrize(
+    ("source_start", "end", "action", "outcome"),
+    [
+        (0, 30, "healed", LossOutcome.HEALED),
+        (30, 30, "healed", LossOutcome.HEALED),
+        (44, 44, "healed", LossOutcome.LOST),
+        (None, 30, "restarted", LossOutcome.LOST),
+    ],
+)
+def test_a_new_target_topic_is_filled_from_what_the_source_has(
+    source_start: int | None, end: int, action: str, outcome: LossOutcome
+) -> None:
     loss = target_recreated(ROUTE, TARGET, 30, source_start)
-    assert (loss.kind, loss.first, loss.end, loss.action) == (LossKind.TARGET_RECREATED, 30, end, "healed")
+    assert (loss.kind, loss.first, loss.end, loss.action) == (LossKind.TARGET_RECREATED, 30, end, action)
+    assert loss.outcome is outcome
 
 
 def test_a_partition_that_is_gone_was_copied_up_to_its_last_claim() -> None:

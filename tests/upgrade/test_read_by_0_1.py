@@ -1,4 +1,4 @@
-"""Claims and words that this release writes are read by the code of release 0.1 as they are meant."""
+"""Claims, losses and words that this release writes are read by the code of release 0.1 as they are meant."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
 from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
+from sparkmirror.durable.acknowledgements import acknowledge, retract
 from sparkmirror.durable.claim_log import SegmentLog
 from sparkmirror.durable.claims import AnnouncedBatch, Segment, home_partition
+from sparkmirror.durable.losses import Loss, LossKind
 from sparkmirror.messages.control import Control, Leader, Round
 from sparkmirror.messages.moves import RouteMoves, TaskWords
 from sparkmirror.messages.orders import AddedRoutes
@@ -122,7 +124,7 @@ print(state.is_paused("orders"), state.bytes_per_second)
 
 
 class Written:
-    """The control topic in memory."""
+    """A topic in memory."""
 
     failures = 0
 
@@ -167,3 +169,49 @@ def test_words_of_a_driver_its_tasks_and_operators(old_source: Path) -> None:
     )
     assert (old.returncode, old.stderr) == (0, ""), "without a warning"
     assert old.stdout.splitlines() == ["new 1 2 True None", "True 1000.0"]
+
+
+LEDGER_READER = """
+import json
+import sys
+from sparkmirror.cluster.topic_log import Entry
+from sparkmirror.offsets.losses import read_losses
+
+entries = [
+    Entry(offset, key.encode(), None if value is None else value.encode())
+    for offset, (key, value) in enumerate(json.load(sys.stdin))
+]
+print([(loss.kind, loss.first, loss.end) for loss in read_losses(entries)])
+"""
+
+
+def test_acknowledged_losses(old_source: Path) -> None:
+    """A process of 0.1 passes over the operator's words, and knows the losses as before."""
+    topic = Written()
+    loss = Loss(
+        kind=LossKind.EXPIRED,
+        source_topic="orders",
+        target_topic="A.orders",
+        partition=0,
+        first=3,
+        end=7,
+        downstream=3,
+        target_topic_id="0" * 32,
+        action="continued",
+        words="4 records expired",
+    )
+    log = cast("TopicLog", topic)
+    log.append(0, [(loss.key.encode(), loss.model_dump_json().encode())])
+    acknowledge(log, [loss], at_ms=1, by="ann@host", why="known")
+    retract(log, [loss])
+    old = subprocess.run(
+        [sys.executable, "-c", LEDGER_READER],
+        env=os.environ | {"PYTHONPATH": str(old_source)},
+        input=json.dumps(topic.records),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (old.returncode, old.stderr) == (0, "")
+    assert old.stdout.strip() == "[(<LossKind.EXPIRED: 'expired'>, 3, 7)]"

@@ -73,18 +73,19 @@ def version(output: Output = Format.TEXT) -> None:
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Mirror": (run, serve, legacy, operator),
     "Steer a running mirror": (pause, resume, retry, throttle, log_level),
-    "Look": (status, top, doctor, explain, groups, clusters, config, lint, verify, losses, version),
+    "Look": (status, top, doctor, explain, groups, clusters, config, lint, verify, version),
     "Set up": (demo, convert, pack),
     "Migrate applications": (sync_groups, acls),
 }
 """Verbs by task, in the order of the help.
 
-`schemas`, `offsets` and `topics` have verbs of their own.
+`losses`, `schemas`, `offsets` and `topics` have verbs of their own.
 """
 
 for panel, verbs in PANELS.items():
     for verb in verbs:
         app.command(rich_help_panel=panel)(verb)
+app.add_typer(losses, name="losses", rich_help_panel="Look")
 app.add_typer(schemas, name="schemas", rich_help_panel="Look")
 app.add_typer(offsets, name="offsets", rich_help_panel="Migrate applications")
 app.add_typer(topics, name="topics", rich_help_panel="Migrate applications")

@@ -15,7 +15,9 @@ from sparkmirror.cli.log_lines import plain
 from sparkmirror.cli.output import Format, Output, print_json, print_line
 from sparkmirror.cli.published import fresh
 from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.doctor.rule import counted
 from sparkmirror.engine import snapshot
+from sparkmirror.engine.loss_counts import acknowledged
 from sparkmirror.engine.snapshot import FlowState, Partition, Topic
 from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 
@@ -42,7 +44,7 @@ def status(
     Works wherever the target can be read. With --check a flow is unhealthy if it is held up,
     incomplete, joining (it waits for its lease or a cluster) or led to a wrong cluster, if a
     partition is parked or a topic refused, if records came after their writers had moved and are
-    not copied, or if something was lost since the process took charge.
+    not copied, or if records are lost, or may be, and no operator has acknowledged it (`losses ack`).
 
     Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
     the target can't be reached, or nothing was published for longer than --stale seconds.
@@ -68,7 +70,7 @@ def is_healthy(flow: snapshot.Flow) -> bool:
     """Return True if a flow is healthy.
 
     A healthy flow is neither held up nor incomplete nor waiting for its lease; no partition is parked, no topic is
-    refused, no records came after their writers had moved, and nothing was lost since the process took charge.
+    refused, no records came after their writers had moved, and the loss ledger has no loss that isn't acknowledged.
     """
     return not (flow.state in UNHEALTHY or flow.parked or _refused(flow) or _late(flow) or lost(flow))
 
@@ -82,8 +84,11 @@ def _late(flow: snapshot.Flow) -> list[Topic]:
 
 
 def lost(flow: snapshot.Flow) -> int:
-    """Return the number of losses since the flow's process took charge."""
-    return sum(loss.entries for loss in flow.losses if loss.is_loss)
+    """Return the number of the ledger's entries whose records are lost, or may be.
+
+    Acknowledged entries don't count.
+    """
+    return sum(loss.entries for loss in flow.losses if loss.is_open_loss)
 
 
 def progress(flow: snapshot.Flow) -> float | None:
@@ -120,8 +125,8 @@ def first_reason(flow: snapshot.Flow) -> str:
         return f"{refused[0].topic} is refused: {refused[0].refused}"
     if late := _late(flow):
         return f"{late[0].topic}: {late[0].late_words}"
-    newest = max((loss for loss in flow.losses if loss.is_loss), key=lambda loss: loss.newest_ms, default=None)
-    return flow.waiting or (f"lost: {newest.words}" if newest is not None else "")
+    newest = max((loss for loss in flow.losses if loss.is_open_loss), key=lambda loss: loss.newest_ms, default=None)
+    return flow.waiting or (f"{newest.outcome}: {newest.words}" if newest is not None else "")
 
 
 def line(flow: snapshot.Flow, age_s: float) -> str:
@@ -140,7 +145,9 @@ def line(flow: snapshot.Flow, age_s: float) -> str:
     if flow.parked:
         parts.append(f"{len(flow.parked):,} parked")
     if losses := lost(flow):
-        parts.append(f"{losses:,} losses")
+        parts.append(counted(losses, "loss", "losses"))
+    if known := acknowledged(flow.losses):
+        parts.append(f"{counted(known, 'loss', 'losses')} acknowledged")
     if flow.differs:
         parts.append(f"this file has other settings ({'; '.join(flow.differs)})")
     return "; ".join([*parts, f"{age_s:,.0f} s ago"])
@@ -163,5 +170,6 @@ def row(flow: snapshot.Flow, age_s: float) -> dict[str, object]:
         "eta_s": flow.eta_s,
         "parked": len(flow.parked),
         "losses": lost(flow),
+        "acknowledged": acknowledged(flow.losses),
         "differs": list(flow.differs),
     }

@@ -60,7 +60,7 @@ def done(
         ends = ", ".join(f"{partition}: {end:,}" for partition, end in sorted(row["ends"].items()))
         typer.echo(f"{row['flow']}: {row['topic']} is copied up to its end, then left alone (partition: offset {ends})")
         if row["expected"]:
-            typer.echo(f"{row['flow']}: {row['topic']}: {row['expected']} entries of the loss ledger are no losses now")
+            typer.echo(f"{row['flow']}: {row['topic']}: {row['expected']} entries of the loss ledger are expected now")
 
 
 @topics.command()

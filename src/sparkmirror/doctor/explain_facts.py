@@ -25,7 +25,8 @@ from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.doctor.explain_group import explain_group
 from sparkmirror.doctor.explain_topic import explain_topic
 from sparkmirror.doctor.explanation import Explanation, Filtered, GroupFacts, Running, Side, TopicFacts
-from sparkmirror.durable.losses import Loss, LossLedger, losses_topic
+from sparkmirror.durable.acknowledgements import read_ledger
+from sparkmirror.durable.losses import Loss, losses_topic
 from sparkmirror.engine.status_topic import read_status
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.messages.control import ControlState, control_topic
@@ -263,9 +264,11 @@ def _losses(seen: _Flow, topic: str, partition: int | None) -> tuple[Loss, ...]:
     ledger = losses_topic(seen.config.source.alias)
     if ledger not in seen.remotes:
         return ()
-    entries = seen.target.ask(lambda _, client: LossLedger(TopicLog(client, ledger)).read()) or ()
+    entries = seen.target.ask(lambda _, client: read_ledger(TopicLog(client, ledger))) or ()
     return tuple(
-        loss for loss in entries if loss.source_topic == topic and partition in (None, loss.partition) and loss.is_loss
+        entry.loss
+        for entry in entries
+        if entry.loss.source_topic == topic and partition in (None, entry.loss.partition) and entry.is_open
     )
 
 

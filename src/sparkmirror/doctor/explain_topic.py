@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from sparkmirror.doctor.explanation import Explanation, Filtered, Mark, Reason, Running, Step, TopicFacts
 from sparkmirror.doctor.parked import action, general_action
+from sparkmirror.doctor.rule import counted
 from sparkmirror.engine.snapshot import Cause, Flow, Partition, PartitionState, Topic
 
 _WORST = (PartitionState.PARKED, PartitionState.UNKNOWN, PartitionState.WAITING, PartitionState.PAUSED)
@@ -398,11 +399,12 @@ def _limit(facts: TopicFacts) -> Iterator[Step]:
 def _loss(facts: TopicFacts) -> Iterator[Step]:
     if facts.losses:
         offsets, newest = sum(loss.offsets for loss in facts.losses), max(facts.losses, key=lambda loss: loss.at_ms)
-        words = f"{len(facts.losses):,} entries, {offsets:,} offsets, newest: {newest.words}"
+        entries = counted(len(facts.losses), "open entry", "open entries")
+        words = f"{entries}, {counted(offsets, 'offset')}, newest ({newest.outcome}): {newest.words}"
         change = f"`sparkmirror losses FILE --flow '{facts.flow}'` lists them"
         yield Step(check="loss", mark=Mark.NOTE, words=words, reason=Reason.LOST, change=change)
     else:
-        yield Step(check="loss", mark=Mark.YES, words="the loss ledger has nothing of it")
+        yield Step(check="loss", mark=Mark.YES, words="the loss ledger has no open entry of it")
 
 
 _CHECKS: tuple[Callable[[TopicFacts], Iterator[Step]], ...] = (

@@ -65,6 +65,8 @@ class Reason(StrEnum):
     NO_OFFSETS = "it has committed nothing"
     NO_COPIED_TOPIC = "it has read no topic that is copied"
     NOT_SYNCED = "its offsets can't be set at the target"
+    BEYOND_END = "its offset is beyond the end of the source's log"
+    WOULD_SKIP = "it would skip records if it moved"
     CATCHING_UP = "it has read records that are not copied yet"
     CHECKPOINTS_ONLY = "its offsets are translated, and not set at the target"
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sparkmirror.doctor.case import Case, name_of
 from sparkmirror.doctor.finding import Severity
+from sparkmirror.doctor.losses import LOSSES
 from sparkmirror.doctor.remedies import limit_remedy, rights_remedy
 from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.engine.snapshot import Cause, Flow, Partition, Topic
@@ -125,7 +126,7 @@ def _rule(cause: Cause, words: _Words) -> Rule:
         cause="The reason names the cause.",
         action=words.action,
         look=look,
-        explains=(*LATE, "records-lost", "copy-damaged", "foreign-writer", "group-not-synced"),
+        explains=(*LATE, *(rule.name for rule in LOSSES), "group-not-synced"),
     )
 
 

@@ -7,63 +7,17 @@ records of the flow, such as the known topics (`known_topics`) and the progress 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
-from enum import StrEnum
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sparkmirror.cluster.topic_log import LogEntry, TopicLog
-
-
-class LossKind(StrEnum):
-    """Kind of a loss."""
-
-    EXPIRED = "expired"
-    """The source deleted records before the copy: retention, or DeleteRecords."""
-    TRUNCATED = "truncated"
-    """An unclean leader election cut the source's log below the copied records."""
-    RECREATED = "recreated"
-    """The source topic was deleted and created again."""
-    SHRUNK = "shrunk"
-    """The source topic has fewer partitions than were copied."""
-    TARGET_TRUNCATED = "target-truncated"
-    """The target lost acknowledged records.
-
-    The pump copies the lost records again, unless nothing tells where to go on.
-    """
-    TARGET_RECREATED = "target-recreated"
-    """The target topic is a new topic.
-
-    Every record that the source still has is copied again.
-    """
-    FOREIGN = "foreign-writer"
-    """A foreign producer wrote to the target partition."""
-    FENCED = "fenced"
-    """Markers of the flow that fenced a predecessor: no loss.
-
-    Each marker takes an offset.
-    """
-    ALTERED = "altered"
-    """An operator had the copy go on at another offset.
-
-    Records are skipped, or copied again.
-    """
-
-
-Action = Literal["halted", "continued", "restarted", "healed", "expected"]
-"""Action on a loss.
-
-`expected` is no loss: the topic's own writers have moved to the target, and the operator has said so.
-"""
-
-
-NOT_OURS = frozenset({LossKind.FOREIGN, LossKind.FENCED})
-"""Kinds of ranges at the target without records of the flow."""
-
-AT_TARGET = NOT_OURS | {LossKind.TARGET_TRUNCATED}
-"""Kinds with offsets of the target."""
+from sparkmirror.durable.loss_kinds import AT_TARGET as AT_TARGET
+from sparkmirror.durable.loss_kinds import NOT_OURS, LossOutcome, outcome_of
+from sparkmirror.durable.loss_kinds import Action as Action
+from sparkmirror.durable.loss_kinds import LossKind as LossKind
 
 
 class Loss(BaseModel):
@@ -98,12 +52,17 @@ class Loss(BaseModel):
         return self.end - self.first
 
     @property
-    def is_loss(self) -> bool:
-        """True if records were lost, or could have been.
+    def outcome(self) -> LossOutcome:
+        """Fate of the flow's records."""
+        return outcome_of(self.kind, self.action, self.offsets)
 
-        False for the flow's own fences, and for an expected entry.
+    @property
+    def number(self) -> str:
+        """Number by which operators name the entry: eight hexadecimal digits.
+
+        The number follows from the key, so it stays the same.
         """
-        return self.kind is not LossKind.FENCED and self.action != "expected"
+        return hashlib.sha256(self.key.encode()).hexdigest()[:8]
 
     @property
     def key(self) -> str:

@@ -75,7 +75,7 @@ def _missing(driver: FlowDriver) -> Iterator[str]:
     for receipt in driver.view.receipts:
         if receipt.state == "parked":
             yield _stopped(driver.name, receipt)
-    for loss in driver.losses:
+    for loss in driver.reports.loss_watch.added:
         if loss.kind in INCOMPLETE and loss.action != "halted":
             yield f"{driver.name}: {loss.kind}: {loss.words}"
 

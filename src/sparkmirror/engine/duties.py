@@ -54,6 +54,14 @@ class FinishingDuty(DutyTurns, Protocol):
         """Take the last turn; raises like `run`."""
 
 
+@runtime_checkable
+class WritingDuty(DutyTurns, Protocol):
+    """A duty that writes the records of a MirrorMaker 2 connector."""
+
+    written: int
+    """Number of records of the last good turn."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """Name, interval and maker of a duty."""
@@ -77,6 +85,11 @@ class DutyRecord:
     """Duration of the last good turn, in seconds."""
     failures: int = 0
     """Number of failed turns."""
+    written: int | None = None
+    """Number of records of all good turns.
+
+    None without a good turn, and for duties without the attribute `written`.
+    """
 
 
 class Duties:
@@ -143,9 +156,11 @@ class Duties:
         self._failing[name] = why
         self._records[name].failures += 1
 
-    def worked(self, name: str, took_s: float) -> None:
+    def worked(self, name: str, took_s: float, written: int | None = None) -> None:
         """Log a success only after a failure."""
         record = self._records[name]
+        if written is not None:
+            record.written = (record.written or 0) + written
         record.succeeded_ms, record.took_s = int(time.time() * 1000), took_s
         if self._failing.pop(name, None) is not None:
             log.info("flow %s: %s: works again", self._flow, name, extra=Event.DUTY_RECOVERED.extra)
@@ -200,7 +215,8 @@ class _DutyThread:
             self._duties.failed(self.schedule.name, repr(error))
             self._close_duty()
             return False
-        self._duties.worked(self.schedule.name, time.monotonic() - began)
+        written = self._duty.written if isinstance(self._duty, WritingDuty) else None
+        self._duties.worked(self.schedule.name, time.monotonic() - began, written)
         return True
 
     def _close_duty(self) -> None:

@@ -19,7 +19,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.expected_clusters import EXPECTED
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.durable.losses import Loss, losses_topic
+from sparkmirror.durable.losses import losses_topic
 from sparkmirror.durable.noted_progress import ProgressLog
 from sparkmirror.engine.agreed_clusters import agreed_source_id
 from sparkmirror.engine.assignment import PartitionKey
@@ -250,8 +250,3 @@ class FlowDriver:
     def failing(self) -> Mapping[str, str]:
         """Duties whose last turn failed, with the reason in a single line."""
         return self._opened.duties.failing if self._opened is not None else {}
-
-    @property
-    def losses(self) -> list[Loss]:
-        """Losses recorded since this process became active; the ledger has all."""
-        return self.reports.loss_watch.losses

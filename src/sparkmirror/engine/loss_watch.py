@@ -1,19 +1,21 @@
 """A flow's loss ledger as its driver follows it.
 
-The watch has the whole ledger, and apart from it the entries added since this process took charge.
+Every process reads the whole ledger when it takes charge, so all that follows from the ledger is the same after a
+takeover.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
-from collections.abc import Iterable
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.durable.losses import Loss, LossKind, losses_topic, read_losses
+from sparkmirror.durable.acknowledgements import LedgerState
+from sparkmirror.durable.loss_kinds import LossOutcome
+from sparkmirror.durable.losses import Loss, losses_topic
+from sparkmirror.engine.loss_counts import LossCount, LossRow, loss_counts, loss_rows
 from sparkmirror.events import Event
 
 log = logging.getLogger(__name__)
@@ -31,60 +33,62 @@ class LossWatch:
         self._log = TopicLog(self._client, losses_topic(flow.source.alias))
         self._offset: int | None = None
         self._lock = threading.Lock()
-        self._before: dict[str, Loss] = {}
-        """Entries of the ledger when this process took charge."""
-        self._losses: dict[str, Loss] = {}
+        self._state = LedgerState()
+        self._counts: tuple[LossCount, ...] = ()
+        self._rows: tuple[LossRow, ...] = ()
+        self._added: dict[str, Loss] = {}
 
     def start(self) -> None:
-        """Read the ledger; entries after this call count as new.
+        """Read the ledger; entries after this call are `added` ones.
 
         A second call does nothing. Raises `ConnectionError` or `ClusterUnreachable`.
         """
         with self._lock:
             if self._offset is None:
-                entries, self._offset = self._log.read(0, 0)
-                self._before = {loss.key: loss for loss in read_losses(entries)}
+                self._read_on(0)
 
     def read(self) -> None:
         """Take and log new entries; raises `ConnectionError` or `ClusterUnreachable`."""
         with self._lock:
             if self._offset is None:
                 return
-            entries, self._offset = self._log.read(0, self._offset)
-            for loss in read_losses(entries):
-                if self._losses.get(loss.key) != loss:
-                    level = logging.WARNING if loss.is_loss else logging.INFO
-                    log.log(level, "flow %s: %s: %s", self._name, loss.kind, loss.words, extra=Event.LOSS.extra)
-                self._losses[loss.key] = loss
+            for loss in self._read_on(self._offset):
+                level = logging.INFO if loss.outcome is LossOutcome.EXPECTED else logging.WARNING
+                log.log(level, "flow %s: %s: %s", self._name, loss.kind, loss.words, extra=Event.LOSS.extra)
+                self._added[loss.key] = loss
+
+    def _read_on(self, offset: int) -> list[Loss]:
+        """Take the topic's records from an offset on; return new and changed losses."""
+        records, self._offset = self._log.read(0, offset)
+        if not records:
+            return []
+        news = self._state.apply(records)
+        entries = self._state.entries
+        self._counts, self._rows = loss_counts(entries), loss_rows(entries)
+        return news
 
     @property
-    def losses(self) -> list[Loss]:
-        """Newest version of each entry added since this process took charge."""
-        with self._lock:
-            return list(self._losses.values())
-
-    @property
-    def ledger(self) -> list[Loss]:
-        """Newest version of each entry, old ones included.
+    def counts(self) -> tuple[LossCount, ...]:
+        """The whole ledger, summed up.
 
         Empty until this process takes charge.
         """
+        return self._counts
+
+    @property
+    def rows(self) -> tuple[LossRow, ...]:
+        """Newest entries of the ledger, the newest first."""
+        return self._rows
+
+    @property
+    def added(self) -> list[Loss]:
+        """Losses that were written or changed since this process took charge.
+
+        Only the end of a run with `--once` asks for them: the run that steps over records tells so, and later runs
+        don't.
+        """
         with self._lock:
-            return list((self._before | self._losses).values())
+            return list(self._added.values())
 
     def close(self) -> None:
         self._client.close()
-
-
-def summed_up(losses: Iterable[Loss]) -> tuple[str, ...]:
-    """Return a few words per kind of loss: number of losses, and of offsets."""
-    counts: Counter[LossKind] = Counter()
-    offsets: Counter[LossKind] = Counter()
-    for loss in losses:
-        if loss.is_loss:
-            counts[loss.kind] += 1
-            offsets[loss.kind] += loss.offsets
-    return tuple(
-        f"{counts[kind]:,} {kind}" + (f" ({offsets[kind]:,} offsets)" if offsets[kind] else "")
-        for kind in sorted(counts)
-    )

@@ -20,7 +20,6 @@ from sparkmirror import __version__
 from sparkmirror.cluster.tool_commands import tool_options
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.flow_settings import flow_settings
-from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import ENDS_S, FlowView, PartitionView
@@ -36,7 +35,6 @@ from sparkmirror.engine.snapshot import (
     Group,
     GroupPartition,
     Histogram,
-    LossCount,
     Partition,
     PartitionState,
     Process,
@@ -54,6 +52,7 @@ from sparkmirror.messages.orders import Receipt
 from sparkmirror.pump.pump import resident_bytes
 from sparkmirror.pump.tally import SAMPLE_S
 from sparkmirror.sync.group_standing import GroupState
+from sparkmirror.veil import VEIL
 
 FRESH_S = 1.0
 """Age in seconds from which a request makes a new snapshot."""
@@ -213,8 +212,8 @@ class _FlowObserver:
             topics=topics,
             groups=self._groups(driver),
             duties=self._duties(driver),
-            losses=_losses(driver.losses),
-            ledger=_losses(driver.reports.loss_watch.ledger),
+            losses=driver.reports.loss_watch.counts,
+            loss_entries=driver.reports.loss_watch.rows,
             pumps=_pumps(driver.view),
             retention_s=forecast.minutes * 60 if forecast is not None else None,
             retention_of=f"{forecast.topic}-{forecast.partition}" if forecast is not None else "",
@@ -400,16 +399,14 @@ class _FlowObserver:
         groups, duties = driver.groups, driver.duties
         if duties is None:
             return ()
-        names = {schedule.name for schedule in duties.schedules}
-        synced = duties.record("group offsets" if "group offsets" in names else "checkpoints")
         took_s = duties.record("checkpoints").took_s
-        newest = dict(groups.newest)
+        newest, watched = dict(groups.newest), groups.watched
         for name in self._synced_ms.keys() - newest.keys():
             del self._synced_ms[name]
         result = []
         for name, standing in sorted(newest.items()):
-            if standing.state is GroupState.SYNCED and synced.succeeded_ms is not None:
-                self._synced_ms[name] = synced.succeeded_ms
+            if standing.state is not GroupState.NOT_SYNCED and standing.synced_ms is not None:
+                self._synced_ms[name] = standing.synced_ms
             result.append(
                 Group(
                     group=name,
@@ -418,7 +415,7 @@ class _FlowObserver:
                     synced_ms=self._synced_ms.get(name),
                     checkpoint_ms=took_s * 1000 if took_s is not None else None,
                     partitions=_group_partitions(driver, name),
-                    looked_at=name in groups.whereabouts or name not in groups.current,
+                    looked_at=name in groups.whereabouts or name not in watched,
                 )
             )
         return tuple(result)
@@ -496,10 +493,12 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
                 partition=partition,
                 target_topic=at.remote[0],
                 source_offset=at.source,
-                source_lag=max(end - at.source, 0) if end is not None else None,
+                source_lag=max(end - at.source, 0) if end is not None and not at.beyond_end else None,
                 target_offset=at.target,
                 target_lag=max(copied - at.target, 0) if copied is not None and at.target is not None else None,
+                skipped=at.skipped,
                 reread=at.reread,
+                beyond_end=at.beyond_end,
             )
         )
     return tuple(partitions)
@@ -508,7 +507,7 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
 def _side(cluster: ClusterConfig, totals: TrafficTotals, connections: int, ends_ms: int | None) -> ClusterFigures:
     return ClusterFigures(
         alias=cluster.alias,
-        tools=tool_options(cluster),
+        tools=VEIL.over(tool_options(cluster)),
         bytes=totals.bytes,
         requests=totals.requests,
         throttle_s=totals.throttle_ms / 1000,
@@ -543,26 +542,10 @@ def _duties(driver: FlowDriver) -> tuple[Duty, ...]:
                 took_s=record.took_s,
                 failing=failing.get(schedule.name, ""),
                 failures=record.failures,
+                written=record.written,
             )
         )
     return tuple(duties)
-
-
-def _losses(losses: Sequence[Loss]) -> tuple[LossCount, ...]:
-    by_kind: dict[tuple[str, bool], list[Loss]] = defaultdict(list)
-    for loss in losses:
-        by_kind[loss.kind.value, loss.is_loss].append(loss)
-    return tuple(
-        LossCount(
-            kind=kind,
-            entries=len(of_kind),
-            offsets=sum(loss.offsets for loss in of_kind),
-            newest_ms=of_kind[-1].at_ms,
-            words=of_kind[-1].words,
-            is_loss=is_loss,
-        )
-        for (kind, is_loss), of_kind in sorted(by_kind.items())
-    )
 
 
 def _pumps(view: FlowView) -> tuple[Pump, ...]:

@@ -15,7 +15,7 @@ from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.catching_up import CatchingUp, PartitionLag
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import ENDS_S
-from sparkmirror.engine.loss_watch import summed_up
+from sparkmirror.engine.loss_counts import summed_up
 from sparkmirror.engine.still_look import StillLook
 from sparkmirror.position.cause import Cause
 from sparkmirror.sync.group_standing import counted
@@ -63,7 +63,7 @@ class FlowProgress:
     parked: tuple[str, ...] = ()
     """A line for each partition or topic that can't be copied now."""
     losses: tuple[str, ...] = ()
-    """A few words per kind of loss recorded since this process took charge."""
+    """A few words per kind of loss in the ledger that no operator has acknowledged."""
     forecast: str = ""
     """Warning of the first partition that loses records to retention, if that is near."""
     gone: tuple[str, ...] = ()
@@ -154,7 +154,7 @@ class ProgressMeter:
             partitions=look.partitions,
             done=look.done,
             parked=look.parked + refused,
-            losses=summed_up(self._driver.losses),
+            losses=summed_up(self._driver.reports.loss_watch.counts),
             forecast=view.forecast.words if view.forecast is not None else "",
             gone=view.gone,
             released=self._driver.topics.done_topics.released,

@@ -66,7 +66,7 @@ class ReportWatch:
         self._began_ms = int(time.time() * 1000)
 
     def begin(self) -> None:
-        """Count losses from now on, and forget the receipts before the lease."""
+        """Read the loss ledger, and forget the receipts before the lease."""
         self.loss_watch.start()
         for view in list(self._view.partitions.values()):
             view.forget()

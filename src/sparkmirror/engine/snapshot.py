@@ -17,6 +17,8 @@ from functools import cache
 from pydantic import TypeAdapter
 
 from sparkmirror.engine.late_offsets import late_words
+from sparkmirror.engine.loss_counts import LossCount as LossCount
+from sparkmirror.engine.loss_counts import LossRow as LossRow
 from sparkmirror.messages.figures import LATENCY_BOUNDS_S as LATENCY_BOUNDS_S
 from sparkmirror.position.cause import Cause as Cause
 from sparkmirror.sync.group_standing import GroupState
@@ -247,11 +249,18 @@ class GroupPartition:
     target_offset: int | None = None
     """Offset committed at the target; None: no commit."""
     target_lag: int | None = None
+    skipped: int | None = None
+    """Records that the group would skip if it moved to the target now.
+
+    None: not known. `sync.move_cost` says what is counted.
+    """
     reread: int | None = None
     """Records that the group would read again, if it moved to the target now.
 
     None: not known.
     """
+    beyond_end: bool = False
+    """True if `source_offset` lies past the end of the source's log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +271,10 @@ class Group:
     state: GroupState
     reason: str = ""
     synced_ms: int | None = None
-    """Time when all the group's offsets were last seen at the target."""
+    """Time when the group's offsets were last seen at the target.
+
+    The oldest of all its partitions (`sync.group_moments`).
+    """
     checkpoint_ms: float | None = None
     """Milliseconds that a checkpoint of the group took.
 
@@ -274,6 +286,16 @@ class Group:
 
     The partitions of a group with checkpoints are looked up some seconds after the checkpoints.
     """
+
+    @property
+    def skipped(self) -> int | None:
+        """Sum of `GroupPartition.skipped` over the known partitions.
+
+        None: not known, and no known partition skips records.
+        """
+        known = sum(partition.skipped or 0 for partition in self.partitions)
+        unknown = not self.looked_at or any(partition.skipped is None for partition in self.partitions)
+        return None if unknown and not known else known
 
     @property
     def reread(self) -> int | None:
@@ -297,20 +319,11 @@ class Duty:
     failing: str = ""
     """Reason why the last turn failed; empty if it succeeded."""
     failures: int = 0
+    written: int | None = None
+    """Number of written checkpoints or heartbeats.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossCount:
-    """Entries of one kind in the loss ledger."""
-
-    kind: str
-    entries: int
-    offsets: int
-    newest_ms: int
-    words: str
-    """Words of the newest entry."""
-    is_loss: bool = True
-    """True if records were lost, or could have been; False for expected entries."""
+    None for other duties, and before the first good turn.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,9 +450,9 @@ class Flow:
     groups: tuple[Group, ...] = ()
     duties: tuple[Duty, ...] = ()
     losses: tuple[LossCount, ...] = ()
-    """Losses recorded since this process took charge."""
-    ledger: tuple[LossCount, ...] = ()
-    """Whole loss ledger, the same in every process that reads it."""
+    """The loss ledger, summed up: the same in every process that works on the flow."""
+    loss_entries: tuple[LossRow, ...] = ()
+    """Newest entries of the loss ledger, the newest first; not in the status topic."""
     pumps: tuple[Pump, ...] = ()
     retention_s: float | None = None
     """Seconds until the source deletes uncopied records, if that is near."""

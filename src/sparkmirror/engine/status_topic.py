@@ -94,7 +94,7 @@ class StatusPublisher:
             entries += pieces.items()
             entries += [(key, None) for key in self._keys.get(name, set()) - pieces.keys()]
             self._keys[name], published[name], self._turns[name] = set(pieces), units[name], self._turn
-        summary = replace(flow, topics=(), groups=())
+        summary = replace(flow, topics=(), groups=(), loss_entries=())
         entries.append((_SUMMARY, _record(_flow_adapter().dump_json(summary, exclude_defaults=True))))
         self._log.append(0, entries)
         self._published = published

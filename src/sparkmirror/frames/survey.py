@@ -20,7 +20,8 @@ from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDe
 from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
-from sparkmirror.durable.losses import LossKind, LossLedger, losses_topic
+from sparkmirror.durable.loss_kinds import LossKind, LossOutcome
+from sparkmirror.durable.losses import LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.claims import CopyMap, FlowClaims
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
@@ -370,7 +371,11 @@ class FlowSurvey:
                 raise
             return {}
         for loss in sorted(losses, key=lambda loss: loss.first):
-            if loss.kind is LossKind.FOREIGN and not loss.is_loss and loss.target_topic_id in target_topic_ids:
+            if (
+                loss.kind is LossKind.FOREIGN
+                and loss.outcome is LossOutcome.EXPECTED
+                and loss.target_topic_id in target_topic_ids
+            ):
                 stretches[loss.source_topic, loss.partition].append((loss.first, loss.end))
         return stretches
 

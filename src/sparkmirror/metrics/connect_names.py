@@ -1,160 +1,149 @@
-"""Metrics of Kafka Connect and its clients, in the profiles' names."""
+"""Metrics of Kafka Connect's worker, connectors and tasks, in the profiles' names."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
 
 from sparkmirror.engine.flow_duties import CONNECT_OFFSETS
 from sparkmirror.engine.snapshot import Flow, Process, Role, Snapshot
-from sparkmirror.metrics.connector_states import PACKAGE, SOURCE, ConnectorMetrics, connectors
-from sparkmirror.metrics.profile import JMX, Profile, clients, connector_name
-from sparkmirror.metrics.series import Families, labels
+from sparkmirror.metrics.client_names import NAN
+from sparkmirror.metrics.connector_states import PACKAGE, SOURCE, WRITERS, ConnectorMetrics, connectors
+from sparkmirror.metrics.profile import Beans, Labels, Profile, Spelling
 
-NAN = float("nan")
-
-BUFFER_BYTES = 33_554_432
-"""Kafka's default of `buffer.memory`.
-
-Dashboards compare a producer's free buffer with this value.
-"""
+_WORKER = Beans("connect", "connect_worker")
+_REBALANCE = Beans("connect", "connect_worker_rebalance")
+_COORDINATOR = Beans("connect", "connect_coordinator")
+_TASK = Beans("connect", "connector_task")
+_SOURCE_TASK = Beans("connect", "source_task")
+_ERRORS = Beans("connect", "task_error")
 
 _STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
+_TOLD = "1; the label tells it."
 
 
-def add_connect(families: Families, snapshot: Snapshot, profiles: Collection[Profile]) -> None:
-    """Add workers, connectors, tasks, clients and the process."""
-    known = [(flow, connectors(flow)) for flow in snapshot.flows]
-    for flow, flow_connectors in known:
-        for connector in flow_connectors:
-            _connector(families, flow, connector, snapshot.process, profiles)
-        if flow.role is Role.LEADER:
-            _clients(families, flow, profiles)
-    _worker(families, snapshot, known, profiles)
-    _process(families, snapshot.process)
+def add_connect(spelling: Spelling, snapshot: Snapshot) -> None:
+    """Add worker, connectors, tasks and the process."""
+    known = [(flow, connector) for flow in snapshot.flows for connector in connectors(flow)]
+    for flow, connector in known:
+        of = spelling.connector(flow, connector.kind)
+        _statuses(spelling, of, connector, snapshot.process)
+        _tasks(spelling, of, connector)
+        _written(spelling, of, flow, connector)
+        if connector.kind == SOURCE:
+            _copying(spelling, of, flow, connector)
+    _worker(spelling, snapshot, known)
+    _process(spelling, snapshot.process)
 
 
-def _connector(
-    families: Families, flow: Flow, connector: ConnectorMetrics, process: Process, profiles: Collection[Profile]
-) -> None:
-    of = labels(connector=connector_name(flow, connector.kind, profiles))
-    text = "1; the label tells it."
-    if Profile.STRIMZI in profiles:
-        for name, word in (("class", PACKAGE + connector.kind), ("type", "source"), ("version", process.version)):
-            told = labels(**{f"connector_{name}": word})
-            families.declare(f"kafka_connect_connector_connector_{name}", "gauge", text).add(f"{of},{told}", 1)
-        families.declare("kafka_connect_connector_status", "gauge", text).add(
-            f"{of},{labels(status=connector.status)}", 1
-        )
-    pumps = {pump.task: pump for pump in flow.pumps} if connector.kind == SOURCE else {}
-    commit = next((duty.took_s for duty in flow.duties if duty.duty == CONNECT_OFFSETS), None)
-    for task, status in connector.tasks.items():
-        task_of = f"{of},{labels(task=task)}"
-        told = f"{task_of},{labels(status=status)}"
-        if Profile.AWS in profiles:
-            families.declare("kafka_connect_connector_status", "gauge", text).add(told, 1)
+def _statuses(spelling: Spelling, of: Labels, connector: ConnectorMetrics, process: Process) -> None:
+    families, profiles = spelling.families, spelling.profiles
+    facts = {"class": PACKAGE + connector.kind, "type": "source", "version": process.version}
+    for name, word in facts.items():
+        labelled = of.and_(**{f"connector_{name}": word})
         if Profile.STRIMZI in profiles:
-            families.declare("kafka_connect_connector_task_status", "gauge", text).add(told, 1)
-        values = [
-            (
-                "kafka_connect_task_error_total_record_failures",
-                connector.stuck.get(task, 0),
-                "Partitions at a bad record.",
-            ),
-        ]
-        if connector.kind == SOURCE:
-            # The reporter's dashboard asks for this metric under its JMX name, too
-            active = pumps[task].in_flight if task in pumps else 0
-            values.append(("kafka_connect_source_task_source_record_active_count", active, "Records not acknowledged."))
-        for name, value, help_text in values:
-            families.declare(name, "gauge", help_text).add(task_of, value)
-        if connector.kind == SOURCE:
-            _commits(families, task_of, NAN if commit is None else commit * 1000, profiles)
-
-
-def _commits(families: Families, of: str, took_ms: float, profiles: Collection[Profile]) -> None:
-    text = "Duration of the last write of Connect's offsets, in ms."
-    if not JMX.isdisjoint(profiles):
-        families.declare("kafka_connect_connector_task_offset_commit_avg_time_ms", "gauge", text).add(of, took_ms)
+            families.declare(f"kafka_connect_connector_connector_{name}", "gauge", _TOLD).add(labelled.short, 1)
+        if Profile.STRIMZI_REPORTER in profiles:
+            info = f"kafka_connect_connector_metrics_connector_{name}_info"
+            families.declare(info, "gauge", _TOLD).add(labelled.full, 1)
+    labelled = of.and_(status=connector.status)
+    if Profile.STRIMZI in profiles:
+        families.declare("kafka_connect_connector_status", "gauge", _TOLD).add(labelled.short, 1)
     if Profile.STRIMZI_REPORTER in profiles:
-        name = "kafka_connect_connector_task_metrics_offset_commit_avg_time_ms"
-        families.declare(name, "gauge", text).add(of, took_ms)
+        families.declare("kafka_connect_connector_metrics_status_info", "gauge", _TOLD).add(labelled.full, 1)
+    for task, status in connector.tasks.items():
+        labelled = of.and_(task=task, status=status)
+        if Profile.AWS in profiles:
+            families.declare("kafka_connect_connector_status", "gauge", _TOLD).add(labelled.short, 1)
+        if Profile.STRIMZI in profiles:
+            families.declare("kafka_connect_connector_task_status", "gauge", _TOLD).add(labelled.short, 1)
+        if Profile.STRIMZI_REPORTER in profiles:
+            families.declare("kafka_connect_connector_task_metrics_status_info", "gauge", _TOLD).add(labelled.full, 1)
 
 
-def _clients(families: Families, flow: Flow, profiles: Collection[Profile]) -> None:
-    latencies = [pump.fetch_ms for pump in flow.pumps if pump.fetch_ms is not None]
-    fetch = sum(latencies) / len(latencies) if latencies else NAN
-    for prefix, total, of in clients(flow, profiles, "consumer", "fetch_manager"):
-        text = "Mean time from a fetch to its answer, in ms."
-        families.declare(f"{prefix}_fetch_latency_avg", "gauge", text).add(of, fetch)
-        _count(families, f"{prefix}_records_consumed", total, of, flow.records, "Records copied.")
-    for prefix, total, of in clients(flow, profiles, "consumer"):
-        _count(families, f"{prefix}_incoming_byte", total, of, flow.source.bytes, "Bytes fetched.")
-        _connections(families, prefix, of, sum(pump.connections[0] for pump in flow.pumps))
-    for prefix, total, of in clients(flow, profiles, "producer"):
-        _count(families, f"{prefix}_outgoing_byte", total, of, flow.target.bytes, "Bytes written.")
-        _connections(families, prefix, of, sum(pump.connections[1] for pump in flow.pumps))
-        text = (
-            "32 MiB, Kafka's default, less the records that were fetched and are not acknowledged, by their mean size."
-        )
-        families.declare(f"{prefix}_buffer_available_bytes", "gauge", text).add(of, _free(flow))
-    asked = flow.source.admin_connections + flow.target.admin_connections
-    for prefix, _, of in clients(flow, profiles, "admin_client"):
-        families.declare(f"{prefix}_connection_count", "gauge", "Open connections of the duties.").add(of, asked)
+def _tasks(spelling: Spelling, of: Labels, connector: ConnectorMetrics) -> None:
+    """Add what every task has.
 
-
-def _connections(families: Families, prefix: str, of: str, count: int) -> None:
-    families.declare(f"{prefix}_connection_count", "gauge", "Open connections over which records go.").add(of, count)
-
-
-def _count(families: Families, name: str, total: str, of: str, value: int, text: str) -> None:
-    """Add a counter; the reporter's counters lack `_total`, and become gauges.
-
-    The text format has no counters without `_total`.
+    Nothing is skipped because of an error, and there is no dead letter queue: these counts are 0 for good.
     """
-    families.declare(name + total, "counter" if total else "gauge", text).add(of, value)
+    for task, status in connector.tasks.items():
+        task_of = of.and_(task=task)
+        for ratio, state in (("running_ratio", "running"), ("pause_ratio", "paused")):
+            spelling.add(_TASK, ratio, f"1 while the task is {state}, else 0.", task_of, int(status == state))
+        stuck = connector.stuck.get(task, 0)
+        for name in ("total_record_failures", "total_record_errors"):
+            spelling.add(_ERRORS, name, "Partitions at a bad record.", task_of, stuck)
+        spelling.add(_ERRORS, "total_records_skipped", "Always 0: no record is skipped.", task_of, 0)
+        for name in ("deadletterqueue_produce_requests", "deadletterqueue_produce_failures"):
+            spelling.add(_ERRORS, name, "Always 0: there is no dead letter queue.", task_of, 0)
 
 
-def _free(flow: Flow) -> float:
-    waiting = sum(pump.in_flight for pump in flow.pumps)
-    mean = flow.bytes / flow.records if flow.records else 0.0
-    return max(BUFFER_BYTES - waiting * mean, 0.0)
+def _written(spelling: Spelling, of: Labels, flow: Flow, connector: ConnectorMetrics) -> None:
+    for task, count in _counts(flow, connector).items():
+        for name in ("source_record_write", "source_record_poll"):
+            text = "Records that the task has written."
+            spelling.add(_SOURCE_TASK, name, text, of.and_(task=task), count, counts=True)
 
 
-def _worker(
-    families: Families,
-    snapshot: Snapshot,
-    known: list[tuple[Flow, tuple[ConnectorMetrics, ...]]],
-    profiles: Collection[Profile],
-) -> None:
+def _counts(flow: Flow, connector: ConnectorMetrics) -> dict[int, int | None]:
+    if connector.kind == SOURCE:
+        return {pump.task: pump.records for pump in flow.pumps}
+    return {0: next((duty.written for duty in flow.duties if duty.duty == WRITERS[connector.kind]), None)}
+
+
+def _copying(spelling: Spelling, of: Labels, flow: Flow, connector: ConnectorMetrics) -> None:
+    """Add what only tasks of the source connector have."""
+    rates = dict.fromkeys(connector.tasks, 0.0)
+    for topic in flow.topics:
+        for partition in topic.partitions:
+            if partition.records_per_s and partition.task in rates:
+                rates[partition.task] += partition.records_per_s
+    active = {pump.task: pump.in_flight for pump in flow.pumps}
+    took_ms, failed = _last_commit(flow)
+    for task, rate in rates.items():
+        task_of = of.and_(task=task)
+        for name in ("source_record_write_rate", "source_record_poll_rate"):
+            spelling.add(_SOURCE_TASK, name, "Records that the task writes in a second.", task_of, rate)
+        text = "Records not acknowledged."
+        spelling.add(_SOURCE_TASK, "source_record_active_count", text, task_of, active.get(task, 0))
+        for name in ("offset_commit_avg_time_ms", "offset_commit_max_time_ms"):
+            spelling.add(_TASK, name, "Duration of the last write of Connect's offsets, in ms.", task_of, took_ms)
+        for name, share in (("success", 1 - failed), ("failure", failed)):
+            text = f"1 if the last write of Connect's offsets was a {name}, else 0."
+            spelling.add(_TASK, f"offset_commit_{name}_percentage", text, task_of, share)
+
+
+def _last_commit(flow: Flow) -> tuple[float, float]:
+    """Return the last write of Connect's offsets: duration, and failure.
+
+    The duration is that of the last good write, in ms. The failure is 1.0 or 0.0. NaN: no write yet.
+    """
+    commit = next((duty for duty in flow.duties if duty.duty == CONNECT_OFFSETS), None)
+    if commit is None or (commit.took_s is None and not commit.failing):
+        return NAN, NAN
+    return NAN if commit.took_s is None else commit.took_s * 1000, float(bool(commit.failing))
+
+
+def _worker(spelling: Spelling, snapshot: Snapshot, known: list[tuple[Flow, ConnectorMetrics]]) -> None:
     joining = int(any(flow.role is Role.JOINING for flow in snapshot.flows))
-    every = [(flow, connector) for flow, flow_connectors in known for connector in flow_connectors]
-    tasks = sum(len(connector.tasks) for _, connector in every)
-    prefixes = []
-    if not JMX.isdisjoint(profiles):
-        prefixes.append(("kafka_connect_worker", "kafka_connect_worker_rebalance", "kafka_connect_coordinator"))
-    if Profile.STRIMZI_REPORTER in profiles:
-        start = "kafka_connect_connect_"
-        prefixes.append((f"{start}worker_metrics", f"{start}worker_rebalance_metrics", f"{start}coordinator_metrics"))
-    for worker, rebalance, coordinator in prefixes:
-        for name, value, text in (
-            (f"{worker}_connector_count", len(every), "Three a flow, as MirrorMaker 2 runs them."),
-            (f"{worker}_task_count", tasks, "Pumps, and two a flow for checkpoints and heartbeats."),
-            (f"{rebalance}_rebalancing", joining, "1 while a flow's lease is waited for."),
-            (f"{coordinator}_assigned_connectors", len(every), "Connectors of this process."),
-            (f"{coordinator}_assigned_tasks", tasks, "Tasks of this process."),
-        ):
-            families.declare(name, "gauge", text).add("", value)
-        for flow, connector in every:
-            of = labels(connector=connector_name(flow, connector.kind, profiles))
-            counts = Counter(connector.tasks.values())
-            for state in ("total", *_STATES):
-                count = len(connector.tasks) if state == "total" else counts[state]
-                name = f"{worker}_connector_{state}_task_count"
-                families.declare(name, "gauge", "Tasks of a connector, by state.").add(of, count)
+    tasks = sum(len(connector.tasks) for _, connector in known)
+    rounds = sum(sum(flow.epochs.values()) for flow in snapshot.flows)
+    nothing = Labels()
+    spelling.add(_WORKER, "connector_count", "Three a flow, as MirrorMaker 2 runs them.", nothing, len(known))
+    spelling.add(_WORKER, "task_count", "Pumps, and two a flow for checkpoints and heartbeats.", nothing, tasks)
+    spelling.add(_REBALANCE, "rebalancing", "1 while a flow's lease is waited for.", nothing, joining)
+    spelling.add(_REBALANCE, "completed_rebalances", "Ended rounds of all flows.", nothing, rounds, counts=True)
+    spelling.add(_COORDINATOR, "assigned_connectors", "Connectors of this process.", nothing, len(known))
+    spelling.add(_COORDINATOR, "assigned_tasks", "Tasks of this process.", nothing, tasks)
+    for flow, connector in known:
+        of = spelling.connector(flow, connector.kind)
+        counts = Counter(connector.tasks.values())
+        for state in ("total", *_STATES):
+            count = len(connector.tasks) if state == "total" else counts[state]
+            spelling.add(_WORKER, f"connector_{state}_task_count", "Tasks of a connector, by state.", of, count)
 
 
-def _process(families: Families, process: Process) -> None:
+def _process(spelling: Spelling, process: Process) -> None:
+    families = spelling.families
     for name in ("jvm_memory_used_bytes", "jvm_memory_bytes_used"):
         families.declare(name, "gauge", "Memory that Spark's JVM uses.").add("", process.jvm_memory_bytes)
     families.declare("jvm_threads_current", "gauge", "Threads of Spark's JVM.").add("", process.jvm_threads)

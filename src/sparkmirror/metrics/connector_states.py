@@ -22,6 +22,9 @@ JOINING_MS = 60_000
 Connect's tasks fail at once.
 """
 
+WRITERS = {CHECKPOINT: "checkpoints", HEARTBEAT: "heartbeats"}
+"""Duties that write the records of these connectors' tasks."""
+
 _DUTIES = {CHECKPOINT: ("checkpoints", "group offsets", "share groups"), HEARTBEAT: ("heartbeats",)}
 _OF_RECORDS = (Cause.TOO_LARGE, Cause.TIMESTAMP, Cause.UNREADABLE, Cause.REFUSED)
 

@@ -1,8 +1,9 @@
-"""MirrorMaker 2's metric names for dashboards, in three ways of exporters.
+"""MirrorMaker 2's metric names for dashboards, in four ways of exporters.
 
 `aws`: the JMX exporter rules of aws-samples/mirrormaker2-msk-migration. `strimzi`: the rules of Strimzi's examples.
-`strimzi-reporter`: Strimzi's metrics reporter. If two profiles share a name but not its labels, one series has the
-labels of both profiles, so that no sum counts twice.
+`strimzi-reporter`: Strimzi's metrics reporter. `jmx-exporter`: the JMX exporter 0.x without rules, and common rules
+that shorten less than Strimzi's. If two profiles share a name but not its labels, one series has the labels of both, so
+that no sum counts twice.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from sparkmirror.engine.snapshot import Flow, Group, Partition, PartitionState, Role, Snapshot, Spread, Topic
-from sparkmirror.metrics.connect_names import NAN, add_connect
-from sparkmirror.metrics.profile import OF_STRIMZI, Profile, clients
+from sparkmirror.metrics.client_names import FETCHES, NAN, add_clients
+from sparkmirror.metrics.connect_names import add_connect
+from sparkmirror.metrics.profile import OF_CONNECTOR_CLASSES, Profile, Spelling
 from sparkmirror.metrics.series import Families, labels
 
 MOST_PARTITIONS = 500
 """Most partitions of a process with a row each.
 
-Above, each topic has one row for all its partitions; above as many topics, each flow has one row. With three profiles a
-partition takes 3.3 kB of the 5 MB that a scrape may have.
+Above, each topic has one row for all its partitions; above as many topics, each flow has one row. With all profiles a
+partition takes 3.6 kB of the 5 MB that a scrape may have.
 """
 MOST_CHECKPOINTS = 250
 """Most groups' partitions of a process with a row each.
@@ -34,13 +36,17 @@ def add_profiles(families: Families, snapshot: Snapshot, profiles: Collection[Pr
     """Add the profiles' metrics to the families of the same scrape."""
     if not profiles:
         return
+    spelling = Spelling(families, profiles)
     flows = [flow for flow in snapshot.flows if flow.role is Role.LEADER]
-    _partitions(families, flows, profiles)
+    _partitions(spelling, flows)
     _checkpoints(families, flows, profiles)
-    add_connect(families, snapshot, profiles)
+    add_clients(spelling, flows)
+    add_connect(spelling, snapshot)
 
 
-def _partitions(families: Families, flows: list[Flow], profiles: Collection[Profile]) -> None:
+def _partitions(spelling: Spelling, flows: list[Flow]) -> None:
+    families, profiles = spelling.families, spelling.profiles
+    consumers = {flow.flow: spelling.client(flow, "consumer") for flow in flows}
     for flow, topic, partition, number in _rows(flows):
         values = _mirror_values(partition)
         source, target, name = flow.source.alias, flow.target.alias, topic.target_topic
@@ -48,12 +54,11 @@ def _partitions(families: Families, flows: list[Flow], profiles: Collection[Prof
             # Topics of one name at two sources are one topic at the target, so the source is named here, too
             of = labels(source=source, destination=target, topic=name, partition=number)
             _mirror(families, "kafka_connect_mirror_source_connector", of, values)
-        if not OF_STRIMZI.isdisjoint(profiles):
+        if not OF_CONNECTOR_CLASSES.isdisjoint(profiles):
             of = labels(source=source, target=target, topic=name, partition=number)
             _mirror(families, "kafka_connect_mirror_mirrorsourceconnector", of, values)
-        for prefix, _, client in clients(flow, profiles, "consumer", "fetch_manager"):
-            lag = families.declare(f"{prefix}_records_lag", "gauge", "Lag of a partition, in records.")
-            lag.add(f"{client},{labels(topic=topic.topic, partition=number)}", partition.lag)
+        client = consumers[flow.flow].and_(topic=topic.topic, partition=number)
+        spelling.add(FETCHES, "records_lag", "Lag of a partition, in records.", client, partition.lag)
 
 
 def _rows(flows: list[Flow]) -> list[tuple[Flow, Topic, Partition, str]]:
@@ -131,7 +136,7 @@ def _checkpoints(families: Families, flows: list[Flow], profiles: Collection[Pro
     prefixes = []
     if Profile.AWS in profiles:
         prefixes.append("kafka_connect_mirror_checkpoint_connector")
-    if not OF_STRIMZI.isdisjoint(profiles):
+    if not OF_CONNECTOR_CLASSES.isdisjoint(profiles):
         prefixes.append("kafka_connect_mirror_mirrorcheckpointconnector")
     for flow, group, topic, partition, took_ms in _checkpoint_rows(flows):
         source, target = flow.source.alias, flow.target.alias

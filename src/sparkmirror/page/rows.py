@@ -1,6 +1,6 @@
 """Rows of the page's tables, made from a snapshot.
 
-`assets/columns.js` names the columns, in the same order.
+`assets/columns.js` and `assets/panels.js` name the columns, in the same order.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sparkmirror.engine.snapshot import Flow, Group, Partition, PartitionState, Snapshot, Topic
+from sparkmirror.engine.snapshot import Flow, Group, LossRow, Partition, PartitionState, Snapshot, Topic
 from sparkmirror.page.changes import Row
 from sparkmirror.page.cut_over import if_moved
+from sparkmirror.sync.group_standing import GroupState
 
 
 class RowKind(StrEnum):
@@ -24,6 +25,8 @@ class RowKind(StrEnum):
     GROUPS = "groups"
     POSITIONS = "positions"
     """Positions of one group, by partition."""
+    LOSSES = "losses"
+    """Newest entries of the loss ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ class Rows:
                 return {group.group: _group(group, snapshot.at_ms) for group in flow.groups}
             case RowKind.POSITIONS:
                 return _positions(flow, wanted.of)
+            case RowKind.LOSSES:
+                return {entry.number: _loss(entry) for entry in flow.loss_entries}
 
     def _partitions(self, flow: Flow) -> dict[str, Row]:
         made: dict[str, tuple[Topic, dict[str, Row]]] = {}
@@ -117,14 +122,15 @@ def rounded(value: float | None) -> float | int | None:
     return int(short) if short.is_integer() else short
 
 
-def _sum(values: Sequence[int | None]) -> int | None:
+def total(values: Sequence[int | None]) -> int | None:
+    """Return the sum; `None` if any value is unknown."""
     return None if None in values else sum(value or 0 for value in values)
 
 
 def _topic(topic: Topic) -> Row:
     rows = topic.partitions
     lags = [partition.lag for partition in rows]
-    lag = _sum(lags)
+    lag = total(lags)
     ages = [partition.lag_s for partition in rows]
     per_s = sum(partition.records_per_s for partition in rows)
     parked = [partition for partition in rows if partition.state is PartitionState.PARKED]
@@ -168,11 +174,26 @@ def _group(group: Group, now_ms: int) -> Row:
         group.state.value,
         group.group,
         len(group.partitions),
-        _sum([position.source_lag for position in group.partitions]) if group.partitions else None,
-        _sum([position.target_lag for position in group.partitions]) if group.partitions else None,
+        total([position.source_lag for position in group.partitions]) if group.partitions else None,
+        total([position.target_lag for position in group.partitions]) if group.partitions else None,
+        group.skipped if group.partitions else None,
         group.reread if group.partitions else None,
         rounded((now_ms - group.synced_ms) / 1000) if group.synced_ms is not None else None,
         if_moved(group),
+    )
+
+
+def _loss(entry: LossRow) -> Row:
+    return (
+        entry.outcome.value,
+        entry.at_ms,
+        entry.kind,
+        f"{entry.topic}-{entry.partition}",
+        entry.first,
+        entry.offsets,
+        entry.words,
+        entry.acknowledged,
+        entry.number,
     )
 
 
@@ -182,13 +203,14 @@ def _positions(flow: Flow, name: str) -> dict[str, Row]:
         return {}
     return {
         json.dumps([position.topic, position.partition]): (
-            group.state.value,
+            (GroupState.BEYOND_END if position.beyond_end else group.state).value,
             position.topic,
             position.partition,
             position.source_offset,
             position.source_lag,
             position.target_offset,
             position.target_lag,
+            position.skipped,
             position.reread,
         )
         for position in group.partitions

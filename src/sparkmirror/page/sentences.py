@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sparkmirror.durable.loss_kinds import LossOutcome
+from sparkmirror.engine.loss_counts import totals
 from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role
 from sparkmirror.page.words import cannot, count, duration, listed, rate, size
 from sparkmirror.sync.group_standing import GroupState
@@ -54,6 +56,14 @@ class Tone(StrEnum):
 
 
 _WORST_FIRST = list(Tone)
+
+LOSS_TONES = {
+    LossOutcome.LOST: Tone.BAD,
+    LossOutcome.TAKEN_BACK: Tone.BAD,
+    LossOutcome.MAY_BE_LOST: Tone.WARNING,
+    LossOutcome.FOREIGN: Tone.WARNING,
+}
+"""Tone of what the loss ledger says, if the sentence speaks of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +237,9 @@ def _stuck(flow: Flow) -> Iterator[_But]:
         )
         are = "is" if len(parked) == 1 else "are"
         yield _But(Tone.BAD, f"{count(len(parked), 'partition')} {are} parked ({first})")
-    if lost := sum(loss.offsets for loss in flow.losses if loss.is_loss):
-        yield _But(Tone.BAD, f"{count(lost, 'offset')} {'was' if lost == 1 else 'were'} lost for good")
-    elif any(loss.is_loss and loss.entries for loss in flow.losses):
-        yield _But(Tone.BAD, "the loss ledger has entries")
+    for outcome, entries, offsets in totals(flow.losses):
+        if outcome in LOSS_TONES:
+            yield _But(LOSS_TONES[outcome], outcome.words(entries, offsets))
     if flow.retention_s is not None:
         yield _But(
             Tone.BAD,
@@ -264,6 +273,12 @@ def _left_out(flow: Flow) -> Iterator[_But]:
 def _beside(flow: Flow) -> Iterator[_But]:
     if stuck := sum(group.state is GroupState.NOT_SYNCED for group in flow.groups):
         yield _But(Tone.WARNING, f"the offsets of {count(stuck, 'group')} can't be set at the target")
+    if beyond := sum(group.state is GroupState.BEYOND_END for group in flow.groups):
+        yield _But(Tone.WARNING, f"{count(beyond, 'group')} {'is' if beyond == 1 else 'are'} beyond the source's end")
+    skipping = [group for group in flow.groups if group.skipped and group.state is not GroupState.NOT_SYNCED]
+    if skipping:
+        skipped = sum(group.skipped or 0 for group in skipping)
+        yield _But(Tone.WARNING, f"{count(len(skipping), 'group')} would skip {count(skipped, 'record')} at a move")
     if failing := [duty.duty for duty in flow.duties if duty.failing]:
         yield _But(Tone.WARNING, f"{listed(failing[:3])} {'fails' if len(failing) == 1 else 'fail'}")
     told = {partition.reason for topic in flow.topics for partition in topic.partitions if partition.state in _STUCK}

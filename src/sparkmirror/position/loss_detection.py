@@ -266,6 +266,7 @@ def target_recreated(route: PartitionPair, target_topic_id: bytes, first: int, s
     log; None if the source topic is a new topic, too.
     """
     end = max(first, source_start or 0)
+    action: Action = "restarted" if source_start is None else "healed"
     words = f"target topic {route.target_topic} was deleted and created again; partition {route.partition}: "
     if source_start is None:
         words += "the source topic is a new one, too, and is copied from its start; the records copied before are gone"
@@ -273,7 +274,7 @@ def target_recreated(route: PartitionPair, target_topic_id: bytes, first: int, s
         words += f"copied again from the source, but for offsets {first} to {end - 1}, which it has no more"
     else:
         words += "copied again from the source, which still has all that was copied before"
-    return _loss(LossKind.TARGET_RECREATED, route, LedgerPosition(target_topic_id, 0), first, end, "healed", words)
+    return _loss(LossKind.TARGET_RECREATED, route, LedgerPosition(target_topic_id, 0), first, end, action, words)
 
 
 def _truncated(route: PartitionPair, at: LedgerPosition, first: int, end: int, policy: LossPolicy) -> Loss:

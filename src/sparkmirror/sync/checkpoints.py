@@ -20,9 +20,10 @@ from sparkmirror.messages.orders import Receipt
 from sparkmirror.mm2.checkpoint_store import CheckpointStore
 from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.sync.group_standing import GroupStanding, GroupState
+from sparkmirror.sync.group_moments import GroupMoments
+from sparkmirror.sync.group_standing import GroupStanding, standing
 from sparkmirror.sync.group_translation import translate_groups
-from sparkmirror.sync.group_translator import GroupTranslator
+from sparkmirror.sync.group_translator import GroupTranslator, PlacedGroup
 from sparkmirror.sync.internal_topic import InternalTopic
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -61,6 +62,7 @@ class Checkpoints:
         # sync/share_group_offsets.py looks after share groups, if the setting is on
         self._looked_after = TYPES | {SHARE} if flow.group.sync_group_offsets_enabled else TYPES
         self._translator = GroupTranslator(flow, policy, self._source, self._target, receipts)
+        self._moments = GroupMoments()
         topic = policy.checkpoints_topic(flow.mm2_source)
         self._store = CheckpointStore(TopicLog(self._target, topic))
         self._topic = InternalTopic(
@@ -72,6 +74,8 @@ class Checkpoints:
             timeout_s=flow.admin_timeout_ms / 1000,
         )
         self._opened = False
+        self.written = 0
+        """Number of checkpoints that the last good turn wrote."""
         self._refreshed_at = float("-inf")
         self._known: tuple[str, ...] = ()
         self._others: dict[str, GroupStanding] = {}
@@ -89,6 +93,7 @@ class Checkpoints:
         committed = self._committed()
         translated = translate_groups(
             self._translator,
+            self._moments,
             {
                 group: {partition: commit.offset for partition, commit in offsets.items()}
                 for group, offsets in committed.items()
@@ -109,13 +114,18 @@ class Checkpoints:
                 if self._store.is_due(checkpoint, result.log_end, exact=result.exact):
                     due.append(checkpoint)
         self._store.write(due)
+        self.written = len(due)
         self.current = {
             group: self._store.of(group, [result.remote for result in results.values()])
             for group, (results, _) in translated.items()
             if results
         }
-        self.standings = self._others | {group: standing for group, (_, standing) in translated.items()}
+        self.standings = self._others | {group: its_standing for group, (_, its_standing) in translated.items()}
         log.debug("flow %s: %d checkpoints of %d groups", self._flow.name, len(due), len(committed))
+
+    def place(self, partition: TopicPartition, source: int, target: int | None) -> PlacedGroup:
+        """Return a group's place, as `GroupTranslator.place`; for any thread."""
+        return self._translator.place(partition, source, target)
 
     def close(self) -> None:
         """Close the connections."""
@@ -150,7 +160,7 @@ class Checkpoints:
             self._refreshed_at = now
             self._known = tuple(group for group in candidates if offsets.get(group) or group in answer.refused)
         for group, reason in answer.refused.items():
-            self._others[group] = GroupStanding(group, GroupState.NOT_SYNCED, f"{self._groups.alias}: {reason}")
+            self._others[group] = standing(group, 0, missing=[f"{self._groups.alias}: {reason}"])
         return {group: commits for group, commits in offsets.items() if commits}
 
     def _listed(self) -> list[str]:
@@ -160,9 +170,7 @@ class Checkpoints:
         """
         listed = [entry for entry in self._groups.listed().values() if self._wanted_group(entry.group)]
         self._others = {
-            entry.group: GroupStanding(
-                entry.group, GroupState.NOT_SYNCED, f"it is a {entry.type} group at {self._groups.alias}"
-            )
+            entry.group: standing(entry.group, 0, missing=[f"it is a {entry.type} group at {self._groups.alias}"])
             for entry in listed
             if entry.type not in self._looked_after
         }

@@ -19,6 +19,9 @@ class Heartbeats:
     The duty also runs for a pair that copies no topics.
     """
 
+    written = 1
+    """Number of records that a good turn writes."""
+
     def __init__(self, flow: FlowConfig, policy: ReplicationPolicy) -> None:
         self._source, self._target = flow.mm2_source, flow.mm2_target
         self._topic = InternalTopic(

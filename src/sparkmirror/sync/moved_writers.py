@@ -14,7 +14,8 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_descriptions import TopicDescription
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.durable.losses import LossKind, LossLedger, losses_topic
+from sparkmirror.durable.loss_kinds import LossOutcome
+from sparkmirror.durable.losses import LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.messages.control import Control, ControlState, DoneTopic, control_topic
 from sparkmirror.sync.topic_rules import topic_rules
@@ -32,7 +33,7 @@ class Moved(NamedTuple):
     expected: int
     """Number of foreign entries of the loss ledger now expected.
 
-    The records are no losses any more: the topic's own writers wrote them to the copy.
+    The topic's own writers wrote the records to the copy.
     """
 
 
@@ -65,9 +66,7 @@ def _say(control: Control, ledger: LossLedger, topic: TopicDescription, ends: di
     mine = {part.partition: ends[topic.name, part.partition] for part in topic.partitions}
     control.done(topic.name, DoneTopic(source_topic_id=topic.topic_id.hex(), ends=mine))
     foreign = [
-        loss
-        for loss in ledger.read()
-        if loss.source_topic == topic.name and loss.kind is LossKind.FOREIGN and loss.is_loss
+        loss for loss in ledger.read() if loss.source_topic == topic.name and loss.outcome is LossOutcome.FOREIGN
     ]
     for loss in foreign:
         ledger.record(loss.model_copy(update={"action": "expected"}))

@@ -56,9 +56,9 @@ const stream = new Stream(
       render();
     },
     rows(data) {
-      if (shown?.table && data.kind === where.view && data.flow === where.flow && data.of === where.of) {
-        shown.table.take(data);
-        if (data.waiting) refresh();
+      if (data.kind === where.view && data.flow === where.flow && data.of === where.of) {
+        (shown.table ?? shown.panel).take(data);
+        if (data.waiting && shown.table) refresh();
       }
     },
   },
@@ -203,7 +203,7 @@ tabs.addEventListener("keydown", (event) => {
 
 function renderCounts(flow) {
   const sum = (counts) => Object.values(counts).reduce((all, one) => all + one, 0);
-  const counts = { topics: flow.topics, partitions: sum(flow.partitions), groups: sum(flow.groups), duties: flow.duties.length, losses: flow.losses.reduce((all, one) => all + one.entries, 0) };
+  const counts = { topics: flow.topics, partitions: sum(flow.partitions), groups: sum(flow.groups), duties: flow.duties.length, losses: flow.losses };
   for (const [id, count] of Object.entries(counts)) say(at(`tab-${id}`).children[0], short(count));
 }
 
@@ -228,10 +228,12 @@ function show() {
     const table = new Table(where.view, label, shape.opens ? (name) => go({ view: shape.opens, of: name }) : null);
     shown = { table };
     panel.replaceChildren(...(where.of ? [inside()] : []), table.node);
-    for (const [key, value] of Object.entries({ kind: where.view, flow: where.flow, of: where.of })) query.set(key, value);
   } else {
     shown = { panel: PANELS[where.view].make() };
     panel.replaceChildren(shown.panel.node);
+  }
+  if (where.view in TABLES || PANELS[where.view].rows) {
+    for (const [key, value] of Object.entries({ kind: where.view, flow: where.flow, of: where.of })) query.set(key, value);
   }
   stream.open(String(query));
   render();

@@ -1,6 +1,6 @@
 // The small tables of a flow: cut-over, duties, losses, processes.
 
-import { bytes, duration, element, keep, number, say, short } from "./format.js";
+import { UNKNOWN, bytes, duration, element, keep, number, say, short } from "./format.js";
 
 function small(label, heads, nothing) {
   const body = element("tbody");
@@ -60,16 +60,29 @@ function duties() {
 function losses() {
   const table = small(
     "Loss ledger",
-    [["Kind"], ["Is it a loss"], ["Entries", "num"], ["Offsets", "num"], ["Newest"], ["Of the newest", "wide"]],
-    "The loss ledger as this process read it is empty.",
+    [["When"], ["Outcome"], ["Kind"], ["Partition"], ["Offsets", "num"], ["Number", "num"], ["Acknowledged", "wide"],
+      ["What", "wide"], ["Entry"]],
+    "No entry is known to this process: the loss ledger is empty, or another process works on the flow.",
   );
+  const older = element("p", { className: "hint" });
+  const rows = new Map();
   return {
-    node: table.node,
-    update: (flow) =>
-      table.fill(flow.losses.map((one) => [
-        one.kind, one.is_loss ? "yes" : "no, to be expected", number(one.entries), number(one.offsets),
-        new Date(one.newest_ms).toISOString().replace("T", " ").slice(0, 19) + " UTC", one.words,
-      ])),
+    node: element("div", {}, table.node, older),
+    take({ reset, rows: some, gone }) {
+      if (reset) rows.clear();
+      for (const old of gone) rows.delete(old);
+      for (const row of some) rows.set(row[0], row);
+      const newest = [...rows.values()].sort((one, other) => other[2] - one[2] || one[9].localeCompare(other[9]));
+      table.fill(newest.map(([, outcome, at, kind, place, first, offsets, words, acknowledged, entry]) => [
+        new Date(at).toISOString().replace("T", " ").slice(0, 19) + " UTC", outcome, kind, place,
+        offsets > 1 ? `${first}–${first + offsets - 1}` : String(first), offsets ? number(offsets) : UNKNOWN,
+        acknowledged || "no", words, entry,
+      ]));
+    },
+    update(flow) {
+      const more = flow.losses - rows.size;
+      say(older, rows.size && more > 0 ? `and ${number(more)} older: sparkmirror losses FILE lists them` : "");
+    },
   };
 }
 
@@ -121,6 +134,6 @@ function list(node, pairs) {
 export const PANELS = {
   cutover: { name: "Cut over", make: cutOver },
   duties: { name: "Duties", make: duties },
-  losses: { name: "Losses", make: losses },
+  losses: { name: "Losses", make: losses, rows: true },
   processes: { name: "Processes", make: processes },
 };

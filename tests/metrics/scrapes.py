@@ -1,0 +1,21 @@
+"""A scrape of a snapshot made up, by name and labels."""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from sparkmirror.engine.snapshot import Snapshot
+from sparkmirror.metrics.collector import MirrorCollector
+from sparkmirror.metrics.profile import Profile
+
+
+def scraped(of: Snapshot, *profiles: Profile) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    """Return the samples; no series may be there twice."""
+    text = MirrorCollector(lambda: of, profiles).text().decode()
+    samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            key = tuple(sorted(sample.labels.items()))
+            assert key not in samples.setdefault(sample.name, {}), f"twice: {sample}"
+            samples[sample.name][key] = sample.value
+    return samples
