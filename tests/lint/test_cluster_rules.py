@@ -190,6 +190,7 @@ BAD: list[tuple[str, Change, str]] = [
     ("forbidden-at-target", miss("us.new", sees=False), "WRITE on topic us.new"),
     ("rights-unknown", miss("us.new"), "ALTER, ALTER_CONFIGS, DESCRIBE_CONFIGS, READ, WRITE on topic us.new"),
     ("rights-unknown", miss("own", side="source", own=True), "READ, WRITE on topic own"),
+    ("sinks-excluded", lambda p: setattr(p, "excluded_sinks", ("connect-s3",)), "connect-s3"),
     ("groups-unseen", lose_pattern("source"), "DESCRIBE on groups like .*"),
     ("groups-unseen", lose_pattern("target", "DESCRIBE"), "READ on groups like .*"),
     ("too-old-brokers", lambda p: setattr(p.source, "too_old", ("broker 1: it is",)), "broker 1: it is"),

@@ -134,6 +134,11 @@ def groups_unseen(probe: FlowProbe) -> Iterator[Spot]:
             yield _spot(probe, side.cluster.alias, f"{operation} on groups like {_some(lacking)}")
 
 
+def sinks_excluded(probe: FlowProbe) -> Iterator[Spot]:
+    if probe.excluded_sinks:
+        yield _spot(probe, "groups.exclude", _some(list(probe.excluded_sinks)))
+
+
 def _topics_lack(probe: FlowProbe, side: ProbedCluster, needed: Set[str], names: Iterable[str]) -> Iterator[Spot]:
     lacking: dict[str, list[str]] = {}
     for name in names:
@@ -367,6 +372,14 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         fix="grant DESCRIBE on all groups at the source, and READ at the target if sync.group.offsets.enabled is true;"
         " or leave it, if each group has such an ACL",
         look=groups_unseen,
+    ),
+    LintRule(
+        name="sinks-excluded",
+        severity=_INFO,
+        what="groups of sink connectors are not translated",
+        effect="a sink connector that moves to the target begins anew there; groups.exclude has connect-.* by default",
+        fix="if sinks are to move, write groups.exclude without connect-.*: console-consumer-.*, __.*",
+        look=sinks_excluded,
     ),
     LintRule(
         name="factor-too-high",

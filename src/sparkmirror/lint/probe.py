@@ -19,6 +19,7 @@ from sparkmirror.cluster.append_check import AppendCheck
 from sparkmirror.cluster.append_proof import proof, software
 from sparkmirror.cluster.broker_versions import too_old_as_source, too_old_as_target, weaker_guarantees
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.groups import Groups
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.cluster.new_topics import NewTopicSpec, create_topics
 from sparkmirror.cluster.permissions import cluster_operations, group_operations, topic_operations
@@ -35,6 +36,7 @@ from sparkmirror.messages.receipts import receipts_topic
 from sparkmirror.messages.status_topic import status_topic
 from sparkmirror.mm2.connect_offsets import offsets_topics
 from sparkmirror.policy.sample_names import names_like
+from sparkmirror.sync.checkpoints import excluded_sinks
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.refused_properties import refused_properties
 from sparkmirror.sync.topic_properties import config_change, creation_configs
@@ -135,6 +137,8 @@ class FlowProbe:
 
     The flow is another mirror's, found at the target, or one of the same file.
     """
+    excluded_sinks: tuple[str, ...] = ()
+    """Groups of sink connectors at the source that the flow excludes."""
     second_aliases: dict[str, str] = field(default_factory=dict)
     """Aliases of clusters that have another alias in the file, with the run's reason."""
     refused_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -199,6 +203,8 @@ def _about_source(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe)
     if flow.group.emit_checkpoints_enabled:
         side.pattern_operations = _pattern_operations(client, flow)
     _about_missing(client, probed, side)
+    if flow.group.emit_checkpoints_enabled:
+        probed.excluded_sinks = excluded_sinks(Groups(client).listed().values(), flow.group)
 
 
 def _about_target(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe, rules: TopicRules) -> None:
