@@ -61,6 +61,9 @@ from sparkmirror.veil import VEIL
 FRESH_S = 1.0
 """Age in seconds from which a request makes a new snapshot."""
 
+MOST_SINKS = 20
+"""Most groups of sink connectors named as excluded."""
+
 UNKNOWN = -1
 """Offset that was not read yet, in receipts and in rows that are being made."""
 
@@ -215,6 +218,7 @@ class _FlowObserver:
             recent_latency_ms=progress.latency_ms,
             topics=topics,
             groups=self._groups(driver),
+            excluded_sinks=driver.groups.excluded_sinks[:MOST_SINKS],
             duties=self._duties(driver),
             losses=driver.reports.loss_watch.counts,
             loss_entries=driver.reports.loss_watch.rows,

@@ -468,6 +468,8 @@ class Flow:
     """Median and 99th percentile of the last reports."""
     topics: tuple[Topic, ...] = ()
     groups: tuple[Group, ...] = ()
+    excluded_sinks: tuple[str, ...] = ()
+    """Groups of sink connectors that `groups.exclude` has; a few of them."""
     duties: tuple[Duty, ...] = ()
     losses: tuple[LossCount, ...] = ()
     """The loss ledger, summed up: the same in every process that works on the flow."""
