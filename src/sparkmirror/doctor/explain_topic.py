@@ -346,12 +346,13 @@ def _state(facts: TopicFacts) -> Iterator[Step]:
     elif partition.cause is Cause.THROTTLED:
         return  # the check `_limit` tells why
     elif partition.state is PartitionState.WAITING:
+        remedy = f" `{partition.remedy}`" if partition.remedy else ""
         yield Step(
             check="state",
             mark=Mark.NO,
             words=f"{what} waits{why}",
             reason=Reason.WAITING,
-            change=action(partition.cause),
+            change=action(partition.cause) + remedy,
         )
     elif partition.state is PartitionState.PAUSED:
         words, change = f"{what} is paused", f"`sparkmirror resume FILE --flow '{facts.flow}'`"

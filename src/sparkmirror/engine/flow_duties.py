@@ -26,6 +26,7 @@ from sparkmirror.sync.group_translator import PlacedGroup
 from sparkmirror.sync.group_watch import GroupWatch, Whereabouts
 from sparkmirror.sync.heartbeat_duty import Heartbeats
 from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
+from sparkmirror.sync.pattern_matches import Matches
 from sparkmirror.sync.progress_notes import ProgressNotes
 from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
 from sparkmirror.sync.topic_acls import TopicAclSync
@@ -87,6 +88,11 @@ class FlowGroups:
         if self.checkpoints is None:
             return PlacedGroup(None, is_ahead=False)
         return self.checkpoints.place(partition, source, target)
+
+    @property
+    def matches(self) -> Matches:
+        """Patterns that match no group of the source."""
+        return self.checkpoints.matches if self.checkpoints is not None else Matches()
 
     @property
     def whereabouts(self) -> Mapping[str, Mapping[TopicPartition, Whereabouts]]:
@@ -236,7 +242,7 @@ class FlowDuties:
         self.groups.checkpoints = Checkpoints(
             self.flow,
             self.rules.policy,
-            self.wanted_groups.should_replicate_group,
+            self.wanted_groups,
             self.rules.topics.should_replicate_topic,
             self.receipts,
         )
