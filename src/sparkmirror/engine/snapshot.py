@@ -405,6 +405,14 @@ class ClusterFigures:
     away: str = ""
     """Reason why no broker of the cluster answers the driver, since when; empty if one does."""
     away_since_ms: int | None = None
+    servers: str = ""
+    """Bootstrap servers, as the file has them."""
+    release: str = ""
+    """Oldest release of Apache Kafka that knows as much as the cluster's brokers; empty: not known."""
+    brokers_up: int | None = None
+    """Number of brokers that the cluster named in its newest answer."""
+    brokers_known: int | None = None
+    """Number of brokers that it named in the last day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,7 +436,14 @@ class Flow:
     waiting: str = ""
     """Reason why pumps wait, or why the source's ends are unknown; else empty."""
     leader: str = ""
-    """Working process, as `host:pid`."""
+    """Working process, as `host:pid`: the last one that announced itself."""
+    leader_silent_ms: int | None = None
+    """Time of the working process's last published status, if that is too old for a process at work.
+
+    None: it publishes, or a standby has not looked yet.
+    """
+    page: str = ""
+    """Address of the working process's live page; empty: it has none, or it is not known."""
     processes: int | None = None
     """Members of the lease's group: processes that work or stand by."""
     epoch: int = 0
