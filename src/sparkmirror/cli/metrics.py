@@ -61,9 +61,9 @@ def metrics_served(
     """Answer on the port and the file's listeners while the context is open.
 
     Does nothing without a port and without listeners. `flows` returns the flows that the page's buttons can act on,
-    where these change during the run; `history` is what it draws of the past. By the page people may act where they signed in, or from this machine. Without
-    `trusted` the file names the hosts. Raises
-    `ConfigError` if a port can't be opened, and for users or stores that can't be read.
+    where these change during the run; `history` is what the page draws of the past. By the page people may act where
+    they signed in, or from this machine. Without `trusted` the file names the hosts. Raises `ConfigError` if a port
+    can't be opened, and for users or stores that can't be read.
     """
     told = config.metrics
     if port is None and not told.listeners:

@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sparkmirror.doctor.findings import Finding, Severity
+from sparkmirror.doctor.losses import LOSSES
 
 _SEVERITIES = list(Severity)
+
+_DECIDED = {rule.name for rule in LOSSES}
+"""Rules whose findings an operator must decide about, whatever caused them."""
 
 
 @dataclass(slots=True)
@@ -44,6 +48,8 @@ def problems(findings: Sequence[Finding]) -> list[Problem]:
 def _cause(findings: Sequence[Finding], place: int) -> int | None:
     """Return the place of the first earlier finding that explains the one at `place`."""
     finding = findings[place]
+    if finding.rule in _DECIDED:
+        return None
     for earlier, other in enumerate(findings[:place]):
         if other.flow == finding.flow and other.rule != finding.rule and finding.rule in other.explains:
             return earlier

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from sparkmirror.doctor.findings import Finding, Severity
+from sparkmirror.doctor.parked import cause_words
 from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.loss_counts import totals
 from sparkmirror.engine.snapshot import ELSEWHERE, Flow, FlowState, PartitionState
@@ -341,7 +342,7 @@ def _buts(flow: Flow) -> list[_But]:
 def _stuck(flow: Flow) -> Iterator[_But]:
     if parked := flow.parked:
         topic, partition = parked[0]
-        why = f"{topic.topic}-{partition.partition}: {short(partition.reason or partition.cause.value)}"
+        why = f"{topic.topic}-{partition.partition}: {cause_words(partition.cause) or short(partition.reason)}"
         are = "is" if len(parked) == 1 else "are"
         yield _But(
             Tone.BAD, f"{count(len(parked), 'partition')} {are} parked", why if len(parked) == 1 else f"first {why}"
