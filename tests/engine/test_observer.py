@@ -237,13 +237,13 @@ def test_when_a_group_was_last_at_the_target(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_commands_reach_the_clusters_as_the_file_has_them() -> None:
     (flow,) = looked_at(a_driver(1))
-    assert flow.target.tool_arguments == "--bootstrap-server 127.0.0.1:1"
+    assert flow.target.tools == "--bootstrap-server 127.0.0.1:1"
     signed = FLOW.target.model_copy(
         update={"bootstrap_servers": ("b1:9093", "b2:9093"), "security_protocol": "SASL_SSL"}
     )
     driver = FlowDriver(FLOW.model_copy(update={"target": signed}), "incarnation", use_lease=False, once=False)
     (flow,) = looked_at(driver)
-    assert flow.target.tool_arguments == "--bootstrap-server b1:9093,b2:9093 --command-config admin.properties"
+    assert flow.target.tools == "--bootstrap-server b1:9093,b2:9093 --command-config admin.properties"
 
 
 @pytest.mark.parametrize(("refused", "state"), [({"t": "no right to create"}, "held up"), ({}, "caught up")])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -174,6 +175,7 @@ def _print_json(verification: Verification) -> None:
             "verdict": verification.verdict,
             "equal": verification.verdict == "equal",
             "behind": verification.behind,
+            "not_compared": verification.not_compared,
             "ranges": verification.ranges,
             "all_ranges": verification.all_ranges,
         }
@@ -185,21 +187,39 @@ def _print_tables(verification: Verification) -> None:
     if verification.differences:
         out.print(_difference_table(verification))
     out.print(_partition_table(verification.partitions))
-    for partition in verification.partitions:
-        for note in partition.notes:
-            out.print(f"{partition.topic}-{partition.partition}: {note}", markup=False, highlight=False)
+    for line in _by_topic(verification.partitions):
+        out.print(line, markup=False, highlight=False)
     if verification.ranges < verification.all_ranges:
         out.print(
             f"A sample: {verification.ranges} of {verification.all_ranges} ranges were compared.", highlight=False
         )
     records = sum(partition.records for partition in verification.partitions)
     colour = _COLOURS[verification.verdict]
-    out.print(
-        f"[{colour}]{verification.verdict}[/{colour}]: {records:,} records are the same on both sides", highlight=False
-    )
+    verdict = f"[{colour}]{verification.verdict}[/{colour}]: {records:,} records are the same on both sides"
+    if verification.not_compared:
+        verdict += f"; {_summed(verification.not_compared, 'target offsets were not compared')}"
+    out.print(verdict, highlight=False)
     if verification.behind:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in verification.behind.items())
-        out.print(f"{sum(verification.behind.values()):,} records are not at the target: {reasons}", highlight=False)
+        out.print(_summed(verification.behind, "records are not at the target"), highlight=False)
+
+
+def _summed(counts: Mapping[str, int], what: str) -> str:
+    return f"{sum(counts.values()):,} {what}: {', '.join(f'{count:,} {reason}' for reason, count in counts.items())}"
+
+
+def _by_topic(partitions: Iterable[PartitionResult]) -> Iterator[str]:
+    """Yield the notes on partitions: one line for the same note on several of a topic."""
+    numbers: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    counts: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for partition in partitions:
+        for note in partition.notes:
+            numbers[partition.topic, note].append(partition.partition)
+        for reason, count in partition.not_compared.items():
+            counts[partition.topic, reason] += count
+    for (topic, note), named in numbers.items():
+        yield f"{topic}-{named[0]}: {note}" if len(named) == 1 else f"{topic} ({len(named):,} partitions): {note}"
+    for (topic, reason), count in counts.items():
+        yield f"{topic}: {count:,} target offsets are not compared: {reason}"
 
 
 def _difference_table(verification: Verification) -> Table:

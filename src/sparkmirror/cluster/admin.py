@@ -73,7 +73,7 @@ class ClusterAdmin:
     def connect(cls, config: ClusterConfig, role: str, timeout_s: float = 60.0) -> Self:
         """Connect within `timeout_s`; the same bound holds for each later call.
 
-        `role` is sent to the brokers as part of the client id. Raises `ClusterUnreachable`, and `ConfigError`
+        `role` is the client id, unless the user has written another. Raises `ClusterUnreachable`, and `ConfigError`
         if a truststore or keystore can't be used.
         """
         check_access(config, timeout_s * PROBE_SHARE)

@@ -59,7 +59,7 @@ class ClusterClient:
 
     def __init__(self, config: ClusterConfig, role: str) -> None:
         self.config = config
-        self.client_id = f"{config.client_id}|{role}" if config.client_id else role
+        self.client_id = config.client_id or role
         self._timeout_s = min(config.request_timeout_ms / 1000, 10.0)
         self._addresses: dict[int, tuple[str, int]] = {}
         self._connections: dict[int, RpcConnection] = {}

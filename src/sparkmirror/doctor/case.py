@@ -93,13 +93,11 @@ class Case:
         return sum(partition.lag or 0 for _, partition in self.lagging.values())
 
     @cached_property
-    def parked(self) -> dict[Cause, list[tuple[str, str]]]:
-        """Parked partitions and their reasons, by cause."""
-        by_cause: dict[Cause, list[tuple[str, str]]] = {}
+    def parked(self) -> dict[Cause, list[tuple[Topic, Partition]]]:
+        """Parked partitions with their topics, by cause."""
+        by_cause: dict[Cause, list[tuple[Topic, Partition]]] = {}
         for topic, partition in self.flow.parked:
-            by_cause.setdefault(partition.cause, []).append(
-                (name_of((topic.topic, partition.partition)), partition.reason)
-            )
+            by_cause.setdefault(partition.cause, []).append((topic, partition))
         return by_cause
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sparkmirror.doctor.case import Case, name_of
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.parked import action
+from sparkmirror.doctor.parked import general_action
 from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.engine.snapshot import Cause, ClusterFigures, Flow, FlowState, Partition, PartitionState
 
@@ -105,7 +105,7 @@ def _unreachable(side: str) -> Rule:
         "there does not answer, or have waited for one since the sample before. One finding for the cluster, however "
         "many they are.",
         cause="A broker is down, or an address is wrong.",
-        action=action(Cause.UNREACHABLE),
+        action=general_action(Cause.UNREACHABLE),
         look=look,
         explains=_BEHIND_IT,
         everywhere=True,

@@ -51,17 +51,9 @@ def _permission(facts: GroupFacts) -> Step:
             check="permission", mark=Mark.NO, words=facts.trouble, reason=Reason.SOURCE_UNREACHABLE, change=change
         )
     if facts.refused:
-        change = (
-            f"kafka-acls.sh --add --allow-principal User:PRINCIPAL --operation Describe --group {facts.group}"
-            f" (at {facts.source})"
-        )
-        return Step(
-            check="permission",
-            mark=Mark.NO,
-            words=f"{facts.source}: {facts.refused}",
-            reason=Reason.SOURCE_PERMISSION,
-            change=change,
-        )
+        words = f"{facts.source}: {facts.refused}"
+        change = f"`{facts.grant}`"
+        return Step(check="permission", mark=Mark.NO, words=words, reason=Reason.SOURCE_PERMISSION, change=change)
     return Step(check="permission", mark=Mark.YES, words=f"its offsets may be read at {facts.source}")
 
 

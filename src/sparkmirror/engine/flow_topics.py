@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from sparkmirror.cluster.admin import ClusterAdmin
@@ -21,7 +22,9 @@ from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.flow_view import FlowView
 from sparkmirror.engine.weaknesses import Weaknesses
 from sparkmirror.events import Event
+from sparkmirror.errors import SparkMirrorError
 from sparkmirror.position.route import PartitionPair
+from sparkmirror.pump.refused import LIMITS
 from sparkmirror.sync.first_notes import FirstNotes
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.pattern_matches import Matches, topic_matches
@@ -81,6 +84,8 @@ class FlowTopics:
         self.rules = dataclasses.replace(topic_rules(flow), left_alone=done_topics.is_released)
         self.takeover = Takeover(flow) if flow.legacy is None else GroupTakeover(flow, flow.legacy)
         self.weaknesses = Weaknesses(flow)
+        self.unsynced: tuple[str, ...] = ()
+        """Properties behind refused batches that the mirror leaves alone on copies."""
         self._flow = flow
         self._view = view
         self._client = client
@@ -99,6 +104,10 @@ class FlowTopics:
         """Take the connections to both clusters."""
         self._admins = _Admins(source, target)
         target.quota_patience_s = ONCE_QUOTA_S if self._once else QUOTA_S
+        limits = dict.fromkeys(name for names in LIMITS.values() for name in names)
+        synced = self._flow.topic_sync.sync_topic_configs_enabled
+        with suppress(SparkMirrorError):  # of a filter in Python; copying tells what is wrong with it
+            self.unsynced = tuple(name for name in limits if not (synced and self.rules.keeps(name)))
 
     @property
     def waits(self) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import socket
 import threading
 import time
@@ -18,6 +17,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from sparkmirror import __version__
+from sparkmirror.cluster.tool_commands import tool_options
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.flow_settings import flow_settings
 from sparkmirror.engine.assignment import PartitionKey
@@ -57,7 +57,6 @@ from sparkmirror.messages.orders import Receipt
 from sparkmirror.pump.pump import resident_bytes
 from sparkmirror.pump.tally import SAMPLE_S
 from sparkmirror.sync.group_standing import GroupState
-from sparkmirror.sync.kafka_tools import tool_arguments
 from sparkmirror.veil import VEIL
 
 FRESH_S = 1.0
@@ -239,6 +238,7 @@ class _FlowObserver:
             unmatched=driver.topics.matches.unmatched + driver.groups.matches.unmatched,
             no_group=driver.groups.matches.nothing,
             weaker=driver.topics.weaknesses.lines,
+            unsynced=driver.topics.unsynced,
             unsafe_topics=driver.unsafe_topics,
             settings=flow_settings(flow),
             differs=surroundings.differences.get(driver.name, ()),
@@ -517,7 +517,7 @@ def _side(
 ) -> ClusterFigures:
     return ClusterFigures(
         alias=cluster.alias,
-        tool_arguments=VEIL.over(shlex.join(tool_arguments(cluster))),
+        tools=VEIL.over(tool_options(cluster)),
         bytes=totals.bytes,
         requests=totals.requests,
         throttle_s=totals.throttle_ms / 1000,

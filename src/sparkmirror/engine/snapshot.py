@@ -386,8 +386,8 @@ class ClusterFigures:
     """Figures of one side of a flow, as the pumps saw that cluster."""
 
     alias: str
-    tool_arguments: str = ""
-    """Arguments of Kafka's command-line tools for this cluster; empty if unknown."""
+    tools: str = ""
+    """Options of Kafka's tools that lead to the cluster: `--bootstrap-server …`."""
     bytes: int = 0
     """Bytes fetched from the source, or written to the target.
 
@@ -514,6 +514,8 @@ class Flow:
 
     Each line names events that can't be noticed.
     """
+    unsynced: tuple[str, ...] = ()
+    """Properties behind refused batches that the mirror leaves alone on copies."""
     unsafe_topics: tuple[str, ...] = ()
     """Own topics at the target whose settings let them lose records.
 

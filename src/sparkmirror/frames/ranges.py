@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from pydantic import Field
+
 from sparkmirror.frames.report import ReportModel
 from sparkmirror.translation.map_keeper import ForeignRange
 from sparkmirror.translation.offset_map import OffsetMap, Twice
@@ -73,6 +75,8 @@ class PartitionPlan(ReportModel):
 
     Source records behind the last equal record may be not copied yet, or later ones.
     """
+    not_compared: dict[str, int] = Field(default_factory=dict)
+    """Number of target offsets that are not compared, by reason."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -84,6 +88,12 @@ class PartitionPlan(ReportModel):
     def is_due(self) -> bool:
         """True if some offsets were not copied yet."""
         return self.due[0] < self.due[1]
+
+
+EARLIER = "copies of an earlier source topic or log"
+ANOTHERS = "another mirror's"
+MOVED = "written by the topic's writers, which have moved"
+"""Reasons why target offsets are not compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,8 @@ class PartitionResult(ReportModel):
     """Offsets below one side's log start, or below the copy's start: not compared."""
     unjudged: int = 0
     """Number of unmatched records beyond the most that are judged."""
+    not_compared: dict[str, int] = Field(default_factory=dict)
+    """Number of target offsets that were not compared, by reason."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -177,6 +179,14 @@ class Verification(NamedTuple):
         for partition in self.partitions:
             counts[partition.because] += partition.not_copied_yet
         return {reason: count for reason, count in counts.items() if count}
+
+    @property
+    def not_compared(self) -> dict[str, int]:
+        """Numbers of target offsets that were not compared, by reason."""
+        counts: Counter[str] = Counter()
+        for partition in self.partitions:
+            counts.update(partition.not_compared)
+        return dict(counts)
 
     @property
     def verdict(self) -> Verdict:

@@ -25,7 +25,17 @@ from sparkmirror.durable.losses import LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.claims import CopyMap, FlowClaims
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
-from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, copied_twice, cut, extent
+from sparkmirror.frames.ranges import (
+    ANOTHERS,
+    EARLIER,
+    MOVED,
+    LogPlan,
+    PartitionPlan,
+    Window,
+    copied_twice,
+    cut,
+    extent,
+)
 from sparkmirror.frames.stream_comparison import MOST_UNMATCHED
 from sparkmirror.messages.control import ControlState, control_topic
 from sparkmirror.sync.topic_rules import topic_rules
@@ -222,19 +232,14 @@ class FlowSurvey:
             notes.append("timestamps are not compared: the target stamps records itself (LogAppendTime)")
         again = copied_twice(target, offsets, window) if offsets is not None else []
         twice = sum(repeat.records for repeat in again)
-        if compared.former > twice:
-            former = compared.former - twice
-            notes.append(f"{former} target offsets hold copies of an earlier source topic or log: not compared")
+        moved = sum(gap.end - gap.first for gap in compared.theirs)
+        not_compared = {EARLIER: max(compared.former - twice, 0), ANOTHERS: compared.others, MOVED: moved}
         if again:
             first = again[0]
             notes.append(
                 f"{twice} records were copied again: source offset {first.upstream} and the records after it lie at "
                 f"target offset {first.first} and at {first.again}"
             )
-        if compared.others:
-            notes.append(f"{compared.others} target offsets are another mirror's: not compared")
-        if theirs := sum(gap.end - gap.first for gap in compared.theirs):
-            notes.append(f"{theirs} target offsets were written by the topic's writers, which have moved: not compared")
         # The opposite side may have a record at each offset where a cleaner has left few.
         most = MOST_UNMATCHED if source.compacted or target.compacted else None
         ranges = cut(compared, offsets, bytes_per_offset, first_range, most_offsets=most)
@@ -253,6 +258,7 @@ class FlowSurvey:
             expired=compared.expired,
             twice=twice,
             began=began if offsets is None else None,
+            not_compared={reason: count for reason, count in not_compared.items() if count},
             notes=tuple(notes),
         )
 

@@ -444,6 +444,7 @@ class _VerifyRun:
                     expired=plan.expired + sum(report.expired for report in reports),
                     unjudged=sum(report.not_listed for report in reports)
                     + (len(placed[index]) if index in changed else 0),
+                    not_compared=plan.not_compared,
                     notes=tuple(dict.fromkeys((*plan.notes, *words, *_damage(reports), *changed.get(index, ())))),
                 )
             )

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
+from sparkmirror.cluster.missing_rights import principal
 from sparkmirror.cluster.refusal_lines import refusal
 from sparkmirror.cluster.scratch_topic import PREFIX
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, lease_group, missing, named_groups
-from sparkmirror.lint.rights import allowed, principal
+from sparkmirror.lint.rights import allowed
 from sparkmirror.sync.other_flows import refusal_of_second
 from sparkmirror.sync.own_settings import own_topics, remedy, unsafe_settings
 from sparkmirror.sync.refused_properties import exclusion, property_refusal
@@ -433,7 +434,9 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         severity=_WARNING,
         what="the source takes larger batches than the target",
         effect="a partition with such a batch is parked; MirrorMaker 2's task fails",
-        fix="raise max.message.bytes of the copy, or message.max.bytes of the target's brokers",
+        fix="raise message.max.bytes of the target's brokers, or set max.message.bytes at the source's topic, from "
+        "where the mirror brings it to the copy; on the copy alone it would be set back, unless "
+        "config.properties.exclude has it",
         look=message_too_large,
     ),
     LintRule(
@@ -442,8 +445,10 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         what="the source has records older than the target takes",
         effect="they are refused: the partitions are parked, and MirrorMaker 2's task fails with "
         "InvalidRecordException",
-        fix="raise message.timestamp.before.max.ms of the copy, or log.message.timestamp.before.max.ms of the brokers"
-        " (before Kafka 3.6 difference.max.ms instead of before.max.ms)",
+        fix="raise log.message.timestamp.before.max.ms of the target's brokers, or set "
+        "message.timestamp.before.max.ms at the source's topic, from where the mirror brings it to the copy; on the "
+        "copy alone it would be set back, unless config.properties.exclude has it (before Kafka 3.6 "
+        "difference.max.ms instead of before.max.ms)",
         look=too_old,
     ),
     LintRule(

@@ -101,6 +101,7 @@ BOUNDS = {
     "CreateTopicsRequest": _Bound(SMALL, 16 * KB, "topics"),  # since version 5 with all properties
     "CreatePartitionsRequest": _Bound(SMALL, 4 * KB, "topics"),
     "DeleteTopicsRequest": _Bound(SMALL, 4 * KB, "topics"),
+    "DeleteRecordsRequest": _Bound(),
     "DescribeAclsRequest": _Bound(LISTING),
     "CreateAclsRequest": _Bound(SMALL, 4 * KB, "creations"),
     "DeleteAclsRequest": _Bound(SMALL, 4 * KB, "filters"),
