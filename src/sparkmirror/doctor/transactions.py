@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkmirror.doctor.case import Case, name_of
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.parked import action
+from sparkmirror.doctor.parked import general_action
 from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.engine.snapshot import Cause
 from sparkmirror.engine.transaction_watch import LONG_S
@@ -22,7 +22,7 @@ def _open(case: Case) -> Iterator[Sign]:
             subject=name_of((topic.topic, partition.partition)),
             evidence=f"{counted(partition.held_back, 'offset')} {waits}",
             cause=partition.reason,
-            action=f"{action(Cause.OPEN_TRANSACTION)} `{partition.remedy}`",
+            action=f"{general_action(Cause.OPEN_TRANSACTION)} `{partition.remedy}`",
         )
 
 
@@ -36,7 +36,7 @@ TRANSACTIONS = (
         f"other producers after it wait, too. A finding for each partition, {NAMED} at most.",
         cause="A producer has not ended its transaction: it works in long transactions, is gone, or its transaction "
         "hangs.",
-        action=action(Cause.OPEN_TRANSACTION),
+        action=general_action(Cause.OPEN_TRANSACTION),
         look=_open,
         explains=(*LATE, "group-not-synced"),
     ),

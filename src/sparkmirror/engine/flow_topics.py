@@ -21,8 +21,8 @@ from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.flow_view import FlowView
 from sparkmirror.engine.weaknesses import Weaknesses
-from sparkmirror.events import Event
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.position.route import PartitionPair
 from sparkmirror.pump.refused import LIMITS
 from sparkmirror.sync.first_notes import FirstNotes

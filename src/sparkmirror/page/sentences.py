@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from sparkmirror.doctor.findings import Finding, Severity
+from sparkmirror.doctor.losses import NEWS_MS
 from sparkmirror.doctor.parked import cause_words
 from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.loss_counts import totals
@@ -353,7 +354,10 @@ def _stuck(flow: Flow) -> Iterator[_But]:
         yield _But(Tone.BAD, f"an open transaction holds {count(len(held_back), 'partition')} back", first)
     for outcome, entries, offsets in totals(flow.losses):
         if outcome in LOSS_TONES:
-            yield _But(LOSS_TONES[outcome], outcome.words(entries, offsets))
+            newest_ms = max(loss.newest_ms for loss in flow.losses if loss.outcome is outcome and not loss.acknowledged)
+            is_history = flow.at_ms - newest_ms > NEWS_MS
+            words = outcome.words(entries, offsets)
+            yield _But(Tone.WARNING if is_history else LOSS_TONES[outcome], words, "over a week ago" * is_history)
     if flow.retention_s is not None:
         yield _But(
             Tone.BAD,
