@@ -117,8 +117,9 @@ def headline(flow: Flow, now_ms: int, findings: Iterable[Finding] = (), process:
     head = _head(flow, process)
     buts = [] if flow.state in _ALONE else sorted(_buts(flow), key=_by_tone)
     worst = min((head.tone, *(but.tone for but in buts)), key=_WORST_FIRST.index)
-    what, then = head.what, [_since(flow, now_ms), head.then]
-    if buts and flow.state not in _FIRST and _by_tone(buts[0]) <= _by_tone(head):
+    what, then = head.what, [_since(flow, now_ms, head.tone), head.then]
+    is_cause = flow.state is FlowState.HELD_UP or (bool(buts) and _by_tone(buts[0]) <= _by_tone(head))
+    if buts and flow.state not in _FIRST and is_cause:
         first = buts.pop(0)
         what = f"{first.words} ({first.why})" if first.why else first.words
         what += f"; {head.what[:1].lower()}{head.what[1:]}"
@@ -130,7 +131,7 @@ def headline(flow: Flow, now_ms: int, findings: Iterable[Finding] = (), process:
         tone = TONES_OF.get(finding.severity, Tone.STANDBY)
         if _WORST_FIRST.index(tone) < _WORST_FIRST.index(worst):
             worst = tone
-            then.append(f"look below: {finding.title}")
+            then.append(f"look below: {finding.title[:1].lower()}{finding.title[1:]}")
     return Headline(worst, _sentences([what]), _sentences(then))
 
 
@@ -142,14 +143,15 @@ def _by_tone(said: _Head | _But) -> int:
     return _WORST_FIRST.index(said.tone)
 
 
-def _since(flow: Flow, now_ms: int) -> str:
+def _since(flow: Flow, now_ms: int, tone: Tone) -> str:
     """Return since when the flow is in its state, and how old the figures are if they are old."""
     age_s = (now_ms - flow.at_ms) / 1000
     old = f"as of {duration(age_s)} ago" if age_s > OLD_S else ""
     if not flow.state_since_ms:
         return old
     lasts = duration(max(flow.at_ms - flow.state_since_ms, 0) / 1000)
-    since = f"{flow.state.value} since {clock(flow.state_since_ms, now_ms)} ({lasts})"
+    state = "" if flow.state is FlowState.CAUGHT_UP and tone is not Tone.GOOD else f"{flow.state.value} "
+    since = f"{state}since {clock(flow.state_since_ms, now_ms)} ({lasts})"
     return f"{old}: {since}" if old else since
 
 
@@ -233,7 +235,7 @@ def _away(flow: Flow) -> _Head:
     return _Head(
         Tone.BAD,
         f"{part} {side.alias} can't be reached since {since}; nothing is copied{stands}",
-        f"it goes on by itself once a broker answers; {short(side.away.partition(': ')[2]) or 'no broker answers'}",
+        f"{short(side.away.partition(': ')[2]) or 'no broker answers'}; it goes on by itself once a broker answers",
     )
 
 

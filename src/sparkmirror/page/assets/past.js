@@ -98,11 +98,11 @@ export function drawPast(svg, past, { hours, figure, small = false }) {
   if (!small) {
     for (const value of [0, top]) {
       nodes.push(made("path", { class: "rule", d: `M${left} ${y(value)}H${width}` }));
-      nodes.push(made("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, show(value)));
+      nodes.push(made("text", { x: left - 6, y: y(value) + 4, "text-anchor": "end" }, show(value).replace(/ 0 (s|min|h)$/, "")));
     }
   }
   nodes.push(...strip(samples, x, bottom, left, small));
-  nodes.push(...times(now, hours, x, width, height, small));
+  nodes.push(...times(now, hours, x, left, width, height, small));
   nodes.push(made("path", { class: "line", d: path }));
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.replaceChildren(...nodes);
@@ -127,7 +127,7 @@ function strip(samples, x, bottom, left, small) {
   });
 }
 
-function times(now, hours, x, width, height, small) {
+function times(now, hours, x, left, width, height, small) {
   if (small) {
     return [
       made("text", { x: 0, y: height - 3 }, timeOf(now - hours * 3600)),
