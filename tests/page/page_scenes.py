@@ -94,7 +94,6 @@ def moved(shown: Snapshot, at_ms: int) -> Snapshot:
             state_since_ms=one.state_since_ms + by,
             source=side(one.source),
             target=side(one.target),
-            loss_entries=tuple(dataclasses.replace(each, at_ms=each.at_ms + by) for each in one.loss_entries),
             groups=tuple(
                 dataclasses.replace(each, synced_ms=each.synced_ms + by) if each.synced_ms is not None else each
                 for each in one.groups
@@ -532,7 +531,7 @@ def scenes() -> dict[str, tuple[Flow, ...]]:
                 number=number,
                 kind="expired",
                 outcome=LossOutcome.LOST,
-                at_ms=NOW_MS - ago * minute,
+                at_ms=int(time.time() * 1000) - ago * minute,
                 topic="audit.log",
                 partition=at,
                 first=881_002,
