@@ -183,7 +183,7 @@ SAID = [
             "Source A can't be reached since 1970-01-01 00:00 UTC; nothing is copied; the newest copied "
             "record is of 15:59:59 UTC."
         ),
-        "Unreachable since 15:59 UTC (1 min). Refused; it goes on by itself once a broker answers.",
+        "Unreachable since 15:59 UTC (1 min). It goes on by itself once a broker answers (refused).",
     ),
     (
         flow(

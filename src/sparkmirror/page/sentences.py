@@ -235,7 +235,7 @@ def _away(flow: Flow) -> _Head:
     return _Head(
         Tone.BAD,
         f"{part} {side.alias} can't be reached since {since}; nothing is copied{stands}",
-        f"{short(side.away.partition(': ')[2]) or 'no broker answers'}; it goes on by itself once a broker answers",
+        f"it goes on by itself once a broker answers ({short(side.away.partition(': ')[2]) or 'none does'})",
     )
 
 
