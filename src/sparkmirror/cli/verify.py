@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from sparkmirror.frames import Progress as VerifyProgress
 
 _EXIT_DIFFERS = 1
-_COLOURS = {"equal": "green", "equal so far": "yellow", "different": "red"}
+_COLOURS = {
+    "equal": "green",
+    "equal so far": "yellow",
+    "equal, but deleted at the target": "red",
+    "different": "red",
+}
 
 
 def verify(
@@ -63,6 +68,10 @@ def verify(
             min=0, metavar="N", help="Most records that may be not copied yet, of those at the source at the start."
         ),
     ] = 0,
+    allow_expired: Annotated[
+        bool,
+        typer.Option("--allow-expired", help="End with 0 though the target has deleted records that the source keeps."),
+    ] = False,
     output: Annotated[Format, typer.Option("--output", "-o", help="JSON comes as lines.")] = Format.TEXT,
     spark: Annotated[list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of Spark.")] = None,
     secrets: Secrets = None,
@@ -72,10 +81,11 @@ def verify(
     """Compare source and target: every record of FILE's flows once, in order, equal.
 
     The verdict is "equal", "equal so far" (some records are not copied yet: these are counted, by
-    reason) or "different". Records that come to the source after the start need not be copied.
+    reason), "equal, but deleted at the target" (the source keeps records longer than the target) or
+    "different". Records that come to the source after the start need not be copied.
 
-    Exit codes: 0 equal, 1 records differ or are not copied yet, 2 the file or the command line is
-    wrong, 3 a cluster can't be reached, or Spark is missing.
+    Exit codes: 0 equal, 1 records differ, are not copied yet, or are deleted at the target, 2 the
+    file or the command line is wrong, 3 a cluster can't be reached, or Spark is missing.
 
     Example: sparkmirror verify mm2.properties --topics orders.*
     """
@@ -113,7 +123,8 @@ def verify(
         _print_json(verification)
     else:
         _print_tables(verification)
-    if verification.differs or sum(verification.behind.values()) > allow_behind:
+    gone = verification.deleted and not allow_expired
+    if verification.differs or gone or sum(verification.behind.values()) > allow_behind:
         raise typer.Exit(_EXIT_DIFFERS)
 
 
@@ -175,6 +186,7 @@ def _print_json(verification: Verification) -> None:
             "verdict": verification.verdict,
             "equal": verification.verdict == "equal",
             "behind": verification.behind,
+            "deleted": verification.deleted,
             "not_compared": verification.not_compared,
             "ranges": verification.ranges,
             "all_ranges": verification.all_ranges,
@@ -199,6 +211,12 @@ def _print_tables(verification: Verification) -> None:
     if verification.not_compared:
         verdict += f"; {_summed(verification.not_compared, 'target offsets were not compared')}"
     out.print(verdict, highlight=False)
+    if verification.deleted:
+        out.print(
+            f"{verification.deleted:,} offsets that the source keeps are deleted at the target, whose retention is "
+            "shorter (docs/topics.md, Retention)",
+            highlight=False,
+        )
     if verification.behind:
         out.print(_summed(verification.behind, "records are not at the target"), highlight=False)
 
@@ -242,7 +260,8 @@ def _difference_table(verification: Verification) -> Table:
 def _partition_table(partitions: tuple[PartitionResult, ...]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("topic")
-    for column in ("partition", "equal", "differences", "compacted", "not copied yet", "expired", "not judged"):
+    counts = ("equal", "differences", "compacted", "not copied yet", "expired", "deleted", "not judged")
+    for column in ("partition", *counts):
         table.add_column(column, justify="right")
     for partition in partitions:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in partition.differences.items())
@@ -253,7 +272,13 @@ def _partition_table(partitions: tuple[PartitionResult, ...]) -> Table:
             kinds or "none",
             *(
                 f"{count:,}" if count else ""
-                for count in (partition.compacted, partition.not_copied_yet, partition.expired, partition.unjudged)
+                for count in (
+                    partition.compacted,
+                    partition.not_copied_yet,
+                    partition.expired,
+                    partition.deleted,
+                    partition.unjudged,
+                )
             ),
         )
     return table

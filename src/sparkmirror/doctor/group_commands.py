@@ -49,5 +49,5 @@ def within_the_log(flow: Flow, group: Group) -> str:
 
 
 def _command(cluster: ClusterFigures, group: str, action: str, options: Iterable[str]) -> str:
-    reach = cluster.tools or f"--bootstrap-server BROKERS-OF-{cluster.alias}"
-    return f"{_TOOL} {reach} --group {shlex.quote(group)} {action} {shlex.join(options)}"
+    tools = cluster.tools or f"--bootstrap-server {cluster.alias}"
+    return f"{_TOOL} {tools} --group {shlex.quote(group)} {action} {shlex.join(options)}"

@@ -5,6 +5,7 @@ The answers are topics, offsets, sizes and claims.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -196,7 +197,26 @@ class FlowSurvey:
                 self._partition(source[1], log, copy, configs, copied, window, end, per_offset, first_range, unread)
             )
             first_range += len(plans[-1].ranges)
-        return plans
+        return self._without_due_deletions(plans, source_configs)
+
+    def _without_due_deletions(
+        self, plans: Sequence[PartitionPlan], source_configs: Mapping[str, tuple[ConfigEntry, ...]]
+    ) -> list[PartitionPlan]:
+        """Return the plans without deletions of records that are due at the source, too.
+
+        Both sides delete whole segments, at times of their own. So a record that is older than the source's retention
+        may be gone on either side.
+        """
+        by_retention: dict[int, list[TopicPartition]] = defaultdict(list)
+        for plan in plans:
+            kept_ms = _kept_ms(source_configs.get(plan.source.topic, ()))
+            if plan.deleted[0] < plan.deleted[1] and kept_ms >= 0:
+                by_retention[kept_ms].append((plan.source.topic, plan.partition))
+        now_ms = int(time.time() * 1000)
+        due: Offsets = {}
+        for kept_ms, partitions in by_retention.items():
+            due |= listed(self._source, partitions, max(now_ms - kept_ms, 0))
+        return [plan.deleted_from(due.get((plan.source.topic, plan.partition), 0)) for plan in plans]
 
     def _partition(
         self,
@@ -256,6 +276,7 @@ class FlowSurvey:
             ranges=tuple(ranges),
             due=compared.due,
             expired=compared.expired,
+            deleted=compared.deleted,
             twice=twice,
             began=began if offsets is None else None,
             not_compared={reason: count for reason, count in not_compared.items() if count},
@@ -404,3 +425,11 @@ def _log(topic: TopicDescription, start: int, end: int, configs: Iterable[Config
 
 def _value(configs: Iterable[ConfigEntry], name: str) -> str | None:
     return next((entry.value for entry in configs if entry.name == name), None)
+
+
+def _kept_ms(configs: Iterable[ConfigEntry]) -> int:
+    """Return the time that a topic keeps records, in milliseconds; -1: without end."""
+    configs = list(configs)
+    if "delete" not in (_value(configs, "cleanup.policy") or "delete"):
+        return -1
+    return int(_value(configs, "retention.ms") or -1)

@@ -40,6 +40,7 @@ from sparkmirror.sync.checkpoints import is_consumer
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.pattern_matches import Matches, group_matches, topic_matches
 from sparkmirror.sync.refused_properties import refused_properties
+from sparkmirror.sync.retention import FOREVER
 from sparkmirror.sync.topic_properties import config_change, creation_configs
 from sparkmirror.sync.topic_rules import TopicRules, group_filter, topic_rules
 from sparkmirror.sync.unknown_properties import create_as_known, known_properties
@@ -61,6 +62,12 @@ BROKERS_OWN = "__consumer_offsets"
 No operator grants rights on this topic by its name.
 """
 
+_TIMES = (("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000))
+_OTHERS = (
+    ("retention.bytes", "log.retention.bytes"),
+    ("cleanup.policy", "log.cleanup.policy"),
+    ("delete.retention.ms", "log.cleaner.delete.retention.ms"),
+)
 LIMITS = ("message.max.bytes", f"log.{_BEFORE}", f"log.{_DIFFERENCE}")
 
 
@@ -106,6 +113,8 @@ class ProbedCluster:
     """Facts about the source that its old brokers can't tell."""
     limits: dict[str, int] = field(default_factory=dict)
     """Brokers' settings of `LIMITS`, by name."""
+    retention: dict[str, str] = field(default_factory=dict)
+    """Brokers' defaults of `sync.retention.RETENTION` for new topics."""
     skew_s: float | None = None
     refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Answer to a dry creation, Kafka's code and words, by topic."""
@@ -193,7 +202,22 @@ def _open(
         value = admin.broker_config(name)
         if value is not None:
             side.limits[name] = int(value)
+    side.retention = dict(_broker_retention(admin))
     return admin, client
+
+
+def _broker_retention(admin: ClusterAdmin) -> Iterator[tuple[str, str]]:
+    """Yield the properties that new topics get.
+
+    Hours count without minutes and milliseconds.
+    """
+    for name, unit_ms in _TIMES:
+        if value := admin.broker_config(name):
+            yield "retention.ms", str(int(value) * unit_ms if int(value) >= 0 else FOREVER)
+            break
+    for ours, name in _OTHERS:
+        if value := admin.broker_config(name):
+            yield ours, value
 
 
 def _about_source(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe) -> None:
