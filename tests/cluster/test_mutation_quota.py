@@ -83,7 +83,7 @@ def of(cluster: KafkaCluster, role: str) -> ClusterAdmin:
 
 @pytest.mark.broker
 def test_a_real_controller_is_waited_for(target_cluster: KafkaCluster, topic_name: str) -> None:
-    """Its burst is used up by the first topics, the rest comes with its rate, and what is left is told with its wait."""
+    """The first topics use up its burst, the rest comes with its rate; what is left is told with its wait."""
     limit(target_cluster, 2.0)
     try:
         admin = of(target_cluster, "quota-test")

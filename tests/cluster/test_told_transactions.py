@@ -104,7 +104,12 @@ def test_what_is_told_without_rights(
 def test_a_topic_that_may_not_be_read(guarded: KafkaCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leader says so for each partition."""
     refused = DescribedPartition(ErrorCode.TOPIC_AUTHORIZATION_FAILED, ())
-    described = {("pay", 0): refused, ("pay", 1): DescribedPartition(0, (ProducerEntry(7, 0, 1, 2),))}
+    described = {
+        ("pay", 0): refused,
+        ("pay", 1): DescribedPartition(
+            0, (ProducerEntry(producer_id=7, producer_epoch=0, last_sequence=1, last_timestamp_ms=2),)
+        ),
+    }
     monkeypatch.setattr(module, "_described", lambda *_: described)
     with closing(ClusterClient(config(guarded), "test")) as client:
         told = open_transactions(client, described)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 
 import pytest
 from test_observer import a_driver
 
-from sparkmirror.engine import topic_refresh
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.topic_refresh import QUOTA_PAUSE_S, TopicRefresh
 
@@ -19,7 +19,7 @@ def test_the_told_wait_is_kept_whatever_the_interval(
 ) -> None:
     driver, refresh, now = a_driver(1), TopicRefresh(), [1_000.0]
     driver.flow = driver.flow.model_copy(update={"refresh_topics_enabled": refreshes})
-    monkeypatch.setattr(topic_refresh.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(FlowDriver, "sync_topics", lambda _: False)
     driver.topics.newest = dataclasses.replace(driver.topics.newest, wait_s=wait_s)
     refresh.refresh(driver)

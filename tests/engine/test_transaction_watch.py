@@ -114,4 +114,4 @@ def test_the_same_question_is_asked_seldom_and_about_few() -> None:
 
 def test_the_command_of_a_secured_cluster_asks_for_the_clients_settings() -> None:
     secured = CONFIG.model_copy(update={"security_protocol": "SASL_SSL"})
-    assert "--bootstrap-server a:9092,b:9092 --command-config FILE abort" in abort_command(secured, PAY, 3)
+    assert "--bootstrap-server a:9092,b:9092 --command-config admin.properties abort" in abort_command(secured, PAY, 3)

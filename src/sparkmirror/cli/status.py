@@ -181,12 +181,12 @@ def line(flow: snapshot.Flow, age_s: float) -> str:
         parts.append(counted(losses, "loss", "losses"))
     if known := acknowledged(flow.losses):
         parts.append(f"{counted(known, 'loss', 'losses')} acknowledged")
+    if flow.differs:
+        parts.append(f"this file has other settings ({'; '.join(flow.differs)})")
     if flow.state is not FlowState.NOTHING:
         parts += [f"nothing matches {each.words}" for each in flow.unmatched if each.key == "topics" and each.hint]
     if flow.no_group:
         parts.append(flow.no_group)
-    if flow.differs:
-        parts.append(f"this file has other settings ({'; '.join(flow.differs)})")
     return "; ".join([*parts, f"{age_s:,.0f} s ago"])
 
 

@@ -103,7 +103,7 @@ def list_topics(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """List the copied topics: partitions, state, lag, late records (`topics done`) and rate.
+    """List the copied topics: partitions, state, lag, late records and rate.
 
     Exit codes: 0 the list is printed, 2 the file is wrong, 3 the target can't be reached, or nothing
     was published for longer than --stale seconds.

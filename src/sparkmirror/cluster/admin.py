@@ -67,7 +67,7 @@ class ClusterAdmin:
         self.quota_patience_s = timeout_s
         """Longest time in seconds that a creation waits for the controller's quota."""
         self.quota_wait_s = 0.0
-        """Seconds after which topics that the quota has stopped may be asked for again; 0: there are none."""
+        """Seconds until topics over the quota may be asked for again; 0: no such topics."""
 
     @classmethod
     def connect(cls, config: ClusterConfig, role: str, timeout_s: float = 60.0) -> Self:
@@ -175,8 +175,8 @@ class ClusterAdmin:
         """
 
         def ask(names: Sequence[str]) -> MutationAnswers:
-            some = {name: counts[name] for name in names}
-            return self._ask("adding partitions", lambda client: growth_answers(client, some))
+            wanted = {name: counts[name] for name in names}
+            return self._ask("adding partitions", lambda client: growth_answers(client, wanted))
 
         return self._as_quota_allows(ask, list(counts))
 
@@ -207,13 +207,13 @@ class ClusterAdmin:
 
         Return for each name Kafka's error code and the broker's words. Code 0: created.
         """
-        wanted = {spec.name: spec for spec in specs}
+        by_name = {spec.name: spec for spec in specs}
 
         def ask(names: Sequence[str]) -> MutationAnswers:
-            some = [wanted[name] for name in names]
-            return self._ask("creating topics", lambda client: creation_answers(client, some))
+            wanted = [by_name[name] for name in names]
+            return self._ask("creating topics", lambda client: creation_answers(client, wanted))
 
-        return self._as_quota_allows(ask, list(wanted))
+        return self._as_quota_allows(ask, list(by_name))
 
     def _as_quota_allows(
         self, ask: Callable[[Sequence[str]], MutationAnswers], names: Sequence[str]

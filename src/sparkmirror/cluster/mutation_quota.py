@@ -37,9 +37,9 @@ def as_quota_allows(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> MutationAnswers:
-    """Ask for topics, and again for those over the quota, each time after the told wait.
+    """Ask for topics, and after the told wait again for topics over the quota.
 
-    Ends when no wait fits into `patience_s` any more; then topics may be left that are over the quota.
+    Ends when no wait fits into `patience_s` any more; then topics over the quota may be left.
     """
     deadline = clock() + patience_s
     answers, left = MutationAnswers({}), list(names)

@@ -1,4 +1,4 @@
-"""Open transactions that hold back what may be read of a partition at read_committed.
+"""Open transactions, which hold records back at read_committed.
 
 A leader tells the producer of each open transaction (DescribeProducers, KIP-664); the transaction's coordinator tells
 its name, its begin and its timeout, to clients that may describe its transactional id.
@@ -42,7 +42,7 @@ class OpenTransaction(NamedTuple):
     last_ms: int
     """Timestamp of the producer's last record in the partition; -1: not known."""
     coordinated: Coordinated | None = None
-    """None: no coordinator told this client about it."""
+    """Answer of the coordinator; None: no coordinator told this client."""
 
 
 def open_transactions(

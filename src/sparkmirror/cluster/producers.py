@@ -57,7 +57,11 @@ def describe_producers(
             part.error_code,
             tuple(
                 ProducerEntry(
-                    p.producer_id, p.producer_epoch, p.last_sequence, p.last_timestamp, p.current_txn_start_offset
+                    producer_id=p.producer_id,
+                    producer_epoch=p.producer_epoch,
+                    last_sequence=p.last_sequence,
+                    last_timestamp_ms=p.last_timestamp,
+                    transaction_start=p.current_txn_start_offset,
                 )
                 for p in part.active_producers
             ),

@@ -141,6 +141,8 @@ def action(flow: Flow, topic: Topic, partition: Partition) -> str:
         known = limit_remedy(flow, topic, partition)
     elif partition.cause is Cause.NOT_AUTHORIZED:
         known = rights_remedy(partition.reason)
+    elif partition.remedy:
+        known = f"{general_action(partition.cause)} `{partition.remedy}`"
     return known or general_action(partition.cause)
 
 

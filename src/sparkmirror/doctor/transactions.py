@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sparkmirror.doctor.case import Case, name_of
 from sparkmirror.doctor.finding import Severity
-from sparkmirror.doctor.parked import general_action
+from sparkmirror.doctor.parked import action, general_action
 from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.engine.snapshot import Cause
 from sparkmirror.engine.transaction_watch import LONG_S
@@ -22,7 +22,7 @@ def _open(case: Case) -> Iterator[Sign]:
             subject=name_of((topic.topic, partition.partition)),
             evidence=f"{counted(partition.held_back, 'offset')} {waits}",
             cause=partition.reason,
-            action=f"{general_action(Cause.OPEN_TRANSACTION)} `{partition.remedy}`",
+            action=action(case.flow, topic, partition),
         )
 
 

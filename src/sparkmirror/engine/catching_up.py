@@ -25,11 +25,14 @@ class PartitionLag(NamedTuple, Generic[Key]):
     end: int | None
     """Source offset after the last record; None until read."""
     parked: bool
-    """True if the partition can't be copied now: parked, or held back by an open transaction."""
+    """True if the partition is parked, or held back by an open transaction."""
     start: int = 0
     """Start of the source's log: offsets below are not there to be copied."""
     readable: int | None = None
-    """End of what may be read, if an open transaction holds the rest back; None: all may be read."""
+    """End of the readable records, while an open transaction holds the rest back.
+
+    None: all records are readable.
+    """
 
     @property
     def known(self) -> bool:

@@ -1,6 +1,6 @@
 """Watch over one cluster of a flow: does any of its brokers answer the driver?
 
-Duties and pumps wait for their answers for half a minute and more, and figures that they have read look new until then.
+Duties and pumps wait for answers for half a minute and more, and earlier figures look new until then.
 """
 
 from __future__ import annotations
@@ -32,10 +32,13 @@ A stopped broker takes a connection and then does not answer.
 """
 
 AWAY_S = 6.0
-"""Seconds without an answer that make a cluster away, while some of its brokers may still be tried."""
+"""Seconds without an answer that make a cluster away.
+
+Some of its brokers may still be tried then.
+"""
 
 TURN_S = 10.0
-"""Longest turn in seconds; the next turn goes on with the brokers that were left."""
+"""Longest turn in seconds; the next turn goes on with the remaining brokers."""
 
 FORGET_S = 86_400.0
 """Seconds after which a broker that is in no answer counts as removed."""
@@ -65,7 +68,7 @@ class Away(NamedTuple):
 class ClusterWatch:
     """Watch over one cluster, over a connection of its own; `watch` runs in a thread.
 
-    Any broker's answer will do: Metadata without topics, which needs no right.
+    Any broker's answer will do. The question is Metadata without topics: no right is needed.
     """
 
     def __init__(self, config: ClusterConfig, role: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -77,7 +80,7 @@ class ClusterWatch:
         self._next = 0
         """Number of the next broker to try, in the order of `_brokers`."""
         self._silence: tuple[float, float] | None = None
-        """Time of the first question without an answer, by `clock` and in seconds since 1970."""
+        """Time of the first question without an answer: by `clock`, and since 1970."""
         self._reason = ""
         """Reason why every broker failed; empty while brokers are left to be tried."""
         self._told = False

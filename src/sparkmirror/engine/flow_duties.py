@@ -78,6 +78,11 @@ class FlowGroups:
         return {**consumers, **self.share.standings} if self.share is not None else consumers
 
     @property
+    def matches(self) -> Matches:
+        """Patterns that match no group of the source."""
+        return self.checkpoints.matches if self.checkpoints is not None else Matches()
+
+    @property
     def watched(self) -> Collection[str]:
         """Names of the groups to look up in `whereabouts`."""
         beyond = (name for name, standing in self.standings.items() if standing.state is GroupState.BEYOND_END)
@@ -88,11 +93,6 @@ class FlowGroups:
         if self.checkpoints is None:
             return PlacedGroup(None, is_ahead=False)
         return self.checkpoints.place(partition, source, target)
-
-    @property
-    def matches(self) -> Matches:
-        """Patterns that match no group of the source."""
-        return self.checkpoints.matches if self.checkpoints is not None else Matches()
 
     @property
     def whereabouts(self) -> Mapping[str, Mapping[TopicPartition, Whereabouts]]:

@@ -36,13 +36,13 @@ from sparkmirror.takeover.from_mm2 import Takeover
 from sparkmirror.wire.topic_partition import TopicPartition
 
 QUOTA_S = 5.0
-"""Longest time in seconds that a turn of the topic duty waits for the target's quota of partition creations.
+"""Longest wait of a turn for the target's quota of creations, in seconds.
 
-The next turn, which comes soon, goes on. Meanwhile the topics that are there are copied.
+The next turn comes soon and goes on. Existing topics are copied meanwhile.
 """
 
 ONCE_QUOTA_S = 600.0
-"""The same with `once`, which copies the topics that are there after the first turn."""
+"""The same with `once`, for which the first turn decides about the copied topics."""
 
 log = logging.getLogger(__name__)
 

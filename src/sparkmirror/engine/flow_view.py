@@ -40,7 +40,10 @@ class SourceEnd(NamedTuple):
 
     end: int | None
     readable: int | None
-    """End of what may be read, while an open transaction holds the rest back; None: all may be read."""
+    """End of the readable records, while an open transaction holds the rest back.
+
+    None: all records are readable.
+    """
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,12 +114,12 @@ class FlowView:
     source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Starts of the source's logs, for partitions that lag."""
     source_stable: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Last stable offsets of partitions that lag, where below the end; empty at read_uncommitted.
+    """Last stable offsets of lagging partitions, where below the end.
 
-    Records from there on wait for the end of a transaction.
+    Records from there on wait for the end of a transaction. Empty at read_uncommitted.
     """
     held_back: Mapping[TopicPartition, HeldBack] = field(default_factory=dict)
-    """Transactions that have been open for long, by the partition that each holds back."""
+    """Transactions open for long, by partition."""
     ends_read_at: float = float("-inf")
     """Time of the last reading, by `time.monotonic`."""
     ends_trouble: str = ""

@@ -70,9 +70,9 @@ class LagMonitor:
                 log.debug("flow %s: the source's offsets can't be read: %s", self._flow.name, error)
 
     def look(self) -> None:
-        """Read the ends of all partitions, and starts and last stable offsets of lagging ones.
+        """Read the ends of all partitions, and more of lagging partitions.
 
-        Raises `ClusterUnreachable`.
+        These are log starts and last stable offsets. Raises `ClusterUnreachable`.
         """
         views = list(self._view.partitions.items())
         receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}

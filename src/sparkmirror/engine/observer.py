@@ -288,7 +288,7 @@ class _FlowObserver:
             start = starts.get(at)
             if start is not None:
                 self._starts[key] = start
-            place = _Place(
+            place = _PartitionPlace(
                 end=view.end_of(key, ends),
                 start=start or 0,
                 leader=leader,
@@ -338,7 +338,7 @@ class _FlowObserver:
         topics += [Topic(topic=name, target_topic="", refused=why) for name, why in refused.items() if name not in rows]
         return tuple(sorted(topics, key=lambda topic: topic.topic))
 
-    def _partition(self, key: PartitionKey, view: PartitionView, place: _Place, now: float) -> Partition:
+    def _partition(self, key: PartitionKey, view: PartitionView, place: _PartitionPlace, now: float) -> Partition:
         moves, fresh = now - view.seen_at < MOVES_S, now - view.seen_at < 2 * SAMPLE_S
         seen = _Seen(
             receipt=view.receipt,
@@ -444,7 +444,7 @@ class _FlowObserver:
         return tuple(result)
 
 
-class _Place(NamedTuple):
+class _PartitionPlace(NamedTuple):
     """Facts about a partition that its pump does not tell."""
 
     end: SourceEnd
@@ -461,7 +461,7 @@ class _Seen(NamedTuple):
     counted: int
     """Number of times that the partition's counts grew."""
     figures: PartitionFigures | None
-    place: _Place
+    place: _PartitionPlace
     moves: bool
 
 

@@ -46,9 +46,9 @@ class FlowProgress:
     records_per_s: float = 0.0
     bytes_per_s: float = 0.0
     lag: int | None = 0
-    """Upstream offsets not acknowledged at the target yet, of all partitions where that is known.
+    """Upstream offsets not acknowledged at the target yet.
 
-    None: of none. Refused topics don't count.
+    The lag of all partitions where it is known; None: of none. Refused topics don't count.
     """
     unknown: int = 0
     """Number of partitions whose position, or whose end, is not known."""

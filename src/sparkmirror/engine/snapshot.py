@@ -158,7 +158,10 @@ class Partition:
     Never negative; offsets below the log's start don't count.
     """
     held_back: int = 0
-    """Offsets of the lag that can't be read yet at read_committed: an open transaction begins before them."""
+    """Offsets of the lag after the begin of an open transaction.
+
+    Not readable yet at read_committed.
+    """
     lag_s: float | None = None
     """Age of the oldest record that is not copied; 0 without lag."""
     downstream: int | None = None
@@ -403,7 +406,7 @@ class ClusterFigures:
     certificate_ends_ms: int | None = None
     """Expiry of the first certificate to end, among those in this side's settings."""
     away: str = ""
-    """Reason why no broker of the cluster answers the driver, since when; empty if one does."""
+    """Reason and begin of the cluster's silence; empty if a broker answers."""
     away_since_ms: int | None = None
     servers: str = ""
     """Bootstrap servers, as the file has them."""
@@ -504,11 +507,10 @@ class Flow:
 
     Each line has both values. The reader is a standby process, or a verb with a file.
     """
-
     unmatched: tuple[UnmatchedPattern, ...] = ()
-    """Patterns of topics, of their exclusion and of groups that match nothing at the source."""
+    """Patterns of topics, exclusions and groups without a match at the source."""
     no_group: str = ""
-    """Reason why no consumer group of the source is translated; empty if one is, or none is to be."""
+    """Reason why no consumer group is translated; empty without a reason."""
     weaker: tuple[str, ...] = ()
     """Guarantees missing with brokers as old as these (`weaker_guarantees`).
 

@@ -15,7 +15,7 @@ The same counts while a takeover or a flow's first notes wait for something.
 
 
 QUOTA_PAUSE_S = 2.0
-"""Shortest time in seconds between turns while the target's quota stops the creation of topics.
+"""Shortest time between turns while a quota stops creations, in seconds.
 
 Each turn lists all topics of both clusters.
 """

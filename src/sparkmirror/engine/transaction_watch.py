@@ -1,8 +1,8 @@
 """Watch over partitions that an open transaction at the source holds back.
 
-With read_committed a partition may be read up to its last stable offset, where its first open transaction begins. Every
-transactional producer holds readers back for a moment. A transaction that stays open is told with its producer, and
-with the command that ends it.
+With read_committed a partition may be read up to its last stable offset, the begin of its first open transaction. Every
+transactional producer holds readers back for a moment. A transaction open for long is told with its producer, and with
+the command to end it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import NamedTuple
 from sparkmirror.clock import utc
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.open_transactions import OpenTransaction
+from sparkmirror.cluster.tool_commands import tool_options
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.veil import VEIL
 from sparkmirror.wire.topic_partition import TopicPartition
 
 LONG_S = 60.0
@@ -29,7 +31,7 @@ ASK_S = 30.0
 """Seconds between questions about the same open transactions."""
 
 MOST_ASKED = 20
-"""Most partitions of a question; others are held back by the same producers as a rule."""
+"""Most partitions of a question: the same producers hold the others back, too."""
 
 
 class HeldBack(NamedTuple):
@@ -111,10 +113,7 @@ def _words(told: OpenTransaction | str | None, offset: int, since_s: float, now_
 
 
 def abort_command(source: ClusterConfig, partition: TopicPartition, start_offset: int) -> str:
-    """Return the command that aborts the transaction that begins at an offset (KIP-664)."""
+    """Return the command that aborts the transaction at an offset (KIP-664)."""
     topic, index = partition
-    secured = " --command-config FILE" if source.encrypted or source.signs_in else ""
-    return (
-        f"kafka-transactions.sh --bootstrap-server {','.join(source.bootstrap_servers)}{secured} abort --topic {topic} "
-        f"--partition {index} --start-offset {start_offset}"
-    )
+    options = VEIL.over(tool_options(source))
+    return f"kafka-transactions.sh {options} abort --topic {topic} --partition {index} --start-offset {start_offset}"

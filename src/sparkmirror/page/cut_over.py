@@ -147,17 +147,17 @@ def _of_records(flow: Flow) -> Iterator[Condition]:
         why = [f"nothing is copied: {flow.reason or 'no topic of the source matches'}"] if nothing else []
         yield from _no("Topics are copied", why, count(topics, "topic"))
     yield from _copied(flow)
+    held_back = [
+        f"{topic.topic}-{partition.partition}: {short(partition.reason)}"
+        for topic, partition in flow.open_transactions[:1]
+    ]
+    yield from _no("No open transaction holds records back", held_back, "none")
     patterns = [
         f"nothing matches {pattern.words}"
         for pattern in flow.unmatched
         if pattern.hint and pattern.key != "topics.exclude" and not nothing
     ]
     yield from _no("Each pattern of topics and groups matches", patterns, "yes")
-    held_back = [
-        f"{topic.topic}-{partition.partition}: {short(partition.reason)}"
-        for topic, partition in flow.open_transactions[:1]
-    ]
-    yield from _no("No open transaction holds records back", held_back, "none")
     parked = len(flow.parked)
     words = f"{count(parked, 'partition')} {'is' if parked == 1 else 'are'} parked"
     yield from _no("No partition is parked", [words] if parked else [], "none")

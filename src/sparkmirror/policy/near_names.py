@@ -1,4 +1,4 @@
-"""Patterns that match no name: spellings that can hardly be meant, and the names that were perhaps meant."""
+"""Patterns that match no name: doubtful spellings, and similar names."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ MOST_NEAREST = 3
 """Most names that are suggested for a pattern."""
 
 MOST_COMPARED = 2_000
-"""Most names that a pattern is compared with: a comparison takes some 20 microseconds."""
+"""Most names compared with a pattern: a comparison takes some 20 microseconds."""
 
 _ALIKE = 0.7
-"""Least likeness of a suggested name; difflib's own default is 0.6."""
+"""Least likeness of a suggested name; difflib's default is 0.6."""
 
 _SHORTEST = 3
-"""Characters of a word from which on a likeness tells anything."""
+"""Fewest characters of a word for a comparison."""
 
 _PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?\S*?[:=!>)]|\{[^}]*\}|.", re.DOTALL)
-"""Parts of a regex: escapes, classes, heads of groups, counts, and single characters."""
+"""Parts of a regex: escapes, classes, heads of groups, counts, characters."""
 
 _SPECIAL = frozenset("()|.^$*+?{}[]\\,")
 _QUOTES = frozenset("\"'`\u201c\u201d\u2018\u2019")
@@ -38,13 +38,13 @@ class _Part(NamedTuple):
 
     text: str
     literal: str
-    """Character that the part stands for; empty if it stands for several."""
+    """Character with no other meaning than itself; else empty."""
 
 
 def hardly_meant(pattern: str, *, of_topics: bool) -> str:
-    """Return why a pattern can hardly be meant as it is written; empty without a reason.
+    """Return why a pattern can hardly be meant as written; empty without a reason.
 
-    Names of groups may have any characters, so only what is written around them tells anything.
+    Names of groups may have any characters.
     """
     text = pattern.strip()
     if len(text) > 1 and text[0] in _QUOTES and text[-1] in _QUOTES:
@@ -71,7 +71,7 @@ def _literal(text: str) -> str:
 
 
 def _illegal(parts: Sequence[_Part]) -> str:
-    """Return which character no topic's name can have; empty if each is legal."""
+    """Return the first character that no topic's name can have, in words; else empty."""
     illegal = next((part.literal for part in parts if part.literal and not _LEGAL.fullmatch(part.literal)), "")
     if not illegal:
         return ""

@@ -1,4 +1,4 @@
-"""Patterns of `topics`, `groups` and their exclusions that match nothing at the source."""
+"""Patterns of topics and groups that match nothing at the source."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class UnmatchedPattern:
     """Setting: `topics`, `topics.exclude` or `groups`."""
     pattern: str
     fault: str = ""
-    """Reason why the pattern can hardly be meant so; empty without a reason."""
+    """Fault of the spelling; empty without a fault."""
     nearest: tuple[str, ...] = ()
-    """Names at the source that were perhaps meant."""
+    """Similar names at the source."""
 
     @property
     def hint(self) -> str:
@@ -42,14 +42,14 @@ class UnmatchedPattern:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Result of matching a flow's patterns with the topics, or the groups, of its source."""
+    """Result of matching a flow's patterns with topics or groups of its source."""
 
     nothing: str = ""
-    """Reason why the flow wants nothing of it; empty if it wants anything."""
+    """Reason why nothing is wanted; empty if anything is."""
     unmatched: tuple[UnmatchedPattern, ...] = ()
 
     def news(self, before: Matches) -> list[str]:
-        """Return a line for each pattern, or for all of them, that is not in an earlier result."""
+        """Return a line for each finding that an earlier result lacks."""
         if self.nothing:
             return [self.nothing] if self.nothing != before.nothing else []
         return [f"nothing matches {each.words}" for each in self.unmatched if each not in before.unmatched]

@@ -33,7 +33,7 @@ LED_WITHIN_S = 10.0
 """Seconds from a topic's creation until the target must list it with its leaders."""
 LED_PAUSE_S = 0.1
 LEAST_WAIT_S = 1.0
-"""Shortest time in seconds until topics are tried again that the target's quota has stopped."""
+"""Shortest time until another try of topics over the target's quota, in seconds."""
 _LONGEST_NAME = 249
 LEGAL_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{_LONGEST_NAME}}}")
 
@@ -81,7 +81,10 @@ class TopicSync:
     The target's brokers don't know these properties.
     """
     wait_s: float = 0.0
-    """Seconds after which topics that the target's quota has stopped may be tried again; 0: there are none."""
+    """Seconds until topics over the target's quota may be tried again.
+
+    0: no such topics.
+    """
 
 
 class TopicDuty:
@@ -99,7 +102,7 @@ class TopicDuty:
         self._rules = rules
         self._others = others
         self._over_quota: set[str] = set()
-        """Source topics whose copies the target's quota of partition creations has stopped."""
+        """Source topics with copies over the target's quota of partition creations."""
         self._wait_s = 0.0
 
     def sync_once(self) -> TopicSync:
