@@ -27,7 +27,7 @@ from sparkmirror.engine.snapshot import (
     Role,
     Topic,
 )
-from sparkmirror.page.cut_over import CutOverVerdict, Mark, cut_over
+from sparkmirror.page.cut_over import CheckMark, CutOverVerdict, cut_over
 from sparkmirror.page.problems import problems
 from sparkmirror.page.sentences import Tone, headline, short
 from sparkmirror.page.words import clock, count, duration, listed, rate, size
@@ -502,7 +502,7 @@ def test_good_and_ready_only_where_all_is_known_and_well(one: Flow, later_ms: in
         assert "\n" not in line
     assert "None" not in said.what + said.then + board.words
     marks = {condition.mark for condition in board.conditions}
-    assert (board.verdict is CutOverVerdict.READY) is not (marks & {Mark.NOT, Mark.UNKNOWN} != set())
+    assert (board.verdict is CutOverVerdict.READY) is not (marks & {CheckMark.NOT, CheckMark.UNKNOWN} != set())
     found = headline(one, NOW_MS + later_ms, [finding(Severity.CRITICAL)])
     assert found.tone is Tone.BAD
     assert headline(one, NOW_MS + later_ms, [finding(Severity.NOTICE)]) == said

@@ -99,7 +99,10 @@ def metrics_served(
 
 
 def page_address(port: int | None, config: MirrorConfig) -> str:
-    """Return the address of this process's live page, for people on other machines; empty without one."""
+    """Return the address of this process's live page; empty without a page.
+
+    The address is for people on other machines.
+    """
     if port is not None:
         return f"http://{socket.gethostname()}:{port}/"
     for text in config.metrics.listeners:

@@ -152,7 +152,10 @@ def general_action(cause: Cause) -> str:
 
 
 def cause_words(cause: Cause) -> str:
-    """Return few words on a cause that parks partitions; empty for a cause whose reason says more."""
+    """Return few words on a cause that parks partitions.
+
+    The words are empty for a cause whose reason says more.
+    """
     if cause in WAITS or cause is Cause.OTHER:
         return ""
     title = _CAUSES[cause].title

@@ -54,7 +54,7 @@ class KnownBrokers(NamedTuple):
     known: int
     """Number of brokers in any answer of the last day."""
     release: str
-    """Oldest release of Apache Kafka that knows as much as the answering broker."""
+    """Apache Kafka release of the broker, or an older release that knows as much."""
 
 
 class Away(NamedTuple):

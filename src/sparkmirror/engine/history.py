@@ -1,4 +1,4 @@
-"""Hours of a mirror's past: a sample of each flow every half a minute, bounded in memory."""
+"""Hours of a mirror's past, bounded in memory: a sample per flow and step."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import NamedTuple, TypeVar
 from sparkmirror.engine.snapshot import Flow, FlowState, Role
 
 STEP_S = 30
-"""Seconds of one sample."""
+"""Seconds of a sample."""
 
 LENGTH = 12 * 3600 // STEP_S
-"""Samples of one flow: twelve hours, about 0.3 MB."""
+"""Number of samples of a flow: twelve hours, about 0.3 MB."""
 
 MOST_FLOWS = 200
-"""Flows with a history; further flows have none."""
+"""Number of flows with a history, at most."""
 
 _STATES = list(FlowState)
 
 
 class Sample(NamedTuple):
-    """One step of a flow's past; figures of a process that does not work on the flow are not known."""
+    """Step of a flow's past; a process without the lease has no figures."""
 
     at_s: int
     """Begin of the step, in seconds since 1970."""
@@ -40,8 +40,8 @@ class Sample(NamedTuple):
 class FlowHistory:
     """Histories of a mirror's flows; for any thread.
 
-    Snapshots are taken for other reasons (one every 5 s is published); the first of a step begins a sample, and further
-    snapshots add to it. A step without a snapshot has no sample.
+    Snapshots are made anyway: every 5 s a snapshot is published. The first snapshot of a step begins a sample, and
+    further snapshots add to the sample. A step without a snapshot has no sample.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class FlowHistory:
         self._samples: dict[str, deque[Sample]] = {}
 
     def take(self, flows: Iterable[Flow]) -> None:
-        """Take the flows of a snapshot; forget flows that are gone."""
+        """Take the flows of a snapshot, and forget all further flows."""
         there = {flow.flow: flow for flow in flows}
         with self._lock:
             for gone in self._samples.keys() - there.keys():

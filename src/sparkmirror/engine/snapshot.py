@@ -411,11 +411,11 @@ class ClusterFigures:
     servers: str = ""
     """Bootstrap servers, as the file has them."""
     release: str = ""
-    """Oldest release of Apache Kafka that knows as much as the cluster's brokers; empty: not known."""
+    """Apache Kafka release of the brokers, or an older release that knows as much."""
     brokers_up: int | None = None
-    """Number of brokers that the cluster named in its newest answer."""
+    """Number of brokers in the cluster's newest answer."""
     brokers_known: int | None = None
-    """Number of brokers that it named in the last day."""
+    """Number of brokers in any answer of the last day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -441,12 +441,12 @@ class Flow:
     leader: str = ""
     """Working process, as `host:pid`: the last one that announced itself."""
     leader_silent_ms: int | None = None
-    """Time of the working process's last published status, if that is too old for a process at work.
+    """Time of the working process's last status, if too old for a process at work.
 
-    None: it publishes, or a standby has not looked yet.
+    None: the process publishes, or a standby has not looked yet.
     """
     page: str = ""
-    """Address of the working process's live page; empty: it has none, or it is not known."""
+    """Address of the working process's live page; empty: no page, or not known."""
     processes: int | None = None
     """Members of the lease's group: processes that work or stand by."""
     epoch: int = 0

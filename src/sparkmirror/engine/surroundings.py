@@ -79,9 +79,15 @@ class Surroundings:
         self.differences: dict[str, tuple[str, ...]] = {}
         """Flow to the settings that differ in the working process."""
         self.pages: dict[str, str] = {}
-        """Flow to the address of the working process's live page, where this process stands by."""
+        """Flow to the address of the working process's live page.
+
+        Only flows for which the process stands by.
+        """
         self.silent_ms: dict[str, int] = {}
-        """Flow to the time of the newest status, where that says nothing of the present and this process stands by."""
+        """Flow to the time of the newest status, if too old to tell the present.
+
+        Only flows for which the process stands by.
+        """
         self.certificates: dict[str, tuple[int | None, int | None]] = {}
         """Flow to the expiry of each side's first certificate to end."""
         self.jvm = JvmFigures()

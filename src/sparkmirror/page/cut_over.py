@@ -27,29 +27,29 @@ class CutOverVerdict(StrEnum):
     UNKNOWN = "not known"
 
 
-class Mark(StrEnum):
-    """Answer to one condition of a cut-over."""
+class CheckMark(StrEnum):
+    """Answer to a condition of a cut-over."""
 
     OK = "ok"
     NOT = "not"
     UNKNOWN = "not known"
     YOURS = "look yourself"
-    """The page can't see it."""
+    """Condition out of the page's sight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One line of the check list."""
+    """Line of the check list."""
 
     name: str
-    mark: Mark
+    mark: CheckMark
     words: str
-    """Its figure, or what is against it."""
+    """Figure of the condition, or the obstacle."""
 
 
 @dataclass(frozen=True, slots=True)
 class CutOver:
-    """Verdict on a cut-over now, and the check list that it follows from."""
+    """Verdict on a cut-over now, with the check list."""
 
     verdict: CutOverVerdict
     words: str
@@ -60,7 +60,7 @@ class CutOver:
         """Obstacles, then missing figures."""
         return tuple(
             condition.words
-            for mark in (Mark.NOT, Mark.UNKNOWN)
+            for mark in (CheckMark.NOT, CheckMark.UNKNOWN)
             for condition in self.conditions
             if condition.mark is mark
         )
@@ -69,12 +69,12 @@ class CutOver:
 def cut_over(flow: Flow, now_ms: int) -> CutOver:
     """Return a flow's verdict; `ready` needs every figure to be known."""
     if flow.role is not Role.LEADER:
-        ask = Condition("This process works on the flow", Mark.UNKNOWN, _ask(flow))
+        ask = Condition("This process works on the flow", CheckMark.UNKNOWN, _ask(flow))
         return CutOver(CutOverVerdict.UNKNOWN, f"Not known: {ask.words}.", (ask,))
     conditions = (*_of_records(flow), *_of_losses(flow), *_of_groups(flow), *_of_figures(flow, now_ms))
     for mark, verdict, begin in (
-        (Mark.NOT, CutOverVerdict.NOT_YET, "Not yet"),
-        (Mark.UNKNOWN, CutOverVerdict.UNKNOWN, "Not known"),
+        (CheckMark.NOT, CutOverVerdict.NOT_YET, "Not yet"),
+        (CheckMark.UNKNOWN, CutOverVerdict.UNKNOWN, "Not known"),
     ):
         first = next((condition for condition in conditions if condition.mark is mark), None)
         if first is not None:
@@ -82,7 +82,7 @@ def cut_over(flow: Flow, now_ms: int) -> CutOver:
     known = acknowledged(flow.losses)
     but = f" but for {count(known, 'acknowledged loss', 'acknowledged losses')}" if known else ""
     words = f"Ready: everything is copied{but}. {_exactly(flow)} {WRITERS}"
-    return CutOver(CutOverVerdict.READY, words, (*conditions, Condition(STOPPED, Mark.YOURS, WRITERS)))
+    return CutOver(CutOverVerdict.READY, words, (*conditions, Condition(STOPPED, CheckMark.YOURS, WRITERS)))
 
 
 def if_moved(group: Group) -> str:
@@ -131,11 +131,11 @@ def _ask(flow: Flow) -> str:
 
 
 def _no(name: str, against: Iterable[str], well: str) -> Iterator[Condition]:
-    """Yield a condition that nothing may be against."""
+    """Yield a condition, or each obstacle."""
     lines = list(against)
-    yield from (Condition(name, Mark.NOT, line) for line in lines)
+    yield from (Condition(name, CheckMark.NOT, line) for line in lines)
     if not lines:
-        yield Condition(name, Mark.OK, well)
+        yield Condition(name, CheckMark.OK, well)
 
 
 def _of_records(flow: Flow) -> Iterator[Condition]:
@@ -179,12 +179,12 @@ def _copied(flow: Flow) -> Iterator[Condition]:
         of = " for what can be copied" if are_stuck(flow) else ""
         until = f" (about {duration(flow.eta_s)} more{of})" if flow.eta_s is not None and _all_move(flow) else ""
         are = "is" if flow.lag == 1 else "are"
-        yield Condition(name, Mark.NOT, f"{count(flow.lag, 'record')} {are} not copied{until}")
+        yield Condition(name, CheckMark.NOT, f"{count(flow.lag, 'record')} {are} not copied{until}")
     if unknown or flow.lag is None:
         whose = f" of {count(unknown, 'partition')}" if unknown else ""
-        yield Condition(name, Mark.UNKNOWN, f"the lag{whose} isn't known")
+        yield Condition(name, CheckMark.UNKNOWN, f"the lag{whose} isn't known")
     elif not flow.lag:
-        yield Condition(name, Mark.OK, "0 records are left")
+        yield Condition(name, CheckMark.OK, "0 records are left")
 
 
 def _of_losses(flow: Flow) -> Iterator[Condition]:
@@ -227,7 +227,7 @@ def _all_move(flow: Flow) -> bool:
 
 
 def _exact(groups: Sequence[Group]) -> Iterator[Condition]:
-    """Yield whether groups would go on at the exact records, as far as it is known."""
+    """Yield whether groups would go on at the exact record, as far as known."""
     name = "Each group would go on at the exact record"
     against = []
     if skipping := {group.group: group.skipped for group in groups if group.skipped}:
@@ -240,11 +240,11 @@ def _exact(groups: Sequence[Group]) -> Iterator[Condition]:
         and (group.skipped is None or group.reread is None or not group.partitions)
         for group in groups
     )
-    yield from (Condition(name, Mark.NOT, words) for words in against)
+    yield from (Condition(name, CheckMark.NOT, words) for words in against)
     if vague:
-        yield Condition(name, Mark.UNKNOWN, f"what {count(vague, 'group')} would skip or read again isn't known")
+        yield Condition(name, CheckMark.UNKNOWN, f"what {count(vague, 'group')} would skip or read again isn't known")
     elif not against:
-        yield Condition(name, Mark.OK, "0 records would be skipped, 0 read again")
+        yield Condition(name, CheckMark.OK, "0 records would be skipped, 0 read again")
 
 
 def _of_figures(flow: Flow, now_ms: int) -> Iterator[Condition]:
@@ -254,6 +254,6 @@ def _of_figures(flow: Flow, now_ms: int) -> Iterator[Condition]:
     if not any(topic.partitions or topic.released for topic in flow.topics):
         missing.append("no topic that is copied is known")
     name = "These figures are of now"
-    yield from (Condition(name, Mark.UNKNOWN, words) for words in missing)
+    yield from (Condition(name, CheckMark.UNKNOWN, words) for words in missing)
     if not missing:
-        yield Condition(name, Mark.OK, f"{duration(max(now_ms - flow.at_ms, 0) / 1000)} old")
+        yield Condition(name, CheckMark.OK, f"{duration(max(now_ms - flow.at_ms, 0) / 1000)} old")

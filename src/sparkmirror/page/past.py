@@ -1,4 +1,4 @@
-"""Past of a flow, as the page draws it."""
+"""Past of a flow, for the page's curves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _TONES = {
 
 
 def past(samples: Iterable[Sample], since_s: int = 0) -> list[list[object]]:
-    """Return the samples from a time on, each as its time, tone, state, lag, lag in seconds and rate."""
+    """Return the samples from a time on.
+
+    A sample is a list: time, tone, state, lag, lag in seconds, rate.
+    """
     return [
         [
             sample.at_s,

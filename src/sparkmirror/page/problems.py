@@ -1,4 +1,4 @@
-"""The doctor's findings as the page lists them: causes, with their effects folded under them."""
+"""The doctor's findings for the page's list: causes, with folded effects."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from sparkmirror.doctor.losses import LOSSES
 _SEVERITIES = list(Severity)
 
 _DECIDED = {rule.name for rule in LOSSES}
-"""Rules whose findings an operator must decide about, whatever caused them."""
+"""Rules with findings that an operator must decide about."""
 
 
 @dataclass(slots=True)
 class Problem:
-    """A finding that no other finding explains, and the findings that it explains."""
+    """An unexplained finding, and the explained findings."""
 
     finding: Finding
     effects: list[Finding] = field(default_factory=list)
 
     @property
     def severity(self) -> Severity:
-        """Severity of the worst of them."""
+        """Severity of the worst finding."""
         return min((each.severity for each in (self.finding, *self.effects)), key=_SEVERITIES.index)
 
 
 def problems(findings: Sequence[Finding]) -> list[Problem]:
-    """Fold a snapshot's findings, in the doctor's order, under their causes.
+    """Fold a snapshot's findings, in the doctor's order, under the causes.
 
-    A finding goes to the first finding of its flow that explains it, and from there to that one's own cause.
+    A finding goes to the first explaining finding of the flow, and from there to the cause of the explaining finding.
     """
     causes: list[Problem] = []
     under: dict[int, Problem] = {}
@@ -46,7 +46,7 @@ def problems(findings: Sequence[Finding]) -> list[Problem]:
 
 
 def _cause(findings: Sequence[Finding], place: int) -> int | None:
-    """Return the place of the first earlier finding that explains the one at `place`."""
+    """Return the place of the first finding that explains the finding at `place`."""
     finding = findings[place]
     if finding.rule in _DECIDED:
         return None

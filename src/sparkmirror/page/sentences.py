@@ -1,6 +1,6 @@
-"""Two lines about each flow: what happens, the cause first; since when, and what comes next.
+"""Two lines about each flow: events with the cause first, then time and outlook.
 
-They name missing figures, and call a flow well only if all figures are known.
+The lines name missing figures, and call a flow well only if all figures are known.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ JUST_NOW_S = 1.0
 """Lag up to which records may be copied already, and not yet reported."""
 
 _REASON_LENGTH = 400
-"""Characters of a reason in a line: enough for every reason of our own."""
+"""Characters of a reason in a line: enough for sparkmirror's own reasons."""
 
 _ALONE = (FlowState.WRONG_CLUSTER, FlowState.STANDING_BY, FlowState.JOINING)
-"""States of which nothing else is told."""
+"""States without a word on further facts."""
 _FIRST = (*_ALONE, FlowState.UNREACHABLE, FlowState.NOTHING)
-"""States that are told before any fact beside them: nothing is copied."""
+"""States without a copy, told before any further fact."""
 
 STUCK = (PartitionState.PARKED, PartitionState.PAUSED)
 """States of partitions that no ETA counts."""
@@ -74,7 +74,7 @@ LOSS_TONES = {
     LossOutcome.MAY_BE_LOST: Tone.WARNING,
     LossOutcome.FOREIGN: Tone.WARNING,
 }
-"""Tone of what the loss ledger says, if the headline speaks of it."""
+"""Tone of the loss ledger's entries, if the headline names the entries."""
 
 
 TONES_OF = {Severity.CRITICAL: Tone.BAD, Severity.WARNING: Tone.WARNING}
@@ -83,17 +83,17 @@ TONES_OF = {Severity.CRITICAL: Tone.BAD, Severity.WARNING: Tone.WARNING}
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """Two lines about a flow, and their tone."""
+    """Two lines about a flow, with a tone."""
 
     tone: Tone
     what: str
-    """What happens, the cause first."""
+    """Event, the cause first."""
     then: str
-    """Since when, what comes next, and what else."""
+    """Begin, outlook, and further facts."""
 
 
 class _Head(NamedTuple):
-    """State of a flow in words, before any fact beside it."""
+    """State of a flow in words, without further facts."""
 
     tone: Tone
     what: str
@@ -101,7 +101,7 @@ class _Head(NamedTuple):
 
 
 class _But(NamedTuple):
-    """Fact beside the state; `why` is told if no other fact is worse."""
+    """Fact beside the state; `why` is told of the worst fact only."""
 
     tone: Tone
     words: str
@@ -111,8 +111,8 @@ class _But(NamedTuple):
 def headline(flow: Flow, now_ms: int, findings: Iterable[Finding] = (), process: str = "") -> Headline:
     """Describe a flow in two lines.
 
-    `now_ms` is the time of reading, `findings` are those of this flow, and `process` is the one that tells, as
-    `host:pid`: it never names itself as another process. The tone is at least that of the worst finding.
+    `now_ms` is the time of reading, `findings` are the flow's findings, and `process` is the telling process as
+    `host:pid`, never named as another process. The tone is at least the worst finding's tone.
     """
     head = _head(flow, process)
     buts = [] if flow.state in _ALONE else sorted(_buts(flow), key=_by_tone)
@@ -144,7 +144,7 @@ def _by_tone(said: _Head | _But) -> int:
 
 
 def _since(flow: Flow, now_ms: int, tone: Tone) -> str:
-    """Return since when the flow is in its state, and how old the figures are if they are old."""
+    """Return the begin of the flow's state, and the age of old figures."""
     age_s = (now_ms - flow.at_ms) / 1000
     old = f"as of {duration(age_s)} ago" if age_s > OLD_S else ""
     if not flow.state_since_ms:
@@ -225,7 +225,7 @@ def _level(flow: Flow) -> _Head:
 
 
 def _away(flow: Flow) -> _Head:
-    """Tell of a cluster that does not answer, since when, and how far the copy is."""
+    """Tell of an absent cluster, since when, and how far the copy is."""
     part, side = ("source", flow.source) if flow.source.away else ("target", flow.target)
     if side.away_since_ms is None:
         return _Head(Tone.BAD, f"{flow.reason or 'a cluster does not answer'}; nothing is copied")
@@ -240,7 +240,7 @@ def _away(flow: Flow) -> _Head:
 
 
 def _standby(flow: Flow, process: str) -> _Head:
-    """Tell why this process does not work on the flow, and which process does, if it is known."""
+    """Tell why the process does not work on the flow, and who works if known."""
     if flow.reason not in ("", ELSEWHERE):
         return _Head(
             Tone.BAD,
@@ -412,7 +412,10 @@ def _beside(flow: Flow) -> Iterator[_But]:
 
 
 def short(text: str) -> str:
-    """Return a reason in one line, without a full stop; the middle of a very long one is left out."""
+    """Return a reason in a line, without a full stop.
+
+    A very long reason lacks the middle.
+    """
     line = " ".join(text.split()).rstrip(".")
     if len(line) <= _REASON_LENGTH:
         return line

@@ -30,7 +30,7 @@ def duration(seconds: float) -> str:
 
 
 def clock(at_ms: int, now_ms: int, *, seconds: bool = False) -> str:
-    """Return a time of day such as `09:53 UTC`, with its date unless that is today's."""
+    """Return a time of day such as `09:53 UTC`, with the date of another day."""
     at, now = (datetime.fromtimestamp(each / 1000, UTC) for each in (at_ms, now_ms))
     day = "" if at.date() == now.date() else "%Y-%m-%d "
     return at.strftime(f"{day}%H:%M{':%S' if seconds else ''} UTC")
