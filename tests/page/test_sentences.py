@@ -367,6 +367,24 @@ def test_the_tone_is_at_least_that_of_the_worst_finding() -> None:
     assert headline(flow(), NOW_MS, [finding(Severity.NOTICE)]).tone is Tone.GOOD, "a notice is no problem"
 
 
+def test_only_the_worst_of_many_facts_are_named() -> None:
+    many = flow(
+        topics=(topic("orders", parked()), Topic(topic="x", target_topic="", refused="no right")),
+        losses=(LOSS,),
+        groups=(level_group(state=GroupState.NOT_SYNCED),),
+        duties=(Duty(duty="checkpoints", interval_s=60.0, failing="no right"),),
+        waiting="broker 1",
+        retention_s=60.0,
+        retention_of="orders-3",
+    )
+    said = headline(many, NOW_MS)
+    assert said.what.startswith("1 partition is parked (orders-3: a batch is larger than the target takes); ")
+    assert said.then.endswith(
+        "Also: 1,200 offsets were lost for good, the source deletes what isn't copied of orders-3 in 1 min, 1 topic can't "
+        "be copied at all and 3 more."
+    )
+
+
 def test_effects_are_folded_under_their_causes() -> None:
     away = finding(Severity.CRITICAL, "source-unreachable", "duty-failing", "duty-late")
     duty = finding(Severity.WARNING, "duty-failing", "group-sync-late")

@@ -43,6 +43,9 @@ JUST_NOW_S = 1.0
 _REASON_LENGTH = 400
 """Characters of a reason in a line: enough for sparkmirror's own reasons."""
 
+NAMED = 3
+"""Number of further facts in the second line; the rest is counted."""
+
 _ALONE = (FlowState.WRONG_CLUSTER, FlowState.STANDING_BY, FlowState.JOINING)
 """States without a word on further facts."""
 _FIRST = (*_ALONE, FlowState.UNREACHABLE, FlowState.NOTHING)
@@ -124,7 +127,8 @@ def headline(flow: Flow, now_ms: int, findings: Iterable[Finding] = (), process:
         what = f"{first.words} ({first.why})" if first.why else first.words
         what += f"; {head.what[:1].lower()}{head.what[1:]}"
     if buts:
-        then.append("also: " + listed([but.words for but in buts]))
+        more = [f"{len(buts) - NAMED:,} more"] if len(buts) > NAMED else []
+        then.append("also: " + listed([*(but.words for but in buts[:NAMED]), *more]))
     if is_old(flow, now_ms):
         worst = min(worst, Tone.UNKNOWN, key=_WORST_FIRST.index)
     for finding in findings:

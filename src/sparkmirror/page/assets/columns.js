@@ -81,7 +81,7 @@ export const TABLES = {
     key: (row) => row[2],
     opens: "positions",
     columns: [
-      STATE,
+      { ...STATE, width: 156 },
       column(2, "Group", text, { name: true, width: 240 }),
       column(9, "If it moved now", text, { wide: true, least: 300 }),
       column(6, "Skips", number, { title: "Records it would skip", worstUnknown: true }),
@@ -99,7 +99,7 @@ export const TABLES = {
     order: [1, true],
     key: (row) => `${row[2]}-${row[3]}`,
     columns: [
-      STATE,
+      { ...STATE, width: 156 },
       column(2, "Topic", text, { name: true }),
       column(3, "Partition", number, { short: "P." }),
       column(4, "Offset at the source", number),
