@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -211,6 +212,7 @@ def broker_dies(flow: LoadedFlow, copy: Clusters, page: Watched) -> None:
         for _ in range(20):
             page.page.wait_for_timeout(250)
             assert page.tone not in ("good", "working"), page.words
+            assert f":{os.getpid()}" not in page.words, "it does not name itself as another process"
         broker.start()
         flow.wait_for_progress(120)
     since = copy.equal_at(120, "all is copied after the broker has come back")

@@ -380,8 +380,8 @@ def test_only_the_worst_of_many_facts_are_named() -> None:
     said = headline(many, NOW_MS)
     assert said.what.startswith("1 partition is parked (orders-3: a batch is larger than the target takes); ")
     assert said.then.endswith(
-        "Also: 1,200 offsets were lost for good, the source deletes what isn't copied of orders-3 in 1 min, 1 topic can't "
-        "be copied at all and 3 more."
+        "Also: 1,200 offsets were lost for good, the source deletes what isn't copied of orders-3 in 1 min, 1 topic "
+        "can't be copied at all and 3 more."
     )
 
 
