@@ -207,10 +207,7 @@ def _open(
 
 
 def _broker_retention(admin: ClusterAdmin) -> Iterator[tuple[str, str]]:
-    """Yield the properties that new topics get.
-
-    Hours count without minutes and milliseconds.
-    """
+    """Yield the default properties of new topics."""
     for name, unit_ms in _TIMES:
         if value := admin.broker_config(name):
             yield "retention.ms", str(int(value) * unit_ms if int(value) >= 0 else FOREVER)
