@@ -29,7 +29,7 @@ _ENGINE_AREAS = {
     "Spark": "installed_spark own_classes scaling session signals standalone",
     "verify": "offset_runs receipts_as_rows verify verify_after_takeover verify_goes_on verify_of_a_deleted_copy"
     " verify_of_moving_logs verify_verdicts",
-    "what people see": "alerts_of_a_run diagnosed group_moves logs_of_a_run loss_watch named_states observer"
+    "what people see": "alerts_of_a_run diagnosed group_moves history logs_of_a_run loss_watch named_states observer"
     " other_settings pages prometheus publishing snapshot states_of_a_run status_of_a_cluster status_topic"
     " strimzi_examples strimzi_own terminal watched_resource",
 }
