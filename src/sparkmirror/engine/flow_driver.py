@@ -45,6 +45,15 @@ log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 15.0
 
+QUOTA_S = 5.0
+"""Longest wait of a turn for the target's quota of creations, in seconds.
+
+The next turn comes soon and goes on. Existing topics are copied meanwhile.
+"""
+
+ONCE_QUOTA_S = 600.0
+"""The same with `once`, for which the first turn decides about the copied topics."""
+
 SEE_DONE_S = 30.0
 """Seconds between looks at the topics whose writers have moved."""
 
@@ -125,6 +134,7 @@ class FlowDriver:
             others = f" (and {more} more: sparkmirror lint FILE --connect)" if more else ""
             log.warning("flow %s: %s%s", self.name, self.unsafe_topics[0], others, extra=Event.OWN_TOPIC_UNSAFE.extra)
         proof.remember()
+        target.quota_patience_s = ONCE_QUOTA_S if self._once else QUOTA_S
         self.topics.open(source, target)
         duties = FlowDuties(
             flow=self.flow,

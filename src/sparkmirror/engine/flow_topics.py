@@ -35,15 +35,6 @@ from sparkmirror.takeover.from_mm1 import GroupTakeover
 from sparkmirror.takeover.from_mm2 import Takeover
 from sparkmirror.wire.topic_partition import TopicPartition
 
-QUOTA_S = 5.0
-"""Longest wait of a turn for the target's quota of creations, in seconds.
-
-The next turn comes soon and goes on. Existing topics are copied meanwhile.
-"""
-
-ONCE_QUOTA_S = 600.0
-"""The same with `once`, for which the first turn decides about the copied topics."""
-
 log = logging.getLogger(__name__)
 
 
@@ -103,7 +94,6 @@ class FlowTopics:
     def open(self, source: ClusterAdmin, target: ClusterAdmin) -> None:
         """Take the connections to both clusters."""
         self._admins = _Admins(source, target)
-        target.quota_patience_s = ONCE_QUOTA_S if self._once else QUOTA_S
         limits = dict.fromkeys(name for names in LIMITS.values() for name in names)
         synced = self._flow.topic_sync.sync_topic_configs_enabled
         with suppress(SparkMirrorError):  # of a filter in Python; copying tells what is wrong with it
