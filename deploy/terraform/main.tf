@@ -47,17 +47,22 @@ module "monitoring" {
   source = "./modules/monitoring"
   count  = var.monitoring ? 1 : 0
 
-  name               = var.app-shorthand-name
-  vpc_id             = var.vpc-id
-  subnet_ids         = module.mirror.subnet_ids
-  place              = module.mirror.place
-  mirrors            = { (var.app-shorthand-name) = module.mirror.monitored }
-  prometheus_image   = coalesce(var.prometheus-image, "${module.repositories.prometheus}:${var.image-tag}")
-  managed_prometheus = var.managed-prometheus
-  grafana            = var.managed-prometheus != null ? null : { password_secret_arn = var.grafana-password-secret-arn, image = var.grafana-image }
-  alerts             = var.alerts
-  bastion            = var.bastion
-  cpu_architecture   = var.cpu-architecture
-  log_retention_days = var.log-retention-days
-  aws_cli_image      = var.aws-cli-image
+  name       = var.app-shorthand-name
+  vpc_id     = var.vpc-id
+  subnet_ids = module.mirror.subnet_ids
+  place      = module.mirror.place
+  msk_clusters = { for side, group in var.broker-security-group-ids : side => {
+    bootstrap_servers = side == "source" ? var.source-cluster-bootstrap-broker-string : var.target-cluster-bootstrap-broker-string
+    security_group_id = group
+  } if var.open-monitoring }
+  mirrors              = { (var.app-shorthand-name) = module.mirror.monitored }
+  prometheus_image     = coalesce(var.prometheus-image, "${module.repositories.prometheus}:${var.image-tag}")
+  managed_prometheus   = var.managed-prometheus
+  grafana              = var.managed-prometheus != null ? null : { password_secret_arn = var.grafana-password-secret-arn, image = var.grafana-image }
+  alerts_topic         = var.alerts-topic-arn == null ? null : { arn = var.alerts-topic-arn }
+  alertmanager_targets = var.alertmanager-targets
+  bastion              = var.bastion
+  cpu_architecture     = var.cpu-architecture
+  log_retention_days   = var.log-retention-days
+  aws_cli_image        = var.aws-cli-image
 }

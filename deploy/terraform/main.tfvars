@@ -9,6 +9,13 @@ source-cluster-bootstrap-broker-string = "b-1.old.example.com:9098,b-2.old.examp
 source-cluster-arn                     = "arn:aws:kafka:us-west-1:012345678910:cluster/old/0123-1"
 target-cluster-bootstrap-broker-string = "b-1.new.example.com:9098"
 target-cluster-arn                     = "arn:aws:kafka:us-west-1:012345678910:cluster/new/4567-2"
+broker-security-group-ids = {
+  source = "sg-0123456789abcdef1"
+  target = "sg-0123456789abcdef2"
+}
+
+# The outputs SecurityGroup and RoleName of the bastion's stack
+bastion = { security_group_id = "sg-0123456789abcdef0", role_name = "lab-bastion-Role-AbCdEf" }
 
 image-tag                   = "0.2.0"
 grafana-password-secret-arn = "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/grafana-AbCdEf"

@@ -202,6 +202,12 @@ variable "monitoring" {
   default     = true
 }
 
+variable "open-monitoring" {
+  description = "Whether Prometheus also scrapes the brokers of the sides in broker-security-group-ids: MSK's open monitoring, ports 11001 and 11002."
+  type        = bool
+  default     = false
+}
+
 variable "managed-prometheus" {
   description = "A workspace of Amazon Managed Service for Prometheus, instead of Prometheus' disk and Grafana: its ARN, endpoint and id."
   type = object({
@@ -212,13 +218,16 @@ variable "managed-prometheus" {
   default = null
 }
 
-variable "alerts" {
-  description = "Where alerts go: topic_arn of an SNS topic, or alertmanager_targets, host:port; null: nowhere, Prometheus shows them."
-  type = object({
-    topic_arn            = optional(string)
-    alertmanager_targets = optional(list(string), [])
-  })
-  default = null
+variable "alerts-topic-arn" {
+  description = "ARN of an SNS topic that alerts go to; null: none."
+  type        = string
+  default     = null
+}
+
+variable "alertmanager-targets" {
+  description = "Addresses, host:port, of Alertmanagers that you run, which get the alerts."
+  type        = list(string)
+  default     = []
 }
 
 variable "ecr-force-delete" {

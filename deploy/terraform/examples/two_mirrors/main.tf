@@ -21,9 +21,17 @@ variable "grafana_password_secret_arn" {
 }
 
 locals {
-  clusters = {
-    old = { bootstrap_servers = "b-1.old.example.com:9098", arn = "arn:aws:kafka:us-west-1:012345678910:cluster/old/0123-1" }
-    new = { bootstrap_servers = "b-1.new.example.com:9098", arn = "arn:aws:kafka:us-west-1:012345678910:cluster/new/4567-2" }
+  mirrors = {
+    orders = {
+      topics            = "orders.*"
+      bootstrap_servers = "b-1.eu.example.com:9098"
+      arn               = "arn:aws:kafka:us-west-1:012345678910:cluster/eu/0123-1"
+    }
+    payments = {
+      topics            = "payments.*"
+      bootstrap_servers = "b-1.us.example.com:9098"
+      arn               = "arn:aws:kafka:us-west-1:012345678910:cluster/us/89ab-3"
+    }
   }
 }
 
@@ -33,18 +41,26 @@ module "repositories" {
 
 module "mirror" {
   source   = "../../modules/mirror"
-  for_each = { orders = "orders.*", payments = "payments.*" }
+  for_each = local.mirrors
 
   name             = each.key
   vpc_id           = var.vpc_id
   subnet_ids       = var.subnet_ids
   image            = "${module.repositories.sparkmirror}:${var.image_tag}"
   cpu_architecture = "ARM64"
-  topics           = each.value
+  topics           = each.value.topics
   iam_topics       = ["${each.key}*"]
   worker_max       = 0
-  source_cluster   = merge(local.clusters.old, { alias = "old" })
-  target_cluster   = merge(local.clusters.new, { alias = "new" })
+  source_cluster = {
+    alias             = each.key
+    bootstrap_servers = each.value.bootstrap_servers
+    arn               = each.value.arn
+  }
+  target_cluster = {
+    alias             = "central"
+    bootstrap_servers = "b-1.new.example.com:9098"
+    arn               = "arn:aws:kafka:us-west-1:012345678910:cluster/new/4567-2"
+  }
 }
 
 resource "aws_sns_topic" "alerts" {
@@ -62,7 +78,7 @@ module "monitoring" {
   prometheus_image = "${module.repositories.prometheus}:${var.image_tag}"
   cpu_architecture = "ARM64"
   grafana          = { password_secret_arn = var.grafana_password_secret_arn }
-  alerts           = { topic_arn = aws_sns_topic.alerts.arn }
+  alerts_topic     = { arn = aws_sns_topic.alerts.arn }
 }
 
 output "urls" {

@@ -44,6 +44,10 @@ variable "broker_security_group_ids" {
     condition     = length(setsubtract(keys(var.broker_security_group_ids), ["source", "target"])) == 0
     error_message = "The sides are source and target."
   }
+  validation {
+    condition     = length(distinct(values(var.broker_security_group_ids))) == length(var.broker_security_group_ids)
+    error_message = "Where both clusters have one security group, name it for one side only: AWS refuses the same rule twice."
+  }
 }
 
 variable "topics" {

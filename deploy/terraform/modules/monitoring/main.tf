@@ -6,10 +6,10 @@ locals {
   ports     = { prometheus = 9090, grafana = 3000, alertmanager = 9093 }
   managed   = var.managed_prometheus != null
   # Alertmanager is ours where Prometheus' alerts go to SNS, which it can't send to by itself
-  topics = compact([try(var.alerts.topic_arn, null)])
+  topics = [for topic in [var.alerts_topic] : topic.arn if topic != null]
   names  = concat(["prometheus"], var.grafana == null ? [] : ["grafana"], length(local.topics) > 0 && !local.managed ? ["alertmanager"] : [])
   alertmanagers = concat(
-    try(var.alerts.alertmanager_targets, []), [for name in local.names : "${name}.${local.place.namespace}:${local.ports[name]}" if name == "alertmanager"]
+    var.alertmanager_targets, [for name in local.names : "${name}.${local.place.namespace}:${local.ports[name]}" if name == "alertmanager"]
   )
 
   services = { for name, service in {
@@ -46,7 +46,7 @@ locals {
     }
     alertmanager = {
       container = {
-        image       = try(var.alerts.alertmanager_image, "")
+        image       = try(var.alerts_topic.alertmanager_image, "")
         command     = ["--config.file=${local.directory}/alertmanager.yml", "--storage.path=/alertmanager", "--cluster.listen-address="]
         probe       = "http://127.0.0.1:${local.ports.alertmanager}/-/healthy"
         environment = {}

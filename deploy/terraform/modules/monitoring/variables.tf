@@ -78,21 +78,22 @@ variable "grafana" {
   }
 }
 
-variable "alerts" {
-  description = "Where alerts go: the ARN of an SNS topic (by an Alertmanager of this module, or the workspace's), or addresses, host:port, of Alertmanagers that you run. Null: alerts are only shown by Prometheus."
+variable "alerts_topic" {
+  description = "The SNS topic that alerts go to, by an Alertmanager of this module, or by the workspace's; null: none."
   type = object({
-    topic_arn            = optional(string)
-    alertmanager_targets = optional(list(string), [])
-    alertmanager_image   = optional(string, "prom/alertmanager:v0.28.1")
+    arn                = string
+    alertmanager_image = optional(string, "prom/alertmanager:v0.28.1")
   })
   default = null
+}
+
+variable "alertmanager_targets" {
+  description = "Addresses, host:port, of Alertmanagers that you run: Prometheus sends alerts there, too."
+  type        = list(string)
+  default     = []
   validation {
-    condition     = var.alerts == null || (try(var.alerts.topic_arn, null) != null) != (length(try(var.alerts.alertmanager_targets, [])) > 0)
-    error_message = "alerts names either topic_arn or alertmanager_targets."
-  }
-  validation {
-    condition     = var.managed_prometheus == null || length(try(var.alerts.alertmanager_targets, [])) == 0
-    error_message = "Alerts of managed_prometheus come from the workspace, which sends them to SNS: set topic_arn."
+    condition     = var.managed_prometheus == null || length(var.alertmanager_targets) == 0
+    error_message = "Alerts of managed_prometheus come from the workspace, which sends them to SNS: set alerts_topic."
   }
 }
 
