@@ -81,6 +81,7 @@ class Workspace:
             "STUB_AWS_FIXTURES": str(told),
             "TF_CLI_CONFIG_FILE": str(directory / "terraform.rc"),
             "CHECKPOINT_DISABLE": "1",
+            "TF_CLI_ARGS": "-no-color",
         }
         self._put_provider(directory / "mirror")
         (directory / "terraform.rc").write_text(
@@ -90,7 +91,7 @@ class Workspace:
     def run(self, *words: str, expected: int = 0) -> str:
         """What a command prints."""
         done = subprocess.run(
-            [*self._command, words[0], "-no-color", *words[1:]],
+            [*self._command, *words],
             cwd=self.module,
             env=self._environment,
             capture_output=True,

@@ -37,6 +37,8 @@ locals {
     target = concat([for key, value in merge(values(local.unfilled)...) : value if !startswith(key, "source.")], values(local.properties))
   }
   by_iam = [for side in local.sides : side if anytrue([for text in local.told[side] : can(regex("AWS_MSK_IAM|amazon\\.msk", text))])]
+  # Rights would be missing, and the drivers could not sign in
+  without_arn = [for side in local.by_iam : side if !can(regex("^arn:[a-z-]+:kafka:[^:]+:[0-9]+:cluster/", coalesce(local.cluster[side].arn, "-")))]
 
   configuration = merge(
     {
@@ -65,8 +67,8 @@ resource "aws_s3_object" "configuration" {
       error_message = "${local.directory} must hold connectors' JSON files and one worker's file, *.properties."
     }
     precondition {
-      condition     = alltrue([for side in local.by_iam : local.cluster[side].arn != null])
-      error_message = "By the files of ${local.directory} the mirror signs in by IAM at: ${join(", ", local.by_iam)}. Its rights are made of the cluster's ARN: set arn there (source_cluster, target_cluster), or choose another connector_directory."
+      condition     = length(local.without_arn) == 0
+      error_message = "By the files of ${local.directory} the mirror signs in by IAM at: ${join(", ", local.by_iam)}. Its rights are made of the ARNs of MSK clusters, which are missing for: ${join(", ", local.without_arn)}. Set arn in source_cluster or target_cluster, or choose another connector_directory."
     }
   }
 }
