@@ -66,3 +66,10 @@ module "monitoring" {
   log_retention_days   = var.log-retention-days
   aws_cli_image        = var.aws-cli-image
 }
+
+check "partition" {
+  assert {
+    condition     = var.partition == null || var.partition == module.mirror.place.partition
+    error_message = "The credentials are of the partition ${module.mirror.place.partition}, not of ${coalesce(var.partition, "none")}."
+  }
+}

@@ -7,13 +7,9 @@ variable "region" {
 }
 
 variable "partition" {
-  description = "The kit's; not needed: the credentials say whether it is aws, aws-cn or aws-us-gov."
+  description = "The partition of the credentials: aws, aws-cn or aws-us-gov; null: whatever it is."
   type        = string
-  default     = "aws"
-  validation {
-    condition     = contains(["aws", "aws-cn", "aws-us-gov"], var.partition)
-    error_message = "aws, aws-cn or aws-us-gov."
-  }
+  default     = null
 }
 
 variable "tags" {
