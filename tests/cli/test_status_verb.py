@@ -127,7 +127,7 @@ def test_groups_are_listed_by_partition_with_both_sides() -> None:
     from sparkmirror.cli.groups import COLUMNS, cells, lines, rows
 
     (row,) = rows(flow(), 3.0)
-    assert cells(row) == ("shop", "orders", "0", "990", "10", "A.orders", "985", "15", "5", "synced")
+    assert cells(row) == ("shop", "orders", "0", "990", "10", "A.orders", "985", "15", "0", "5", "synced")
     assert len(lines([COLUMNS, cells(row)]).splitlines()) == 2
 
 

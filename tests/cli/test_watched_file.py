@@ -86,6 +86,25 @@ def test_what_cannot_be_run_is_refused_in_one_line_and_then_put_right(
         until(lambda: result)
 
 
+@pytest.mark.parametrize("field", [{"state": "stopped"}, {"state": "paused"}, {"pause": True}])
+def test_a_source_connector_that_is_stopped_alone_copies_no_more(file: Path, field: dict[str, Any]) -> None:
+    """The cut-over step of Strimzi's users: copying ends, groups are still translated. And back."""
+
+    def with_checkpoints(**source: Any) -> Taken:
+        tree = resource(**source)
+        if "pause" in source:
+            tree["apiVersion"] = "kafka.strimzi.io/v1beta2"
+        tree["spec"]["mirrors"][0]["checkpointConnector"] = {}
+        file.write_text(json.dumps(tree))
+        return taken(file)
+
+    running, stopped = with_checkpoints(), with_checkpoints(**field)
+    (flow,) = stopped.config.flows
+    assert (flow.copies, flow.group.emit_checkpoints_enabled) == (False, True)
+    assert differences(running, stopped) == ["flow us->eu: no records are copied"]
+    assert differences(stopped, running) == ["flow us->eu: records are copied again"]
+
+
 def test_a_link_that_leads_elsewhere_is_a_change(tmp_path: Path) -> None:
     """As Kubernetes mounts a ConfigMap: the file is a link into a directory that is a link itself."""
     for name, topics in (("first", "orders"), ("second", "parcels")):

@@ -17,6 +17,7 @@ from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig, load_mm2_properties
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.messages.orders import FlowOrder, PumpOrder, RouteOrder
+from sparkmirror.pump.flow_clients import FlowClients
 from sparkmirror.pump.pump import pump
 
 _HEADER = struct.Struct(">ihhih")
@@ -84,8 +85,8 @@ def test_what_is_asked_of_a_cluster(silent: tuple[SilentBroker, SilentBroker], t
         with pytest.raises(ClusterUnreachable):
             ClusterClient(cluster, "test").metadata([])
         took.append(time.monotonic() - began)
-    assert silent[0].client_ids == {"ops|test"}
-    assert silent[1].client_ids == {"team|test"}
+    assert silent[0].client_ids == {"ops"}
+    assert silent[1].client_ids == {"team"}
     assert 0.3 <= took[0] < 3 <= took[1] < 30
 
 
@@ -93,7 +94,16 @@ def test_the_admin_clients(silent: tuple[SilentBroker, SilentBroker], tmp_path: 
     flow = flow_of(silent, tmp_path, "us.admin.client.id = ops")
     with pytest.raises(ClusterUnreachable):
         ClusterAdmin.connect(flow.source, "test", 2)
-    assert "ops|test" in silent[0].client_ids
+    assert "ops" in silent[0].client_ids
+
+
+def test_ids_are_as_written_or_one_for_each_role(silent: tuple[SilentBroker, SilentBroker], tmp_path: Path) -> None:
+    """A quota by client id holds only for the very id."""
+    written = FlowClients(flow_of(silent, tmp_path, "us.consumer.client.id = reader", "eu.producer.client.id = writer"))
+    ids = [client.client_id for client in (written.source, written.target, written.idle, written.claims)]
+    assert ids == ["reader", "writer", "writer", "us->eu|sparkmirror-claims"]
+    own = FlowClients(flow_of(silent, tmp_path))
+    assert [own.source.client_id, own.target.client_id] == ["us->eu|sparkmirror-fetch", "us->eu|sparkmirror-produce"]
 
 
 def test_clients_that_fetch_and_write_may_have_other_ids(
@@ -115,5 +125,5 @@ def test_clients_that_fetch_and_write_may_have_other_ids(
         routes=(RouteOrder(source_topic="t", target_topic="us.t", partition=0),),
     )
     pump(PumpOrder(epoch=1, task=0, incarnation="test", seconds=2, flows=(order,)))
-    assert {one.partition("|")[0] for one in silent[0].client_ids} == {"reader"}
-    assert {one.partition("|")[0] for one in silent[1].client_ids} >= {"ops"}
+    assert silent[0].client_ids == {"reader"}
+    assert silent[1].client_ids == {"ops"}

@@ -48,6 +48,10 @@ def healthy() -> list[tuple[str, Fault]]:
             moved(gap, records=gap.records),
         ),
         "nothing moved for ten seconds": (gap, earlier(gap, 10_000)),
+        "a transaction is open for a moment": (
+            flow(lag=6, topics=(topic("orders", partition(end=1_006, lag=6, held_back=6, lag_s=30.0)),)),
+            earlier(flow(lag=6, topics=(topic("orders", partition(end=1_006, lag=6, held_back=6, lag_s=1.0)),))),
+        ),
         "throttled a little": (
             dataclasses.replace(backlog, target=ClusterFigures(alias="B", bytes=100_000, requests=90, throttle_s=9.0)),
             moved(backlog),
@@ -111,11 +115,22 @@ def healthy() -> list[tuple[str, Fault]]:
                                 source_lag=0,
                                 target_offset=985,
                                 target_lag=0,
+                                skipped=0,
                                 reread=8_015,
                             ),
                         )
                     ),
                 )
+            ),
+            moved(flow()),
+        ),
+        "checkpoints are due every ten minutes, and a group's offsets were there at the last of them": (
+            flow(
+                groups=(group(synced_ms=NOW_MS - 590_000),),
+                duties=(
+                    Duty(duty="checkpoints", interval_s=600.0, succeeded_ms=NOW_MS - 590_000, took_s=0.1),
+                    Duty(duty="group offsets", interval_s=60.0, succeeded_ms=NOW_MS - 5_000, took_s=0.1),
+                ),
             ),
             moved(flow()),
         ),

@@ -9,18 +9,19 @@ import pytest
 from snapshot_samples import NOW_MS, flow, group, partition, topic
 
 from sparkmirror.cli.explain import lines
+from sparkmirror.cluster.missing_rights import MissingRights
+from sparkmirror.config import ClusterConfig
 from sparkmirror.doctor.explain_facts import matching
 from sparkmirror.doctor.explain_group import explain_group
 from sparkmirror.doctor.explain_topic import explain_topic
 from sparkmirror.doctor.explanation import Explanation, Filtered, GroupFacts, Mark, Reason, Running, Side, TopicFacts
 from sparkmirror.doctor.parked import WAITS
 from sparkmirror.durable.losses import Loss, LossKind
-from sparkmirror.engine.snapshot import Cause, FlowState, PartitionState, Topic
+from sparkmirror.engine.snapshot import Cause, ClusterFigures, Duty, FlowState, PartitionState, Topic
 from sparkmirror.messages.control import DoneTopic
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.sync.group_standing import GroupState
 
-ALL = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
 LISTED = Filtered(key="topics", accepted=True, included_by="orders")
 LOSS = Loss(
     kind=LossKind.EXPIRED,
@@ -40,6 +41,11 @@ def running(**changes: Any) -> Running:
     return Running(flow=flow(**changes), age_s=3.0)
 
 
+def lacking(alias: str, topic: str, operation: str) -> MissingRights:
+    cluster = ClusterConfig(alias=alias, bootstrap_servers=(f"{alias.lower()}:9092",))
+    return MissingRights(cluster=cluster, principal="User:mirror", topic=topic, operations=(operation,), denied_by=())
+
+
 def of_orders(**changes: Any) -> TopicFacts:
     """The topic orders of A->B, which is mirrored."""
     facts = TopicFacts(
@@ -47,8 +53,8 @@ def of_orders(**changes: Any) -> TopicFacts:
         topic="orders",
         partition=None,
         filtered=LISTED,
-        source=Side("A", "", 1, ALL),
-        target=Side("B", "", 1, ALL),
+        source=Side(alias="A", partitions=1, told=True),
+        target=Side(alias="B", partitions=1, told=True),
         remote="A.orders",
     )
     return dataclasses.replace(facts, **{"running": running(), **changes})
@@ -75,6 +81,26 @@ def group_at(state: GroupState, reason: str) -> Running:
     return running(groups=(group(state=state, reason=reason),))
 
 
+def set_back(**changes: Any) -> Running:
+    """The group shop was set back at the source, after its offsets had been set at B."""
+    place = dataclasses.replace(group().partitions[0], source_offset=10, target_offset=5_000, skipped=4_990, reread=0)
+    return running(**{"groups": (group(partitions=(place,)),), "duties": (SETS,), **changes})
+
+
+def beyond_the_end(**changes: Any) -> Running:
+    """The group shop is far beyond the end of orders-0 at A."""
+    place = dataclasses.replace(
+        group().partitions[0], source_offset=999_999, source_lag=None, skipped=None, reread=None, beyond_end=True
+    )
+    reason = "orders-0: at 999999, and the source ends at 11344"
+    shop = group(state=GroupState.BEYOND_END, reason=reason, partitions=(place,))
+    return running(**{"groups": (shop,), **changes})
+
+
+A, B = (ClusterFigures(alias=alias, tools=f"--bootstrap-server {alias.lower()}:9092") for alias in ("A", "B"))
+SETS = Duty(duty="group offsets", interval_s=60.0)
+
+
 MOVED = DoneTopic(ends={0: 7})
 CASES: dict[Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
     Reason.NOTHING_COPIED: (of_orders(copies=False), "copies no records", "enable the flow"),
@@ -99,20 +125,28 @@ CASES: dict[Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
     Reason.CYCLE: (of_orders(cycle=True), "a copy that came from B", "does not begin with an alias"),
     Reason.OWN_HEARTBEATS: (of_orders(own_heartbeats=True), "B's own heartbeats", "nothing"),
     Reason.FAN_IN: (of_orders(fan_in=("C->B",)), "the copy of C->B, too", "A->B.topics and C->B.topics"),
-    Reason.SOURCE_UNREACHABLE: (of_orders(source=Side("A", "cluster A is away")), "A is away", "A's brokers run"),
-    Reason.TARGET_UNREACHABLE: (of_orders(target=Side("B", "cluster B is away")), "B is away", "B's brokers run"),
+    Reason.SOURCE_UNREACHABLE: (
+        of_orders(source=Side(alias="A", trouble="cluster A is away")),
+        "A is away",
+        "A's brokers run",
+    ),
+    Reason.TARGET_UNREACHABLE: (
+        of_orders(target=Side(alias="B", trouble="cluster B is away")),
+        "B is away",
+        "B's brokers run",
+    ),
     Reason.SOURCE_PERMISSION: (
-        of_orders(source=Side("A", "", 1, ALL - {"READ"})),
-        "lacks READ on topic orders of A",
-        "--operation Read --topic orders (at A)",
+        of_orders(source=Side(alias="A", partitions=1, told=True, lacks=lacking("A", "orders", "READ"))),
+        "User:mirror lacks READ on topic orders of A",
+        "--bootstrap-server a:9092 --add --allow-principal User:mirror --operation Read --topic orders",
     ),
     Reason.TARGET_PERMISSION: (
-        of_orders(target=Side("B", "", 1, frozenset({"DESCRIBE"}))),
-        "lacks WRITE on topic A.orders of B",
-        "--operation Write --topic A.orders (at B)",
+        of_orders(target=Side(alias="B", partitions=1, told=True, lacks=lacking("B", "A.orders", "WRITE"))),
+        "User:mirror lacks WRITE on topic A.orders of B",
+        "--operation Write --topic A.orders",
     ),
-    Reason.NOT_AT_SOURCE: (of_orders(source=Side("A")), "A has no topic orders", "slip in the name"),
-    Reason.NOT_AT_TARGET: (of_orders(target=Side("B")), "A.orders is not there at B", "each 600 s"),
+    Reason.NOT_AT_SOURCE: (of_orders(source=Side(alias="A")), "A has no topic orders", "slip in the name"),
+    Reason.NOT_AT_TARGET: (of_orders(target=Side(alias="B")), "A.orders is not there at B", "each 600 s"),
     Reason.REFUSED: (
         of_orders(running=running(topics=(topic(refused="of another flow"),))),
         "of another flow",
@@ -168,6 +202,17 @@ CASES: dict[Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
         "it has members at B",
         "what the reason names",
     ),
+    Reason.BEYOND_END: (
+        of_shop(running=beyond_the_end(source=A)),
+        "orders-0: at 999999, and the source ends at 11344",
+        "`kafka-consumer-groups.sh --bootstrap-server a:9092 --group shop --reset-offsets --to-latest "
+        "--topic orders:0 --execute`",
+    ),
+    Reason.WOULD_SKIP: (
+        of_shop(running=set_back(target=B)),
+        "4,990 records would be skipped, 0 records would be read again",
+        "`kafka-consumer-groups.sh --bootstrap-server b:9092 --group shop --delete-offsets --topic A.orders`",
+    ),
     Reason.CATCHING_UP: (
         of_shop(running=group_at(GroupState.CATCHING_UP, "the copy is not so far yet")),
         "not so far",
@@ -175,7 +220,10 @@ CASES: dict[Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
     ),
     Reason.CHECKPOINTS_ONLY: (of_shop(sync=False), "not set at the target", "sync.group.offsets.enabled = true"),
 }
-NOTES = {Reason.ENDS, Reason.THROTTLED, Reason.CAPPED, Reason.LOST, Reason.CATCHING_UP, Reason.CHECKPOINTS_ONLY}
+NOTES = {
+    *(Reason.ENDS, Reason.THROTTLED, Reason.CAPPED, Reason.LOST),
+    *(Reason.WOULD_SKIP, Reason.CATCHING_UP, Reason.CHECKPOINTS_ONLY),
+}
 """It is mirrored nevertheless."""
 
 
@@ -193,7 +241,19 @@ def test_what_is_mirrored_passes_every_check() -> None:
     assert (explanation.mirrored, explanation.changes, explanation.kind) == (True, (), "topic")
     group_told = explain_group(of_shop())
     assert {step.mark for step in group_told.steps} == {Mark.YES}
-    assert "5 records would be read again" in group_told.steps[-2].words
+    assert "0 records would be skipped, 5 records would be read again" in group_told.steps[-2].words
+
+
+def test_a_group_that_would_skip_and_is_not_set_by_the_mirror_is_set_by_hand() -> None:
+    explanation = explain_group(of_shop(running=set_back(duties=()), sync=False))
+    assert "`sparkmirror offsets translate FILE --topic orders --partition 0 --offset 10`" in explanation.changes[0]
+
+
+def test_commands_quote_names_and_say_where_brokers_are_not_known() -> None:
+    """A status of an earlier release does not tell how the tools reach a cluster."""
+    shop = dataclasses.replace(next(iter(set_back().flow.groups)), group="it's ours")  # type: ignore[union-attr]
+    explanation = explain_group(of_shop(group="it's ours", running=set_back(groups=(shop,))))
+    assert "--bootstrap-server B --group 'it'\"'\"'s ours' --delete-offsets" in explanation.changes[0]
 
 
 @pytest.mark.parametrize("reason", Reason)
@@ -244,20 +304,20 @@ def test_the_earlier_check_decides() -> None:
 
 def test_what_is_asked_of_one_partition_is_told_of_that() -> None:
     parked = at(PartitionState.PARKED, Cause.TOO_LARGE)
-    three = Side("A", "", 3, ALL), Side("B", "", 3, ALL)
+    three = Side(alias="A", partitions=3, told=True), Side(alias="B", partitions=3, told=True)
     assert told(of_orders(partition=0, running=parked)).mirrored
     sides = {"source": three[0], "target": three[1]}
     assert told(of_orders(partition=1, running=parked, **sides)).last.reason is Reason.PARKED
     assert "9 offsets behind" in told(of_orders(partition=2, running=parked, **sides)).steps[10].words
     beyond = told(of_orders(partition=3, running=parked, **sides))
     assert (beyond.last.reason, beyond.name) == (Reason.NOT_AT_SOURCE, "orders:3")
-    smaller = told(of_orders(partition=2, source=three[0], target=Side("B", "", 2, ALL)))
+    smaller = told(of_orders(partition=2, source=three[0], target=Side(alias="B", partitions=2, told=True)))
     assert (smaller.last.reason, "only 2 partitions" in smaller.last.words) == (Reason.NOT_AT_TARGET, True)
 
 
 def test_a_topic_whose_newest_partitions_are_refused_is_copied_in_part() -> None:
     grown = running(topics=(topic("orders", *map(partition, range(10)), refused="no right to add partitions"),))
-    sides = {"source": Side("A", "", 12, ALL), "target": Side("B", "", 10, ALL)}
+    sides = {"source": Side(alias="A", partitions=12, told=True), "target": Side(alias="B", partitions=10, told=True)}
     assert told(of_orders(partition=9, running=grown, **sides)).mirrored
     new = told(of_orders(partition=10, running=grown, **sides))
     assert (new.last.reason, new.in_part) == (Reason.NOT_AT_TARGET, False)
@@ -280,7 +340,12 @@ def test_a_topic_that_was_created_again_after_its_writers_had_moved_is_not_mirro
 
 def test_late_records_are_told_of_their_partition() -> None:
     late = running(topics=(topic("orders", *map(partition, range(4)), late_in={3: 12}),))
-    of_four = {"source": Side("A", "", 4, ALL), "target": Side("B", "", 4, ALL), "done": MOVED, "running": late}
+    of_four = {
+        "source": Side(alias="A", partitions=4, told=True),
+        "target": Side(alias="B", partitions=4, told=True),
+        "done": MOVED,
+        "running": late,
+    }
     assert told(of_orders(partition=0, **of_four)).mirrored
     third = told(of_orders(partition=3, **of_four))
     assert (third.last.reason, third.last.words[:10], third.in_part) == (Reason.LATE, "12 offsets", False)
@@ -294,21 +359,29 @@ def test_variants() -> None:
     excluded = Filtered(key="topics", accepted=False, included_by=".*", excluded_by="__.*")
     assert "never copied" in told(of_orders(filtered=excluded, internal=True)).last.change
     assert "came from B" in told(of_orders(filtered=excluded, cycle=True)).last.change
-    away = told(of_orders(target=Side("B", "cluster B is away")))
+    away = told(of_orders(target=Side(alias="B", trouble="cluster B is away")))
     assert "of the file" in away.steps[4].words
-    create = told(of_orders(target=Side("B"), may_create=False))
+    create = told(of_orders(target=Side(alias="B"), may_create=False))
     assert (create.last.reason, "CREATE" in create.last.words) == (Reason.TARGET_PERMISSION, True)
-    unseen = told(of_orders(target=Side("B"), refresh_s=None))
+    unseen = told(of_orders(target=Side(alias="B"), refresh_s=None))
     assert "restart" in unseen.last.change
     refused = running(topics=(topic(refused="policy forbids it"),))
-    assert "policy forbids it" in told(of_orders(target=Side("B"), running=refused)).last.words
+    assert "policy forbids it" in told(of_orders(target=Side(alias="B"), running=refused)).last.words
     assert told(of_orders(running=at(PartitionState.PAUSED))).last.reason is Reason.PAUSED
     never = told(of_orders(running=Running(trouble="the topic can't be read")))
     assert (never.last.reason, never.last.words) == (Reason.NOBODY_WORKS, "the topic can't be read")
     assert "no process has published" in told(of_orders(running=Running())).last.words
-    assert told(of_orders(source=Side("A", "", 1))).mirrored
+    assert told(of_orders(source=Side(alias="A", partitions=1))).mirrored
     unknown = told(of_orders(running=running(topics=(topic("orders", partition(lag=None)),))))
     assert "lag not known" in unknown.steps[10].words
+    part = told(of_orders(running=running(topics=(topic("orders", partition(lag=None), partition(1, lag=7)),))))
+    assert "2 partitions copied, 7 offsets behind (0 s), of 1 not known" in part.steps[10].words
+    waits = partition(
+        state=PartitionState.WAITING, cause=Cause.OPEN_TRANSACTION, reason="7 offsets wait", remedy="abort it"
+    )
+    held_back = told(of_orders(running=running(topics=(topic("orders", waits),))))
+    assert (held_back.last.reason, "7 offsets wait" in held_back.last.words) == (Reason.WAITING, True)
+    assert held_back.last.change.endswith("`abort it`")
     starting = told(of_orders(running=Running(flow=flow(state=FlowState.STARTING, topics=()), age_s=3.0)))
     assert starting.last.reason is Reason.NOT_SEEN
     assert told(of_orders(backfill_per_s_cap=1e6)).changes
@@ -319,7 +392,7 @@ def test_variants() -> None:
 def test_variants_of_groups() -> None:
     assert told(of_shop(filtered=Filtered(key="groups", accepted=False))).last.reason is Reason.NOT_LISTED
     assert told(of_shop(trouble="cluster A is away")).last.reason is Reason.SOURCE_UNREACHABLE
-    refused = told(of_shop(refused="not authorized"))
+    refused = told(of_shop(refused="not authorized", grant="kafka-acls.sh --add --group shop"))
     assert (refused.last.reason, "--group shop" in refused.last.change) == (Reason.SOURCE_PERMISSION, True)
     assert told(of_shop(there=False)).last.reason is Reason.NOT_AT_SOURCE
     share = told(of_shop(type="share", sync=False, looked_after=False))

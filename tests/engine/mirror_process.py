@@ -21,7 +21,9 @@ from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import LATEST, list_offsets
-from sparkmirror.config import ClusterConfig
+from sparkmirror.config import ClusterConfig, load_mm2_properties
+from sparkmirror.engine.agreed_clusters import accept_source, agreed_source_id, flow_clusters
+from sparkmirror.errors import SparkMirrorError
 
 UNKNOWN_TOPIC = 3
 COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
@@ -42,9 +44,18 @@ ONE_REPLICA = dict.fromkeys(
 
 
 def write_properties(
-    path: Path, source: str, target: str, topics: str, settings: Mapping[str, str] | None = None
+    path: Path,
+    source: str,
+    target: str,
+    topics: str,
+    settings: Mapping[str, str] | None = None,
+    *,
+    takes_source: bool = True,
 ) -> Path:
-    """An mm2.properties for one flow A->B between two single-broker clusters."""
+    """An mm2.properties for one flow A->B between two single-broker clusters.
+
+    The target may know another cluster as A, from an earlier test: with `takes_source` the source is A from now on.
+    """
     lines = {
         "clusters": "A, B",
         "A.bootstrap.servers": source,
@@ -66,7 +77,22 @@ def write_properties(
         **(settings or {}),
     }
     path.write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
+    if takes_source:
+        with contextlib.suppress(ConnectionError, SparkMirrorError):
+            _accept_source(path)
     return path
+
+
+def _accept_source(path: Path) -> None:
+    """As `sparkmirror clusters FILE --accept-source`, where another cluster was the source."""
+    (flow,) = load_mm2_properties(str(path)).flows
+    agreed = agreed_source_id(flow)
+    if not agreed:
+        return
+    with contextlib.closing(ClusterClient(flow.source, "test")) as client:
+        client.metadata([])
+        if client.cluster_id != agreed:
+            accept_source(flow, flow_clusters(flow))
 
 
 def workers_of(processes: Iterable[psutil.Process]) -> list[psutil.Process]:

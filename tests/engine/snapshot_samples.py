@@ -56,7 +56,7 @@ def topic(name: str = "orders", *partitions: Partition, **changes: Any) -> Topic
 
 
 def group(name: str = "shop", **changes: Any) -> Group:
-    """One that is at the target."""
+    """One that is at the target, and would read five records again."""
     at = GroupPartition(
         topic="orders",
         partition=0,
@@ -65,11 +65,18 @@ def group(name: str = "shop", **changes: Any) -> Group:
         source_lag=10,
         target_offset=985,
         target_lag=15,
+        skipped=0,
         reread=5,
     )
     return dataclasses.replace(
         Group(group=name, state=GroupState.SYNCED, synced_ms=NOW_MS - 4_000, partitions=(at,)), **changes
     )
+
+
+def level_group(name: str = "shop", **changes: Any) -> Group:
+    """One that would go on at the target at the exact record."""
+    at = dataclasses.replace(group().partitions[0], target_offset=990, target_lag=10, reread=0)
+    return group(name, **{"partitions": (at,), **changes})
 
 
 def flow(**changes: Any) -> Flow:

@@ -15,7 +15,7 @@ import loss_tools as lt
 import mirror_process as mp
 import pytest
 from alerting import Alerts, alerts_of
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 from loaded_flow import running
@@ -387,6 +387,20 @@ def test_a_group_that_is_in_use_at_the_target(stage: Stage) -> None:
     stage.alerts.wait_until_over("GroupSyncLate", **late)
     (place,) = [line for line in stage.sparkmirror("groups").splitlines() if line.startswith(BULK_GROUP)]
     assert "synced" in place
+
+
+def test_a_group_that_was_set_back(stage: Stage) -> None:
+    """Its offset at the target stays, and it would skip what lies between; its offsets there are deleted."""
+    back = {"flow": FLOW, "group": BULK_GROUP}
+    exact = f'sparkmirror_group_reread_records{{group="{BULK_GROUP}"}} == 0'
+    mp.wait_for(lambda: bool(stage.alerts.query(exact)), 60, "it is at the target")
+    stage.commit(BULK_GROUP, BULK, 10)
+    stage.alerts.wait_until_firing("GroupWouldSkip", **back)
+    stage.wait_until_told("--delete-offsets", "doctor", "--wait", "0", code=1)
+    with closing(KafkaAdminClient(bootstrap_servers=stage.target.bootstrap_servers)) as admin:
+        admin.delete_groups([BULK_GROUP])
+    stage.alerts.wait_until_over("GroupWouldSkip", **back)
+    assert stage.alerts.fired() == {"GroupWouldSkip"}
 
 
 def test_a_quota_at_the_target(stage: Stage) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from contextlib import closing
 
 import mirror_process as mp
 import pytest
@@ -10,9 +12,13 @@ from loaded_flow import assert_copied
 from mirror_thread import receipt
 
 from conftest import StartMirror
+from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.topic_configs import topic_configs
+from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import LogReader
 from sparkmirror.demo.quotas import set_quota
+from sparkmirror.doctor.findings import diagnose
 from sparkmirror.engine.mirror import Mirror
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
@@ -66,13 +72,13 @@ def test_limits_of_a_target_topic(
             "source offset 50: INVALID_TIMESTAMP",
             "2001-09-09",
             f"topic A.{old} has ",
-            "message.timestamp.before.max.ms=86400000: raise the limit that stands in the way",
+            "message.timestamp.before.max.ms=86400000",
         )
         wait_until_parked(
             mirror,
             large,
             "source offset 50: MESSAGE_SIZE_TOO_LARGE",
-            f"({size} bytes)",
+            f"the batch of {size} bytes",
             f"topic A.{large} has max.message.bytes=5000",
         )
         assert [mp.end_offsets(there, f"A.{topic}", 1)[0] for topic in (old, large)] == [50, 50]
@@ -89,6 +95,37 @@ def test_limits_of_a_target_topic(
     assert_copied(source_cluster, target_cluster, {large: f"A.{large}"}, 101)
 
 
+def test_a_limit_that_the_doctor_has_raised_stays(
+    start_mirror: StartMirror, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str
+) -> None:
+    """The source took a large batch, and its limit was lowered since: the copy has the lower limit.
+
+    On the copy alone a larger value is set back; the doctor's command changes the source's topic.
+    """
+    here, there = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
+    mp.create_topic(here, topic_name, 1)
+    mp.produce(here, topic_name, 1, 1, size=20_000, codec=None)
+    mp.alter_topic(here, topic_name, {"max.message.bytes": "5000"})
+    with start_mirror(topic_name, {"sync.topic.configs.interval.seconds": "1"}) as mirror:
+        limits = f"A.{topic_name} has max.message.bytes=5000; its topic at the source has max.message.bytes=5000"
+        wait_until_parked(mirror, topic_name, limits)
+        mp.alter_topic(there, f"A.{topic_name}", {"max.message.bytes": "100000"})
+        mp.wait_for(lambda: limit(there, f"A.{topic_name}") == "5000", 30, "it is set back")
+        (finding,) = (each for each in diagnose(mirror.observer.snapshot()) if each.rule == "parked-too-large")
+        command = re.search(rf"kafka-configs.sh --bootstrap-server {here} .* {topic_name} .*?=(\d+)`", finding.action)
+        assert command is not None, finding.action
+        mp.alter_topic(here, topic_name, {"max.message.bytes": command[1]})
+        mp.wait_for(lambda: limit(there, f"A.{topic_name}") == command[1], 30, "the mirror brings it to the copy")
+        mp.wait_for(lambda: mp.end_offsets(there, f"A.{topic_name}", 1) == [1], 120, "the batch is copied")
+        time.sleep(3)
+        assert limit(there, f"A.{topic_name}") == command[1]
+
+
+def limit(servers: str, topic: str) -> str:
+    with closing(ClusterClient(ClusterConfig(alias="x", bootstrap_servers=(servers,)), "test")) as client:
+        return topic_configs(client, [topic], ["max.message.bytes"])[topic]["max.message.bytes"]
+
+
 def test_a_quota_at_the_target(
     start_mirror: StartMirror,
     source_cluster: KafkaCluster,
@@ -96,15 +133,19 @@ def test_a_quota_at_the_target(
     topic_name: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The broker mutes the connection for seconds after each answer; that is no dead connection, and no doubt."""
+    """The broker mutes the connection for seconds after each answer; that is no dead connection, and no doubt.
+
+    The quota is for the client id that the file gives to the producer.
+    """
     here, there = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
     mp.create_topic(here, topic_name, 4)
     mp.produce(here, topic_name, 4, 16_000, codec=None, size=1000)
-    client_id = "A->B|sparkmirror-produce"
+    client_id = "writer"
     set_quota(target_cluster, "producer_byte_rate", QUOTA, client_id)
     try:
         # A muted connection must not be taken for a dead one, however short the time for an answer.
-        with start_mirror(topic_name, {"B.producer.request.timeout.ms": "5000"}) as mirror:
+        settings = {"B.producer.request.timeout.ms": "5000", "B.producer.client.id": client_id}
+        with start_mirror(topic_name, settings) as mirror:
             mp.wait_for(lambda: sum(mp.end_offsets(there, f"A.{topic_name}", 4)) > 0, 90, "it runs")
             # What its start waited for, on a busy machine, stands in the newest receipts for a moment more.
             mp.wait_for(lambda: reasons_of(mirror) == {""}, 30, "and says so")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import mirror_process as mp
 import pytest
@@ -29,7 +29,8 @@ from sparkmirror.engine.snapshot import Cause, Flow, FlowState, PartitionState, 
 from sparkmirror.engine.status_topic import read_status
 from sparkmirror.engine.surroundings import Surroundings
 from sparkmirror.messages.orders import FlowReport, Receipt
-from sparkmirror.sync.group_standing import GroupState
+from sparkmirror.sync.group_standing import GroupStanding, GroupState, standing
+from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
 from sparkmirror.sync.topics import MirroredTopic, TopicSync
 
 COUNT = 300
@@ -205,6 +206,46 @@ def looked_at(*drivers: FlowDriver) -> list[Flow]:
     return seen
 
 
+@dataclass
+class SaidShareGroups:
+    """Standings in the place of a duty's."""
+
+    standings: dict[str, GroupStanding]
+
+
+def test_when_a_group_was_last_at_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its standing says, whatever its state; what was known stays while it can't be set, or no time is known."""
+    driver = a_driver(1)
+    monkeypatch.setattr(FlowDriver, "duties", Duties("A->B", [], lambda: True))
+    surroundings = Surroundings(list, lambda _: False, lambda: None, lease=False)
+    observer = Observer(lambda: [driver], {"A->B": ProgressMeter(driver)}, lambda _: "", surroundings)
+    times = []
+    for standing_of_turn in (
+        standing("shop", 1),
+        standing("shop", 1, synced_ms=5_000),
+        standing("shop", 1, ahead=["t-0: at 5"], synced_ms=6_000),
+        standing("shop", 1, missing=["it has members at B"], synced_ms=7_000),
+        standing("shop", 1, ahead=["t-0: at 5"]),
+        standing("shop", 1, beyond=["t-0: at 9"], synced_ms=8_000),
+    ):
+        driver.groups.share = cast(ShareGroupOffsets, SaidShareGroups({"shop": standing_of_turn}))
+        observer._made_at = float("-inf")  # noqa: SLF001 - no second to wait
+        (flow,) = observer.snapshot().flows
+        times.append(flow.groups[0].synced_ms)
+    assert times == [None, 5_000, 6_000, 6_000, 6_000, 8_000]
+
+
+def test_commands_reach_the_clusters_as_the_file_has_them() -> None:
+    (flow,) = looked_at(a_driver(1))
+    assert flow.target.tools == "--bootstrap-server 127.0.0.1:1"
+    signed = FLOW.target.model_copy(
+        update={"bootstrap_servers": ("b1:9093", "b2:9093"), "security_protocol": "SASL_SSL"}
+    )
+    driver = FlowDriver(FLOW.model_copy(update={"target": signed}), "incarnation", use_lease=False, once=False)
+    (flow,) = looked_at(driver)
+    assert flow.target.tools == "--bootstrap-server b1:9093,b2:9093 --command-config admin.properties"
+
+
 @pytest.mark.parametrize(("refused", "state"), [({"t": "no right to create"}, "held up"), ({}, "caught up")])
 def test_a_flow_that_has_no_partition_does_not_start_for_ever(refused: dict[str, str], state: str) -> None:
     driver = a_driver(0, refused)
@@ -245,7 +286,7 @@ def test_what_is_not_copied_has_no_part_in_the_time_that_is_left(stuck: dict[str
     both = progress(0, 900)
     assert (both.lag, waiting(both)) == (10_000_200, 200)
     nowhere = progress(-1, 900)
-    assert (nowhere.lag, waiting(nowhere)) == (None, 200), "it is known of all that is copied"
+    assert (nowhere.lag, nowhere.unknown, waiting(nowhere)) == (200, 1, 200), "it is known of all that is copied"
     assert waiting(progress(0, -1)) is None, "the position of a partition that is copied is not known"
 
 

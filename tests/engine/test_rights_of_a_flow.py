@@ -12,6 +12,8 @@ from pathlib import Path
 import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka.admin import ACLOperation
+from kafka.protocol.metadata import MetadataRequest
 from page_commands import Reader, blocks
 from tests.started import started
 from typer.testing import CliRunner
@@ -20,6 +22,7 @@ from sparkmirror.cli.app import app
 from sparkmirror.cluster import append_proof
 from sparkmirror.cluster.acls import (
     ALLOW,
+    DENY,
     LITERAL,
     PREFIXED,
     READ,
@@ -31,6 +34,7 @@ from sparkmirror.cluster.acls import (
     read_acls,
 )
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.scratch_topic import PREFIX
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.listeners import plain
@@ -39,6 +43,7 @@ from sparkmirror.mm2.connect_offsets import STRIMZIS_TOPIC
 pytestmark = pytest.mark.broker
 
 ME = "User:mirror"
+DELETE = int(ACLOperation.DELETE)
 PASSWORD = "hunter2-of-mirror"
 JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="mirror" password="{PASSWORD}";'
 
@@ -168,6 +173,25 @@ def test_some_rights_that_are_missing(
     """Before the first start: the topics at the target are not there."""
     assert said(file) == {}
     assert not [line for cluster in guarded for line in unnamed(cluster, file, is_read_or_cluster, lines)]
+
+
+def test_without_the_right_to_delete_it_no_topic_is_made(
+    guarded: tuple[KafkaCluster, KafkaCluster], file: Path
+) -> None:
+    """With the rights to create, read and write it, a broker says of a missing topic only that it is missing."""
+    target = guarded[1]
+    client = client_of(target)
+    deleting = Acl(name=PREFIX, principal=ME, host="*", operation=DELETE, permission=ALLOW, pattern=PREFIXED)
+    assert delete_acls(client, [deleting]) == {deleting: None}
+    try:
+        wait_until_shown(client, deleting, there=False)
+        assert "can't be deleted" in said(file)["append-check-unproven"]
+        names = [topic.name for topic in client.ask_any(lambda: MetadataRequest(topics=None)).topics]
+        assert [name for name in names if name.startswith(PREFIX)] == []
+    finally:
+        create_acls(client, [deleting])
+        wait_until_shown(client, deleting, there=True)
+        client.close()
 
 
 def test_rights_for_quotas(guarded: tuple[KafkaCluster, KafkaCluster], file: Path) -> None:
@@ -312,4 +336,50 @@ def test_a_run_names_what_is_missing(
     finally:
         create_acls(client, [acl])
         wait_until_shown(client, acl, there=True)
+        client.close()
+
+
+DENIED = Acl(name="primary.orders", principal=ME, host="*", operation=WRITE, permission=DENY)
+
+
+@pytest.mark.full
+@pytest.mark.spark
+@pytest.mark.parametrize("denied", [True, False])
+def test_the_doctors_command_gives_the_right_back(
+    guarded: tuple[KafkaCluster, KafkaCluster], file: Path, denied: bool, tmp_path: Path
+) -> None:
+    """Where an ACL denies it, that one is removed: one more that allows it would have no effect."""
+    source, target = guarded
+    client = client_of(target)
+    allowing = {acl for acl in granted(target) if acl.operation == WRITE and acl.is_about("primary.orders")}
+    assert create_acls(client, [DENIED]) if denied else delete_acls(client, sorted(allowing))
+    before = mp.end_offsets(source.bootstrap_servers, "orders", 2)
+    mp.produce(source.bootstrap_servers, "orders", 2, 20)
+    try:
+        with mp.MirrorProcess(file, tmp_path / "log"):
+            findings: list[dict[str, str]] = []
+
+            def parked() -> bool:
+                words = [mp.COMMAND, "doctor", str(file), "--wait", "0", "-o", "json"]
+                rows = json.loads(subprocess.run(words, capture_output=True).stdout or "[]")
+                findings[:] = [row for row in rows if row["rule"] == "parked-not-authorized"]
+                command = ("--remove" if denied else "--add") + " "  # an earlier run may have published another one
+                return bool(findings) and command in findings[0]["action"]
+
+            mp.wait_for(parked, 400, "a partition is parked, and the command is told")
+            assert f"{ME} lacks WRITE on topic primary.orders of backup" in findings[0]["cause"]
+            (command,) = re.findall(r"`(kafka-acls.sh [^`]+)`", findings[0]["action"])
+            assert ("--remove --deny-principal User:mirror" in command) is denied
+            at_target = f"--bootstrap-server {target.servers('PLAIN')} --command-config admin.properties"
+            assert at_target in command
+            command = command.replace(at_target, f"--bootstrap-server {target.bootstrap_servers}")
+            with Reader(tmp_path, {}) as reader:
+                reader.run(command + (" --force" if denied else ""), 120, "the doctor")
+            copied = [end + 10 for end in before]
+            mp.wait_for(
+                lambda: mp.end_offsets(target.bootstrap_servers, "primary.orders", 2) == copied, 400, "it goes on"
+            )
+    finally:
+        delete_acls(client, [DENIED])
+        create_acls(client, sorted(allowing))
         client.close()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import loss_tools as lt
 import mirror_process as mp
 import pytest
 from kafka import KafkaProducer
@@ -50,6 +52,41 @@ def test_of_a_flow_that_never_ran(
     assert allowed.returncode == 0
     last = json.loads(allowed.stdout.splitlines()[-1])
     assert (last["verdict"], last["equal"]) == ("equal so far", False), "what is allowed is not what is so"
+
+
+def test_of_records_that_the_target_has_deleted_before_the_source(
+    spark: SparkSession,
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+    verify_verb: VerifyVerb,
+) -> None:
+    """Its retention is shorter. What is older than the source's own retention is due there, too."""
+    old, kept = f"{topic_name}-old", f"{topic_name}-kept"
+    mp.create_topic(source_cluster.bootstrap_servers, kept, 1)
+    mp.create_topic(source_cluster.bootstrap_servers, old, 1, {"retention.ms": "3600000", "segment.ms": "86400000"})
+    now = int(time.time() * 1000)
+    for topic in (old, kept):
+        write(
+            source_cluster, topic, [(b"k", b"%d" % number, now - 7_200_000 * (number < 300)) for number in range(COUNT)]
+        )
+    config = config_of(tmp_path, source_cluster, target_cluster, f"{old}, {kept}")
+    lt.copy_once(Path(config.path), spark)
+    for topic in (old, kept):
+        lt.delete_records(target_cluster, f"A.{topic}", 0, 400)
+    said = verify_verb(config.path, "-o", "json")
+    lines = [json.loads(line) for line in said.stdout.splitlines()]
+    deleted = {line["partition"]["topic"]: line["partition"]["deleted"] for line in lines if "partition" in line}
+    assert deleted == {old: 100, kept: 400}
+    assert (said.returncode, lines[-1]["verdict"], lines[-1]["equal"], lines[-1]["deleted"]) == (
+        1,
+        "equal, but deleted at the target",
+        False,
+        500,
+    )
+    assert verify_verb(config.path, "--allow-expired").returncode == 0
+    assert "500 offsets that the source keeps are deleted at the target" in verify_verb(config.path).stdout
 
 
 def test_of_an_empty_topic_that_never_was_copied(

@@ -100,8 +100,12 @@ def test_a_second_deployment_with_the_same_aliases_and_another_source(
     for servers, count in ((source.direct_servers, 10), (source_cluster.bootstrap_servers, 20)):
         mp.create_topic(servers, topic_name, 1)
         mp.produce(servers, topic_name, 1, count)
-    first = mp.write_properties(tmp_path / "first.properties", source.bootstrap_servers, target, topic_name)
-    second = mp.write_properties(tmp_path / "second.properties", source_cluster.bootstrap_servers, target, topic_name)
+    first = mp.write_properties(
+        tmp_path / "first.properties", source.bootstrap_servers, target, topic_name, takes_source=False
+    )
+    second = mp.write_properties(
+        tmp_path / "second.properties", source_cluster.bootstrap_servers, target, topic_name, takes_source=False
+    )
     copy = f"A.{topic_name}"
     with mp.MirrorProcess(first, tmp_path / "first.log", "-o", "json") as mirror:
         mp.wait_for(lambda: ends(target, copy)[copy] == 10, 120, "the copy")
@@ -122,7 +126,7 @@ def test_a_source_that_was_rebuilt(
         mp.produce(servers, topic_name, 1, count)
 
     def written(servers: str) -> Path:
-        text = mp.write_properties(tmp_path / "x", servers, target, topic_name).read_text()
+        text = mp.write_properties(tmp_path / "x", servers, target, topic_name, takes_source=False).read_text()
         file = tmp_path / "mm2.properties"
         file.write_text(text.replace("A.", "R.").replace("A->", "R->").replace("= A,", "= R,"))
         return file

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from resources import RESOURCE, TARGET, change, read_resource, shape_at, values
 
 from sparkmirror.config.jaas import parse_jaas
@@ -448,6 +449,109 @@ def test_two_layouts_in_one(tmp_path: Path) -> None:
     assert values(reading)["clusters"] == "us, eu"
 
 
+@pytest.mark.parametrize("empty", ["---\n# comment\n---\n{}---\n", "# comment\n---\n{}", "---\n\n---\nnull\n---\n{}"])
+def test_empty_documents_are_passed_over(tmp_path: Path, empty: str) -> None:
+    """As kubectl does it. The lines of messages are the file's own all the same."""
+    path = tmp_path / "mirror.yaml"
+    wrong = copy.deepcopy(RESOURCE)
+    wrong["spec"]["mirrors"][0]["sourceConnector"]["tasksMax"] = 0
+    path.write_text(empty.format(yaml.safe_dump(RESOURCE)))
+    assert [flow.name for flow in explain(read([str(path)]))[0].flows] == ["us->eu"]
+    path.write_text(empty.format(yaml.safe_dump(wrong)))
+    number = 1 + next(n for n, line in enumerate(path.read_text().splitlines()) if "tasksMax: 0" in line)
+    with pytest.raises(ConfigError, match=rf"mirror.yaml, line {number}: .*tasksMax: '0' is not allowed"):
+        explain(read([str(path)]))
+
+
+def test_a_file_of_empty_documents_has_no_resource(tmp_path: Path) -> None:
+    path = tmp_path / "mirror.yaml"
+    path.write_text("---\n# nothing\n---\n")
+    with pytest.raises(ConfigError, match="holds no resource of kind KafkaMirrorMaker2"):
+        read([str(path)])
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("{{- if .Values.mirror.enabled }}\nkind: KafkaMirrorMaker2\n{{- end }}\n", 1),
+        ("kind: KafkaMirrorMaker2\nmetadata:\n  name: {{ .Release.Name }}-mm2\n", 3),
+        ("kind: KafkaMirrorMaker2\nspec:\n  replicas: {{ .Values.replicas }}\n", 3),
+    ],
+)
+def test_a_template_must_be_rendered(tmp_path: Path, text: str, line: int) -> None:
+    path = tmp_path / "mirror.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=rf"line {line}: .*not rendered yet: give what helm template") as caught:
+        read([str(path)])
+    assert "\n" not in str(caught.value)
+
+
+def test_text_that_only_looks_like_a_template_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "mirror.yaml"
+    rule = {"kind": "PrometheusRule", "spec": {"summary": "lag of {{ $labels.topic }}"}}
+    path.write_text(yaml.safe_dump_all([rule, RESOURCE]))
+    assert explain(read([str(path)]))[0].flows
+
+
+OLD_MIRRORS = """
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaMirrorMaker2
+metadata: {name: ring}
+spec:
+  connectCluster: c
+  clusters:
+  - {alias: a, bootstrapServers: "a:9092"}
+  - {alias: b, bootstrapServers: "b:9092"}
+  - {alias: c, bootstrapServers: "c:9092"}
+  mirrors:
+"""
+
+
+def one_mirror(source: str, target: str) -> str:
+    return f"  - {{sourceCluster: {source}, targetCluster: {target}, sourceConnector: {{}}, topicsPattern: x}}\n"
+
+
+def test_several_targets_are_several_resources(tmp_path: Path) -> None:
+    """The advice can be followed; that c is a mirror's source, too, is no mistake of its own."""
+    path = tmp_path / "mirror.yaml"
+    path.write_text(OLD_MIRRORS + one_mirror("a", "b") + one_mirror("b", "c") + one_mirror("c", "a"))
+    with pytest.raises(ConfigError) as caught:
+        explain(read([str(path)]))
+    assert [f"{each.key}: {each.reason}" for each in caught.value.mistakes] == [
+        f"spec.mirrors[{number}].targetCluster: is not c: a resource has one target, its connectCluster; write one"
+        " resource for each of b, c, a, with the mirrors into it"
+        for number in (0, 2)
+    ]
+
+
+def test_the_connect_cluster_is_the_source(tmp_path: Path) -> None:
+    """One mistake has one line, and the line has the word to write."""
+    path = tmp_path / "mirror.yaml"
+    path.write_text(OLD_MIRRORS + one_mirror("c", "a"))
+    with pytest.raises(ConfigError) as caught:
+        explain(read([str(path)]))
+    (mistake,) = caught.value.mistakes
+    assert str(mistake).endswith(
+        "targetCluster: is not c, the connectCluster, where all records go: write connectCluster: a"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "says"),
+    [
+        ("eventstreams.ibm.com/v1beta2", "is another vendor's group; .* write kafka.strimzi.io/v1beta2 here: all else"),
+        ("kafka.strimzi.io/v1alpha1", "must be kafka.strimzi.io/v1 or kafka.strimzi.io/v1beta2"),
+        ("v1beta2", "must be kafka.strimzi.io/v1 or kafka.strimzi.io/v1beta2"),
+        ("apps/v2", "must be kafka.strimzi.io/v1 or kafka.strimzi.io/v1beta2"),
+    ],
+)
+def test_other_versions(tmp_path: Path, version: str, says: str) -> None:
+    path = tmp_path / "mirror.yaml"
+    path.write_text(yaml.safe_dump({**RESOURCE, "apiVersion": version}))
+    with pytest.raises(ConfigError, match=says):
+        read([str(path)])
+
+
 def test_nothing_right_is_named(tmp_path: Path) -> None:
     reading = read_resource(tmp_path, change("target.authentication", SCRAM), secret("me", password="hush"))
     assert not explain(reading)[0].warnings
@@ -455,6 +559,8 @@ def test_nothing_right_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("state", ["paused", "stopped"])
 def test_states(tmp_path: Path, state: str) -> None:
+    """Each connector rests alone, as in Kafka Connect: a stopped source connector leaves the checkpoints alone."""
+
     def groups_rest(spec: dict[str, Any]) -> None:
         spec["mirrors"][0]["checkpointConnector"]["state"] = state
 
@@ -462,10 +568,20 @@ def test_states(tmp_path: Path, state: str) -> None:
         groups_rest(spec)
         spec["mirrors"][0]["sourceConnector"]["state"] = state
 
+    def copying_rests(spec: dict[str, Any]) -> None:
+        spec["mirrors"][0]["sourceConnector"]["state"] = state
+
     reading = read_resource(tmp_path, groups_rest)
     assert values(reading)["us->eu.emit.checkpoints.enabled"] == "false"
     assert values(reading)["us->eu.enabled"] == "true"
     assert not reading.idle
+    (flow,) = explain(reading)[0].flows
+    assert (flow.copies, flow.group.emit_checkpoints_enabled) == (True, False)
+    config, _ = explain(read_resource(tmp_path, copying_rests))
+    (flow,) = config.flows
+    assert (flow.copies, flow.group.emit_checkpoints_enabled) == (False, True)
+    assert flow.connect.connector == "us->eu.MirrorSourceConnector"
+    assert not config.warnings
     assert read_resource(tmp_path, all_rest).idle == "every connector is paused or stopped"
 
 

@@ -69,6 +69,7 @@ def test_what_retention_took_from_one_side_is_not_compared(
     found = extent(source, target, dense(0, 0, 100), Window())
     assert (found.upstream, found.downstream, found.expired) == (upstream, downstream, expired)
     assert found.not_copied_yet == 0
+    assert found.deleted[1] - found.deleted[0] == max(target.start - source.start, 0)
 
 
 def test_what_was_before_the_copys_start_is_not_compared() -> None:

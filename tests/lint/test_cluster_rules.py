@@ -17,6 +17,7 @@ from sparkmirror.durable.claims import segments_topic
 from sparkmirror.lint import probe as probing
 from sparkmirror.lint.check import CONNECTED_RULES, compare
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, timestamp_limit
+from sparkmirror.sync.pattern_matches import Matches, UnmatchedPattern
 
 HOUR_MS = 3_600_000
 CREATE, ALTER, ALTER_CONFIGS = 5, 7, 11
@@ -131,6 +132,27 @@ def lose_group(side: str, group: str) -> Change:
     return change
 
 
+def keeps(here: dict[str, str], there: dict[str, str]) -> Change:
+    """Retention of the topic, and of its copy."""
+
+    def change(probe: FlowProbe) -> None:
+        probe.source.configs["t"].update({name: entry(name, value) for name, value in here.items()})
+        probe.target.configs["us.t"].update({name: entry(name, value) for name, value in there.items()})
+
+    return change
+
+
+def new_copy_keeps(brokers_ms: str) -> Change:
+    """The copy is not there yet, and the target's brokers keep new topics so long."""
+
+    def change(probe: FlowProbe) -> None:
+        keeps({"retention.ms": "604800000"}, {})(probe)
+        probe.target.retention["retention.ms"] = brokers_ms
+        probe.specs["us.t"] = NewTopicSpec("us.t", 1, 3)
+
+    return change
+
+
 def own_settings(replicas: int, **settings: str) -> Change:
     """The segments topic as somebody, or the cluster's defaults, made it."""
 
@@ -220,12 +242,33 @@ BAD: list[tuple[str, Change, str]] = [
         lambda p: p.source.configs["t"].update({"max.message.bytes": entry("max.message.bytes", "9999999")}),
         "up to 9,999,999 bytes at us, 1,048,588 at the target",
     ),
+    (
+        "copy-keeps-less",
+        keeps({"retention.ms": "604800000"}, {"retention.ms": "28800000"}),
+        "at eu retention.ms is 8 h (7 d",
+    ),
+    ("copy-keeps-less", new_copy_keeps("3600000"), "at eu retention.ms is 1 h (7 d at the source)"),
     ("too-old", lambda p: p.too_old.update({"t": 48 * HOUR_MS}), "older than 48 h"),
     ("clock-skew", lambda p: setattr(p.source, "skew_s", -60.0), "60 s behind this machine's"),
     ("clock-skew", lambda p: setattr(p.target, "skew_s", 7.0), "7 s ahead of this machine's"),
     ("clock-unknown", lambda p: setattr(p.target, "skew_s", None), ""),
     ("limits-unknown", lambda p: p.target.limits.clear(), ""),
-    ("nothing-to-copy", lambda p: p.names.clear(), ".*"),
+    (
+        "nothing-to-copy",
+        lambda p: setattr(p, "topic_matches", Matches("no topic of us matches topics = ordrs")),
+        "no topic of us matches topics = ordrs",
+    ),
+    ("no-group", lambda p: setattr(p, "group_matches", Matches("no consumer group of us")), "no consumer group of us"),
+    (
+        "pattern-unmatched",
+        lambda p: setattr(p, "topic_matches", Matches("", (UnmatchedPattern("topics", "ordrs", "", ("orders",)),))),
+        "ordrs (did you mean orders?)",
+    ),
+    (
+        "pattern-unmatched",
+        lambda p: setattr(p, "group_matches", Matches("", (UnmatchedPattern("groups", "billng"),))),
+        "billng",
+    ),
     (
         "more-partitions",
         lambda p: p.target.topics.update({"us.t": topic("us.t", 4)}),

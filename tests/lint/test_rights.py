@@ -8,9 +8,10 @@ import pytest
 
 from sparkmirror.cluster import acls as codes
 from sparkmirror.cluster.acls import ALLOW, DENY, LITERAL, PREFIXED, READ, WRITE, Acl
+from sparkmirror.cluster.missing_rights import principal
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.model import SaslConfig
-from sparkmirror.lint.rights import EVERYTHING, allowed, principal
+from sparkmirror.lint.rights import EVERYTHING, allowed
 
 ME = "User:mirror"
 ALTER, DESCRIBE, ALTER_CONFIGS = 7, 8, 11

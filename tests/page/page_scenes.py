@@ -201,7 +201,13 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
     lag = sum(one.lag or 0 for one in rows_of_all)
     per_s = sum(one.records_per_s for one in rows_of_all)
 
-    def standing(name: str, reread: int | None, state: GroupState = GroupState.SYNCED, reason: str = "") -> Group:
+    def standing(
+        name: str,
+        reread: int | None,
+        state: GroupState = GroupState.SYNCED,
+        reason: str = "",
+        skipped: int | None = 0,
+    ) -> Group:
         at = (
             GroupPartition(
                 topic="orders",
@@ -211,6 +217,7 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
                 source_lag=12,
                 target_offset=4_990,
                 target_lag=14,
+                skipped=skipped,
                 reread=reread,
             ),
             GroupPartition(
@@ -221,6 +228,7 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
                 source_lag=0,
                 target_offset=7_000,
                 target_lag=0,
+                skipped=0,
                 reread=0,
             ),
         )
@@ -230,7 +238,7 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
         standing("checkout", 0),
         standing("billing", 0),
         standing("warehouse", 12),
-        standing("search-indexer", 0),
+        standing("search-indexer", 0, skipped=4_990),
         standing("fraud-model", None, GroupState.CATCHING_UP, "payments-3: it has read what isn't copied"),
         standing("old-reports", None, GroupState.NOT_SYNCED, "it has live members at the target"),
     )

@@ -239,6 +239,18 @@ def test_too_many_watch() -> None:
             one.close()
 
 
+def test_a_server_that_ends_ends_its_streams(caplog: pytest.LogCaptureFixture) -> None:
+    """Within a period, not after five seconds; the browser gets the stream's end, and the log no trace."""
+    with served(page_router(snapshot, period_s=0.05)) as port:
+        watching = Watching(port)
+        watching.next("now")
+        began = time.monotonic()
+    assert time.monotonic() - began < 4
+    with closing(watching), pytest.raises(AssertionError, match="the stream ended"):
+        watching.next("no such event")
+    assert [record.getMessage() for record in caplog.records] == []
+
+
 def test_a_failing_snapshot_ends_the_streams_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     broken = threading.Event()
     good = Scripted(snapshot())

@@ -8,21 +8,24 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from snapshot_samples import NOW_MS, flow, group, partition, topic
+from snapshot_samples import NOW_MS, flow, level_group, partition, topic
 
 from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     Cause,
+    ClusterFigures,
     Duty,
     Flow,
     FlowState,
+    Group,
+    GroupPartition,
     LossCount,
     Partition,
     PartitionState,
     Role,
     Topic,
 )
-from sparkmirror.page.cut_over import CutOverVerdict, cut_over, if_moved
+from sparkmirror.page.cut_over import CutOverVerdict, cut_over
 from sparkmirror.page.sentences import Tone, sentence
 from sparkmirror.page.words import count, duration, listed, rate, size
 from sparkmirror.sync.group_standing import GroupState
@@ -33,6 +36,11 @@ def parked(number: int = 3, **changes: Any) -> Partition:
     return partition(
         number, **{"state": PartitionState.PARKED, "cause": Cause.TOO_LARGE, "reason": reason, "lag": 5, **changes}
     )
+
+
+def place(**changes: Any) -> GroupPartition:
+    """A place where a group would go on at the exact record."""
+    return dataclasses.replace(level_group().partitions[0], **changes)
 
 
 NEWEST: dict[str, Any] = {"newest_ms": NOW_MS - 9_000, "words": "orders-1: as it was"}
@@ -119,9 +127,55 @@ SAID = [
         "Held up for 1 min: all that can be copied now is copied, but 1 topic can't be copied at all (x: no right).",
     ),
     (
-        flow(topics=()),
+        flow(state=FlowState.NOTHING, reason="no topic of A matches topics = ordrs", topics=()),
+        Tone.BAD,
+        "Nothing to copy for 1 min: no topic of A matches topics = ordrs.",
+    ),
+    (
+        flow(state=FlowState.FINDING_OUT, lag=40, lag_s=2.0, unknown=1),
         Tone.UNKNOWN,
-        "Nothing to copy for 1 min: no topic of the source matches.",
+        "How far behind it is isn't known yet for 1 min: 40 records behind, the oldest 2 s old in the others; the lag "
+        "of 1 partition isn't known.",
+    ),
+    (
+        flow(
+            state=FlowState.UNREACHABLE,
+            lag=None,
+            source=ClusterFigures(alias="A", away="cluster A has not answered since noon: refused", away_since_ms=1),
+            duties=(Duty(duty="checkpoints", interval_s=60.0, failing="A: no broker answers"),),
+            waiting="cluster A: no broker answers",
+        ),
+        Tone.BAD,
+        "Cluster A has not answered since noon: refused; nothing is copied.",
+    ),
+    (
+        flow(
+            state=FlowState.HELD_UP,
+            lag=6,
+            lag_s=90.0,
+            topics=(
+                topic(
+                    "pay",
+                    partition(
+                        state=PartitionState.WAITING, cause=Cause.OPEN_TRANSACTION, reason="6 wait", lag=6, held_back=6
+                    ),
+                ),
+            ),
+        ),
+        Tone.BAD,
+        "Held up for 1 min: 6 records behind, the oldest 1 min 30 s old, and the rest has caught up, but an open "
+        "transaction holds 1 partition back (pay-0: 6 wait).",
+    ),
+    (
+        flow(
+            state=FlowState.HELD_UP,
+            lag=6_000,
+            lag_s=90.0,
+            topics=(topic(), Topic(topic="x", target_topic="", released=True, late_in={0: 4})),
+        ),
+        Tone.BAD,
+        "Held up for 1 min: 6,000 records behind, the oldest 1 min 30 s old, but writers that were said to have moved "
+        "wrote 4 records at the source.",
     ),
     (
         flow(losses=(LOSS,)),
@@ -175,7 +229,7 @@ SAID = [
     ),
     (
         flow(
-            groups=(group(), group("b", state=GroupState.NOT_SYNCED)),
+            groups=(level_group(), level_group("b", state=GroupState.NOT_SYNCED)),
             duties=(Duty(duty="checkpoints", interval_s=60.0, failing="no right"),),
             waiting="broker 1 of B does not answer",
         ),
@@ -202,7 +256,7 @@ def test_old_figures_are_called_old_and_not_good() -> None:
     said = sentence(flow(), NOW_MS + 42_000)
     assert said.words.endswith(" (as of 42 s ago).")
     assert said.tone is Tone.UNKNOWN
-    assert cut_over(flow(), NOW_MS + 42_000).verdict is CutOverVerdict.UNKNOWN
+    assert cut_over(flow(groups=(level_group(),)), NOW_MS + 42_000).verdict is CutOverVerdict.UNKNOWN
 
 
 DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
@@ -218,7 +272,9 @@ DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
     "taken back": ({"losses": (dataclasses.replace(LOSS, outcome=LossOutcome.TAKEN_BACK),)}, True),
     "may be lost": ({"losses": (dataclasses.replace(LOSS, outcome=LossOutcome.MAY_BE_LOST, offsets=0),)}, True),
     "foreign": ({"losses": (dataclasses.replace(LOSS, outcome=LossOutcome.FOREIGN),)}, False),
-    "group not synced": ({"groups": (group(state=GroupState.NOT_SYNCED),)}, True),
+    "group not synced": ({"groups": (level_group(state=GroupState.NOT_SYNCED),)}, True),
+    "group beyond the end": ({"groups": (level_group(state=GroupState.BEYOND_END),)}, True),
+    "group would skip": ({"groups": (level_group(partitions=(place(skipped=4_990),)),)}, True),
     "retention": ({"retention_s": 60.0}, False),
     "duty fails": ({"duties": (Duty(duty="heartbeats", interval_s=1.0, failing="no right"),)}, False),
     "pumps wait": ({"waiting": "broker 1"}, False),
@@ -228,7 +284,7 @@ DEFECTS: dict[str, tuple[dict[str, Any], bool]] = {
 @pytest.mark.parametrize(("changes", "against"), DEFECTS.values(), ids=DEFECTS)
 @pytest.mark.parametrize("state", [FlowState.CAUGHT_UP, FlowState.DONE])
 def test_one_defect_is_enough_not_to_be_good(changes: dict[str, Any], against: bool, state: FlowState) -> None:
-    well = {"lag": 0, "lag_s": 0.1, "records_per_s": 5.0, "groups": (group(),), "state": state}
+    well = {"lag": 0, "lag_s": 0.1, "records_per_s": 5.0, "groups": (level_group(),), "state": state}
     assert sentence(flow(**well), NOW_MS).tone is Tone.GOOD
     assert cut_over(flow(**well), NOW_MS).verdict is CutOverVerdict.READY
     ill = flow(**{**well, **changes})
@@ -256,8 +312,17 @@ topics = st.builds(
     refused=st.sampled_from(["", "no right"]),
     late_in=st.dictionaries(st.integers(0, 3), st.integers(0, 9), max_size=2),
 )
+counts = st.none() | st.integers(0, 9)
+places = st.builds(place, skipped=counts, reread=counts, beyond_end=st.booleans())
+groups = st.builds(
+    level_group,
+    state=st.sampled_from(GroupState),
+    partitions=st.lists(places, max_size=3).map(tuple),
+    looked_at=st.booleans(),
+)
 flows = st.builds(
     flow,
+    groups=st.lists(groups, max_size=3).map(tuple),
     state=st.sampled_from(FlowState),
     role=st.sampled_from(Role),
     lag=lags,
@@ -299,38 +364,20 @@ def test_good_and_ready_only_where_all_is_known_and_well(one: Flow, later_ms: in
         or any(row.state is PartitionState.PAUSED for row in rows)
         or any(topic.refused or topic.late for topic in one.topics)
     )
+    costly = any(not _moves_exactly(each) for each in one.groups)
     if unknown or stuck or (one.role is not Role.LEADER and one.state in (FlowState.JOINING, FlowState.STANDING_BY)):
         assert said.tone is not Tone.GOOD
-    if unknown or (stuck and one.retention_s is None) or one.lag or one.role is not Role.LEADER:
+    away = one.state in (FlowState.UNREACHABLE, FlowState.WRONG_CLUSTER, FlowState.NOTHING)
+    if away:
+        assert said.tone is Tone.BAD
+    if unknown or (stuck and one.retention_s is None) or one.lag or costly or one.role is not Role.LEADER or away:
         assert board.verdict is not CutOverVerdict.READY
 
 
-def test_cut_over() -> None:
-    ready = cut_over(flow(groups=(group(), group("b"))), NOW_MS)
-    assert ready.verdict is CutOverVerdict.READY
-    assert ready.words.startswith("Ready: everything is copied. Of 2 groups some would read records again, 10 in all. ")
-    assert "stop them, then look again" in ready.words
-    behind = flow(lag=3, eta_s=2.0, groups=(group(), group("b", state=GroupState.CATCHING_UP)))
-    assert cut_over(behind, NOW_MS).reasons == (
-        "3 records are not copied (about 2 s more)",
-        "1 group has read what isn't copied yet",
-    )
-    stuck = cut_over(flow(lag=3, eta_s=2.0, topics=(topic("orders", parked(lag=2), partition(lag=1)),)), NOW_MS)
-    assert stuck.reasons[0] == "3 records are not copied (about 2 s more for what can be copied)"
-    assert cut_over(flow(groups=(group(partitions=()),)), NOW_MS).words == (
-        "Not known: what 1 group would read again isn't known."
-    )
-    assert cut_over(flow(topics=()), NOW_MS).verdict is CutOverVerdict.UNKNOWN
-    assert cut_over(flow(role=Role.STANDBY, leader=""), NOW_MS).words.startswith("Not known: another process")
-
-
-def test_groups_that_move() -> None:
-    assert if_moved(group()) == "reads 5 records again"
-    exact = dataclasses.replace(group().partitions[0], reread=0)
-    assert if_moved(group(partitions=(exact,))) == "goes on at the exact record"
-    assert if_moved(group(partitions=(dataclasses.replace(exact, reread=None),))) == "not known"
-    assert if_moved(group(partitions=())) == "not known"
-    assert if_moved(group(state=GroupState.NOT_SYNCED, reason="no right.")) == "can't move: no right"
+def _moves_exactly(group: Group) -> bool:
+    at = group.partitions
+    known = group.looked_at and bool(at) and group.state is GroupState.SYNCED
+    return known and all((each.skipped, each.reread, each.beyond_end) == (0, 0, False) for each in at)
 
 
 def test_words() -> None:

@@ -170,7 +170,7 @@ def test_a_target_that_does_not_tell_whether_it_stamps_may_do_so(settings: dict[
     pump.ready()
     assert pump.copy.trust.stamping is Stamping.UNKNOWN, "the question may fail"
     assert pump.question is not None
-    pump.copy.answered(pump.question, settings)
+    pump.copy.trust.learn(settings)
     assert pump.copy.trust.stamping is stamping
 
 

@@ -276,7 +276,7 @@ def test_a_rival_beside_a_target_that_does_not_tell_whether_it_stamps() -> None:
         assert pump.receive()
         pump.ready()
         assert pump.question is not None
-        pump.copy.answered(pump.question, {})
+        pump.copy.trust.learn({})
         return timed
 
     assert sends(rival_batches=1)

@@ -14,6 +14,7 @@ from played_run import PlayedRun
 from sparkmirror.cluster.topic_log import LogUnavailable
 from sparkmirror.durable.claims import Segment
 from sparkmirror.position.cause import Cause
+from sparkmirror.pump.refused import Obstructed
 from sparkmirror.pump.stage import Stage
 from sparkmirror.wire.error_codes import ErrorCode
 
@@ -70,12 +71,17 @@ def test_a_refused_record_is_named_with_its_size_and_the_key_to_change() -> None
     copy = pump.copy
     assert world.target.log == []
     assert copy.trouble.reason == (
-        "source offset 0: MESSAGE_SIZE_TOO_LARGE (10), the batch is larger than the target's max.message.bytes "
-        f"({size} bytes)"
+        f"source offset 0: MESSAGE_SIZE_TOO_LARGE (10), the batch of {size} bytes is larger than the target's "
+        "max.message.bytes"
     )
     assert pump.question is not None
-    copy.answered(pump.question, {"max.message.bytes": str(size - 1)})
-    assert f"({size} bytes); topic us.orders has max.message.bytes={size - 1}: raise" in copy.trouble.reason
+    why = pump.question.refused
+    assert why is not None
+    copy.explain(why.words, why.with_limits({"max.message.bytes": str(size - 1)}, {"max.message.bytes": "1048588"}))
+    assert copy.trouble.reason.endswith(
+        f"; topic us.orders has max.message.bytes={size - 1}; its topic at the source has max.message.bytes=1048588"
+    )
+    assert Obstructed.of(copy.trouble.reason) == (size, None, {"max.message.bytes": 1048588})
 
 
 def test_a_record_larger_than_what_was_refused_before_is_named_so_and_not_sent() -> None:
@@ -86,8 +92,8 @@ def test_a_record_larger_than_what_was_refused_before_is_named_so_and_not_sent()
     assert world.target.log == list(range(LARGE_AT))
     assert pump.copy.trouble.cause is Cause.TOO_LARGE
     assert pump.copy.trouble.reason == (
-        f"the record at source offset {LARGE_AT} makes a batch of {len(large_batch())} bytes: "
-        "raise max.message.bytes of the target topic"
+        f"the record at source offset {LARGE_AT} makes a batch of {len(large_batch())} bytes, larger than the "
+        f"target's max.message.bytes, as it has refused a batch of {world.target.max_bytes + 1}"
     )
 
 

@@ -23,9 +23,10 @@ from sparkmirror.cluster.acls import (
     Acl,
     AclResource,
 )
+from sparkmirror.cluster.tool_commands import acl_lines
 from sparkmirror.config import ClusterConfig
 from sparkmirror.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
-from sparkmirror.sync.acl_commands import kafka_acls_lines, kafka_users
+from sparkmirror.sync.acl_commands import kafka_users
 from sparkmirror.sync.acl_rules import of_copies, of_groups, while_mirrored
 
 DELETE = int(ACLOperation.DELETE)
@@ -145,13 +146,13 @@ PLAIN = ClusterConfig(alias="eu", bootstrap_servers=("kafka1:9092", "kafka2:9092
 
 
 def test_commands() -> None:
-    (line,) = kafka_acls_lines([acl("us.t", WRITE), acl("us.t", DESCRIBE)], PLAIN)
+    (line,) = acl_lines([acl("us.t", WRITE), acl("us.t", DESCRIBE)], PLAIN)
     assert line == (
         "kafka-acls.sh --bootstrap-server kafka1:9092,kafka2:9092 --add --allow-principal User:a --operation Write"
         " --operation Describe --topic us.t --resource-pattern-type literal"
     )
     odd = acl("*", int(ACLOperation.DESCRIBE_CONFIGS), principal="User:CN=x y,O=it's", host="10.0.0.1", permission=DENY)
-    (line,) = kafka_acls_lines([odd], PLAIN.model_copy(update={"security_protocol": "SSL"}))
+    (line,) = acl_lines([odd], PLAIN.model_copy(update={"security_protocol": "SSL"}))
     words = shlex.split(line)
     assert words[3:5] == ["--command-config", "admin.properties"]
     assert words[6:12] == [

@@ -145,7 +145,8 @@ def test_a_group_of_a_partition_without_records_goes_on_at_the_targets_end(copie
     duty.run()
     copied.group_offsets(duty).run()
     assert [(one.partition, one.downstream) for one in copied.written(topic_name)] == [(0, 5), (1, 0)]
-    assert duty.standings[topic_name] == GroupStanding(topic_name, GroupState.SYNCED, partitions=2)
+    standing = duty.standings[topic_name]
+    assert (standing.state, standing.partitions) == (GroupState.SYNCED, 2)
     assert {where: one.offset for where, one in copied.target.committed(topic_name).items()} == {
         ("near.copied", 0): 5,
         ("near.copied", 1): 0,
@@ -174,7 +175,10 @@ def test_a_group_of_an_emptied_partition_goes_on_at_the_targets_end(
     for group in (topic_name, f"{topic_name}-early"):
         assert sync.standings[group].state is GroupState.SYNCED
         assert far.committed(group)[remote].offset == end
-    assert sync.standings[f"{topic_name}-beyond"].state is GroupState.CATCHING_UP
+    beyond = sync.standings[f"{topic_name}-beyond"]
+    assert beyond.state is GroupState.BEYOND_END
+    assert beyond.reason == f"{topic_name}-0: at 41, and the source ends at 40"
+    assert far.committed(f"{topic_name}-beyond") == {}
     near.produce(topic_name, 1)
     flow.copy()
     (written,) = near.read(topic_name)
@@ -203,9 +207,9 @@ def test_a_group_catches_up_only_with_what_is_to_be_copied(
         duty.run()
         return [duty.standings[f"{topic_name}-{nth}"].state for nth in range(len(places))]
 
-    assert states() == [GroupState.CATCHING_UP] * 3
+    assert states() == [GroupState.CATCHING_UP, GroupState.BEYOND_END, GroupState.CATCHING_UP]
     flow.copy()
-    assert states() == [GroupState.SYNCED, GroupState.CATCHING_UP, GroupState.SYNCED]
+    assert states() == [GroupState.SYNCED, GroupState.BEYOND_END, GroupState.SYNCED]
 
 
 def test_a_group_that_goes_back_takes_its_checkpoint_back(copied: GroupFlow, topic_name: str) -> None:
@@ -351,7 +355,7 @@ def test_a_group_behind_a_marker_is_synced_when_no_pump_reports(
         duty.run()
         sync.run()
         assert sync.standings[topic_name].state is GroupState.SYNCED
-        assert sync.standings[f"{topic_name}-beyond"].state is GroupState.CATCHING_UP
+        assert sync.standings[f"{topic_name}-beyond"].state is GroupState.BEYOND_END
     assert far.committed(topic_name)[f"near.{topic_name}", 0].offset == 5
     producer = KafkaProducer(bootstrap_servers=far.servers)  # the topic's own writer
     producer.send(f"near.{topic_name}", b"later", partition=0)

@@ -61,7 +61,8 @@ def test_a_share_group_is_made_at_the_exact_offset(copied: GroupFlow, topic_name
     """Markers and aborted records are not at the target. Only what changed is written; there are no checkpoints."""
     copied.source.start_share_group(topic_name, {HERE: 8, ("elsewhere", 0): 0})
     duty = copied.share_group_offsets(topic_name)
-    assert turn(duty, topic_name) == GroupStanding(topic_name, GroupState.SYNCED, partitions=1)
+    standing = turn(duty, topic_name)
+    assert (standing.state, standing.partitions) == (GroupState.SYNCED, 1)
     assert duty.written == 1
     there = copied.target.share_starts(topic_name)
     assert there == {THERE: 6}
@@ -103,20 +104,21 @@ def test_it_is_never_put_back(copied: GroupFlow, topic_name: str) -> None:
     assert copied.target.share_starts(topic_name) == there
 
 
-def test_one_ahead_of_the_copy_catches_up(copied: GroupFlow, topic_name: str) -> None:
-    """Never beyond the log; of a partition without records it starts at the end."""
+def test_one_beyond_the_sources_end_is_left_alone(copied: GroupFlow, topic_name: str) -> None:
+    """Of a partition without records it starts at the end."""
     copied.source.start_share_group(topic_name, {HERE: 1000, ("shared", 1): 0})
     standing = turn(copied.share_group_offsets(topic_name), topic_name)
-    assert standing.state is GroupState.CATCHING_UP
-    assert standing.reason == "shared-0: at 1000, the copy is not so far yet"
-    assert copied.target.share_starts(topic_name) == {THERE: RECORDS, ("sharing.shared", 1): 0}
+    assert standing.state is GroupState.BEYOND_END
+    end = copied.source.end("shared")
+    assert standing.reason == f"shared-0: at 1000, and the source ends at {end}"
+    assert copied.target.share_starts(topic_name) == {("sharing.shared", 1): 0}
 
 
 def test_a_group_of_another_kind_is_in_the_way(copied: GroupFlow, topic_name: str) -> None:
     copied.source.start_share_group(topic_name, {HERE: 8})
     copied.target.commit(topic_name, {THERE: 1})
     standing = turn(copied.share_group_offsets(topic_name), topic_name)
-    assert standing == GroupStanding(topic_name, GroupState.NOT_SYNCED, "it is a classic group at other", 1)
+    assert (standing.state, standing.reason) == (GroupState.NOT_SYNCED, "it is a classic group at other")
 
 
 def test_a_target_that_doesnt_know_share_groups(

@@ -685,11 +685,19 @@ def test_groups_from_before_go_by_mirror_makers_own_syncs(mirrored: Mirrored) ->
     places = GroupTranslator(mirrored.flow, policy, mirrored.source.client, mirrored.target.client, list)
     where = mirrored.route.source
     places.refresh([where])
+    assert places.place(where, 7, 7).cost is None, "the syncs are not read yet"
     found = {offset: places.of(where, offset) for offset in (0, 2, 7, 12, 20, 30, 39, 40)}
+    costs = [places.place(where, *pair).cost for pair in ((7, 7), (7, 20), (40, 35), (12, 9))]
+    assert costs == [(0, 0), (13, 0), (0, 10), (0, 3)]
+    for source, target in ((0, 5), (20, 13), (39, 36), (7, None)):
+        assert places.place(where, source, target) == (None, False), "not known exactly, or not at the target"
+    assert places.place(where, 43, 45) == ((0, 3), True), "ahead of the copy"
     mirrored.target.delete_records(mirrored.route.target_topic, 10)
     places.refresh([where])
     behind = places.of(where, 7)
+    assert places.place(where, 7, 20).cost == (10, 0), "ten are deleted"
     places.close()
+    assert places.place(where, 7, 20) == (None, True)
     assert isinstance(behind, TranslatedOffset)
     assert behind.offset == 10, "where the target's log starts now"
     unknown = found.pop(0)

@@ -17,8 +17,9 @@ from sparkmirror.cli.logs import warn
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.cluster.acls import Acl
+from sparkmirror.cluster.tool_commands import SIGN_IN_FILE, acl_lines, tool_options
 from sparkmirror.errors import ConfigError
-from sparkmirror.sync.acl_commands import SIGN_IN_FILE, kafka_acls_lines, kafka_users
+from sparkmirror.sync.acl_commands import kafka_users
 from sparkmirror.sync.missing_acls import ScramUser, TargetAccess, access
 
 COMMANDS, STRIMZI = "kafka-acls", "strimzi"
@@ -76,7 +77,7 @@ def _print_missing(answer: TargetAccess, to: str) -> None:
     if not missing and not answer.users:
         warn(f"flow {name}: no ACL is missing")
     if to == COMMANDS:
-        lines = kafka_acls_lines(missing, answer.flow.target)
+        lines = acl_lines(missing, answer.flow.target)
         if any(SIGN_IN_FILE in line for line in lines):
             typer.echo(f"# {name}: {SIGN_IN_FILE} says how an administrator signs in to {answer.flow.target.alias}")
         for line in (*lines, *(f"# {words}" for words in _users(answer))):
@@ -97,10 +98,10 @@ def _print_missing(answer: TargetAccess, to: str) -> None:
 
 def _users(answer: TargetAccess) -> list[str]:
     target = answer.flow.target
-    servers = ",".join(target.bootstrap_servers)
+    options = tool_options(target)
     return [
         f"SCRAM user {user.name} ({user.mechanism}) is not on cluster {target.alias}, and no API tells its password:"
-        f" kafka-configs.sh --bootstrap-server {servers} --alter --entity-type users"
+        f" kafka-configs.sh {options} --alter --entity-type users"
         f" --entity-name {shlex.quote(user.name)} --add-config '{user.mechanism}=[password=...]'"
         for user in answer.users
     ]

@@ -23,6 +23,7 @@ COLUMNS = (
     "TARGET-TOPIC",
     "TARGET-OFFSET",
     "TARGET-LAG",
+    "SKIPPED",
     "REREAD",
     "STATE",
 )
@@ -38,7 +39,7 @@ def groups(
 ) -> None:
     """List consumer groups by partition: offsets and lag at both clusters.
 
-    Also lists the records that would be read again.
+    Also lists the records that a group would skip, and read again, if it moved to the target now.
 
     Exit codes: 0 the list is printed, 2 the file is wrong, 3 the target can't be reached, or nothing
     was published for longer than --stale seconds.
@@ -67,6 +68,7 @@ def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:
             "target_topic": at.target_topic if at else None,
             "target_offset": at.target_offset if at else None,
             "target_lag": at.target_lag if at else None,
+            "skipped": at.skipped if at else None,
             "reread": at.reread if at else None,
             "state": group.state,
             "reason": group.reason,
@@ -82,7 +84,7 @@ def cells(row: dict[str, object]) -> tuple[str, ...]:
     Unknown values are `-`, as in Kafka's own tool.
     """
     keys = ("group", "topic", "partition", "source_offset", "source_lag", "target_topic", "target_offset", "target_lag")
-    values = ["-" if row[key] is None else str(row[key]) for key in (*keys, "reread")]
+    values = ["-" if row[key] is None else str(row[key]) for key in (*keys, "skipped", "reread")]
     return (*values, f"{row['state']}" + (f" ({row['reason']})" if row["reason"] else ""))
 
 

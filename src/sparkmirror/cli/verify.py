@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -29,7 +30,12 @@ if TYPE_CHECKING:
     from sparkmirror.frames import Progress as VerifyProgress
 
 _EXIT_DIFFERS = 1
-_COLOURS = {"equal": "green", "equal so far": "yellow", "different": "red"}
+_COLOURS = {
+    "equal": "green",
+    "equal so far": "yellow",
+    "equal, but deleted at the target": "red",
+    "different": "red",
+}
 
 
 def verify(
@@ -62,6 +68,10 @@ def verify(
             min=0, metavar="N", help="Most records that may be not copied yet, of those at the source at the start."
         ),
     ] = 0,
+    allow_expired: Annotated[
+        bool,
+        typer.Option("--allow-expired", help="End with 0 though the target has deleted records that the source keeps."),
+    ] = False,
     output: Annotated[Format, typer.Option("--output", "-o", help="JSON comes as lines.")] = Format.TEXT,
     spark: Annotated[list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of Spark.")] = None,
     secrets: Secrets = None,
@@ -71,10 +81,11 @@ def verify(
     """Compare source and target: every record of FILE's flows once, in order, equal.
 
     The verdict is "equal", "equal so far" (some records are not copied yet: these are counted, by
-    reason) or "different". Records that come to the source after the start need not be copied.
+    reason), "equal, but deleted at the target" (the source keeps records longer than the target) or
+    "different". Records that come to the source after the start need not be copied.
 
-    Exit codes: 0 equal, 1 records differ or are not copied yet, 2 the file or the command line is
-    wrong, 3 a cluster can't be reached, or Spark is missing.
+    Exit codes: 0 equal, 1 records differ, are not copied yet, or are deleted at the target, 2 the
+    file or the command line is wrong, 3 a cluster can't be reached, or Spark is missing.
 
     Example: sparkmirror verify mm2.properties --topics orders.*
     """
@@ -112,7 +123,8 @@ def verify(
         _print_json(verification)
     else:
         _print_tables(verification)
-    if verification.differs or sum(verification.behind.values()) > allow_behind:
+    gone = verification.deleted and not allow_expired
+    if verification.differs or gone or sum(verification.behind.values()) > allow_behind:
         raise typer.Exit(_EXIT_DIFFERS)
 
 
@@ -174,6 +186,8 @@ def _print_json(verification: Verification) -> None:
             "verdict": verification.verdict,
             "equal": verification.verdict == "equal",
             "behind": verification.behind,
+            "deleted": verification.deleted,
+            "not_compared": verification.not_compared,
             "ranges": verification.ranges,
             "all_ranges": verification.all_ranges,
         }
@@ -185,21 +199,45 @@ def _print_tables(verification: Verification) -> None:
     if verification.differences:
         out.print(_difference_table(verification))
     out.print(_partition_table(verification.partitions))
-    for partition in verification.partitions:
-        for note in partition.notes:
-            out.print(f"{partition.topic}-{partition.partition}: {note}", markup=False, highlight=False)
+    for line in _by_topic(verification.partitions):
+        out.print(line, markup=False, highlight=False)
     if verification.ranges < verification.all_ranges:
         out.print(
             f"A sample: {verification.ranges} of {verification.all_ranges} ranges were compared.", highlight=False
         )
     records = sum(partition.records for partition in verification.partitions)
     colour = _COLOURS[verification.verdict]
-    out.print(
-        f"[{colour}]{verification.verdict}[/{colour}]: {records:,} records are the same on both sides", highlight=False
-    )
+    verdict = f"[{colour}]{verification.verdict}[/{colour}]: {records:,} records are the same on both sides"
+    if verification.not_compared:
+        verdict += f"; {_summed(verification.not_compared, 'target offsets were not compared')}"
+    out.print(verdict, highlight=False)
+    if verification.deleted:
+        out.print(
+            f"{verification.deleted:,} offsets that the source keeps are deleted at the target, whose retention is "
+            "shorter (docs/topics.md, Retention)",
+            highlight=False,
+        )
     if verification.behind:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in verification.behind.items())
-        out.print(f"{sum(verification.behind.values()):,} records are not at the target: {reasons}", highlight=False)
+        out.print(_summed(verification.behind, "records are not at the target"), highlight=False)
+
+
+def _summed(counts: Mapping[str, int], what: str) -> str:
+    return f"{sum(counts.values()):,} {what}: {', '.join(f'{count:,} {reason}' for reason, count in counts.items())}"
+
+
+def _by_topic(partitions: Iterable[PartitionResult]) -> Iterator[str]:
+    """Yield the notes on partitions: one line for the same note on several of a topic."""
+    numbers: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    counts: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for partition in partitions:
+        for note in partition.notes:
+            numbers[partition.topic, note].append(partition.partition)
+        for reason, count in partition.not_compared.items():
+            counts[partition.topic, reason] += count
+    for (topic, note), named in numbers.items():
+        yield f"{topic}-{named[0]}: {note}" if len(named) == 1 else f"{topic} ({len(named):,} partitions): {note}"
+    for (topic, reason), count in counts.items():
+        yield f"{topic}: {count:,} target offsets are not compared: {reason}"
 
 
 def _difference_table(verification: Verification) -> Table:
@@ -222,7 +260,8 @@ def _difference_table(verification: Verification) -> Table:
 def _partition_table(partitions: tuple[PartitionResult, ...]) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("topic")
-    for column in ("partition", "equal", "differences", "compacted", "not copied yet", "expired", "not judged"):
+    counts = ("equal", "differences", "compacted", "not copied yet", "expired", "deleted", "not judged")
+    for column in ("partition", *counts):
         table.add_column(column, justify="right")
     for partition in partitions:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in partition.differences.items())
@@ -233,7 +272,13 @@ def _partition_table(partitions: tuple[PartitionResult, ...]) -> Table:
             kinds or "none",
             *(
                 f"{count:,}" if count else ""
-                for count in (partition.compacted, partition.not_copied_yet, partition.expired, partition.unjudged)
+                for count in (
+                    partition.compacted,
+                    partition.not_copied_yet,
+                    partition.expired,
+                    partition.deleted,
+                    partition.unjudged,
+                )
             ),
         )
     return table

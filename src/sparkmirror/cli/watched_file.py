@@ -110,6 +110,10 @@ def differences(before: Taken, after: Taken) -> list[str]:
     old, new = _by_flow(before.values), _by_flow(after.values)
     words = [f"flow {flow} is new" for flow in new if flow not in old and flow != _SPARK]
     words += [f"flow {flow} is no longer there" for flow in old if flow not in new and flow != _SPARK]
+    copied = {flow.name: flow.copies for flow in before.config.flows}
+    for kept in after.config.flows:
+        if kept.copies != copied.get(kept.name, kept.copies):
+            words.append(f"flow {kept.name}: {'records are copied again' if kept.copies else 'no records are copied'}")
     for flow in new:
         if flow not in old:
             continue

@@ -65,8 +65,8 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]  # it has no t
 def client_settings(config: ClusterConfig, role: str) -> dict[str, Any]:
     """Return the settings of every kafka-python client of this cluster.
 
-    `role` goes into the client id. Quietens the `kafka` logger unless the application has set its level:
-    sparkmirror retries or raises each failure, and reports the raised ones itself.
+    `role` is the client id, unless the user has written another. Quietens the `kafka` logger unless the application
+    has set its level: sparkmirror retries or raises each failure, and reports the raised ones itself.
     """
     logger = logging.getLogger("kafka")
     if logger.level == logging.NOTSET:
@@ -76,7 +76,7 @@ def client_settings(config: ClusterConfig, role: str) -> dict[str, Any]:
         "security_protocol": config.security_protocol,
         "ssl_context": ssl_context(config),
         **sasl_settings(config),
-        "client_id": f"{config.client_id}|{role}" if config.client_id else role,
+        "client_id": config.client_id or role,
         "request_timeout_ms": config.request_timeout_ms,
         "reconnect_backoff_max_ms": 1000,
         "receive_message_max_bytes": LARGEST_ANSWER,

@@ -148,7 +148,7 @@ class ClusterConfig(Model):
     ssl: SslConfig = SslConfig()
     sasl: SaslConfig = SaslConfig()
     client_id: str = ""
-    """Prefix of client ids; empty: no prefix."""
+    """Client id, as written; empty: one for each role."""
     request_timeout_ms: int = 30_000
     providers: tuple[ProviderConfig, ...] = ()
     """Config providers that the secrets of `ssl` and `sasl` refer to.
@@ -214,7 +214,7 @@ class FetchConfig(Model):
     """
     isolation_level: str = "read_uncommitted"
     client_id: str = ""
-    """Prefix of the fetching clients' ids; empty: the cluster's."""
+    """Client id of the connections that fetch; empty: the cluster's."""
     request_timeout_ms: int = 30_000
     client_rack: str = ""
 
@@ -232,7 +232,7 @@ class ProduceConfig(Model):
     send_buffer_bytes: int = -1
     """Socket buffer; -1: the operating system's size."""
     client_id: str = ""
-    """Prefix of the producing clients' ids; empty: the cluster's."""
+    """Client id of the connections that write records; empty: the cluster's."""
     request_timeout_ms: int = 30_000
     compression_type: str = "none"
     """Codec at the target; `none`: every batch keeps its codec of the source."""

@@ -140,7 +140,7 @@ SSL_SETTINGS: tuple[Setting, ...] = (
 """TLS settings of either cluster; `for_place` chooses the cluster."""
 
 ADMIN_SETTINGS: tuple[Setting, ...] = (
-    _admin("client.id", Text(), "Beginning of sparkmirror's client ids, in the brokers' logs and quotas."),
+    _admin("client.id", Text(), "Client id as written, in the brokers' logs and quotas."),
     _admin("request.timeout.ms", Integer(1), "Timeout of connecting and of an answer; mostly 10 s at most."),
 )
 """Settings of all requests to a cluster; `for_place` chooses the cluster."""
@@ -288,7 +288,7 @@ FETCH_SETTINGS: tuple[Setting, ...] = (
         Choice(("read_uncommitted", "read_committed")),
         "`read_uncommitted`: records of aborted transactions are copied, too.",
     ),
-    _fetch("client.id", Text(), "Beginning of the fetching clients' ids; by default as `A.admin.client.id`."),
+    _fetch("client.id", Text(), "Client id, as written, of connections that fetch; by default as `A.admin.client.id`."),
     _fetch("request.timeout.ms", Integer(1), "Timeout of an answer, beyond `fetch.max.wait.ms`."),
     _fetch("client.rack", Text(), "Rack or zone of the mirror, to fetch from a follower nearby."),
 )
@@ -301,7 +301,9 @@ PRODUCE_SETTINGS: tuple[Setting, ...] = (
         "Most unanswered requests; above five, five: brokers recognise repeats among five only.",
     ),
     _produce("send.buffer.bytes", BUFFER, "Socket buffer; -1 is the operating system's own."),
-    _produce("client.id", Text(), "Beginning of the writing clients' ids; by default as `B.admin.client.id`."),
+    _produce(
+        "client.id", Text(), "Client id, as written, of connections that write; by default as `B.admin.client.id`."
+    ),
     _produce("request.timeout.ms", Integer(1), "Timeout of an answer."),
     _produce(
         "compression.type",

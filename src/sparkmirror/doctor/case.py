@@ -78,11 +78,13 @@ class Case:
     def lagging(self) -> dict[Place, tuple[Topic, Partition]]:
         """Partitions with lag and without a known reason to wait.
 
-        Leaves out parked, paused and done partitions.
+        Leaves out parked, paused and done partitions, and what waits for the end of a transaction.
         """
         held_up = (PartitionState.PARKED, PartitionState.PAUSED, PartitionState.DONE)
         return {
-            place: entry for place, entry in self.partitions.items() if entry[1].lag and entry[1].state not in held_up
+            place: entry
+            for place, entry in self.partitions.items()
+            if (entry[1].lag or 0) > entry[1].held_back and entry[1].state not in held_up
         }
 
     @cached_property
@@ -91,13 +93,11 @@ class Case:
         return sum(partition.lag or 0 for _, partition in self.lagging.values())
 
     @cached_property
-    def parked(self) -> dict[Cause, list[tuple[str, str]]]:
-        """Parked partitions and their reasons, by cause."""
-        by_cause: dict[Cause, list[tuple[str, str]]] = {}
+    def parked(self) -> dict[Cause, list[tuple[Topic, Partition]]]:
+        """Parked partitions with their topics, by cause."""
+        by_cause: dict[Cause, list[tuple[Topic, Partition]]] = {}
         for topic, partition in self.flow.parked:
-            by_cause.setdefault(partition.cause, []).append(
-                (name_of((topic.topic, partition.partition)), partition.reason)
-            )
+            by_cause.setdefault(partition.cause, []).append((topic, partition))
         return by_cause
 
     @property

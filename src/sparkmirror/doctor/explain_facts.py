@@ -11,9 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from sparkmirror.cluster.acls import Acl, AclResource
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import FetchedOffsets, Groups, ListedGroup
+from sparkmirror.cluster.missing_rights import AT_SOURCE, AT_TARGET, added_right, missing_rights, principal, topic_acls
 from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.cluster.permissions import topic_operations
 from sparkmirror.cluster.share_groups import SHARE
@@ -175,8 +177,8 @@ def _topic_facts(
         topic=topic,
         partition=partition,
         filtered=_topic_filtered(seen, topic),
-        source=_side(flow.source.alias, seen.source, topic, there),
-        target=_side(flow.target.alias, seen.target, remote, copy),
+        source=_side(seen.source, flow.source, topic, AT_SOURCE | {"DESCRIBE_CONFIGS"}, there),
+        target=_side(seen.target, flow.target, remote, AT_TARGET, copy),
         copies=flow.copies,
         heartbeats=heartbeats and rules.heartbeats_replication_enabled,
         internal=policy.is_internal_topic(topic),
@@ -207,10 +209,22 @@ def _topic_filtered(seen: _Flow, topic: str) -> Filtered:
     return Filtered(key="topics", accepted=bool(included) and not excluded, included_by=included, excluded_by=excluded)
 
 
-def _side(alias: str, cluster: _Cluster, topic: str, there: TopicDescription | None) -> Side:
-    operations = cluster.ask(lambda _, client: topic_operations(client, [topic])) or {}
+def _side(
+    cluster: _Cluster, config: ClusterConfig, topic: str, needed: frozenset[str], there: TopicDescription | None
+) -> Side:
+    operations = (cluster.ask(lambda _, client: topic_operations(client, [topic])) or {}).get(topic)
+
+    def acls() -> set[Acl]:
+        return cluster.ask(lambda _, client: topic_acls(client)) or set()
+
     partitions = len(there.partitions) if there is not None else None
-    return Side(alias, cluster.trouble, partitions, operations.get(topic))
+    return Side(
+        alias=config.alias,
+        trouble=cluster.trouble,
+        partitions=partitions,
+        told=operations is not None,
+        lacks=missing_rights(config, topic, needed, operations, acls),
+    )
 
 
 def _fan_in(seen: _Flow, flows: Sequence[FlowConfig], topic: str, remote: str) -> tuple[str, ...]:
@@ -279,6 +293,7 @@ def _group_facts(seen: _Flow, name: str) -> GroupFacts:
         trouble=seen.source.trouble,
         there=listed is not None,
         refused=committed.refused.get(name, ""),
+        grant=added_right(flow.source, principal(flow.source), AclResource.GROUP, name, "DESCRIBE"),
         type=listed.type if listed is not None else "",
         protocol=listed.protocol if listed is not None else "",
         looked_after=share or (listed is not None and listed.type in TYPES and listed.protocol in PROTOCOLS),

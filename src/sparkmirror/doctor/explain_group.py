@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 from sparkmirror.doctor.explain_topic import filter_step, nobody_works
 from sparkmirror.doctor.explanation import Explanation, GroupFacts, Mark, Reason, Step
+from sparkmirror.doctor.group_commands import within_the_log, without_skipping
+from sparkmirror.engine.snapshot import Flow, Group
 from sparkmirror.sync.group_standing import GroupState
 
 
@@ -49,17 +51,9 @@ def _permission(facts: GroupFacts) -> Step:
             check="permission", mark=Mark.NO, words=facts.trouble, reason=Reason.SOURCE_UNREACHABLE, change=change
         )
     if facts.refused:
-        change = (
-            f"kafka-acls.sh --add --allow-principal User:PRINCIPAL --operation Describe --group {facts.group}"
-            f" (at {facts.source})"
-        )
-        return Step(
-            check="permission",
-            mark=Mark.NO,
-            words=f"{facts.source}: {facts.refused}",
-            reason=Reason.SOURCE_PERMISSION,
-            change=change,
-        )
+        words = f"{facts.source}: {facts.refused}"
+        change = f"`{facts.grant}`"
+        return Step(check="permission", mark=Mark.NO, words=words, reason=Reason.SOURCE_PERMISSION, change=change)
     return Step(check="permission", mark=Mark.YES, words=f"its offsets may be read at {facts.source}")
 
 
@@ -105,15 +99,19 @@ def _named(topics: tuple[str, ...]) -> str:
 
 def _state(facts: GroupFacts) -> Step:
     flow = facts.running.flow
-    groups = flow.groups if flow is not None else ()
-    group = next((group for group in groups if group.group == facts.group), None)
-    if group is None:
+    group = next((group for group in flow.groups if group.group == facts.group), None) if flow is not None else None
+    if flow is None or group is None:
         change = "restart the mirror: with refresh.groups.enabled = false it looks for groups at its start only"
         if facts.refresh_s is not None:
             change = f"wait: the mirror looks each {facts.refresh_s:,} s (refresh.groups.interval.seconds)"
         return Step(
             check="state", mark=Mark.NO, words="the mirror has not seen it yet", reason=Reason.NOT_SEEN, change=change
         )
+    return _seen(facts, flow, group)
+
+
+def _seen(facts: GroupFacts, flow: Flow, group: Group) -> Step:
+    """Return the step on the state of a group that the mirror has seen."""
     if group.state is GroupState.NOT_SYNCED:
         return Step(
             check="state",
@@ -122,12 +120,36 @@ def _state(facts: GroupFacts) -> Step:
             reason=Reason.NOT_SYNCED,
             change="change what the reason names",
         )
+    if group.state is GroupState.BEYOND_END:
+        return Step(
+            check="state",
+            mark=Mark.NO,
+            words=group.reason,
+            reason=Reason.BEYOND_END,
+            change=within_the_log(flow, group),
+        )
+    cost = _cost(group)
+    if group.skipped:
+        state = group.reason or "its offsets are translated"
+        return Step(
+            check="state",
+            mark=Mark.NOTE,
+            words=f"{state}{cost}",
+            reason=Reason.WOULD_SKIP,
+            change=without_skipping(flow, group),
+        )
     if group.state is GroupState.CATCHING_UP:
         change = f"wait for the copy: `sparkmirror groups FILE --flow '{facts.flow}'` shows its lag"
-        return Step(check="state", mark=Mark.NOTE, words=group.reason, reason=Reason.CATCHING_UP, change=change)
+        words = f"{group.reason}{cost}"
+        return Step(check="state", mark=Mark.NOTE, words=words, reason=Reason.CATCHING_UP, change=change)
     if not facts.sync:
         words = "its offsets are in the checkpoints topic, and not set at the target"
         change = "write sync.group.offsets.enabled = true to set them"
         return Step(check="state", mark=Mark.NOTE, words=words, reason=Reason.CHECKPOINTS_ONLY, change=change)
-    again = f", {group.reread:,} records would be read again" if group.reread is not None else ""
-    return Step(check="state", mark=Mark.YES, words=f"its offsets are at the target{again}")
+    return Step(check="state", mark=Mark.YES, words=f"its offsets are at the target{cost}")
+
+
+def _cost(group: Group) -> str:
+    """Return words on what the group would skip and read again, if anything is known."""
+    skipped = f", {group.skipped:,} records would be skipped" if group.skipped is not None else ""
+    return skipped + (f", {group.reread:,} records would be read again" if group.reread is not None else "")

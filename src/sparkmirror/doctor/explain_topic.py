@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from sparkmirror.doctor.explanation import Explanation, Filtered, Mark, Reason, Running, Step, TopicFacts
-from sparkmirror.doctor.parked import action
+from sparkmirror.doctor.parked import action, general_action
 from sparkmirror.doctor.rule import counted
-from sparkmirror.engine.snapshot import Cause, Partition, PartitionState, Topic
-
-READS, WRITES = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"}), frozenset({"WRITE", "DESCRIBE"})
+from sparkmirror.engine.snapshot import Cause, Flow, Partition, PartitionState, Topic
 
 _WORST = (PartitionState.PARKED, PartitionState.UNKNOWN, PartitionState.WAITING, PartitionState.PAUSED)
 
@@ -159,33 +157,21 @@ def _permission(facts: TopicFacts) -> Iterator[Step]:
         if side.trouble:
             change = f"see that {side.alias}'s brokers run, and that its bootstrap.servers and sign-in are right"
             yield Step(check="permission", mark=Mark.NO, words=side.trouble, reason=reason, change=change)
-    sides = (
-        (facts.source, facts.topic, READS, Reason.SOURCE_PERMISSION),
-        (facts.target, facts.remote, WRITES, Reason.TARGET_PERMISSION),
-    )
-    for side, topic, needed, reason in sides:
-        lacking = sorted(needed - side.operations) if side.operations is not None else []
-        if lacking:
-            words = f"sparkmirror's principal lacks {', '.join(lacking)} on topic {topic} of {side.alias}"
-            yield Step(
-                check="permission", mark=Mark.NO, words=words, reason=reason, change=_grant(lacking, topic, side.alias)
-            )
+    for side, reason in ((facts.source, Reason.SOURCE_PERMISSION), (facts.target, Reason.TARGET_PERMISSION)):
+        if side.lacks is not None:
+            change = " and ".join(f"`{command}`" for command in side.lacks.commands)
+            yield Step(check="permission", mark=Mark.NO, words=str(side.lacks), reason=reason, change=change)
     if facts.target.partitions is None and facts.may_create is False:
         words = f"{facts.remote} is to be created, and sparkmirror's principal lacks CREATE at {facts.target.alias}"
         change = f"grant CREATE on the cluster or on {facts.remote}, or create {facts.remote} by hand"
         yield Step(check="permission", mark=Mark.NO, words=words, reason=Reason.TARGET_PERMISSION, change=change)
-    known = [side.alias for side in (facts.source, facts.target) if side.operations is not None]
+    known = [side.alias for side in (facts.source, facts.target) if side.told]
     words = (
         f"sparkmirror's principal has the rights it needs at {' and '.join(known)}"
         if known
         else "not known: brokers don't say"
     )
     yield Step(check="permission", mark=Mark.YES, words=words)
-
-
-def _grant(operations: list[str], topic: str, alias: str) -> str:
-    asked = " ".join(f"--operation {operation.title().replace('_', '')}" for operation in operations)
-    return f"kafka-acls.sh --add --allow-principal User:PRINCIPAL {asked} --topic {topic} (at {alias})"
 
 
 def _exists(facts: TopicFacts) -> Iterator[Step]:
@@ -318,6 +304,11 @@ def _worst(facts: TopicFacts) -> tuple[Partition, int] | None:
     return (asked[0], len(asked)) if asked else None
 
 
+def _remedy(flow: Flow, facts: TopicFacts, partition: Partition) -> str:
+    seen = _topic(facts)
+    return general_action(partition.cause) if seen is None else action(flow, seen, partition)
+
+
 def _state(facts: TopicFacts) -> Iterator[Step]:
     running = facts.running
     if not running.fresh or running.flow is None:
@@ -337,7 +328,7 @@ def _state(facts: TopicFacts) -> Iterator[Step]:
             mark=Mark.NO,
             words=f"{what} is parked{why}",
             reason=Reason.PARKED,
-            change=action(partition.cause),
+            change=_remedy(running.flow, facts, partition),
         )
     elif partition.state is PartitionState.UNKNOWN:
         words = f"no task has reported {what} yet (the flow is {running.flow.state})"
@@ -351,7 +342,7 @@ def _state(facts: TopicFacts) -> Iterator[Step]:
             mark=Mark.NO,
             words=f"{what} waits{why}",
             reason=Reason.WAITING,
-            change=action(partition.cause),
+            change=_remedy(running.flow, facts, partition),
         )
     elif partition.state is PartitionState.PAUSED:
         words, change = f"{what} is paused", f"`sparkmirror resume FILE --flow '{facts.flow}'`"
@@ -364,11 +355,13 @@ def _behind(facts: TopicFacts) -> str:
     asked = _asked(facts)
     lags = [each.lag for each in asked if each.lag is not None]
     words = "partition" if len(asked) == 1 else "partitions"
-    if len(lags) < len(asked):
+    unknown = len(asked) - len(lags)
+    if unknown and not lags:
         return f"{len(asked):,} {words} copied, lag not known"
     lag_s = max((each.lag_s or 0.0 for each in asked), default=0.0)
     late = f" ({lag_s:,.0f} s)" if sum(lags) else ""
-    return f"{len(asked):,} {words} copied, {sum(lags):,} offsets behind{late}"
+    others = f", of {unknown:,} not known" if unknown else ""
+    return f"{len(asked):,} {words} copied, {sum(lags):,} offsets behind{late}{others}"
 
 
 def _lease(facts: TopicFacts) -> Iterator[Step]:
@@ -387,7 +380,9 @@ def _limit(facts: TopicFacts) -> Iterator[Step]:
     worst = _worst(facts)
     if worst is not None and worst[0].cause is Cause.THROTTLED:
         words = f"{facts.topic}-{worst[0].partition}: {worst[0].reason or 'a broker asks it to wait'}"
-        yield Step(check="limit", mark=Mark.NOTE, words=words, reason=Reason.THROTTLED, change=action(Cause.THROTTLED))
+        yield Step(
+            check="limit", mark=Mark.NOTE, words=words, reason=Reason.THROTTLED, change=general_action(Cause.THROTTLED)
+        )
     caps = ((facts.bytes_per_s_cap, "in all"), (facts.backfill_per_s_cap, "for partitions far behind"))
     said = [f"{cap:,.0f} bytes/s {of}" for cap, of in caps if cap is not None]
     if said:

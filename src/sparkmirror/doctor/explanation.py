@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from sparkmirror.cluster.missing_rights import MissingRights
 from sparkmirror.durable.losses import Loss
 from sparkmirror.engine.snapshot import Flow
 from sparkmirror.messages.control import DoneTopic
@@ -64,6 +65,8 @@ class Reason(StrEnum):
     NO_OFFSETS = "it has committed nothing"
     NO_COPIED_TOPIC = "it has read no topic that is copied"
     NOT_SYNCED = "its offsets can't be set at the target"
+    BEYOND_END = "its offset is beyond the end of the source's log"
+    WOULD_SKIP = "it would skip records if it moved"
     CATCHING_UP = "it has read records that are not copied yet"
     CHECKPOINTS_ONLY = "its offsets are translated, and not set at the target"
 
@@ -129,7 +132,7 @@ class Filtered:
     """Name of the user's own filter class; empty for MirrorMaker 2's."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """A topic, or a topic's copy, at one cluster."""
 
@@ -138,8 +141,10 @@ class Side:
     """Reason why the cluster did not answer; then all else is unknown."""
     partitions: int | None = None
     """Number of partitions; `None` if the topic is missing or may not be seen."""
-    operations: frozenset[str] | None = None
-    """Operations granted to sparkmirror on the topic; `None` if unknown."""
+    told: bool = False
+    """True if the brokers tell sparkmirror's rights on the topic."""
+    lacks: MissingRights | None = None
+    """Rights that sparkmirror needs on the topic and lacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +224,8 @@ class GroupFacts:
     """True if the source lists the group."""
     refused: str = ""
     """Reason why the group may not be read at the source."""
+    grant: str = ""
+    """Command that gives the right to read it."""
     type: str = "classic"
     protocol: str = "consumer"
     looked_after: bool = True

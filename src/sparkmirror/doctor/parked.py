@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sparkmirror.doctor.case import Case
+from sparkmirror.doctor.case import Case, name_of
 from sparkmirror.doctor.finding import Severity
 from sparkmirror.doctor.losses import LOSSES
+from sparkmirror.doctor.remedies import limit_remedy, rights_remedy
 from sparkmirror.doctor.rule import LATE, Rule, Sign, counted
-from sparkmirror.engine.snapshot import Cause
+from sparkmirror.engine.snapshot import Cause, Flow, Partition, Topic
 from sparkmirror.pump.quiet import GRACE_S
 
 _LEDGER = "Look at `sparkmirror losses FILE`; {} says whether copying goes on."
@@ -25,7 +26,8 @@ _CAUSES = {
     Cause.RIVAL: _Words("Another process writes as this flow", "Stop the other process; start both with the lease."),
     Cause.NOT_AUTHORIZED: _Words(
         "A right is missing",
-        "Grant the rights that the reason names; `sparkmirror lint FILE --connect` lists all that are missing.",
+        "Run the command that the reason has: it grants the right, or removes the ACL that denies it. "
+        "`sparkmirror lint FILE --connect` lists all rights that are missing.",
     ),
     Cause.UNREACHABLE: _Words(
         "A broker can't be reached",
@@ -43,14 +45,16 @@ _CAUSES = {
     Cause.NO_TOPIC: _Words("A topic is missing", "Create the topic, or take it out of `topics`."),
     Cause.TOO_LARGE: _Words(
         "A batch is larger than the target takes",
-        "Raise max.message.bytes of the topic that the reason names, else of the copy (or message.max.bytes of the "
-        "target's brokers): `kafka-configs.sh --alter "
-        "--entity-type topics --entity-name TOPIC --add-config max.message.bytes=N`.",
+        "Raise max.message.bytes at the source's topic, from where the mirror brings it to the copy (on the copy alone "
+        "it would be set back), or message.max.bytes of the target's brokers; or exclude the property and set it on "
+        "the copy. The finding has the commands.",
     ),
     Cause.TIMESTAMP: _Words(
         "A record is older or newer than the target takes",
-        "Raise message.timestamp.before.max.ms and message.timestamp.after.max.ms of the copy "
-        "(message.timestamp.difference.max.ms before Kafka 3.6).",
+        "Raise message.timestamp.before.max.ms, or .after.max.ms of a record from the future, at the source's topic, "
+        "from where the mirror brings it to the copy (on the copy alone it would be set back), or "
+        "log.message.timestamp.… of the target's brokers; or exclude the property and set it on the copy "
+        "(message.timestamp.difference.max.ms before Kafka 3.6). The finding has the commands.",
     ),
     Cause.UNREADABLE: _Words(
         "The source's records can't be read",
@@ -96,6 +100,7 @@ _CAUSES = {
 WAITS = {
     Cause.PREDECESSOR: f"Wait: the partition goes on once its position has not moved for {GRACE_S:.0f} s.",
     Cause.PAUSED: "Resume the partition: `sparkmirror resume FILE`.",
+    Cause.OPEN_TRANSACTION: "End the transaction if its producer is gone: the command aborts it at the source.",
     Cause.NONE: "Look at the process's log.",
 }
 """Actions for the other causes; a partition with such a cause is never parked."""
@@ -105,8 +110,14 @@ def _rule(cause: Cause, words: _Words) -> Rule:
     def look(case: Case) -> Iterator[Sign]:
         hit = case.parked.get(cause)
         if hit:
-            name, reason = hit[0]
-            yield Sign(subject=name, evidence=f"{counted(len(hit), 'partition')} parked, first {name}", cause=reason)
+            topic, partition = hit[0]
+            name = name_of((topic.topic, partition.partition))
+            yield Sign(
+                subject=name,
+                evidence=f"{counted(len(hit), 'partition')} parked, first {name}",
+                cause=partition.reason,
+                action=action(case.flow, topic, partition),
+            )
 
     return Rule(
         name=f"parked-{cause}",
@@ -120,8 +131,23 @@ def _rule(cause: Cause, words: _Words) -> Rule:
     )
 
 
-def action(cause: Cause) -> str:
-    """Return the action for a cause of a parked or waiting partition."""
+def action(flow: Flow, topic: Topic, partition: Partition) -> str:
+    """Return the action for a parked or waiting partition.
+
+    Commands have all names and values that are known.
+    """
+    known = ""
+    if partition.cause in (Cause.TOO_LARGE, Cause.TIMESTAMP):
+        known = limit_remedy(flow, topic, partition)
+    elif partition.cause is Cause.NOT_AUTHORIZED:
+        known = rights_remedy(partition.reason)
+    elif partition.remedy:
+        known = f"{general_action(partition.cause)} `{partition.remedy}`"
+    return known or general_action(partition.cause)
+
+
+def general_action(cause: Cause) -> str:
+    """Return the action for a cause of parked or waiting partitions."""
     return WAITS[cause] if cause in WAITS else _CAUSES[cause].action
 
 

@@ -5,7 +5,7 @@ MirrorMaker 2's three connectors do the same beside copying (`mm2.md` 1.2 to 1.4
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -21,10 +21,12 @@ from sparkmirror.sync.client_quotas import ClientQuotaSync
 from sparkmirror.sync.connect_offsets import ConnectOffsets
 from sparkmirror.sync.group_commits import GroupCommits
 from sparkmirror.sync.group_offsets import GroupOffsetSync
-from sparkmirror.sync.group_standing import GroupStanding
+from sparkmirror.sync.group_standing import GroupStanding, GroupState
+from sparkmirror.sync.group_translator import PlacedGroup
 from sparkmirror.sync.group_watch import GroupWatch, Whereabouts
 from sparkmirror.sync.heartbeat_duty import Heartbeats
 from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
+from sparkmirror.sync.pattern_matches import Matches
 from sparkmirror.sync.progress_notes import ProgressNotes
 from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
 from sparkmirror.sync.topic_acls import TopicAclSync
@@ -74,6 +76,23 @@ class FlowGroups:
         """State of each group at the target, if its offsets are set; else `standings`."""
         consumers = self.sync.standings if self.sync is not None else self.standings
         return {**consumers, **self.share.standings} if self.share is not None else consumers
+
+    @property
+    def matches(self) -> Matches:
+        """Patterns that match no group of the source."""
+        return self.checkpoints.matches if self.checkpoints is not None else Matches()
+
+    @property
+    def watched(self) -> Collection[str]:
+        """Names of the groups to look up in `whereabouts`."""
+        beyond = (name for name, standing in self.standings.items() if standing.state is GroupState.BEYOND_END)
+        return {*self.current, *beyond}
+
+    def place(self, partition: TopicPartition, source: int, target: int | None) -> PlacedGroup:
+        """Return a group's place in a source partition."""
+        if self.checkpoints is None:
+            return PlacedGroup(None, is_ahead=False)
+        return self.checkpoints.place(partition, source, target)
 
     @property
     def whereabouts(self) -> Mapping[str, Mapping[TopicPartition, Whereabouts]]:
@@ -223,7 +242,7 @@ class FlowDuties:
         self.groups.checkpoints = Checkpoints(
             self.flow,
             self.rules.policy,
-            self.wanted_groups.should_replicate_group,
+            self.wanted_groups,
             self.rules.topics.should_replicate_topic,
             self.receipts,
         )
@@ -245,7 +264,7 @@ class FlowDuties:
 
     def _group_watch(self) -> DutyTurns:
         wanted = self.rules.topics.should_replicate_topic
-        self.groups.watch = GroupWatch(self.flow, self.rules.policy, wanted, lambda: self.groups.current)
+        self.groups.watch = GroupWatch(self.flow, self.rules.policy, wanted, self.groups)
         return self.groups.watch
 
     def _connect_offsets(self) -> DutyTurns:

@@ -114,21 +114,22 @@ def explain(
 
 
 def _by_connectors(config: MirrorConfig, clusters: Sequence[ConnectCluster]) -> MirrorConfig:
-    """Give each flow the name of its source connector; a flow without copies nothing.
+    """Give each flow the name of its source connector, and tell whether it copies.
 
-    A real worker finds the progress of the connector by this name.
+    A real worker finds the progress of the connector by this name. A flow whose source connector is missing, or is not
+    to run, copies nothing.
     """
-    names = {
-        connector.flow: connector.name
+    sources = {
+        connector.flow: connector
         for cluster in clusters
         for connector in cluster.connectors
         if connector.role is ConnectorRole.SOURCE
     }
     flows = []
     for flow in config.flows:
-        name = names.get((flow.source.alias, flow.target.alias))
-        update: dict[str, object] = {"copies": False}
-        if name is not None:
-            update = {"connect": flow.connect.model_copy(update={"connector": name})}
+        source = sources.get((flow.source.alias, flow.target.alias))
+        update: dict[str, object] = {"copies": source is not None and source.wants()}
+        if source is not None:
+            update["connect"] = flow.connect.model_copy(update={"connector": source.name})
         flows.append(flow.model_copy(update=update))
     return config.model_copy(update={"flows": tuple(flows)})

@@ -127,8 +127,8 @@ class _Merged:
         source, checkpoint = connectors.get(ConnectorRole.SOURCE), connectors.get(ConnectorRole.CHECKPOINT)
         name = "->".join(flow)
         first = next(iter(connectors.values())).settings["connector.class"]
-        alone = source is None and checkpoint is not None and checkpoint.wants()
-        if alone and checkpoint is not None:
+        translates = checkpoint is not None and checkpoint.wants()
+        if source is None and checkpoint is not None and translates:
             self._alone(checkpoint, name)
         for connector in connectors.values():
             if connector.name not in (connector.role.value, f"{name}.{connector.role.value}"):
@@ -136,7 +136,7 @@ class _Merged:
                 self.notes.append(
                     Note(path=connector.path, line=0, key=connector.name, reason=reason, kind="not needed")
                 )
-        wants = _word(alone or (source is not None and source.wants()))
+        wants = _word(translates or (source is not None and source.wants()))
         stated = next(
             (
                 candidate.settings["enabled"]
@@ -146,7 +146,7 @@ class _Merged:
             first,
         )
         self.put(f"{name}.enabled", wants, stated)
-        if checkpoint is None or not checkpoint.wants():
+        if not translates:
             at = checkpoint.settings["enabled"] if checkpoint else None
             self.put(
                 f"{name}.emit.checkpoints.enabled", "false", at, "" if at else f"no {ConnectorRole.CHECKPOINT.value}"

@@ -177,11 +177,10 @@ class _ResourceReader:
         self.fields: dict[str, str] = {}
         """Place of each alias."""
         self._worker: dict[str, Entry] = {}
-        version = self._document.tree.get("apiVersion") or ""
-        if version.removeprefix(GROUP) not in VERSIONS:
-            known = " or ".join(GROUP + name for name in VERSIONS)
-            raise self._error(("apiVersion",), f"must be {known}")
-        self._version = version.removeprefix(GROUP)
+        group, _, version = (self._document.tree.get("apiVersion") or "").rpartition("/")
+        if f"{group}/" != GROUP or version not in VERSIONS:
+            raise self._error(("apiVersion",), _other_version(group, version))
+        self._version = version
         self._spec: dict[str, Any] = self._document.tree.get("spec") or {}
         if not self._spec:
             raise self._error((), "has no spec")
@@ -241,10 +240,14 @@ class _ResourceReader:
             return self._need(mirror, "source", steps), (*steps, "source")
         into, connect = mirror.get("targetCluster"), self._spec.get("connectCluster")
         if into is not None and connect is not None and into != connect:
-            reason = (
-                f"is not {connect}, the connectCluster, which is where all records go; make connectCluster the target"
-            )
-            self._tell((*steps, "targetCluster"), reason)
+            reason = f"is not {connect}, the connectCluster, where all records go: write connectCluster: {into}"
+            targets = list(dict.fromkeys(str(each.get("targetCluster") or connect) for each in self._spec["mirrors"]))
+            if len(targets) > 1:
+                reason = (
+                    f"is not {connect}: a resource has one target, its connectCluster; write one resource for each of"
+                    f" {', '.join(targets)}, with the mirrors into it"
+                )
+            raise self._wrong_in((*steps, "targetCluster")) or self._error((*steps, "targetCluster"), reason)
         return self._listed(self._need(mirror, "sourceCluster", steps), (*steps, "sourceCluster"))
 
     def _listed(self, alias: Any, asked: Path_) -> tuple[dict[str, Any], Path_]:
@@ -436,6 +439,19 @@ class _ResourceReader:
 
     def _error(self, steps: Path_, reason: str, field: str | None = None) -> ConfigError:
         return self._document.error(steps, reason, field)
+
+
+def _other_version(group: str, version: str) -> str:
+    """Return what is wrong with an `apiVersion`.
+
+    Vendors that ship Strimzi under a group of their own have kept its fields.
+    """
+    if group and version in VERSIONS:
+        return (
+            f"{group} is another vendor's group; if its resources have Strimzi's fields, as those of IBM Event Streams"
+            f" have, write {GROUP}{version} here: all else is read as it is"
+        )
+    return f"must be {' or '.join(GROUP + name for name in VERSIONS)}"
 
 
 def _map(there: Mapping[str, Any], field: str) -> Iterable[tuple[str, Any]]:

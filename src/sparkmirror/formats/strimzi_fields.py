@@ -95,9 +95,11 @@ honoured: MirrorMaker 2's own keys, as docs/configuration.md has them
     mirrors[].sourceConnector.config
     mirrors[].checkpointConnector.config
     mirrors[].heartbeatConnector.config (v1beta2)
-honoured: `paused` or `stopped`: the connector is not run; with the source connector the whole flow is not run
+honoured: `paused` or `stopped`: no records are copied, and progress is kept; the other connectors go on
     mirrors[].sourceConnector.state
+honoured: `paused` or `stopped`: no groups are translated; the other connectors go on
     mirrors[].checkpointConnector.state
+honoured: `paused` or `stopped`: no heartbeats are sent; the other connectors go on
     mirrors[].heartbeatConnector.state (v1beta2)
 honoured: as `state: paused`
     mirrors[].sourceConnector.pause (v1beta2)

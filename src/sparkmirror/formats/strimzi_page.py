@@ -37,7 +37,11 @@ All verbs take such a file, also `sparkmirror config` and `sparkmirror lint`. On
 resources themselves ([operator.md](deploy/operator.md)).
 
 The file may be YAML or JSON, also the output of `kubectl get kmm2 -o yaml` or `-o json` with `kind: List`; a directory
-stands for all such files in it. Resources of other kinds in it are passed over, except Secrets and ConfigMaps.
+stands for all such files in it. Resources of other kinds in it are passed over, except Secrets and ConfigMaps, and so
+are empty documents, as by kubectl. A resource has one target: write three resources for mirrors into three targets.
+Another vendor's `apiVersion` (`eventstreams.ibm.com/v1beta2` of IBM Event Streams) is refused, with the words to write
+instead: the fields are Strimzi's. A Helm chart's template must be rendered first:
+`helm template RELEASE CHART > mirror.yaml`.
 
 sparkmirror reads the resource as Strimzi's operator does: first into the configuration of Connect's workers and
 connectors, then into the keys of an mm2.properties file. So everything in [configuration.md](configuration.md) holds,

@@ -27,6 +27,7 @@ MOST_VALUES = 100_000
 
 Each alias counts as the values that it stands for: a few lines of aliases may stand for billions.
 """
+_TEMPLATE = "is a template, not rendered yet: give what helm template RELEASE CHART prints"
 _LONGEST_NUMBER = 20
 """Most characters of a number: 64 bits."""
 
@@ -91,7 +92,11 @@ def documents_of(path: str, text: str, fill: Fill | None = None) -> list[Documen
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         location = f"{path}, line {mark.line + 1}" if mark else path
-        raise ConfigError(f"is no YAML: {error.problem or 'it can not be read'}", origin=location) from None
+        around = text.splitlines()[max(mark.line - 1, 0) : mark.line + 1] if mark else []
+        reason = f"is no YAML: {error.problem or 'it can not be read'}"
+        if any("{{" in line for line in around):
+            reason = _TEMPLATE
+        raise ConfigError(reason, origin=location) from None
     except yaml.YAMLError as error:
         raise ConfigError(f"is no YAML: {' '.join(str(error).split())}", origin=path) from None
 
@@ -115,9 +120,13 @@ def _items(document: Document) -> Iterator[Document]:
         yield from _items(Document(document.path, item, lines[index]))
 
 
+def _is_null(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
+
+
 def _documents(path: str, nodes: list[Any], fill: Fill | None) -> Iterator[Document]:
     for node in nodes:
-        if node is None:
+        if node is None or _is_null(node):  # as kubectl passes over empty documents
             continue
         lines: dict[Path_, int] = {}
         tree = _value(path, node, (), lines, fill)
@@ -141,6 +150,9 @@ def _value(path: str, node: yaml.Node, steps: Path_, lines: dict[Path_, int], fi
     if isinstance(node, yaml.MappingNode):
         mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
+            if isinstance(key_node, yaml.MappingNode):  # what {{ … }} is without quotes
+                at = f"{path}, line {key_node.start_mark.line + 1}"
+                raise ConfigError(_TEMPLATE, origin=at, key=shown(steps) or None)
             key = fill(str(key_node.value)) if fill else str(key_node.value)
             line = key_node.start_mark.line + 1
             if key in mapping:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from pydantic import Field
+
 from sparkmirror.frames.report import ReportModel
 from sparkmirror.translation.map_keeper import ForeignRange
 from sparkmirror.translation.offset_map import OffsetMap, Twice
@@ -68,11 +70,18 @@ class PartitionPlan(ReportModel):
     twice: int = 0
     """Number of source records copied again, after a copy that still exists."""
     expired: int = 0
+    deleted: tuple[int, int] = (0, 0)
+    """Source offsets [first, end) of kept records with deleted copies.
+
+    `expired` counts them, too.
+    """
     began: int | None = None
     """Source end at the verification's begin, if there is no map; else None.
 
     Source records behind the last equal record may be not copied yet, or later ones.
     """
+    not_compared: dict[str, int] = Field(default_factory=dict)
+    """Number of target offsets that are not compared, by reason."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -80,10 +89,21 @@ class PartitionPlan(ReportModel):
         """Flow, source topic and partition."""
         return self.flow, self.source.topic, self.partition
 
+    def deleted_from(self, offset: int) -> PartitionPlan:
+        """Return the plan without deletions below a source offset; -1: without any."""
+        first, end = self.deleted
+        return self.model_copy(update={"deleted": (end if offset < 0 else min(max(first, offset), end), end)})
+
     @property
     def is_due(self) -> bool:
         """True if some offsets were not copied yet."""
         return self.due[0] < self.due[1]
+
+
+EARLIER = "copies of an earlier source topic or log"
+ANOTHERS = "another mirror's"
+MOVED = "written by the topic's writers, which have moved"
+"""Reasons why target offsets are not compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +145,8 @@ class Extent:
     """Source offsets of the verification's begin that the copy had not reached."""
     expired: int
     """Number of offsets whose counterparts are gone, or before the copy's start."""
+    deleted: tuple[int, int] = (0, 0)
+    """Source offsets [first, end) that were copied, and whose copies are gone."""
     former: int = 0
     """Number of target offsets with copies of a source topic or log that is gone."""
     others: int = 0
@@ -194,6 +216,8 @@ def extent(
         end_downstream = target.end if mapped is None else min(max(mapped, first_downstream), target.end)
     elif window.moved:
         end_downstream = max(min(offsets.copied.downstream, target.end), first_downstream)
+    gone_first = max(wanted_first, offsets.upstream_start)
+    gone_end = max(min(kept_first, wanted_end, copied), gone_first)
     left_out = 0
     for foreign in others:
         begins = (offsets.upstream(foreign.first - 1) or 0) + 1
@@ -212,6 +236,7 @@ def extent(
         downstream=(first_downstream, end_downstream),
         due=(due_first, due_end),
         expired=max(min(first, wanted_end) - wanted_first, 0) + _expired_at_source(source, target, offsets),
+        deleted=(gone_first, gone_end),
         former=disowned + (max(former - max(offsets.downstream_start, target.start), 0) if former is not None else 0),
         others=begin - target.start + left_out,
         theirs=theirs,

@@ -108,8 +108,12 @@ class PartitionResult(ReportModel):
     """Reason for `not_copied_yet` in a few words, the same for many partitions."""
     expired: int = 0
     """Offsets below one side's log start, or below the copy's start: not compared."""
+    deleted: int = 0
+    """Number of source offsets of kept records with deleted copies."""
     unjudged: int = 0
     """Number of unmatched records beyond the most that are judged."""
+    not_compared: dict[str, int] = Field(default_factory=dict)
+    """Number of target offsets that were not compared, by reason."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -149,6 +153,8 @@ class Verdict(StrEnum):
 
     EQUAL = "equal"
     """The target has all records that the source had when the verification began."""
+    DELETED = "equal, but deleted at the target"
+    """All records at the target are equal, but the target has deleted kept records."""
     SO_FAR = "equal so far"
     """All records at the target are equal, but later records are missing."""
     DIFFERENT = "different"
@@ -171,6 +177,11 @@ class Verification(NamedTuple):
         return any(partition.differs for partition in self.partitions)
 
     @property
+    def deleted(self) -> int:
+        """Number of source offsets whose copies the target has deleted."""
+        return sum(partition.deleted for partition in self.partitions)
+
+    @property
     def behind(self) -> dict[str, int]:
         """Numbers of records not copied yet, by reason."""
         counts: Counter[str] = Counter()
@@ -179,8 +190,18 @@ class Verification(NamedTuple):
         return {reason: count for reason, count in counts.items() if count}
 
     @property
+    def not_compared(self) -> dict[str, int]:
+        """Numbers of target offsets that were not compared, by reason."""
+        counts: Counter[str] = Counter()
+        for partition in self.partitions:
+            counts.update(partition.not_compared)
+        return dict(counts)
+
+    @property
     def verdict(self) -> Verdict:
         """Outcome of the verification."""
         if self.differs:
             return Verdict.DIFFERENT
+        if self.deleted:
+            return Verdict.DELETED
         return Verdict.SO_FAR if self.behind else Verdict.EQUAL

@@ -5,6 +5,7 @@ The answers are topics, offsets, sizes and claims.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,17 @@ from sparkmirror.durable.losses import LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.frames.claims import CopyMap, FlowClaims
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
-from sparkmirror.frames.ranges import LogPlan, PartitionPlan, Window, copied_twice, cut, extent
+from sparkmirror.frames.ranges import (
+    ANOTHERS,
+    EARLIER,
+    MOVED,
+    LogPlan,
+    PartitionPlan,
+    Window,
+    copied_twice,
+    cut,
+    extent,
+)
 from sparkmirror.frames.stream_comparison import MOST_UNMATCHED
 from sparkmirror.messages.control import ControlState, control_topic
 from sparkmirror.sync.topic_rules import topic_rules
@@ -186,7 +197,26 @@ class FlowSurvey:
                 self._partition(source[1], log, copy, configs, copied, window, end, per_offset, first_range, unread)
             )
             first_range += len(plans[-1].ranges)
-        return plans
+        return self._without_due_deletions(plans, source_configs)
+
+    def _without_due_deletions(
+        self, plans: Sequence[PartitionPlan], source_configs: Mapping[str, tuple[ConfigEntry, ...]]
+    ) -> list[PartitionPlan]:
+        """Return the plans without deletions of records that are due at the source, too.
+
+        Both sides delete whole segments, at times of their own. So a record that is older than the source's retention
+        may be gone on either side.
+        """
+        by_retention: dict[int, list[TopicPartition]] = defaultdict(list)
+        for plan in plans:
+            kept_ms = _kept_ms(source_configs.get(plan.source.topic, ()))
+            if plan.deleted[0] < plan.deleted[1] and kept_ms >= 0:
+                by_retention[kept_ms].append((plan.source.topic, plan.partition))
+        now_ms = int(time.time() * 1000)
+        due: Offsets = {}
+        for kept_ms, partitions in by_retention.items():
+            due |= listed(self._source, partitions, max(now_ms - kept_ms, 0))
+        return [plan.deleted_from(due.get((plan.source.topic, plan.partition), 0)) for plan in plans]
 
     def _partition(
         self,
@@ -222,19 +252,14 @@ class FlowSurvey:
             notes.append("timestamps are not compared: the target stamps records itself (LogAppendTime)")
         again = copied_twice(target, offsets, window) if offsets is not None else []
         twice = sum(repeat.records for repeat in again)
-        if compared.former > twice:
-            former = compared.former - twice
-            notes.append(f"{former} target offsets hold copies of an earlier source topic or log: not compared")
+        moved = sum(gap.end - gap.first for gap in compared.theirs)
+        not_compared = {EARLIER: max(compared.former - twice, 0), ANOTHERS: compared.others, MOVED: moved}
         if again:
             first = again[0]
             notes.append(
                 f"{twice} records were copied again: source offset {first.upstream} and the records after it lie at "
                 f"target offset {first.first} and at {first.again}"
             )
-        if compared.others:
-            notes.append(f"{compared.others} target offsets are another mirror's: not compared")
-        if theirs := sum(gap.end - gap.first for gap in compared.theirs):
-            notes.append(f"{theirs} target offsets were written by the topic's writers, which have moved: not compared")
         # The opposite side may have a record at each offset where a cleaner has left few.
         most = MOST_UNMATCHED if source.compacted or target.compacted else None
         ranges = cut(compared, offsets, bytes_per_offset, first_range, most_offsets=most)
@@ -251,8 +276,10 @@ class FlowSurvey:
             ranges=tuple(ranges),
             due=compared.due,
             expired=compared.expired,
+            deleted=compared.deleted,
             twice=twice,
             began=began if offsets is None else None,
+            not_compared={reason: count for reason, count in not_compared.items() if count},
             notes=tuple(notes),
         )
 
@@ -398,3 +425,11 @@ def _log(topic: TopicDescription, start: int, end: int, configs: Iterable[Config
 
 def _value(configs: Iterable[ConfigEntry], name: str) -> str | None:
     return next((entry.value for entry in configs if entry.name == name), None)
+
+
+def _kept_ms(configs: Iterable[ConfigEntry]) -> int:
+    """Return the time that a topic keeps records, in milliseconds; -1: without end."""
+    configs = list(configs)
+    if "delete" not in (_value(configs, "cleanup.policy") or "delete"):
+        return -1
+    return int(_value(configs, "retention.ms") or -1)

@@ -442,8 +442,10 @@ class _VerifyRun:
                     not_copied_yet=behind,
                     because=because,
                     expired=plan.expired + sum(report.expired for report in reports),
+                    deleted=plan.deleted[1] - plan.deleted[0],
                     unjudged=sum(report.not_listed for report in reports)
                     + (len(placed[index]) if index in changed else 0),
+                    not_compared=plan.not_compared,
                     notes=tuple(dict.fromkeys((*plan.notes, *words, *_damage(reports), *changed.get(index, ())))),
                 )
             )

@@ -13,6 +13,7 @@ from sparkmirror.lint.findings import LintFinding, LintRule, LintSeverity
 from sparkmirror.lint.flow_rules import FLOW_RULES
 from sparkmirror.lint.format_rules import FORMAT_RULES
 from sparkmirror.lint.probe import FlowProbe, probe
+from sparkmirror.lint.retention_rules import RETENTION_RULES
 from sparkmirror.lint.schema_rules import SCHEMA_CLUSTER_RULES, SCHEMA_FILE_RULES
 from sparkmirror.lint.subject import Subject
 from sparkmirror.policy import shared_cluster
@@ -49,7 +50,7 @@ def _rank(rule: LintRule[Subject]) -> tuple[int, int]:
 
 RULES = tuple(sorted((*FORMAT_RULES, *FILE_RULES, *CLIENT_RULES, *FLOW_RULES, *SCHEMA_FILE_RULES), key=_rank))
 """Rules about files, the most important first."""
-CONNECTED_RULES = (*CLUSTER_RULES, *SCHEMA_CLUSTER_RULES)
+CONNECTED_RULES = (*CLUSTER_RULES, *RETENTION_RULES, *SCHEMA_CLUSTER_RULES)
 """Rules about clusters."""
 _RANKS = [*(rule.name for rule in RULES), *(rule.name for rule in CONNECTED_RULES)]
 

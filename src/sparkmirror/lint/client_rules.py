@@ -44,7 +44,7 @@ class Astray(NamedTuple):
     right: tuple[str, ...]
     """Keys that would reach the client."""
     stated: str
-    """Right key that the file has already; empty if it has none."""
+    """Right key that the file has already; empty: none."""
 
 
 def wrong_prefix(subject: Subject) -> Iterator[Spot]:

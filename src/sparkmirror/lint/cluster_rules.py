@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
+from sparkmirror.cluster.missing_rights import principal
 from sparkmirror.cluster.refusal_lines import refusal
 from sparkmirror.cluster.scratch_topic import PREFIX
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, lease_group, missing, named_groups
-from sparkmirror.lint.rights import allowed, principal
+from sparkmirror.lint.rights import allowed
 from sparkmirror.sync.other_flows import refusal_of_second
 from sparkmirror.sync.own_settings import own_topics, remedy, unsafe_settings
 from sparkmirror.sync.refused_properties import exclusion, property_refusal
@@ -253,8 +254,19 @@ def limits_unknown(probe: FlowProbe) -> Iterator[Spot]:
 
 
 def nothing_to_copy(probe: FlowProbe) -> Iterator[Spot]:
-    if not probe.names and not probe.source.error:
-        yield _spot(probe, "topics", ", ".join(probe.flow.topics))
+    if probe.topic_matches.nothing and probe.flow.copies:
+        yield _spot(probe, "topics", probe.topic_matches.nothing)
+
+
+def no_group(probe: FlowProbe) -> Iterator[Spot]:
+    if probe.group_matches.nothing:
+        yield _spot(probe, "groups", probe.group_matches.nothing)
+
+
+def pattern_unmatched(probe: FlowProbe) -> Iterator[Spot]:
+    for matches in (probe.topic_matches, probe.group_matches):
+        for pattern in matches.unmatched if not matches.nothing else ():
+            yield _spot(probe, pattern.key, pattern.pattern + (f" ({pattern.hint})" if pattern.hint else ""))
 
 
 def more_partitions(probe: FlowProbe) -> Iterator[Spot]:
@@ -422,7 +434,9 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         severity=_WARNING,
         what="the source takes larger batches than the target",
         effect="a partition with such a batch is parked; MirrorMaker 2's task fails",
-        fix="raise max.message.bytes of the copy, or message.max.bytes of the target's brokers",
+        fix="raise message.max.bytes of the target's brokers, or set max.message.bytes at the source's topic, from "
+        "where the mirror brings it to the copy; on the copy alone it would be set back, unless "
+        "config.properties.exclude has it",
         look=message_too_large,
     ),
     LintRule(
@@ -431,8 +445,10 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         what="the source has records older than the target takes",
         effect="they are refused: the partitions are parked, and MirrorMaker 2's task fails with "
         "InvalidRecordException",
-        fix="raise message.timestamp.before.max.ms of the copy, or log.message.timestamp.before.max.ms of the brokers"
-        " (before Kafka 3.6 difference.max.ms instead of before.max.ms)",
+        fix="raise log.message.timestamp.before.max.ms of the target's brokers, or set "
+        "message.timestamp.before.max.ms at the source's topic, from where the mirror brings it to the copy; on the "
+        "copy alone it would be set back, unless config.properties.exclude has it (before Kafka 3.6 "
+        "difference.max.ms instead of before.max.ms)",
         look=too_old,
     ),
     LintRule(
@@ -487,11 +503,28 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
     LintRule(
         name="nothing-to-copy",
         severity=_WARNING,
-        what="no topic at the source matches",
-        effect="nothing is copied",
-        fix="correct topics, or grant READ on topic names like these: brokers list only topics that sparkmirror "
-        "may see",
+        what="the flow has nothing to copy",
+        effect="nothing is copied but heartbeats",
+        fix="correct topics or topics.exclude, or grant READ on topic names like these: brokers list only topics that "
+        "sparkmirror may see",
         look=nothing_to_copy,
+    ),
+    LintRule(
+        name="no-group",
+        severity=_INFO,
+        what="no consumer group is translated",
+        effect="consumers begin anew at the target",
+        fix="correct groups or groups.exclude, or grant DESCRIBE on the groups; or write emit.checkpoints.enabled = "
+        "false",
+        look=no_group,
+    ),
+    LintRule(
+        name="pattern-unmatched",
+        severity=_INFO,
+        what="this pattern matches nothing at the source",
+        effect="none, until a topic or group is there that it matches",
+        fix="correct it, if it is misspelt",
+        look=pattern_unmatched,
     ),
     LintRule(
         name="more-partitions",

@@ -14,6 +14,7 @@ from sparkmirror.config.originals import is_secret
 from sparkmirror.config.settings import FLOW_SETTINGS
 from sparkmirror.formats import Note
 from sparkmirror.formats.connect_files import ConnectorRole, readers
+from sparkmirror.formats.files import KIND
 from sparkmirror.formats.placeholders import is_placeholder
 from sparkmirror.formats.secrets import is_unknown
 from sparkmirror.formats.strimzi import WORKERS_OWN
@@ -174,9 +175,9 @@ def shared_workers(subject: Subject) -> Iterator[Spot]:
 
 
 def old_api(subject: Subject) -> Iterator[Spot]:
-    for resource in subject.reading.resources:
-        if str(resource.document.get("apiVersion")).endswith("v1beta2"):
-            yield Spot(path=resource.path, line=1, key="apiVersion")
+    for document in subject.reading.documents:
+        if document.tree.get("kind") == KIND and str(document.tree.get("apiVersion")).endswith("v1beta2"):
+            yield Spot(path=document.path, line=document.line("apiVersion"), key="apiVersion")
 
 
 def said_otherwise(subject: Subject) -> Iterator[Spot]:

@@ -9,28 +9,11 @@ from collections.abc import Iterable
 
 from sparkmirror.cluster.acls import ALL, ALLOW, ANYWHERE, DENY, EVERYBODY, Acl
 from sparkmirror.cluster.permissions import OPERATIONS
-from sparkmirror.cluster.sign_in import sign_in
-from sparkmirror.config import ClusterConfig
-from sparkmirror.config.login import SCRAM
 
 EVERYTHING = frozenset(OPERATIONS.values())
 
-_NAMED = ("PLAIN", *SCRAM)
-"""Mechanisms whose sign-in name is the name in ACLs.
-
-Brokers may map certificates and tokens to any name.
-"""
 _DESCRIBING = frozenset({"READ", "WRITE", "ALTER"})
 """Operations that imply DESCRIBE, as ALTER_CONFIGS implies DESCRIBE_CONFIGS."""
-
-
-def principal(cluster: ClusterConfig) -> str:
-    """Return sparkmirror's principal in a cluster's ACLs; empty if unknown."""
-    login = sign_in(cluster)
-    if login is None:
-        return "" if cluster.encrypted else "User:ANONYMOUS"
-    name = login.principal if login.mechanism in _NAMED else ""
-    return f"User:{name}" if name else ""
 
 
 def allowed(acls: Iterable[Acl], who: str, topic: str, otherwise: frozenset[str] = frozenset()) -> frozenset[str]:

@@ -54,7 +54,13 @@ WORST_GROUPS = 200
 _FLOW = (
     ("records_total", "counter", "Records copied."),
     ("bytes_total", "counter", "Bytes copied."),
-    ("lag_records", "gauge", "Existing offsets at the source that are not copied."),
+    (
+        "lag_records",
+        "gauge",
+        "Existing offsets at the source that are not copied, of all partitions but those of "
+        "sparkmirror_partitions_unknown.",
+    ),
+    ("held_back_records", "gauge", "Offsets of the lag that an open transaction holds back (read_committed)."),
     (
         "lag_seconds",
         "gauge",
@@ -154,6 +160,11 @@ def _standing(families: Families, flow: Flow) -> None:
         families, "sparkmirror_flow_role", "1 for the role of this process in the flow.", of, "role", Role, flow.role
     )
     families.declare("sparkmirror_processes", "gauge", _help_of("processes")).add(of, flow.processes)
+    up = families.declare(
+        "sparkmirror_cluster_up", "gauge", "1 if a broker of the cluster answers this process, else 0."
+    )
+    for side, figures in (("source", flow.source), ("target", flow.target)):
+        up.add(f"{of},{labels(side=side, cluster=figures.alias)}", int(not figures.away))
 
 
 def _states(
@@ -178,6 +189,7 @@ def _figures(families: Families, flow: Flow) -> None:
         "eta_seconds": flow.eta_s,
         "objective_seconds": flow.objective_s,
         "retention_race_seconds": flow.retention_s,
+        "held_back_records": sum(partition.held_back for topic in flow.topics for partition in topic.partitions),
         "partitions_unknown": flow.unknown,
         "tasks_max": flow.tasks_max,
     }
@@ -278,11 +290,16 @@ def _all_groups(families: Families, flow: Flow) -> None:
     groups = families.declare("sparkmirror_groups", "gauge", "Consumer groups, by the state of their offsets.")
     for state in GroupState:
         groups.add(f"{of},{labels(state=state.value)}", states[state])
-    rereads = [group.reread for group in flow.groups]
-    known = [count for count in rereads if count is not None]
-    families.declare(
-        "sparkmirror_groups_reread_records", "gauge", "Records that all groups would read again at the target now."
-    ).add(of, sum(known) if len(known) == len(rereads) else None)
+    for name, text, counts in (
+        ("skipped", "skip", [group.skipped for group in flow.groups]),
+        ("reread", "read again", [group.reread for group in flow.groups]),
+    ):
+        known = [count for count in counts if count is not None]
+        families.declare(
+            f"sparkmirror_groups_{name}_records",
+            "gauge",
+            f"Records that all groups would {text} if they moved to the target now.",
+        ).add(of, sum(known) if len(known) == len(counts) else None)
     synced = [group.synced_ms for group in flow.groups if group.synced_ms is not None]
     families.declare(
         "sparkmirror_groups_synced_timestamp_seconds",
@@ -301,25 +318,31 @@ def shown_groups(flows: Iterable[Flow]) -> list[tuple[Flow, Group]]:
     partitions = sum(len(topic.partitions) for flow in flows for topic in flow.topics)
     if len(every) <= MOST_GROUPS and partitions <= MOST_PARTITIONS:
         return every
-    counted = [(count, flow, group) for flow, group in every if (count := group.reread)]
-    return [(flow, group) for _, flow, group in nlargest(WORST_GROUPS, counted, key=lambda entry: entry[0])]
+    costly = [(flow, group) for flow, group in every if group.skipped or group.reread]
+    return nlargest(WORST_GROUPS, costly, key=lambda entry: (entry[1].skipped or 0, entry[1].reread or 0))
 
 
 def _groups(families: Families, flows: list[Flow]) -> None:
     states = families.declare("sparkmirror_group_state", "gauge", "1 for the state of a group's offsets.")
+    skipped = families.declare(
+        "sparkmirror_group_skipped_records", "gauge", "Records that a group would skip if it moved to the target now."
+    )
     reread = families.declare(
-        "sparkmirror_group_reread_records", "gauge", "Records that a group would read again at the target now."
+        "sparkmirror_group_reread_records",
+        "gauge",
+        "Records that a group would read again if it moved to the target now.",
     )
     synced = families.declare(
         "sparkmirror_group_synced_timestamp_seconds",
         "gauge",
-        "Last time at which all offsets of a group were at the target.",
+        "Last time at which a group's offsets were at the target, of the partition where that is longest ago.",
     )
     lags = families.declare("sparkmirror_group_lag_records", "gauge", "A group's lag, by side.")
     for flow, group in shown_groups(flows):
         of = labels(flow=flow.flow, group=group.group)
         for state in GroupState:
             states.add(f"{of},{labels(state=state.value)}", int(state is group.state))
+        skipped.add(of, group.skipped)
         reread.add(of, group.reread)
         synced.add(of, None if group.synced_ms is None else group.synced_ms / 1000)
         for side, value in _group_lags(group):

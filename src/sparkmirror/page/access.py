@@ -15,6 +15,9 @@ from fastapi import Request
 HEADER = "x-sparkmirror-page"
 """Header that no form can set, nor a foreign origin's script without a preflight."""
 
+ENDING = "sparkmirror.ending"
+"""Key of a request's scope: a function that tells whether the server is ending."""
+
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 _PLACE = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]*))(?::[0-9]{0,5})?", re.ASCII)
 

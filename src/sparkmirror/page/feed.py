@@ -101,15 +101,20 @@ class Feed:
         if len(self._viewers) >= MOST_VIEWERS:
             raise TooManyViewers
 
-    async def watch(self, wanted: WantedRows | None, hello: dict[str, Any]) -> AsyncIterator[str]:
-        """Yield the events for one viewer: `hello`, then `now` and `rows` each second."""
+    async def watch(
+        self, wanted: WantedRows | None, hello: dict[str, Any], ending: Callable[[], bool] = lambda: False
+    ) -> AsyncIterator[str]:
+        """Yield the events for one viewer: `hello`, then `now` and `rows` each second.
+
+        The streams of all viewers end once `ending` says so of the server.
+        """
         viewer = _Viewer(wanted)
         self._viewers.add(viewer)
         try:
             yield "retry: 1000\n" + _event("hello", hello)
             self._came.set()
             if self._work is None:
-                self._work = asyncio.create_task(self._run())
+                self._work = asyncio.create_task(self._run(ending))
                 self._work.add_done_callback(_tell_failure)
             while (text := await viewer.take()) is not None:
                 yield text
@@ -122,9 +127,9 @@ class Feed:
             table = self._tables.get(wanted)
             return table.changes.newest(numbers) if table is not None else []
 
-    async def _run(self) -> None:
+    async def _run(self, ending: Callable[[], bool]) -> None:
         try:
-            while self._viewers:
+            while self._viewers and not ending():
                 began = time.monotonic()
                 async with self._tables_in_use:
                     deltas = await asyncio.to_thread(self._make)

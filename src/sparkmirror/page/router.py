@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.page.access import from_our_page, on_loopback
+from sparkmirror.page.access import ENDING, from_our_page, on_loopback
 from sparkmirror.page.controls import Controls
 from sparkmirror.page.feed import MOST_VIEWERS, PERIOD_S, Feed, TooManyViewers
 from sparkmirror.page.rows import RowKind, WantedRows
@@ -90,7 +90,8 @@ def page_router(
         except TooManyViewers:
             raise HTTPException(503, f"{MOST_VIEWERS} browsers watch already; close one") from None
         hello = {"may_act": controls is not None and may_act(request), "can_act": controls is not None}
-        stream = feed.watch(WantedRows(kind, flow, of) if kind is not None else None, hello)
+        ending = request.scope.get(ENDING, lambda: False)
+        stream = feed.watch(WantedRows(kind, flow, of) if kind is not None else None, hello, ending)
         return StreamingResponse(
             stream, media_type="text/event-stream", headers={**_HEADERS, "x-accel-buffering": "no"}
         )

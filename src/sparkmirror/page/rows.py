@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sparkmirror.engine.snapshot import Flow, Group, LossRow, Partition, PartitionState, Snapshot, Topic
+from sparkmirror.engine.snapshot import Cause, Flow, Group, LossRow, Partition, PartitionState, Snapshot, Topic
 from sparkmirror.page.changes import Row
 from sparkmirror.page.cut_over import if_moved
+from sparkmirror.page.sentences import STUCK
+from sparkmirror.sync.group_standing import GroupState
 
 
 class RowKind(StrEnum):
@@ -121,17 +123,20 @@ def rounded(value: float | None) -> float | int | None:
     return int(short) if short.is_integer() else short
 
 
-def _sum(values: Sequence[int | None]) -> int | None:
+def total(values: Sequence[int | None]) -> int | None:
+    """Return the sum; `None` if any value is unknown."""
     return None if None in values else sum(value or 0 for value in values)
 
 
 def _topic(topic: Topic) -> Row:
     rows = topic.partitions
     lags = [partition.lag for partition in rows]
-    lag = _sum(lags)
+    lag = total(lags)
     ages = [partition.lag_s for partition in rows]
     per_s = sum(partition.records_per_s for partition in rows)
     parked = [partition for partition in rows if partition.state is PartitionState.PARKED]
+    stuck = any(partition.lag and (partition.state in STUCK or partition.held_back) for partition in rows)
+    waits = [partition.reason for partition in rows if partition.cause is Cause.OPEN_TRANSACTION]
     return (
         topic_state(topic),
         topic.topic,
@@ -142,8 +147,8 @@ def _topic(topic: Topic) -> Row:
         None if None in ages or not rows else rounded(max((age or 0.0 for age in ages), default=0.0)),
         rounded(per_s) if rows else None,
         rounded(sum(partition.bytes_per_s for partition in rows)) if rows else None,
-        rounded(lag / per_s) if lag and per_s > 0 else None,
-        topic.refused or (parked[0].reason if parked else "") or (f"{topic.late:,} late" if topic.late else ""),
+        rounded(lag / per_s) if lag and per_s > 0 and not stuck else None,
+        topic.refused or next(iter([*(each.reason for each in parked), *waits]), "") or topic.late_words,
     )
 
 
@@ -172,8 +177,9 @@ def _group(group: Group, now_ms: int) -> Row:
         group.state.value,
         group.group,
         len(group.partitions),
-        _sum([position.source_lag for position in group.partitions]) if group.partitions else None,
-        _sum([position.target_lag for position in group.partitions]) if group.partitions else None,
+        total([position.source_lag for position in group.partitions]) if group.partitions else None,
+        total([position.target_lag for position in group.partitions]) if group.partitions else None,
+        group.skipped if group.partitions else None,
         group.reread if group.partitions else None,
         rounded((now_ms - group.synced_ms) / 1000) if group.synced_ms is not None else None,
         if_moved(group),
@@ -200,13 +206,14 @@ def _positions(flow: Flow, name: str) -> dict[str, Row]:
         return {}
     return {
         json.dumps([position.topic, position.partition]): (
-            group.state.value,
+            (GroupState.BEYOND_END if position.beyond_end else group.state).value,
             position.topic,
             position.partition,
             position.source_offset,
             position.source_lag,
             position.target_offset,
             position.target_lag,
+            position.skipped,
             position.reread,
         )
         for position in group.partitions

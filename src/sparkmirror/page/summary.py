@@ -10,7 +10,7 @@ from typing import Any
 from sparkmirror.doctor.findings import Finding, diagnose
 from sparkmirror.engine.snapshot import Flow, Histogram, Role, Snapshot
 from sparkmirror.page.cut_over import cut_over
-from sparkmirror.page.rows import partition_state, rounded
+from sparkmirror.page.rows import partition_state, rounded, total
 from sparkmirror.page.sentences import sentence
 
 MOST_FINDINGS = 100
@@ -70,6 +70,7 @@ def _flow(flow: Flow, now_ms: int) -> dict[str, Any]:
         "processes": flow.processes,
         "epoch": flow.epoch,
         "lag": flow.lag,
+        "unknown": flow.unknown,
         "lag_s": rounded(flow.lag_s),
         "records_per_s": rounded(flow.records_per_s) if leads else None,
         "bytes_per_s": rounded(flow.bytes_per_s) if leads else None,
@@ -81,7 +82,8 @@ def _flow(flow: Flow, now_ms: int) -> dict[str, Any]:
         "topics": len(flow.topics),
         "partitions": Counter(partition_state(row) for topic in flow.topics for row in topic.partitions),
         "groups": Counter(group.state.value for group in flow.groups),
-        "reread": _reread(flow),
+        "skipped": total([group.skipped for group in flow.groups]),
+        "reread": total([group.reread for group in flow.groups]),
         "cut_over": {"verdict": board.verdict.value, "words": board.words, "reasons": board.reasons},
         "paused": flow.paused,
         "bytes_per_s_cap": flow.bytes_per_s_cap,
@@ -132,8 +134,3 @@ def _flow(flow: Flow, now_ms: int) -> dict[str, Any]:
 def _finite(latency: Histogram) -> float | None:
     bound = latency.quantile(0.99)
     return None if bound is None or bound == float("inf") else bound
-
-
-def _reread(flow: Flow) -> int | None:
-    counts = [group.reread for group in flow.groups]
-    return None if None in counts else sum(count or 0 for count in counts)

@@ -234,6 +234,8 @@ class FlowPump:
             self._claims.confirm(copy, ready.confirm)
         if ready.question is not None:
             self.readings.ask(copy, ready.question)
+        if copy.trouble.cause is Cause.NOT_AUTHORIZED:
+            self.readings.explain_rights(copy)
         if ready.send_to is not None:
             self._targets.offer(copy, ready.send_to)
         held = leaving or self._is_held(copy.route.source_topic)

@@ -72,7 +72,7 @@ Fewer batches are not merged.
 """
 
 
-_RAISE = "raise max.message.bytes of the target topic"
+_REFUSED = "larger than the target's max.message.bytes, as it has refused a batch of"
 _ANOTHER_CODEC = "a pump makes no larger one; set producer.compression.type to none, which leaves batches as they are"
 
 
@@ -361,7 +361,8 @@ class Intake:
         except RecordTooLarge as error:
             if self._refused is not None and error.size >= self._refused:
                 return error.before, Obstacle(
-                    f"the record at source offset {error.upstream} makes a batch of {error.size} bytes: {_RAISE}",
+                    f"the record at source offset {error.upstream} makes a batch of {error.size} bytes, {_REFUSED}"
+                    f" {self._refused}",
                     Cause.TOO_LARGE,
                 )
             return self._within(make, error.size)
@@ -400,17 +401,18 @@ class Intake:
     def _large(
         self, header: BatchHeader, view: memoryview, record: LargeRecord, codec: Codec
     ) -> Iterator[Spliced | None]:
-        most = max(MADE_BYTES, 2 * len(view))
-        if self._refused is not None:
-            most = min(most, self._refused - 1)
+        most, refused = max(MADE_BYTES, 2 * len(view)), self._refused
+        if refused is not None:
+            most = min(most, refused - 1)
         try:
             yield from splice_large(header, record, codec, most)
         except RecordTooLarge as error:
-            remedy = _RAISE if self._refused is not None and most < self._refused else _ANOTHER_CODEC
+            at_target = refused is not None and most < refused
+            why = f", {_REFUSED} {refused}" if at_target else f": {_ANOTHER_CODEC}"
             raise Obstacle(
                 f"the record at source offset {record.offset}, which has {record.size} bytes, makes a batch of more "
-                f"than {most} bytes with {CODECS[codec.number]}: {remedy}",
-                Cause.TOO_LARGE if remedy is _RAISE else Cause.UNREADABLE,
+                f"than {most} bytes with {CODECS[codec.number]}{why}",
+                Cause.TOO_LARGE if at_target else Cause.UNREADABLE,
             ) from error
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from sparkmirror.durable.claims import Segment
 from sparkmirror.durable.identity import Identity
@@ -505,13 +505,10 @@ class PartitionCopy:
             self._question = Question(LIMITS[ack.error], why) if ack.error in LIMITS else None
             self.act_on(ack.error, why.words, now)
 
-    def answered(self, question: Question, settings: Mapping[str, str]) -> None:
-        """Take the target topic's settings that a question asked for."""
-        why = question.refused
-        if why is None:
-            self.trust.learn(settings)
-        elif self.trouble.reason == why.words:
-            self.trouble = self.trouble._replace(reason=why.with_limits(settings))
+    def explain(self, reason: str, line: str) -> None:
+        """Take a line that says more than the reason, if the reason still stands."""
+        if self.trouble.reason == reason:
+            self.trouble = self.trouble._replace(reason=line, explained=True)
 
     # --- end ------------------------------------------------------------------------------------
 

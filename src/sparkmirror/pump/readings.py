@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 
 from sparkmirror.clock import now_s
 from sparkmirror.cluster.topic_configs import topic_configs
@@ -20,6 +21,8 @@ from sparkmirror.pump.flow_clients import FlowClients
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.ready import Question
+from sparkmirror.pump.refused import Refused
+from sparkmirror.pump.rights_reader import RightsReader
 
 AHEAD_AT_ONCE = 100
 """Most partitions to read ahead for in one piece.
@@ -62,7 +65,8 @@ class PositionReadings:
             read_committed=flow.fetch.isolation_level == "read_committed",
         )
         self._loop = loop
-        self._target = clients.target
+        self._source, self._target = clients.source, clients.target
+        self._rights = RightsReader(clients.source, clients.target)
         self._background = Background(
             loop, f"sparkmirror {flow.name}", (clients.source, clients.target, clients.positions)
         )
@@ -160,13 +164,33 @@ class PositionReadings:
             self._on_read(copy, refusal)
 
     def ask(self, copy: PartitionCopy, question: Question) -> None:
-        """Ask for settings of the target topic; positions asked for later are read later."""
-        topic = copy.route.target_topic
-        self._background.do(
-            lambda: topic_configs(self._target, (topic,), question.names),
-            lambda settings: copy.answered(question, settings[topic]),
-            lambda _: None,
-        )
+        """Ask for a topic's settings; positions asked for later are read later."""
+        names, target, source = question.names, copy.route.target_topic, copy.route.source_topic
+        refused = question.refused
+
+        def at_target() -> dict[str, str]:
+            return topic_configs(self._target, (target,), names)[target]
+
+        def limits(why: Refused) -> str:
+            at_source = {}
+            with suppress(ConnectionError):
+                at_source = topic_configs(self._source, (source,), names)[source]
+            return why.with_limits(at_target(), at_source)
+
+        if refused is None:
+            self._background.do(at_target, copy.trust.learn, lambda _: None)
+        else:
+            self._explain(copy, refused.words, lambda: limits(refused))
+
+    def explain_rights(self, copy: PartitionCopy) -> None:
+        """Ask which rights a refused partition lacks, once for each refusal."""
+        trouble = copy.trouble
+        if not trouble.explained:
+            copy.trouble = trouble._replace(explained=True)
+            self._explain(copy, trouble.reason, lambda: "; ".join([trouble.reason, *self._rights.of(copy.route)]))
+
+    def _explain(self, copy: PartitionCopy, reason: str, line: Callable[[], str]) -> None:
+        self._background.do(line, lambda longer: copy.explain(reason, longer), lambda _: None)
 
     def check(self) -> None:
         """Look now and then for newly compacted topics."""

@@ -32,7 +32,10 @@ HOLD_BACK = Fetch(None, b"", None)
 
 
 class Question(NamedTuple):
-    """Question about the target topic's configuration, to be asked in the background."""
+    """Question about the topic's configuration, to be asked in the background.
+
+    The target's topic is asked, and after a refusal the source's, too.
+    """
 
     names: tuple[str, ...]
     """Names of the settings to read."""

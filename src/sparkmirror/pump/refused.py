@@ -5,6 +5,7 @@ The target's limits are read only after such a refusal, in the background.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -18,11 +19,25 @@ from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.pieces import raw_parts
 from sparkmirror.wire.produce import Ack
 
+_OLD_LIMIT = "message.timestamp.difference.max.ms"
+"""Only limit of timestamps before Kafka 3.6 (KIP-937).
+
+Later brokers may have this property, too; other properties count there.
+"""
 LIMITS: Mapping[int, tuple[str, ...]] = {
     ErrorCode.MESSAGE_TOO_LARGE: ("max.message.bytes",),
-    ErrorCode.INVALID_TIMESTAMP: ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms"),
+    ErrorCode.RECORD_LIST_TOO_LARGE: ("segment.bytes",),
+    ErrorCode.INVALID_TIMESTAMP: (
+        "message.timestamp.before.max.ms",
+        "message.timestamp.after.max.ms",
+        _OLD_LIMIT,
+    ),
 }
 """Configurations of the target topic behind each error code."""
+_SIZES = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+_AT_SOURCE = "its topic at the source has "
+_BYTES = re.compile(r"batch of (?:more than )?(\d+) bytes")
+_TIMESTAMP = re.compile(r"\(timestamp (-?\d+), ")
 
 
 class Refused(NamedTuple):
@@ -32,12 +47,34 @@ class Refused(NamedTuple):
     words: str
     target_topic: str
 
-    def with_limits(self, settings: Mapping[str, str]) -> str:
-        """Return the whole line, with the present settings of the target's topic."""
-        if not settings:
+    def with_limits(self, target: Mapping[str, str], source: Mapping[str, str]) -> str:
+        """Return the whole line, with the present settings of the topic on both sides."""
+        if len(target) > 1:
+            target = {name: value for name, value in target.items() if name != _OLD_LIMIT}
+        if not target:
             return self.words
-        limits = ", ".join(f"{name}={value}" for name, value in settings.items())
-        return f"{self.words}; topic {self.target_topic} has {limits}: raise the limit that stands in the way"
+        at_source = {name: value for name, value in source.items() if name in target}
+        words = f"{self.words}; topic {self.target_topic} has {_listed(target)}"
+        return f"{words}; {_AT_SOURCE}{_listed(at_source)}" if at_source else words
+
+
+class Obstructed(NamedTuple):
+    """Limits as a line of `Refused.with_limits` tells them; None: not told."""
+
+    bytes: int | None
+    """Size of the batch."""
+    timestamp_ms: int | None
+    """Timestamp of the record."""
+    at_source: Mapping[str, int]
+    """Limits of the source's topic."""
+
+    @classmethod
+    def of(cls, reason: str) -> Obstructed:
+        """Read a line."""
+        size, timestamp = _BYTES.search(reason), _TIMESTAMP.search(reason)
+        limits = (setting.partition("=") for setting in reason.partition(_AT_SOURCE)[2].split(", "))
+        at_source = {name: int(value) for name, equals, value in limits if equals and value.isdigit()}
+        return cls(int(size[1]) if size else None, int(timestamp[1]) if timestamp else None, at_source)
 
 
 def refused(batch: Batch, ack: Ack, target_topic: str) -> Refused:
@@ -45,14 +82,18 @@ def refused(batch: Batch, ack: Ack, target_topic: str) -> Refused:
     index, detail = ack.record_errors[0] if ack.record_errors else (0, ack.message)
     reason = f"source offset {_upstream(batch, index)}: {error_name(ack.error)}"
     words = explanation(ack.error)
+    if ack.error in _SIZES:
+        words = f"the batch of {len(batch.view)} bytes is larger than the target's {LIMITS[ack.error][0]}"
     reason += f", {words}" if words else ""
-    if ack.error == ErrorCode.MESSAGE_TOO_LARGE:
-        reason += f" ({len(batch.view)} bytes)"
-    elif ack.error == ErrorCode.INVALID_TIMESTAMP:
+    if ack.error == ErrorCode.INVALID_TIMESTAMP:
         reason += f" ({_date(batch, index)})"
-    elif detail:
+    elif detail and ack.error not in _SIZES:
         reason += f": {detail}"
     return Refused(ack.error, reason, target_topic)
+
+
+def _listed(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def _upstream(batch: Batch, index: int) -> int:

@@ -17,6 +17,8 @@ class Trouble(NamedTuple):
     cause: Cause = Cause.POSITION
     loss: LossKind | None = None
     """Loss that halts the PARKED partition, if any."""
+    explained: bool = False
+    """True if the missing rights were asked for, to name them."""
 
 
 NO_TROUBLE = Trouble()

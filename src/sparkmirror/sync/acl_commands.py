@@ -1,56 +1,18 @@
-"""ACLs in operators' formats: `kafka-acls.sh` lines and `KafkaUser` resources.
-
-`KafkaUser` is Strimzi's resource.
-"""
+"""ACLs as `KafkaUser` resources, which are Strimzi's."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import yaml
 
-from sparkmirror.cluster.acls import ALLOW, ANYWHERE, LITERAL, Acl, AclResource
-from sparkmirror.config import ClusterConfig
+from sparkmirror.cluster.acls import ALLOW, LITERAL, Acl, AclResource
+from sparkmirror.cluster.tool_commands import ACL_WORDS, grouped, pascal
 
-SIGN_IN_FILE = "admin.properties"
-"""Client properties file with an administrator's sign-in.
-
-Commands name the file for a cluster whose listeners are encrypted or need a sign-in.
-"""
-
-_WORDS = {
-    AclResource.TOPIC: ("--topic", "topic"),
-    AclResource.GROUP: ("--group", "group"),
-    AclResource.CLUSTER: ("--cluster", "cluster"),
-    AclResource.TRANSACTIONAL_ID: ("--transactional-id", "transactionalId"),
-}
-"""Option of `kafka-acls.sh`, and resource type of Strimzi."""
 _RESOURCE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 """Names that Kubernetes allows for resources (RFC 1123)."""
-
-_Key = tuple[AclResource, str, int, str, str, int]
-
-
-def kafka_acls_lines(acls: Iterable[Acl], cluster: ClusterConfig) -> list[str]:
-    """Return commands that add the ACLs, one for each principal, host and resource."""
-    servers = ",".join(cluster.bootstrap_servers)
-    signed_in = cluster.encrypted or cluster.signs_in
-    lines = []
-    for (resource, name, pattern, principal, host, permission), operations in _grouped(acls).items():
-        word = "allow" if permission == ALLOW else "deny"
-        words = [
-            *("kafka-acls.sh", "--bootstrap-server", servers),
-            *(("--command-config", SIGN_IN_FILE) if signed_in else ()),
-            *("--add", f"--{word}-principal", principal),
-            *((f"--{word}-host", host) if host != ANYWHERE else ()),
-            *(part for operation in operations for part in ("--operation", _pascal(operation))),
-            *(_WORDS[resource][0], name, "--resource-pattern-type", "literal" if pattern == LITERAL else "prefixed"),
-        ]
-        lines.append(shlex.join(words))
-    return lines
 
 
 def kafka_users(acls: Sequence[Acl], there: Iterable[Acl]) -> tuple[str, list[str]]:
@@ -97,36 +59,15 @@ def _rules(acls: Iterable[Acl]) -> list[dict[str, Any]]:
         {
             "type": "allow" if permission == ALLOW else "deny",
             "resource": _resource(resource, name, pattern),
-            "operations": [_pascal(operation) for operation in operations],
+            "operations": [pascal(operation) for operation in operations],
             "host": host,
         }
-        for (resource, name, pattern, _, host, permission), operations in _grouped(acls).items()
+        for (resource, name, pattern, _, host, permission), operations in grouped(acls).items()
     ]
 
 
 def _resource(resource: AclResource, name: str, pattern: int) -> dict[str, str]:
-    kind = _WORDS[resource][1]
+    kind = ACL_WORDS[resource][1]
     if resource is AclResource.CLUSTER:  # only one cluster resource exists, without a name
         return {"type": kind}
     return {"type": kind, "name": name, "patternType": "literal" if pattern == LITERAL else "prefix"}
-
-
-def _grouped(acls: Iterable[Acl]) -> dict[_Key, list[str]]:
-    """Group the names of operations by all other fields of the ACLs."""
-    grouped: dict[_Key, list[str]] = {}
-    for acl in sorted(acls, key=_order):
-        key = (acl.resource, acl.name, acl.pattern, acl.principal, acl.host, acl.permission)
-        grouped.setdefault(key, []).append(acl.operation_name)
-    return grouped
-
-
-def _order(acl: Acl) -> tuple[object, ...]:
-    return acl.principal, acl.resource, acl.name, acl.pattern, acl.host, acl.permission, acl.operation
-
-
-def _pascal(operation: str) -> str:
-    """Return an operation in the spelling of Kafka's tools and of Strimzi.
-
-    DESCRIBE_CONFIGS becomes DescribeConfigs.
-    """
-    return "".join(word.capitalize() for word in operation.split("_"))

@@ -16,14 +16,17 @@ from sparkmirror.cluster.groups import Groups, ListedGroup, Offsets
 from sparkmirror.cluster.share_groups import SHARE
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.events import Event
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.mm2.checkpoint_store import CheckpointStore
 from sparkmirror.mm2.record_formats import Checkpoint
-from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.sync.group_standing import GroupStanding, GroupState
+from sparkmirror.policy import GroupFilter, ReplicationPolicy
+from sparkmirror.sync.group_moments import GroupMoments
+from sparkmirror.sync.group_standing import GroupStanding, standing
 from sparkmirror.sync.group_translation import translate_groups
-from sparkmirror.sync.group_translator import GroupTranslator
+from sparkmirror.sync.group_translator import GroupTranslator, PlacedGroup
 from sparkmirror.sync.internal_topic import InternalTopic
+from sparkmirror.sync.pattern_matches import Matches, group_matches
 from sparkmirror.wire.topic_partition import TopicPartition
 
 TYPES = frozenset({"", "classic", "consumer"})
@@ -43,7 +46,7 @@ class Checkpoints:
         self,
         flow: FlowConfig,
         policy: ReplicationPolicy,
-        wanted_group: Callable[[str], bool],
+        wanted: GroupFilter,
         wanted_topic: Callable[[str], bool],
         receipts: Callable[[], Iterable[Receipt]] = tuple,
     ) -> None:
@@ -53,7 +56,7 @@ class Checkpoints:
         partition.
         """
         self._flow = flow
-        self._wanted_group = wanted_group
+        self._wanted = wanted
         self._wanted_topic = wanted_topic
         self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-checkpoints")
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-checkpoints")
@@ -61,6 +64,7 @@ class Checkpoints:
         # sync/share_group_offsets.py looks after share groups, if the setting is on
         self._looked_after = TYPES | {SHARE} if flow.group.sync_group_offsets_enabled else TYPES
         self._translator = GroupTranslator(flow, policy, self._source, self._target, receipts)
+        self._moments = GroupMoments()
         topic = policy.checkpoints_topic(flow.mm2_source)
         self._store = CheckpointStore(TopicLog(self._target, topic))
         self._topic = InternalTopic(
@@ -77,6 +81,8 @@ class Checkpoints:
         self._refreshed_at = float("-inf")
         self._known: tuple[str, ...] = ()
         self._others: dict[str, GroupStanding] = {}
+        self.matches = Matches()
+        """Patterns that match no group of the source."""
         self.standings: Mapping[str, GroupStanding] = {}
         """Standing of every group that the filter wants, as of the last turn."""
         self.current: Mapping[str, Mapping[TopicPartition, Checkpoint]] = {}
@@ -91,6 +97,7 @@ class Checkpoints:
         committed = self._committed()
         translated = translate_groups(
             self._translator,
+            self._moments,
             {
                 group: {partition: commit.offset for partition, commit in offsets.items()}
                 for group, offsets in committed.items()
@@ -117,8 +124,12 @@ class Checkpoints:
             for group, (results, _) in translated.items()
             if results
         }
-        self.standings = self._others | {group: standing for group, (_, standing) in translated.items()}
+        self.standings = self._others | {group: its_standing for group, (_, its_standing) in translated.items()}
         log.debug("flow %s: %d checkpoints of %d groups", self._flow.name, len(due), len(committed))
+
+    def place(self, partition: TopicPartition, source: int, target: int | None) -> PlacedGroup:
+        """Return a group's place, as `GroupTranslator.place`; for any thread."""
+        return self._translator.place(partition, source, target)
 
     def close(self) -> None:
         """Close the connections."""
@@ -153,7 +164,7 @@ class Checkpoints:
             self._refreshed_at = now
             self._known = tuple(group for group in candidates if offsets.get(group) or group in answer.refused)
         for group, reason in answer.refused.items():
-            self._others[group] = GroupStanding(group, GroupState.NOT_SYNCED, f"{self._groups.alias}: {reason}")
+            self._others[group] = standing(group, 0, missing=[f"{self._groups.alias}: {reason}"])
         return {group: commits for group, commits in offsets.items() if commits}
 
     def _listed(self) -> list[str]:
@@ -161,16 +172,21 @@ class Checkpoints:
 
         Wanted groups of a type without any duty get a standing with the reason.
         """
-        listed = [entry for entry in self._groups.listed().values() if self._wanted_group(entry.group)]
+        there = self._groups.listed()
+        before = self.matches
+        consumers = {entry.group for entry in there.values() if is_consumer(entry)}
+        self.matches = group_matches(self._flow, self._wanted, consumers)
+        for line in self.matches.news(before):
+            log.warning("flow %s: groups: %s", self._flow.name, line, extra=Event.PATTERN_UNMATCHED.extra)
+        listed = [entry for entry in there.values() if self._wanted.should_replicate_group(entry.group)]
         self._others = {
-            entry.group: GroupStanding(
-                entry.group, GroupState.NOT_SYNCED, f"it is a {entry.type} group at {self._groups.alias}"
-            )
+            entry.group: standing(entry.group, 0, missing=[f"it is a {entry.type} group at {self._groups.alias}"])
             for entry in listed
             if entry.type not in self._looked_after
         }
-        return [entry.group for entry in listed if _is_consumer(entry)]
+        return [entry.group for entry in listed if is_consumer(entry)]
 
 
-def _is_consumer(group: ListedGroup) -> bool:
+def is_consumer(group: ListedGroup) -> bool:
+    """True if MirrorMaker 2 mirrors groups of this type and protocol."""
     return group.type in TYPES and group.protocol in PROTOCOLS

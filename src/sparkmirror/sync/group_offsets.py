@@ -17,7 +17,7 @@ from sparkmirror.cluster.groups import Committed, Groups, ListedGroup, Offsets
 from sparkmirror.config import FlowConfig
 from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.sync.checkpoints import PROTOCOLS, TYPES
-from sparkmirror.sync.group_standing import GroupStanding, GroupState, standing
+from sparkmirror.sync.group_standing import GroupStanding, standing
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -77,12 +77,12 @@ class GroupOffsetSync:
         for group in wanted:
             reason = self._why_not(listed.get(group))
             if reason:
-                standings[group] = GroupStanding(group, GroupState.NOT_SYNCED, reason, len(wanted[group]))
+                standings[group] = standing(group, len(wanted[group]), missing=[reason])
             else:
                 idle.append(group)
         there = self._groups.committed(idle)
         for group, reason in there.refused.items():
-            standings[group] = self._refused(group, [reason], len(wanted[group]))
+            standings[group] = standing(group, len(wanted[group]), missing=[reason])
         due = {
             group: offsets
             for group, present in there.offsets.items()
@@ -93,7 +93,7 @@ class GroupOffsetSync:
             self.written += sum(not code for code in outcome.values())
             failed = [why_refused(self._groups.alias, partition, code) for partition, code in outcome.items() if code]
             if failed:
-                standings[group] = self._refused(group, list(dict.fromkeys(failed)), len(wanted[group]))
+                standings[group] = standing(group, len(wanted[group]), missing=dict.fromkeys(failed))
         self.standings = standings
 
     def close(self) -> None:
@@ -111,9 +111,6 @@ class GroupOffsetSync:
         if group.state not in IDLE:
             return f"it has members at {self._groups.alias} ({group.state})"
         return ""
-
-    def _refused(self, group: str, reasons: Iterable[str], partitions: int) -> GroupStanding:
-        return standing(group, partitions, reasons, ())
 
 
 def why_refused(alias: str, partition: TopicPartition, code: int) -> str:

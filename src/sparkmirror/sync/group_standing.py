@@ -20,11 +20,16 @@ class GroupState(StrEnum):
 
     Meanwhile the group stands at the end of the copy.
     """
+    BEYOND_END = "beyond the end"
+    """The group's offset lies past the end of the source's log.
+
+    No record will come there. The group's offset at the target is left alone.
+    """
     NOT_SYNCED = "can't be synced"
     """The reason is in `GroupStanding.reason`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStanding:
     """Standing of one group, as of the last turn."""
 
@@ -34,6 +39,11 @@ class GroupStanding:
     """One line; if several partitions have reasons, the first reason."""
     partitions: int = 0
     """Number of copied partitions with a committed offset of the group."""
+    synced_ms: int | None = None
+    """Time when the group's offsets were last at the target.
+
+    The oldest of all partitions (`GroupMoments`); `None`: never, in some partition.
+    """
 
 
 def counted(standings: Iterable[GroupStanding]) -> tuple[str, ...]:
@@ -51,14 +61,28 @@ def counted(standings: Iterable[GroupStanding]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def standing(group: str, partitions: int, missing: Iterable[str], ahead: Iterable[str]) -> GroupStanding:
+def standing(
+    group: str,
+    partitions: int,
+    *,
+    missing: Iterable[str] = (),
+    beyond: Iterable[str] = (),
+    ahead: Iterable[str] = (),
+    synced_ms: int | None = None,
+) -> GroupStanding:
     """Return the standing of a group.
 
-    `missing` has the reasons of partitions without an offset at the target, `ahead` of partitions where the copy has
-    not caught up.
+    `missing` has the reasons of partitions without an offset at the target, `beyond` of partitions in which the group
+    is beyond the source's end, `ahead` of partitions where the copy has not caught up.
     """
-    for state, reasons in ((GroupState.NOT_SYNCED, list(missing)), (GroupState.CATCHING_UP, list(ahead))):
-        if reasons:
+    for state, given in (
+        (GroupState.NOT_SYNCED, missing),
+        (GroupState.BEYOND_END, beyond),
+        (GroupState.CATCHING_UP, ahead),
+    ):
+        if reasons := list(given):
             more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-            return GroupStanding(group, state, reasons[0] + more, partitions)
-    return GroupStanding(group, GroupState.SYNCED, partitions=partitions)
+            return GroupStanding(
+                group=group, state=state, reason=reasons[0] + more, partitions=partitions, synced_ms=synced_ms
+            )
+    return GroupStanding(group=group, state=GroupState.SYNCED, partitions=partitions, synced_ms=synced_ms)

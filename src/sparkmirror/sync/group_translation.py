@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from sparkmirror.sync.group_moments import GroupMoments
 from sparkmirror.sync.group_standing import GroupStanding, standing
 from sparkmirror.sync.group_translator import GroupTranslator, TranslatedOffset
 from sparkmirror.translation.map_keeper import NOTHING_YET
@@ -24,14 +25,16 @@ class TranslatedGroup(NamedTuple):
 
 
 def translate_groups(
-    translator: GroupTranslator, offsets: Mapping[str, Mapping[TopicPartition, int]]
+    translator: GroupTranslator, moments: GroupMoments, offsets: Mapping[str, Mapping[TopicPartition, int]]
 ) -> dict[str, TranslatedGroup]:
     """Translate every group's offsets at the source.
 
-    In a partition without records to copy, a group continues at the target's end. Raises `ConnectionError` and
-    `SparkMirrorError`.
+    In a partition without records to copy, a group continues at the target's end. An offset beyond the end of the
+    source's log is not translated: the group waits for no record there, and its consumers would begin by
+    `auto.offset.reset`. Raises `ConnectionError` and `SparkMirrorError`.
     """
-    translator.refresh({partition for positions in offsets.values() for partition in positions})
+    partitions = {partition for positions in offsets.values() for partition in positions}
+    translator.refresh(partitions)
     translated: dict[str, dict[TopicPartition, TranslatedOffset]] = {group: {} for group in offsets}
     missing: dict[str, list[str]] = defaultdict(list)
     ahead: dict[str, dict[TopicPartition, str]] = defaultdict(dict)
@@ -52,10 +55,40 @@ def translate_groups(
             if offsets[group][partition] <= nothing_there[partition].end:
                 translated[group][partition] = nothing_there[partition].at_target
                 del reasons[partition]
+    beyond = _beyond_the_end(translator, offsets, ahead)
+    for group, reasons in beyond.items():
+        for partition in reasons:
+            translated[group].pop(partition, None)
+            del ahead[group][partition]
+    copied_to = {partition: translator.copied_to(partition) for partition in partitions}
+    synced_ms = moments.turn(offsets, {partition: to for partition, to in copied_to.items() if to is not None})
     return {
         group: TranslatedGroup(
             offsets_of_group,
-            standing(group, len(offsets[group]), missing[group], ahead[group].values()),
+            standing(
+                group,
+                len(offsets[group]),
+                missing=missing[group],
+                beyond=beyond.get(group, {}).values(),
+                ahead=ahead[group].values(),
+                synced_ms=synced_ms.get(group),
+            ),
         )
         for group, offsets_of_group in translated.items()
     }
+
+
+def _beyond_the_end(
+    translator: GroupTranslator,
+    offsets: Mapping[str, Mapping[TopicPartition, int]],
+    ahead: Mapping[str, Mapping[TopicPartition, str]],
+) -> dict[str, dict[TopicPartition, str]]:
+    """Return the reasons of partitions in which a group is beyond the source's end."""
+    ends = translator.source_ends({partition for lagging in ahead.values() for partition in lagging})
+    beyond: dict[str, dict[TopicPartition, str]] = defaultdict(dict)
+    for group, lagging in ahead.items():
+        for partition in lagging:
+            offset, end = offsets[group][partition], ends.get(partition)
+            if end is not None and offset > end:
+                beyond[group][partition] = f"{partition[0]}-{partition[1]}: at {offset}, and the source ends at {end}"
+    return beyond

@@ -6,20 +6,22 @@ lies inside the log, and a group skips no record there.
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets, offsets_by_leader
 from sparkmirror.config import FlowConfig
 from sparkmirror.durable.noted_progress import ReportedProgress
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
 from sparkmirror.position.target_reading import by_topic
 from sparkmirror.sync.mm2_translation import Mm2Translation
+from sparkmirror.sync.move_cost import EndPair, MoveCost, cost_at_copy, cost_at_original, cost_between
 from sparkmirror.sync.noted_markers import NotedMarkers, PassedOver, pass_over
-from sparkmirror.translation.map_keeper import NOTHING_YET, MapKeeper, PartitionMap, Unmapped
+from sparkmirror.translation.map_keeper import NOTHING_YET, LogBounds, MapKeeper, PartitionMap, Unmapped
 from sparkmirror.wire.topic_ids import NO_ID, same_topic
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -77,10 +79,19 @@ class NothingThere(NamedTuple):
     """End at the target: the next record lands there."""
 
 
+class PlacedGroup(NamedTuple):
+    """Place of a group in a partition, by the maps."""
+
+    cost: MoveCost | None
+    """Cost of a move; `None` if unknown."""
+    is_ahead: bool
+    """True if the group has read past what the map knows to be copied."""
+
+
 class GroupTranslator:
     """Translations of one flow, as of the last `refresh`.
 
-    For one thread; the caller closes the clients.
+    For one thread, except `place`; the caller closes the clients.
     """
 
     def __init__(
@@ -111,6 +122,10 @@ class GroupTranslator:
         """Ids of the original topics at the target, for groups that read their copies."""
         self._routes: dict[TopicPartition, TranslationRoute] = {}
         self._maps: dict[TopicPartition, PartitionMap | Unmapped] = {}
+        self._empty: Mapping[TopicPartition, NothingThere] = {}
+        """Last answer of `without_records`."""
+        self._lock = threading.Lock()
+        """Held while maps change, or another thread than the caller of `refresh` asks."""
 
     def refresh(self, partitions: Iterable[TopicPartition]) -> None:
         """Read new claims and receipts of these source partitions.
@@ -118,6 +133,11 @@ class GroupTranslator:
         Raises `ConnectionError` and `SparkMirrorError`. Read the groups' offsets first: then the copy has nearly always
         reached them.
         """
+        with self._lock:
+            self._refresh(partitions)
+
+    def _refresh(self, partitions: Iterable[TopicPartition]) -> None:
+        self._maps = {}
         self._reached = {
             (receipt.target_topic, receipt.partition): receipt.progress
             for receipt in self._receipts()
@@ -169,7 +189,7 @@ class GroupTranslator:
         if route.reverse:
             if foreign := partition_map.foreign_range(downstream=offset):
                 return Unmapped(foreign.reason)
-            if not same_topic(partition_map.source_topic_id, self._original_ids.get(route.remote[0], NO_ID)):
+            if not self._is_of_the_original(partition, partition_map):
                 return Unmapped(f"{route.remote[0]} was created again, and nothing of the new topic was copied yet")
             original = partition_map.upstream(offset)
             end = partition_map.offsets.copied.upstream
@@ -197,6 +217,70 @@ class GroupTranslator:
             copied=downstream is not None,
             log_end=partition_map.log.end,
         )
+
+    def copied_to(self, partition: TopicPartition) -> int | None:
+        """Return the source offset below which nothing is left to copy; `None` if unknown."""
+        return self._copied_to(partition, self._maps[partition], self._empty.get(partition))
+
+    def _copied_to(
+        self, partition: TopicPartition, partition_map: PartitionMap | Unmapped | None, empty: NothingThere | None
+    ) -> int | None:
+        end = empty.end if empty is not None else None
+        if not isinstance(partition_map, PartitionMap):
+            return end if partition_map is NOTHING_YET else None
+        if self._routes[partition].reverse:
+            return partition_map.end
+        return max(partition_map.offsets.copied.upstream, end or 0)
+
+    def place(self, partition: TopicPartition, source: int, target: int | None) -> PlacedGroup:
+        """Return a group's place, by its offsets on both sides; for any thread.
+
+        The partition is one of the source. The cost is unknown without an offset at the target, without a map, and
+        where only MirrorMaker 2's offset syncs tell the offset, and not exactly.
+        """
+        with self._lock:
+            partition_map, empty = self._maps.get(partition), self._empty.get(partition)
+            copied_to = self._copied_to(partition, partition_map, empty)
+            if copied_to is None:
+                return PlacedGroup(None, is_ahead=True)
+            cost = None
+            if target is None:
+                pass
+            elif isinstance(partition_map, PartitionMap):
+                cost = self._cost(partition, partition_map, source, target, copied_to)
+            elif empty is not None:
+                end, log = EndPair(copied_to, empty.at_target.offset), LogBounds(0, empty.at_target.log_end or 0)
+                cost = cost_at_copy(source, target, None, end, log)
+            return PlacedGroup(cost, is_ahead=source > copied_to)
+
+    def _cost(
+        self, partition: TopicPartition, partition_map: PartitionMap, source: int, target: int, copied_to: int
+    ) -> MoveCost | None:
+        if self._routes[partition].reverse:
+            known = self._is_of_the_original(partition, partition_map)
+            if not known or partition_map.foreign_range(downstream=source):
+                return None
+            return cost_at_original(source, target, partition_map.offsets)
+        if foreign := partition_map.foreign_range(upstream=source):
+            # The syncs are read when such an offset is translated, by the thread that has the clients.
+            synced = self._mm2.downstream(partition, source, foreign.end) if self._mm2.is_read else None
+            if synced is None or not synced.exact:
+                return None
+            return cost_between(max(synced.downstream, foreign.first), target, partition_map.log)
+        end = EndPair(copied_to, partition_map.end)
+        return cost_at_copy(source, target, partition_map.offsets, end, partition_map.log)
+
+    def _is_of_the_original(self, partition: TopicPartition, partition_map: PartitionMap) -> bool:
+        """Tell whether the map is of the present original, and of no earlier topic."""
+        original = self._routes[partition].remote[0]
+        return same_topic(partition_map.source_topic_id, self._original_ids.get(original, NO_ID))
+
+    def source_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the ends of the source's logs, of partitions whose leaders answer.
+
+        Raises `ConnectionError`s. Read the groups' offsets first: then no group is beyond an end that merely grew.
+        """
+        return offsets_by_leader(self._source, partitions, LATEST)
 
     def without_records(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, NothingThere]:
         """Return those of the source partitions that surely have no record to copy.
@@ -227,12 +311,15 @@ class GroupTranslator:
         for partition, end_there in ends_there.items():
             if partition in starts and starts[partition] == ends.get(partition):
                 empty[partition] = NothingThere(starts[partition].offset, end_there)
+        self._empty = empty
         return empty
 
     def close(self) -> None:
         """Free the maps."""
-        self._copied.close()
-        self._copied_in_reverse.close()
+        with self._lock:
+            self._maps = {}
+            self._copied.close()
+            self._copied_in_reverse.close()
 
 
 def _end_of(remote: TopicPartition, offset: int, log_end: int) -> TranslatedOffset:

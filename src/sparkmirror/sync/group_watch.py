@@ -1,6 +1,4 @@
-"""Current positions of consumer groups on both sides, and their distance.
-
-The distance is the number of offsets that a group would read again after a move to the target.
+"""Current positions of consumer groups on both sides, and the cost of a move.
 
 This module only reads, a few hundred groups a turn, and more often than checkpoints are written: since the last
 checkpoint a group may have read on.
@@ -8,15 +6,16 @@ checkpoint a group may have read on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple, Protocol
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.groups import Groups
+from sparkmirror.cluster.list_offsets import LATEST, offsets_by_leader
 from sparkmirror.config import FlowConfig
-from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.sync.group_translator import route_of
+from sparkmirror.sync.group_offsets import IDLE
+from sparkmirror.sync.group_translator import PlacedGroup, route_of
 from sparkmirror.wire.topic_partition import TopicPartition
 
 MOST_GROUPS = 500
@@ -30,8 +29,23 @@ class Whereabouts(NamedTuple):
     source: int
     target: int | None
     """Target offset; `None` if the group has no offset at the target."""
-    reread: int | None
+    skipped: int | None = None
+    """Number of offsets that the group would skip if it moved; `None` if unknown."""
+    reread: int | None = None
     """Number of offsets to read again at the target; `None` if unknown."""
+    beyond_end: bool = False
+    """True if `source` lies past the end of the source's log."""
+
+
+class TranslatedGroups(Protocol):
+    """Groups with translated offsets, and the maps that translated them."""
+
+    @property
+    def watched(self) -> Collection[str]:
+        """Names of the groups to watch."""
+
+    def place(self, partition: TopicPartition, source: int, target: int | None) -> PlacedGroup:
+        """Return a group's place in a source partition."""
 
 
 class GroupWatch:
@@ -42,16 +56,13 @@ class GroupWatch:
         flow: FlowConfig,
         policy: ReplicationPolicy,
         wanted_topic: Callable[[str], bool],
-        checkpoints: Callable[[], Mapping[str, Mapping[TopicPartition, Checkpoint]]],
+        translated: TranslatedGroups,
     ) -> None:
-        """Prepare the watch.
-
-        `checkpoints` gives the newest checkpoints of every group, by target partition.
-        """
+        """Prepare the watch."""
         self._flow = flow
         self._policy = policy
         self._wanted_topic = wanted_topic
-        self._checkpoints = checkpoints
+        self._translated = translated
         self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-group-watch")
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-group-watch")
         self._here, self._there = Groups(self._source), Groups(self._target)
@@ -61,38 +72,55 @@ class GroupWatch:
 
     def run(self) -> None:
         """Do one turn. Raises `ConnectionError` and `ClusterUnreachable`."""
-        checkpoints = self._checkpoints()
-        every = sorted(checkpoints)
-        first = self._next if self._next < len(every) else 0
-        groups = every[first : first + MOST_GROUPS]
+        watched = frozenset(self._translated.watched)
+        first = self._next if self._next < len(watched) else 0
+        groups = sorted(watched)[first : first + MOST_GROUPS]
         self._next = first + len(groups)
-        # Target first: commits at the source in between make the figure larger, never too small.
+        # Target first: commits at the source in between make `reread` larger, never too small.
         there, here = self._there.committed(groups).offsets, self._here.committed(groups).offsets
-        whereabouts = {group: partitions for group, partitions in self.whereabouts.items() if group in checkpoints}
+        looked: dict[str, dict[TopicPartition, Whereabouts]] = {group: {} for group in groups}
+        ahead: list[tuple[str, TopicPartition]] = []
         for group in groups:
-            places = {}
             for partition, committed in here.get(group, {}).items():
                 if self._wanted_topic(partition[0]):
                     remote = route_of(partition, self._policy, self._flow).remote
                     at_target = there.get(group, {}).get(remote)
                     target = None if at_target is None else at_target.offset
-                    again = reread(committed.offset, target, checkpoints[group].get(remote))
-                    places[partition] = Whereabouts(remote, committed.offset, target, again)
-            whereabouts[group] = places
-        self.whereabouts = whereabouts
+                    cost, is_ahead = self._translated.place(partition, committed.offset, target)
+                    skipped, reread = cost if cost is not None else (None, None)
+                    looked[group][partition] = Whereabouts(
+                        remote=remote, source=committed.offset, target=target, skipped=skipped, reread=reread
+                    )
+                    if is_ahead:
+                        ahead.append((group, partition))
+        self._mark_beyond_end(looked, ahead)
+        self._mark_moved(looked)
+        kept = {group: places for group, places in self.whereabouts.items() if group in watched}
+        self.whereabouts = kept | looked
+
+    def _mark_beyond_end(
+        self, looked: dict[str, dict[TopicPartition, Whereabouts]], ahead: Iterable[tuple[str, TopicPartition]]
+    ) -> None:
+        """Mark the places past the source's end, where no record will come."""
+        # After the groups' offsets: no offset is beyond an end that merely grew.
+        ends = offsets_by_leader(self._source, {partition for _, partition in ahead}, LATEST)
+        for group, partition in ahead:
+            place = looked[group][partition]
+            if place.source > ends.get(partition, place.source):
+                looked[group][partition] = place._replace(skipped=None, reread=None, beyond_end=True)
+
+    def _mark_moved(self, looked: dict[str, dict[TopicPartition, Whereabouts]]) -> None:
+        """Let groups with members at the target skip nothing: they have moved."""
+        further = [group for group, places in looked.items() if any(place.skipped for place in places.values())]
+        listed = self._there.listed() if further else {}
+        for group in further:
+            if group in listed and listed[group].state not in IDLE:
+                looked[group] = {
+                    partition: place._replace(skipped=0 if place.skipped else place.skipped)
+                    for partition, place in looked[group].items()
+                }
 
     def close(self) -> None:
         """Close the connections."""
         self._source.close()
         self._target.close()
-
-
-def reread(source: int, target: int | None, checkpoint: Checkpoint | None) -> int | None:
-    """Return the number of offsets between a group's target and source positions.
-
-    Return `None` if unknown. The checkpoint states that `upstream` equals `downstream`; from there on both sides grow
-    alike.
-    """
-    if target is None or checkpoint is None:
-        return None
-    return max((source - checkpoint.upstream) + (checkpoint.downstream - target), 0)

@@ -30,6 +30,11 @@ class Mm2Translation:
         self._syncs: dict[TopicPartition, list[OffsetSync]] | None = None
         self._maps: dict[tuple[TopicPartition, int], Mm2OffsetMap] = {}
 
+    @property
+    def is_read(self) -> bool:
+        """True once the syncs were read: then `downstream` asks no cluster."""
+        return self._syncs is not None
+
     def downstream(self, partition: TopicPartition, upstream: int, begins: int) -> SyncedOffset | None:
         """Translate a group's offset of a source partition; `None` if unknown.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sparkmirror.cluster.tool_commands import set_topic_property
 from sparkmirror.durable.claims import segments_topic
 from sparkmirror.durable.losses import losses_topic
 from sparkmirror.messages.control import control_topic
@@ -50,10 +51,7 @@ def unsafe_settings(values: Mapping[str, str], replicas: int) -> dict[str, str]:
 def remedy(servers: Sequence[str], topic: str, lacking: Mapping[str, str]) -> str:
     """Return the command that gives a topic the settings it lacks."""
     added = ",".join(f"{name}={value}" for name, value in lacking.items())
-    return (
-        f"kafka-configs.sh --bootstrap-server {','.join(servers)} --alter --entity-type topics --entity-name {topic} "
-        f"--add-config {added}"
-    )
+    return set_topic_property(f"--bootstrap-server {','.join(servers)}", topic, added)
 
 
 def unsafe_line(servers: Sequence[str], topic: str, lacking: Mapping[str, str]) -> str:

@@ -19,6 +19,7 @@ from sparkmirror.cluster.share_groups import SHARE, ShareGroups, StartOffsets, s
 from sparkmirror.config import FlowConfig
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.policy import ReplicationPolicy
+from sparkmirror.sync.group_moments import GroupMoments
 from sparkmirror.sync.group_offsets import IDLE, why_refused
 from sparkmirror.sync.group_standing import GroupStanding, standing
 from sparkmirror.sync.group_translation import translate_groups
@@ -48,6 +49,7 @@ class ShareGroupOffsets:
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-share-groups")
         self._here, self._there = ShareGroups(self._source), ShareGroups(self._target)
         self._translator = GroupTranslator(flow, policy, self._source, self._target, receipts)
+        self._moments = GroupMoments()
         self._refreshed_at = float("-inf")
         self._known: tuple[str, ...] = ()
         self.standings: Mapping[str, GroupStanding] = {}
@@ -59,7 +61,7 @@ class ShareGroupOffsets:
         """Do one turn. Raises `ConnectionError` and `SparkMirrorError`."""
         standings: dict[str, GroupStanding] = {}
         starts = self._starts(standings)
-        translated = translate_groups(self._translator, starts)
+        translated = translate_groups(self._translator, self._moments, starts)
         standings |= {group: its_standing for group, (_, its_standing) in translated.items()}
         wanted = {
             group: {result.remote: result.offset for result in results.values()}
@@ -68,7 +70,7 @@ class ShareGroupOffsets:
         }
         self.written = 0
         for group, reasons in self._set(wanted).items():
-            standings[group] = standing(group, len(starts[group]), reasons, ())
+            standings[group] = standing(group, len(starts[group]), missing=reasons)
         self.standings = standings
         log.debug("flow %s: %d offsets of %d share groups set", self._flow.name, self.written, len(starts))
 
@@ -95,7 +97,7 @@ class ShareGroupOffsets:
             self._refreshed_at = now
         answer = self._here.starts(self._known)
         for group, reason in answer.refused.items():
-            standings[group] = standing(group, 0, [f"{self._flow.source.alias}: {reason}"], ())
+            standings[group] = standing(group, 0, missing=[f"{self._flow.source.alias}: {reason}"])
         starts = {
             group: {partition: offset for partition, offset in offsets.items() if self._wanted_topic(partition[0])}
             for group, offsets in answer.offsets.items()

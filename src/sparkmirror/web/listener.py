@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sparkmirror.errors import ConfigError
+from sparkmirror.page.access import ENDING
 from sparkmirror.web.browser_guard import BrowserGuard, Trusted
 from sparkmirror.web.connections import Connection, ListeningSocket, ServingLoop
 
@@ -61,8 +63,18 @@ def serving(
     Browsers' requests for pages of origins that are not `trusted` are refused. Requests that are not HTTP are not
     logged: any client could fill the log with such lines.
     """
+    guarded = BrowserGuard(app, trusted or Trusted())
+
+    async def until_the_end(scope: Scope, receive: Receive, send: Send) -> None:
+        """Let endless answers know that the server is ending.
+
+        An answer that does not end then is cut off.
+        """
+        with suppress(asyncio.CancelledError):
+            await guarded({**scope, ENDING: lambda: server.should_exit}, receive, send)
+
     settings = uvicorn.Config(
-        BrowserGuard(app, trusted or Trusted()),
+        until_the_end,
         http=Connection,
         log_config=None,
         log_level="error",
@@ -85,5 +97,12 @@ def serving(
     try:
         yield
     finally:
+        errors = logging.getLogger("uvicorn.error")
+        errors.addFilter(_nothing)  # an answer that is cut off now is no error
         server.should_exit = True
         thread.join(10.0)
+        errors.removeFilter(_nothing)
+
+
+def _nothing(_: logging.LogRecord) -> bool:
+    return False

@@ -94,11 +94,14 @@ BOUNDS = {
     "OffsetCommitRequest": _Bound(),
     "OffsetForLeaderEpochRequest": _Bound(),
     "DescribeProducersRequest": _Bound(LISTING),
+    "ListTransactionsRequest": _Bound(LISTING, remedy=_FEWER.format("transactional ids")),
+    "DescribeTransactionsRequest": _Bound(SMALL, 2 * MB, "transactional_ids"),  # with every partition of a transaction
     "DescribeConfigsRequest": _Bound(2 * MB, 64 * KB, "resources"),  # 40 properties of 60 bytes, some of them long
     "IncrementalAlterConfigsRequest": _Bound(SMALL, 4 * KB, "resources"),
     "CreateTopicsRequest": _Bound(SMALL, 16 * KB, "topics"),  # since version 5 with all properties
     "CreatePartitionsRequest": _Bound(SMALL, 4 * KB, "topics"),
     "DeleteTopicsRequest": _Bound(SMALL, 4 * KB, "topics"),
+    "DeleteRecordsRequest": _Bound(),
     "DescribeAclsRequest": _Bound(LISTING),
     "CreateAclsRequest": _Bound(SMALL, 4 * KB, "creations"),
     "DeleteAclsRequest": _Bound(SMALL, 4 * KB, "filters"),

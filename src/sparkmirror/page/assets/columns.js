@@ -4,7 +4,7 @@ import { UNKNOWN, bytes, duration, number, short } from "./format.js";
 
 // States in the order in which they need people.
 export const STATES = [
-  "parked", "refused", "can't be synced", "late writers", "unknown", "waiting", "paused", "catching up", "copying",
+  "parked", "refused", "can't be synced", "beyond the end", "late writers", "unknown", "waiting", "paused", "catching up", "copying",
   "deleted", "moved", "caught up", "synced", "done",
 ];
 
@@ -77,13 +77,14 @@ export const TABLES = {
     columns: [
       STATE,
       column(2, "Group", text, { name: true }),
-      column(8, "If it moved now", text, { wide: true }),
-      column(6, "Reads again", number, { title: "Records it would read again", worstUnknown: true }),
+      column(9, "If it moved now", text, { wide: true }),
+      column(6, "Skips", number, { title: "Records it would skip", worstUnknown: true }),
+      column(7, "Reads again", number, { title: "Records it would read again", worstUnknown: true }),
       column(3, "Partitions", number, { optional: true }),
       column(4, "Lag at the source", number, { optional: true }),
       column(5, "Lag at the target", number, { optional: true }),
-      column(7, "At the target since", (value) => (value == null ? UNKNOWN : `${duration(value)} ago`), {
-        title: "When all its offsets were last seen to be there", optional: true,
+      column(8, "At the target since", (value) => (value == null ? UNKNOWN : `${duration(value)} ago`), {
+        title: "When its offsets were last seen to be there", optional: true,
       }),
     ],
   },
@@ -99,7 +100,8 @@ export const TABLES = {
       column(5, "Lag there", number, { optional: true }),
       column(6, "Offset at the target", number),
       column(7, "Lag at the target", number, { optional: true }),
-      column(8, "Reads again", number, { worstUnknown: true }),
+      column(8, "Skips", number, { worstUnknown: true }),
+      column(9, "Reads again", number, { worstUnknown: true }),
     ],
   },
 };
