@@ -125,7 +125,7 @@ def test_building_images_without_its_arguments(words: tuple[str, ...]) -> None:
 
 
 def test_building_images_for_an_unknown_architecture() -> None:
-    words = [BUILD, "012345678910", "us-east-1"]
+    words = [str(BUILD), "012345678910", "us-east-1"]
     environment = {"PATH": os.defpath, "ARCHITECTURE": "arm"}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=20, check=False)
     assert done.returncode == 1

@@ -435,6 +435,13 @@ def test_connectors_are_run_as_they_are(deployment: Deployment, tmp_path: Path) 
     assert spark["spark.master"] == containers(deployment, "worker")["worker"]["command"][1]
 
 
+def promtool(directory: Path, *words: str) -> None:
+    """Run it, and be content."""
+    command = [fetched("promtool"), *words]
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_page_and_metrics_are_where_prometheus_asks(deployment: Deployment, tmp_path: Path) -> None:
     command = containers(deployment, "driver")["driver"]["command"]
     files = configuration(deployment, "prometheus")
@@ -446,14 +453,31 @@ def test_the_page_and_metrics_are_where_prometheus_asks(deployment: Deployment, 
     assert str(asked["port"]) == command[command.index("--metrics-port") + 1]
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    done = subprocess.run(
-        [fetched("promtool"), "check", "config", "prometheus.yml"],
-        cwd=tmp_path,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, (done.stdout + done.stderr).decode()
+    promtool(tmp_path, "check", "config", "prometheus.yml")
+
+
+def test_a_managed_workspace(tmp_path: Path) -> None:
+    """Prometheus' task is an agent that may send there; rules, alerts and their way to SNS are the workspace's."""
+    arn = "arn:aws:aps:us-west-1:012345678910:workspace/ws-1"
+    workspace = f'{{arn="{arn}",endpoint="https://aps.example.com/workspaces/ws-1/",workspace_id="ws-1"}}'
+    topic = "arn:aws:sns:us-west-1:012345678910:alerts"
+    deployed = made(tmp_path).applied(f"-var=managed-prometheus={workspace}", f"-var=alerts-topic-arn={topic}")
+    assert resource(deployed, "grafana", "aws_ecs_service.this") is None
+    assert resource(deployed, "alertmanager", "aws_ecs_service.this") is None
+    assert statements(deployed, "task", "prometheus")["Send"]["Resource"] == [arn]
+    assert "--agent" in containers(deployed, "prometheus")["prometheus"]["command"]
+    (tmp_path / "prometheus.yml").write_text(configuration(deployed, "prometheus")["prometheus.yml"])
+    promtool(tmp_path, "check", "config", "--agent", "prometheus.yml")
+    groups = {
+        values["name"]: values["data"] for address, values in deployed.items() if "_rule_group_namespace" in address
+    }
+    assert set(groups) == {"migrationsample-alerts", "migrationsample-recording"}
+    for name, text in groups.items():
+        (tmp_path / name).write_text(text)
+        promtool(tmp_path, "check", "rules", name)
+    definition = deployed["module.monitoring[0].aws_prometheus_alert_manager_definition.this[0]"]["definition"]
+    told = yaml.safe_load(yaml.safe_load(definition)["alertmanager_config"])
+    assert told["receivers"][0]["sns_configs"][0]["topic_arn"] == topic
 
 
 def test_grafana_finds_prometheus_and_the_dashboards(deployment: Deployment) -> None:
