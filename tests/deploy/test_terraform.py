@@ -228,7 +228,7 @@ def test_clusters_outlive_the_mirror(tmp_path: Path) -> None:
 def test_clusters_of_earlier_releases_are_forgotten(tmp_path: Path) -> None:
     """They were in the mirror's state: an upgrade must not delete them."""
     workspace = made(tmp_path)
-    removed = workspace.module / "removed.tf"
+    removed = workspace.module / "upgrade.tf"
     text = removed.read_text()
     kept = removed.with_name("old.tf")
     removed.unlink()
