@@ -51,7 +51,7 @@ def test_turns_come_again_sooner_where_something_is_wrong() -> None:
         controller.due(B)
         until(lambda: counts[B] > 3)
         assert counts[A] == 1
-        controller.due_in("x")
+        controller.due(A)
         until(lambda: counts[A] == 2)
         controller.forget(B)
         time.sleep(0.05)

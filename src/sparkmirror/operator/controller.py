@@ -46,16 +46,6 @@ class Controller:
             else:
                 loop.wake()
 
-    def due_in(self, namespace: str) -> None:
-        """Schedule a turn for each resource of a namespace.
-
-        An object has changed that any resource of the namespace may read.
-        """
-        with self._lock:
-            keys = [key for key in self._loops if key.namespace == namespace]
-        for key in keys:
-            self.due(key)
-
     def forget(self, key: Key) -> None:
         """End the turns of a deleted resource."""
         with self._lock:

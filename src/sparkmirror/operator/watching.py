@@ -15,6 +15,10 @@ from sparkmirror.operator.controller import Controller
 from sparkmirror.operator.kube import ApiAccess, KubeApi, KubeRefused
 from sparkmirror.operator.names import GROUP, MANAGER, PLURAL, VERSIONS, Key
 
+_DEPLOYMENTS = ("apps", "v1", "deployments")
+_PAGE = 100
+"""Most objects in one answer to a list: the operator's memory must not grow with the cluster."""
+
 
 def cluster_access() -> ApiAccess:
     """Return access to the API of Kubernetes.
@@ -47,7 +51,11 @@ def _serves(api: KubeApi, version: str) -> bool:
 
 
 def registry(controller: Controller, version: str) -> kopf.OperatorRegistry:
-    """Return the handlers; they store no finalizer and no annotation in resources."""
+    """Return the handlers; they store no finalizer and no annotation in resources.
+
+    Secrets and ConfigMaps are not watched: a cluster may have gigabytes of them, and each turn reads the few that its
+    resource names.
+    """
     handlers = kopf.OperatorRegistry()
 
     @kopf.on.event(GROUP, version, PLURAL, registry=handlers)
@@ -58,17 +66,25 @@ def registry(controller: Controller, version: str) -> kopf.OperatorRegistry:
         else:
             controller.due(key)
 
-    @kopf.on.event("v1", "secrets", registry=handlers)
-    @kopf.on.event("v1", "configmaps", registry=handlers)
-    def read(*, namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
-        if labels.get("app.kubernetes.io/managed-by") != MANAGER:
-            controller.due_in(namespace or "")
-
-    @kopf.on.event("apps", "v1", "deployments", labels={"app.kubernetes.io/managed-by": MANAGER}, registry=handlers)
+    @kopf.on.event(*_DEPLOYMENTS, registry=handlers)
     def made(*, namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
         controller.due(Key(namespace or "", labels.get("app.kubernetes.io/instance", "")))
 
     return handlers
+
+
+def watch_settings() -> kopf.OperatorSettings:
+    """Return kopf's settings: it asks the server for what concerns this operator only, in pages."""
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.networking.connect_timeout = 10
+    settings.watching.server_timeout = 300
+    settings.watching.chunk_size = _PAGE
+    settings.watching.label_selectors[_DEPLOYMENTS] = f"app.kubernetes.io/managed-by={MANAGER}"
+    settings.execution.max_workers = 4
+    # It would list every definition of a resource and every namespace, and keep them watched
+    settings.scanning.disabled = True
+    return settings
 
 
 def watch(
@@ -87,13 +103,7 @@ def watch(
     def login(**_: Any) -> Any:
         return access()
 
-    settings = kopf.OperatorSettings()
-    settings.posting.enabled = False
-    settings.networking.connect_timeout = 10
-    settings.watching.server_timeout = 300
-    settings.execution.max_workers = 4
-    # Roles in a few namespaces allow no list of all namespaces; kopf would ask for over a minute
-    settings.scanning.disabled = bool(namespaces)
+    settings = watch_settings()
     asyncio.run(
         kopf.operator(
             registry=handlers,
