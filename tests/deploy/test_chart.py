@@ -26,7 +26,7 @@ from sparkmirror.operator.controller import Controller
 from sparkmirror.operator.kube import KubeApi
 from sparkmirror.operator.rest import ConnectRest
 from sparkmirror.operator.turn import Turns
-from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
+from sparkmirror.operator.watching import cluster_access, known_peers, registry, served_version, watch
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DOCS = Path(__file__).parents[2] / "docs" / "deploy"
@@ -286,11 +286,12 @@ def test_the_operator_has_the_rights_that_it_needs(
     version = served_version(api)
     settings = replace(SETTINGS, version=version)
     stop = threading.Event()
+    namespaces = [] if "watchAnyNamespace=true" in more else [KEY.namespace]
+    peers = known_peers(api, version, namespaces, settings.class_name)
     with served_api() as served:
-        turns = Turns(api, lambda _: ConnectRest(served.url), settings)
+        turns = Turns(api, lambda _: ConnectRest(served.url), settings, peers)
         with closing(Controller(turns.take, calm_s=1.0, busy_s=0.5)) as controller:
-            handlers = registry(controller, version)
-            namespaces = [] if "watchAnyNamespace=true" in more else [KEY.namespace]
+            handlers = registry(controller, version, peers)
             watching = threading.Thread(target=watch, args=(handlers, cluster_access, namespaces, stop), daemon=True)
             watching.start()
             try:

@@ -18,6 +18,7 @@ from operated import KEY, resource
 
 from sparkmirror.operator.controller import Controller
 from sparkmirror.operator.names import GROUP, PLURAL, Key
+from sparkmirror.operator.peers import Peers
 from sparkmirror.operator.turn import Memory
 from sparkmirror.operator.watching import registry, watch
 
@@ -110,7 +111,7 @@ def test_only_the_resources_and_what_was_made_for_them_are_listed(namespaces: Se
     with stand_in() as (api, url):
         controller = Controller(take)
         access = kopf.ConnectionInfo(server=url, default_namespace=KEY.namespace, insecure=True)
-        handlers = registry(controller, "v1")
+        handlers = registry(controller, "v1", Peers("sparkmirror"))
         watching = threading.Thread(target=watch, args=(handlers, lambda: access, namespaces, stop), daemon=True)
         watching.start()
         try:

@@ -55,7 +55,7 @@ def operator(
     """
     set_up_logging(verbose, log_format)
     try:
-        from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
+        from sparkmirror.operator.watching import cluster_access, known_peers, registry, served_version, watch
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: pip install 'sparkmirror[operator]'") from None
     from sparkmirror.operator.controller import Controller
@@ -74,7 +74,8 @@ def operator(
         operator_labels=_LABELS,
         operator_namespace=own_namespace,
     )
-    turns = Turns(api, lambda key: ConnectRest(rest_url(key)), settings)
+    peers = known_peers(api, version, namespace or [], class_name)
+    turns = Turns(api, lambda key: ConnectRest(rest_url(key)), settings, peers)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -82,4 +83,5 @@ def operator(
         print_line({"class": class_name, "image": image, "version": version, "namespaces": namespace or []})
     # In a thread of its own: in the main thread kopf would take this process's signals, and not hear of `stop`.
     with closing(Controller(turns.take)) as controller, ThreadPoolExecutor(1, "watch") as pool:
-        pool.submit(watch, registry(controller, version), cluster_access, namespace or [], stop, health_port).result()
+        handlers = registry(controller, version, peers)
+        pool.submit(watch, handlers, cluster_access, namespace or [], stop, health_port).result()

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import kopf
 
 from sparkmirror.errors import SetupError
 from sparkmirror.operator.controller import Controller
-from sparkmirror.operator.kube import ApiAccess, KubeApi, KubeRefused
+from sparkmirror.operator.kube import PAGE, ApiAccess, KubeApi, KubeRefused, resource_path
 from sparkmirror.operator.names import GROUP, MANAGER, PLURAL, VERSIONS, Key
+from sparkmirror.operator.peers import Peers
 
 _DEPLOYMENTS = ("apps", "v1", "deployments")
-_PAGE = 100
-"""Most objects in one answer to a list: the operator's memory must not grow with the cluster."""
 
 
 def cluster_access() -> ApiAccess:
@@ -50,7 +49,28 @@ def _serves(api: KubeApi, version: str) -> bool:
     return result is not None and any(item.get("name") == PLURAL for item in result.get("resources") or ())
 
 
-def registry(controller: Controller, version: str) -> kopf.OperatorRegistry:
+def known_peers(api: KubeApi, version: str, namespaces: Sequence[str], class_name: str) -> Peers:
+    """Return the peers as they are now, so that the first turn of each resource knows all others.
+
+    Raises `SetupError` if the API refuses.
+    """
+    peers = Peers(class_name)
+    paths = [f"/apis/{GROUP}/{version}/{PLURAL}"]
+    if namespaces:
+        paths = [resource_path(f"{GROUP}/{version}", PLURAL, namespace) for namespace in namespaces]
+    try:
+        for resource in (item for path in paths for item in api.items(path)):
+            peers.see(_key(resource), resource)
+    except KubeRefused as refused:
+        raise SetupError(str(refused)) from None
+    return peers
+
+
+def _key(resource: Mapping[str, Any]) -> Key:
+    return Key(resource["metadata"].get("namespace") or "", resource["metadata"]["name"])
+
+
+def registry(controller: Controller, version: str, peers: Peers) -> kopf.OperatorRegistry:
     """Return the handlers; they store no finalizer and no annotation in resources.
 
     Secrets and ConfigMaps are not watched: a cluster may have gigabytes of them, and each turn reads the few that its
@@ -59,12 +79,17 @@ def registry(controller: Controller, version: str) -> kopf.OperatorRegistry:
     handlers = kopf.OperatorRegistry()
 
     @kopf.on.event(GROUP, version, PLURAL, registry=handlers)
-    def resource(*, event: kopf.RawEvent, name: str, namespace: str | None, **_: Any) -> None:
-        key = Key(namespace or "", name)
-        if event["type"] == "DELETED":
+    def resource(*, event: kopf.RawEvent, **_: Any) -> None:
+        tree = event["object"]
+        key = _key(tree)
+        gone = event["type"] == "DELETED"
+        sharing = peers.see(key, None if gone else tree)
+        if gone:
             controller.forget(key)
         else:
             controller.due(key)
+        for other in sharing:
+            controller.due(other)
 
     @kopf.on.event(*_DEPLOYMENTS, registry=handlers)
     def made(*, namespace: str | None, labels: kopf.Labels, **_: Any) -> None:
@@ -79,7 +104,7 @@ def watch_settings() -> kopf.OperatorSettings:
     settings.posting.enabled = False
     settings.networking.connect_timeout = 10
     settings.watching.server_timeout = 300
-    settings.watching.chunk_size = _PAGE
+    settings.watching.chunk_size = PAGE
     settings.watching.label_selectors[_DEPLOYMENTS] = f"app.kubernetes.io/managed-by={MANAGER}"
     settings.execution.max_workers = 4
     # It would list every definition of a resource and every namespace, and keep them watched
