@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import kopf
@@ -17,10 +17,11 @@ import pytest
 from operated import KEY, resource
 
 from sparkmirror.operator.controller import Controller
+from sparkmirror.operator.kube import KubeApi
 from sparkmirror.operator.names import GROUP, PLURAL, Key
 from sparkmirror.operator.peers import Peers
 from sparkmirror.operator.turn import Memory
-from sparkmirror.operator.watching import registry, watch
+from sparkmirror.operator.watching import awaited_version, registry, watch
 
 GROUPS = {"apps": "deployments", GROUP: PLURAL, "apiextensions.k8s.io": "customresourcedefinitions"}
 CORE = ("namespaces", "secrets", "configmaps", "events")
@@ -129,3 +130,22 @@ def test_only_the_resources_and_what_was_made_for_them_are_listed(namespaces: Se
     }
     listed = [query for path, query in api.asked if "watch" not in query and path.endswith((PLURAL, "deployments"))]
     assert all("limit" in query for query in listed), "in pages"
+
+
+def test_it_waits_for_the_definition_of_the_resource(caplog: pytest.LogCaptureFixture) -> None:
+    answers: list[dict[str, Any] | None] = [None, None, None, {"resources": []}, {"resources": [{"name": PLURAL}]}]
+
+    class Api:
+        def get(self, path: str) -> dict[str, Any] | None:
+            return answers.pop(0) if len(answers) > 1 or path.endswith("/v1") else None
+
+    api = cast(KubeApi, Api())
+    assert awaited_version(api, threading.Event(), 0.01) == "v1"
+    assert [record.getMessage() for record in caplog.records] == [
+        "Kubernetes knows no kafkamirrormaker2s.kafka.strimzi.io: install Strimzi's CustomResourceDefinition of it; the"
+        " operator waits for it"
+    ]
+    answers[:] = [None]
+    stop = threading.Event()
+    stop.set()
+    assert awaited_version(api, stop) == ""

@@ -48,9 +48,9 @@ class FlowStatus:
 
 
 def failed_message(connectors: Iterable[Mapping[str, Any]]) -> str:
-    """Return Strimzi's message about failed connectors, with the first one and its cause.
+    """Return Strimzi's message about failures, with the first failure's cause.
 
-    `connectors` are statuses as of the REST interface. Empty if no connector and no task has failed.
+    `connectors` are the REST interface's statuses. Empty if no connector and no task has failed.
     """
     for item in connectors:
         for part in (item.get("connector") or {}, *(item.get("tasks") or ())):

@@ -17,7 +17,10 @@ from sparkmirror.errors import HandledError
 from sparkmirror.operator.names import MANAGER, is_object_name
 
 PAGE = 100
-"""Most objects in one answer to a list: the operator's memory must not grow with the cluster."""
+"""Most objects in an answer.
+
+The operator's memory must not grow with the cluster.
+"""
 
 _TIMEOUT_S = 30.0
 _PLURALS = {
@@ -112,7 +115,7 @@ class KubeApi:
             raise
 
     def items(self, path: str) -> Iterator[dict[str, Any]]:
-        """Yield all objects of a path, which are asked for in pages."""
+        """Yield all objects of a path, page by page."""
         token = ""
         while True:
             answer = self._ask("GET", f"{path}?limit={PAGE}" + (f"&continue={quote(token, safe='')}" if token else ""))

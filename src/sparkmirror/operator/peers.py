@@ -1,6 +1,6 @@
 """Resources that would share one Connect cluster: a group or a storage topic.
 
-Two resources of one group would overwrite each other's connectors for ever, so only the first one runs.
+Two resources of one group would overwrite each other's connectors for ever, so only the older resource runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CLUSTER_SUFFIXES = (".svc.cluster.local", ".svc")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectNames:
-    """What a resource's pods use at the target: their group and their storage topics."""
+    """Group and storage topics of a resource's pods at the target."""
 
     key: Key
     created: str
@@ -33,11 +33,11 @@ class ConnectNames:
 
     @property
     def age(self) -> tuple[str, str, str]:
-        """Order of the resources: the first one created runs."""
+        """Sort key: the oldest resource runs."""
         return self.created, self.key.namespace, self.key.name
 
     def shared_with(self, other: ConnectNames) -> str:
-        """Return what both use, in words; empty if they share nothing."""
+        """Return the shared names, in words; empty without any."""
         if not self.servers & other.servers:
             return ""
         words = [f"{_GROUP} {self.names[_GROUP]}"] if self.names[_GROUP] == other.names[_GROUP] else []
@@ -49,7 +49,7 @@ class ConnectNames:
 def connect_names(resource: Mapping[str, Any], class_name: str) -> ConnectNames | None:
     """Return a resource's names at its target.
 
-    None if it uses none there: it is another operator's, scaled to nothing, or has no target that can be read.
+    None without any: the resource is another operator's, is scaled to nothing, or has no readable target.
     """
     metadata, spec = resource["metadata"], resource.get("spec")
     if not is_ours(resource, class_name) or not isinstance(spec, Mapping) or spec.get("replicas") == 0:
@@ -69,7 +69,7 @@ def connect_names(resource: Mapping[str, Any], class_name: str) -> ConnectNames 
 
 
 def _target(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the target of v1's layout, or the cluster that is v1beta2's."""
+    """Return the target in v1's layout, or in v1beta2's."""
     clusters = spec.get("clusters")
     listed = clusters if isinstance(clusters, list) else ()
     items = [item for item in listed if isinstance(item, Mapping) and item.get("alias") == spec.get("connectCluster")]
@@ -78,7 +78,7 @@ def _target(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _servers(text: str, namespace: str) -> Iterator[str]:
-    """Yield servers so that two spellings of one Service are equal."""
+    """Yield servers in one spelling for each Service."""
     for server in text.lower().replace(" ", "").split(","):
         host, _, port = server.rpartition(":")
         for suffix in _CLUSTER_SUFFIXES:
@@ -102,15 +102,15 @@ class Sharing:
     """Resources that share names with one resource, each in words."""
 
     earlier: str = ""
-    """The first one created, because of which the resource is held; empty without one."""
+    """The oldest resource, which runs instead; empty if that is this resource."""
     later: tuple[str, ...] = ()
-    """Resources that are held because of the resource."""
+    """Younger resources, held because of the resource."""
 
 
 class Peers:
     """Names of all resources of the operator's class, by key; thread-safe.
 
-    The watch tells it of each change.
+    The watch reports each change.
     """
 
     def __init__(self, class_name: str) -> None:
@@ -119,9 +119,9 @@ class Peers:
         self._names: dict[Key, ConnectNames] = {}
 
     def see(self, key: Key, resource: Mapping[str, Any] | None) -> set[Key]:
-        """Note a resource as it is now, None if it is gone.
+        """Note a resource's present state, or None for a deleted resource.
 
-        Return the other resources for which something may have changed: those that share names with it, or did.
+        Return the other resources that are due for a turn: they share names with the resource, or did before.
         """
         names = connect_names(resource, self._class_name) if resource else None
         with self._lock:

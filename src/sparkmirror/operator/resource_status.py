@@ -35,11 +35,11 @@ class SeenResource:
     replicas: int = 0
     """Number of existing pods."""
     wanted: int = 0
-    """Number of pods that shall run."""
+    """Number of wanted pods."""
     ready: int = 0
-    """Number of pods that run as wanted now, and are ready."""
+    """Number of ready pods with the present settings."""
     running: Sequence[str] = field(default=())
-    """Names of the connectors that shall run."""
+    """Names of the connectors in the wanted state `running`."""
     connectors: Sequence[Mapping[str, Any]] | None = None
     """Connectors in the REST interface's answer; None if it was not asked."""
     trouble: ResourceTrouble | None = None
@@ -85,9 +85,9 @@ def merge_patch(status: Mapping[str, Any], before: Mapping[str, Any]) -> dict[st
 
 
 def ready_pods(deployment: Mapping[str, Any]) -> int:
-    """Return how many pods of a Deployment's present template are ready.
+    """Return the number of ready pods of a Deployment's present template.
 
-    Old pods that a rollout has yet to replace don't count.
+    Old pods, before their replacement by a rollout, don't count.
     """
     status, generation = deployment.get("status") or {}, (deployment.get("metadata") or {}).get("generation") or 0
     if int(status.get("observedGeneration") or 0) < int(generation):
@@ -97,7 +97,10 @@ def ready_pods(deployment: Mapping[str, Any]) -> int:
 
 
 def why_not_ready(seen: SeenResource) -> ResourceTrouble | None:
-    """Return why a resource is not ready, the first cause first; None if it is, or is paused."""
+    """Return the first cause why a resource is not ready; None if it is ready.
+
+    None for a paused resource, too.
+    """
     if seen.paused or seen.trouble is not None or not seen.wanted:
         return seen.trouble
     connectors = seen.connectors or ()
@@ -112,7 +115,10 @@ def why_not_ready(seen: SeenResource) -> ResourceTrouble | None:
 
 
 def _waits(connector: Mapping[str, Any], running: Sequence[str]) -> str:
-    """Return the state in which a connector that shall run does not; empty if it runs."""
+    """Return the state of a wanted connector, with its trace's first line.
+
+    Empty if the connector runs, or need not.
+    """
     if connector.get("name") not in running:
         return ""
     parts = (connector.get("connector") or {}, *(connector.get("tasks") or ()))
@@ -137,6 +143,9 @@ def _condition(kind: str, trouble: ResourceTrouble | None = None) -> dict[str, A
 
 
 def _said(condition: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what a condition's time is kept for; a message may have figures that change."""
+    """Return the parts that a condition keeps its time with.
+
+    A message may have changing figures.
+    """
     told = ("type", "status", "reason") + (("message",) if condition.get("type") == "Warning" else ())
     return tuple(condition.get(name) for name in told)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import javaproperties
 
@@ -73,9 +73,9 @@ log = logging.getLogger(__name__)
 NO_EFFECT = "NoEffect"
 """Reason of a warning about a field that has no effect here."""
 SHARED = "GroupShared"
-"""Reason of a condition about another resource with the same group or storage topics."""
+"""Reason of a condition about another resource with the same names."""
 _CALM = frozenset((NO_EFFECT, SHARED, FAILED))
-"""Reasons that only a change of a resource, or time, ends: turns need not hurry."""
+"""Reasons that do not end by themselves: turns need not hurry."""
 
 _WAITING = ("PodInitializing", "ContainerCreating")
 
@@ -109,6 +109,13 @@ class Settings:
     operator_namespace: str
 
 
+class Condition(NamedTuple):
+    """Type and reason of a resource's first condition."""
+
+    type: str
+    reason: str
+
+
 @dataclass(slots=True)
 class Memory:
     """Memory of a resource between turns; without it some requests are repeated."""
@@ -117,6 +124,8 @@ class Memory:
     """Digest of each connector's configuration as put last."""
     said: str = ""
     """Last logged trouble."""
+    condition: Condition | None = None
+    """Condition after the last turn; None for another operator's resource."""
 
 
 class Turns:
@@ -139,8 +148,10 @@ class Turns:
             return True
         if not is_ours(resource, self._settings.class_name):
             self._leave(resource, key)
+            memory.condition = None
             return True
         if rival := self._rival(key):
+            memory.condition = Condition("LeftAlone", "")
             self._warn(resource, key, memory, rival)
             return True
         sharing = self._peers.sharing(key, resource)
@@ -150,7 +161,9 @@ class Turns:
             log.warning("%s: %s", key, trouble.message, extra=Event.RESOURCE_NOT_READY.extra)
         memory.said = trouble.message if trouble else ""
         before = resource.get("status") or {}
-        patch = merge_patch(status_of(seen, before), before)
+        status = status_of(seen, before)
+        memory.condition = Condition(status["conditions"][0]["type"], status["conditions"][0].get("reason", ""))
+        patch = merge_patch(status, before)
         if patch is not None:
             self._api.merge(f"{path}/status", patch)
         return all(item.reason in _CALM for item in (*seen.warnings, *([trouble] if trouble else ())))
@@ -246,7 +259,7 @@ class _One:
     def turn(self, sharing: Sharing) -> SeenResource:
         """Take the turn as far as possible; return the observations.
 
-        Nothing is changed while an earlier resource shares names with this one.
+        Changes nothing while an older resource shares names with this resource.
         """
         seen = SeenResource(key=self._key, generation=int(self._resource["metadata"].get("generation") or 0))
         if is_paused(self._resource):
@@ -310,7 +323,7 @@ class _One:
         return ""
 
     def _have(self, plan: Plan, contents: Contents, deployed: dict[str, Any]) -> dict[str, Any]:
-        """Apply the wanted objects; return the Deployment, which is the last of them."""
+        """Apply the wanted objects; return the Deployment."""
         template = ((deployed.get("spec") or {}).get("template") or {}).get("metadata") or {}
         rolled_at = (template.get("annotations") or {}).get(ROLLED_AT, "")
         roll = annotations_of(self._resource).get(ROLL, "").lower() == "true"
@@ -463,5 +476,5 @@ class _One:
 
 
 def _pods(deployment: Mapping[str, Any]) -> int:
-    """Return the number of pods that a Deployment has now."""
+    """Return a Deployment's number of pods."""
     return int((deployment.get("status") or {}).get("replicas") or 0)

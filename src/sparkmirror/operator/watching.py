@@ -16,6 +16,8 @@ from sparkmirror.operator.kube import PAGE, ApiAccess, KubeApi, KubeRefused, res
 from sparkmirror.operator.names import GROUP, MANAGER, PLURAL, VERSIONS, Key
 from sparkmirror.operator.peers import Peers
 
+log = logging.getLogger(__name__)
+
 _DEPLOYMENTS = ("apps", "v1", "deployments")
 
 
@@ -32,16 +34,33 @@ def cluster_access() -> ApiAccess:
     raise SetupError("there is no Kubernetes: neither a service account's token nor a KUBECONFIG is there")
 
 
+def awaited_version(api: KubeApi, stop: threading.Event, pause_s: float = 10.0) -> str:
+    """Return the version of the resources to read, once there is any.
+
+    Empty if `stop` is set first. Raises `SetupError` if the API refuses.
+    """
+    version = served_version(api)
+    if not version:
+        log.warning(
+            "Kubernetes knows no %s.%s: install Strimzi's CustomResourceDefinition of it; the operator waits for it",
+            PLURAL,
+            GROUP,
+        )
+    while not version and not stop.wait(pause_s):
+        version = served_version(api)
+    return version
+
+
 def served_version(api: KubeApi) -> str:
-    """Return the version of the resources to read. Raises `SetupError` without any."""
+    """Return the version of the resources to read; empty without any.
+
+    Raises `SetupError` if the API refuses.
+    """
     try:
         served = {item for item in VERSIONS if _serves(api, item)}
     except KubeRefused as refused:
         raise SetupError(str(refused)) from None
-    for version in VERSIONS:
-        if version in served:
-            return version
-    raise SetupError(f"Kubernetes knows no {PLURAL}.{GROUP}: install Strimzi's CustomResourceDefinition of it")
+    return next((version for version in VERSIONS if version in served), "")
 
 
 def _serves(api: KubeApi, version: str) -> bool:
@@ -50,9 +69,9 @@ def _serves(api: KubeApi, version: str) -> bool:
 
 
 def known_peers(api: KubeApi, version: str, namespaces: Sequence[str], class_name: str) -> Peers:
-    """Return the peers as they are now, so that the first turn of each resource knows all others.
+    """Return all peers.
 
-    Raises `SetupError` if the API refuses.
+    Needed before the first turn: a turn must know the other resources. Raises `SetupError` if the API refuses.
     """
     peers = Peers(class_name)
     paths = [f"/apis/{GROUP}/{version}/{PLURAL}"]
@@ -73,8 +92,7 @@ def _key(resource: Mapping[str, Any]) -> Key:
 def registry(controller: Controller, version: str, peers: Peers) -> kopf.OperatorRegistry:
     """Return the handlers; they store no finalizer and no annotation in resources.
 
-    Secrets and ConfigMaps are not watched: a cluster may have gigabytes of them, and each turn reads the few that its
-    resource names.
+    Secrets and ConfigMaps are not watched: a cluster may have gigabytes, and each turn reads the few named objects.
     """
     handlers = kopf.OperatorRegistry()
 
@@ -99,7 +117,7 @@ def registry(controller: Controller, version: str, peers: Peers) -> kopf.Operato
 
 
 def watch_settings() -> kopf.OperatorSettings:
-    """Return kopf's settings: it asks the server for what concerns this operator only, in pages."""
+    """Return kopf's settings, by which the server selects and pages."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.networking.connect_timeout = 10
@@ -117,12 +135,8 @@ def watch(
     access: Callable[[], ApiAccess],
     namespaces: Sequence[str],
     stop: threading.Event,
-    health_port: int | None = None,
 ) -> None:
-    """Watch these namespaces, or all without any, until `stop` is set.
-
-    Serves `/healthz` on `health_port`, if given.
-    """
+    """Watch these namespaces, or all without any, until `stop` is set."""
 
     @kopf.on.login(registry=handlers)
     def login(**_: Any) -> Any:
@@ -136,7 +150,6 @@ def watch(
             standalone=True,
             clusterwide=not namespaces,
             namespaces=list(namespaces),
-            liveness_endpoint=f"http://0.0.0.0:{health_port}/healthz" if health_port else None,
             stop_flag=stop,
         )
     )
