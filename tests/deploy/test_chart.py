@@ -299,7 +299,9 @@ def test_the_operator_has_the_rights_that_it_needs(
                 tree = resource(stopped, connector_offsets="list", mirrormaker_connector=source)
                 metadata = {name: tree["metadata"][name] for name in ("name", "namespace", "annotations")}
                 cluster.apply(secret(), {**tree, "metadata": metadata})
-                _until(lambda: _type(cluster) == "Ready" and cluster.get("configmap", "offsets", KEY.namespace))
+                _until(
+                    lambda: _reason(cluster) == "PodsNotReady" and cluster.get("configmap", "offsets", KEY.namespace)
+                )
                 cluster.kubectl("annotate", "kmm2", KEY.name, "-n", KEY.namespace, "sparkmirror.io/class-")
                 _until(lambda: not cluster.get("serviceaccount", "ours-mirrormaker2", KEY.namespace))
                 cluster.kubectl("delete", "kmm2", KEY.name, "-n", KEY.namespace)
@@ -309,9 +311,10 @@ def test_the_operator_has_the_rights_that_it_needs(
     cluster.kubectl("delete", "-n", KEY.namespace, "-f", "-", given=made)
 
 
-def _type(cluster: KubeCluster) -> str:
+def _reason(cluster: KubeCluster) -> str:
+    """Why the resource is not ready: this cluster has no node for its pods."""
     conditions = (cluster.get("kmm2", KEY.name, KEY.namespace).get("status") or {}).get("conditions") or [{}]
-    return str(conditions[0].get("type"))
+    return str(conditions[0].get("reason"))
 
 
 def _until(true: Any) -> None:
