@@ -1,4 +1,4 @@
-"""The operator beside a real API server with its controllers; pods are played, and the REST interface is served here."""
+"""The operator beside a real API server with its controllers; pods are played, the REST interface is served here."""
 
 from __future__ import annotations
 
