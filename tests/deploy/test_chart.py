@@ -208,6 +208,16 @@ def test_a_real_server_takes_all_of_it(variant: str, cluster: KubeCluster) -> No
 
 
 @full
+def test_a_real_server_takes_the_operators_options(cluster: KubeCluster) -> None:
+    options = "serviceMonitor.enabled=true,podDisruptionBudget.enabled=true,priorityClassName=high"
+    made = template("sparkmirror-operator", "--set", options, "--set", "serviceAccount.annotations.role=a")
+    kinds = {item["kind"] for item in yaml.safe_load_all(made) if item}
+    assert kinds > {"Service", "ServiceMonitor", "PodDisruptionBudget", "Deployment"}
+    words = ("apply", "--dry-run=server", "--validate=strict", "-n", KEY.namespace, "-f", "-")
+    assert cluster.kubectl(*words, given=made).count("(server dry run)") == len(list(yaml.safe_load_all(made)))
+
+
+@full
 @pytest.mark.parametrize("variant", ["default", "executors"])
 def test_pods_keep_to_the_restricted_standard(variant: str, cluster: KubeCluster) -> None:
     """The namespace demands it; a pod that does not is refused."""
@@ -299,9 +309,8 @@ def test_the_operator_has_the_rights_that_it_needs(
                 tree = resource(stopped, connector_offsets="list", mirrormaker_connector=source)
                 metadata = {name: tree["metadata"][name] for name in ("name", "namespace", "annotations")}
                 cluster.apply(secret(), {**tree, "metadata": metadata})
-                _until(
-                    lambda: _reason(cluster) == "PodsNotReady" and cluster.get("configmap", "offsets", KEY.namespace)
-                )
+                _until(lambda: cluster.get("configmap", "offsets", KEY.namespace))
+                _until(lambda: _reason(cluster) == "PodsNotReady")
                 cluster.kubectl("annotate", "kmm2", KEY.name, "-n", KEY.namespace, "sparkmirror.io/class-")
                 _until(lambda: not cluster.get("serviceaccount", "ours-mirrormaker2", KEY.namespace))
                 cluster.kubectl("delete", "kmm2", KEY.name, "-n", KEY.namespace)

@@ -17,6 +17,7 @@ from sparkmirror.durable.claims import segments_topic
 from sparkmirror.lint import probe as probing
 from sparkmirror.lint.check import CONNECTED_RULES, compare
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, timestamp_limit
+from sparkmirror.sync.pattern_matches import Matches, UnmatchedPattern
 
 HOUR_MS = 3_600_000
 CREATE, ALTER, ALTER_CONFIGS = 5, 7, 11
@@ -252,7 +253,22 @@ BAD: list[tuple[str, Change, str]] = [
     ("clock-skew", lambda p: setattr(p.target, "skew_s", 7.0), "7 s ahead of this machine's"),
     ("clock-unknown", lambda p: setattr(p.target, "skew_s", None), ""),
     ("limits-unknown", lambda p: p.target.limits.clear(), ""),
-    ("nothing-to-copy", lambda p: p.names.clear(), ".*"),
+    (
+        "nothing-to-copy",
+        lambda p: setattr(p, "topic_matches", Matches("no topic of us matches topics = ordrs")),
+        "no topic of us matches topics = ordrs",
+    ),
+    ("no-group", lambda p: setattr(p, "group_matches", Matches("no consumer group of us")), "no consumer group of us"),
+    (
+        "pattern-unmatched",
+        lambda p: setattr(p, "topic_matches", Matches("", (UnmatchedPattern("topics", "ordrs", "", ("orders",)),))),
+        "ordrs (did you mean orders?)",
+    ),
+    (
+        "pattern-unmatched",
+        lambda p: setattr(p, "group_matches", Matches("", (UnmatchedPattern("groups", "billng"),))),
+        "billng",
+    ),
     (
         "more-partitions",
         lambda p: p.target.topics.update({"us.t": topic("us.t", 4)}),

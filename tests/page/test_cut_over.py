@@ -93,8 +93,12 @@ def test_what_is_not_copied_comes_first() -> None:
         "1 group has read what isn't copied yet",
     )
     parked = partition(3, state=PartitionState.PARKED, lag=2)
-    stuck = cut_over(flow(lag=3, eta_s=2.0, topics=(topic("orders", parked, partition(lag=1)),)), NOW_MS)
+    moves = partition(lag=1, records_per_s=1.0)
+    stuck = cut_over(flow(lag=3, eta_s=2.0, topics=(topic("orders", parked, moves),)), NOW_MS)
     assert stuck.reasons[0] == "3 records are not copied (about 2 s more for what can be copied)"
+    again = partition(3, state=PartitionState.WAITING, lag=2)
+    tried = cut_over(flow(lag=3, eta_s=2.0, topics=(topic("orders", again, moves),)), NOW_MS)
+    assert tried.reasons[0] == "3 records are not copied", "while a parked partition is tried again, that is not known"
 
 
 def test_a_group_that_cant_move_is_no_group_that_would_skip() -> None:

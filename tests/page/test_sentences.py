@@ -13,6 +13,7 @@ from snapshot_samples import NOW_MS, flow, level_group, partition, topic
 from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.snapshot import (
     Cause,
+    ClusterFigures,
     Duty,
     Flow,
     FlowState,
@@ -126,9 +127,55 @@ SAID = [
         "Held up for 1 min: all that can be copied now is copied, but 1 topic can't be copied at all (x: no right).",
     ),
     (
-        flow(topics=()),
+        flow(state=FlowState.NOTHING, reason="no topic of A matches topics = ordrs", topics=()),
+        Tone.BAD,
+        "Nothing to copy for 1 min: no topic of A matches topics = ordrs.",
+    ),
+    (
+        flow(state=FlowState.FINDING_OUT, lag=40, lag_s=2.0, unknown=1),
         Tone.UNKNOWN,
-        "Nothing to copy for 1 min: no topic of the source matches.",
+        "How far behind it is isn't known yet for 1 min: 40 records behind, the oldest 2 s old in the others; the lag "
+        "of 1 partition isn't known.",
+    ),
+    (
+        flow(
+            state=FlowState.UNREACHABLE,
+            lag=None,
+            source=ClusterFigures(alias="A", away="cluster A has not answered since noon: refused", away_since_ms=1),
+            duties=(Duty(duty="checkpoints", interval_s=60.0, failing="A: no broker answers"),),
+            waiting="cluster A: no broker answers",
+        ),
+        Tone.BAD,
+        "Cluster A has not answered since noon: refused; nothing is copied.",
+    ),
+    (
+        flow(
+            state=FlowState.HELD_UP,
+            lag=6,
+            lag_s=90.0,
+            topics=(
+                topic(
+                    "pay",
+                    partition(
+                        state=PartitionState.WAITING, cause=Cause.OPEN_TRANSACTION, reason="6 wait", lag=6, held_back=6
+                    ),
+                ),
+            ),
+        ),
+        Tone.BAD,
+        "Held up for 1 min: 6 records behind, the oldest 1 min 30 s old, and the rest has caught up, but an open "
+        "transaction holds 1 partition back (pay-0: 6 wait).",
+    ),
+    (
+        flow(
+            state=FlowState.HELD_UP,
+            lag=6_000,
+            lag_s=90.0,
+            topics=(topic(), Topic(topic="x", target_topic="", released=True, late_in={0: 4})),
+        ),
+        Tone.BAD,
+        "Held up for 1 min: 6,000 records behind, the oldest 1 min 30 s old, but writers that were said to have moved "
+        "wrote 4 records at the source.",
     ),
     (
         flow(losses=(LOSS,)),
@@ -320,7 +367,10 @@ def test_good_and_ready_only_where_all_is_known_and_well(one: Flow, later_ms: in
     costly = any(not _moves_exactly(each) for each in one.groups)
     if unknown or stuck or (one.role is not Role.LEADER and one.state in (FlowState.JOINING, FlowState.STANDING_BY)):
         assert said.tone is not Tone.GOOD
-    if unknown or (stuck and one.retention_s is None) or one.lag or costly or one.role is not Role.LEADER:
+    away = one.state in (FlowState.UNREACHABLE, FlowState.WRONG_CLUSTER, FlowState.NOTHING)
+    if away:
+        assert said.tone is Tone.BAD
+    if unknown or (stuck and one.retention_s is None) or one.lag or costly or one.role is not Role.LEADER or away:
         assert board.verdict is not CutOverVerdict.READY
 
 

@@ -14,6 +14,7 @@ ADVICE: Mapping[int, str] = {
     ErrorCode.INVALID_REPLICATION_FACTOR: "lower its replication factor or add brokers; -1 takes the broker's default",
     ErrorCode.INVALID_CONFIG: "exclude the property from the copied ones: config.properties.exclude = +NAME",
     ErrorCode.POLICY_VIOLATION: "the cluster's create.topic.policy forbids it",
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: "raise the cluster's quota of partition creations, controller_mutation_rate",
 }
 """Advice by error code, for a topic that can't be created."""
 

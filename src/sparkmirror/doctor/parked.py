@@ -100,6 +100,7 @@ _CAUSES = {
 WAITS = {
     Cause.PREDECESSOR: f"Wait: the partition goes on once its position has not moved for {GRACE_S:.0f} s.",
     Cause.PAUSED: "Resume the partition: `sparkmirror resume FILE`.",
+    Cause.OPEN_TRANSACTION: "End the transaction if its producer is gone: the command aborts it at the source.",
     Cause.NONE: "Look at the process's log.",
 }
 """Actions for the other causes; a partition with such a cause is never parked."""
@@ -140,6 +141,8 @@ def action(flow: Flow, topic: Topic, partition: Partition) -> str:
         known = limit_remedy(flow, topic, partition)
     elif partition.cause is Cause.NOT_AUTHORIZED:
         known = rights_remedy(partition.reason)
+    elif partition.remedy:
+        known = f"{general_action(partition.cause)} `{partition.remedy}`"
     return known or general_action(partition.cause)
 
 

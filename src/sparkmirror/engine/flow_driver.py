@@ -23,6 +23,7 @@ from sparkmirror.durable.losses import losses_topic
 from sparkmirror.durable.noted_progress import ProgressLog
 from sparkmirror.engine.agreed_clusters import agreed_source_id
 from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.cluster_watch import ClusterWatch
 from sparkmirror.engine.driver_control import DriverControl
 from sparkmirror.engine.duties import LAST_TURNS_S, Duties
 from sparkmirror.engine.flow_duties import FlowDuties, FlowGroups
@@ -61,7 +62,11 @@ class FlowDriver:
 
     def __init__(self, flow: FlowConfig, incarnation: str, *, use_lease: bool, once: bool) -> None:
         self.flow = flow
-        self.view = FlowView()
+        self._watches = (
+            ClusterWatch(flow.source, f"{flow.name}|watch"),
+            ClusterWatch(flow.target, f"{flow.name}|watch"),
+        )
+        self.view = FlowView(watches=self._watches)
         self.groups = FlowGroups()
         self.cluster_ids: dict[str, str] = {}
         """Cluster ids by alias of source and target, once the driver is open."""
@@ -153,6 +158,8 @@ class FlowDriver:
         self._run(self.control.beat, "beat")
         self._run(self._opened.monitor.watch, "lag")
         self._run(self.reports.watch, "reports")
+        for watch in self._watches:
+            self._run(watch.watch, "cluster")
         self._opened.duties.start()
 
     def _run(self, work: Callable[[threading.Event], None], name: str) -> None:

@@ -14,6 +14,13 @@ The same counts while a takeover or a flow's first notes wait for something.
 """
 
 
+QUOTA_PAUSE_S = 2.0
+"""Shortest time between turns while a quota stops creations, in seconds.
+
+Each turn lists all topics of both clusters.
+"""
+
+
 class TopicRefresh:
     """Times of the next turns of all flows' topic duties."""
 
@@ -37,6 +44,9 @@ class TopicRefresh:
         # Counts if the duty fails or waits. Flows that wait for each other must not look in step for ever.
         self._due_at[driver.name] = now + min(interval, RETRY_S) * random.uniform(0.5, 1.0)  # noqa: S311
         changed = driver.sync_topics()
-        if not driver.topics.waits:
+        wait_s = driver.topics.newest.wait_s
+        if wait_s:
+            self._due_at[driver.name] = now + max(wait_s, QUOTA_PAUSE_S)
+        elif not driver.topics.waits:
             self._due_at[driver.name] = now + interval if driver.flow.refresh_topics_enabled else float("inf")
         return changed

@@ -101,7 +101,7 @@ class StatusFile:
             for flow in dict.fromkeys(connector[0] for connector in resource.connectors)
             if flow in statuses
         ]
-        waiting = [f"{flow.flow}: {flow.state}" for flow in mine if _waits(flow) or flow.state == "finding out"]
+        waiting = [f"{flow.flow}: {flow.state}" for flow in mine if _waits(flow) or _word(flow) in _NOT_COPYING]
         if message := failed_message(connectors):
             ready = self._condition(resource, "NotReady", "ConnectorsFailed", message)
         elif waiting:
@@ -171,6 +171,15 @@ class StatusFile:
         self._written = text
 
 
+_NOT_COPYING = ("finding out", "unreachable")
+"""States of a flow that this process works on, and does not copy, or not surely."""
+
+
 def _waits(flow: FlowStatus) -> bool:
-    """True if this process copies nothing along the flow now."""
-    return flow.state in ("joining", "starting", "wrong cluster") or flow.state.startswith("standing by")
+    """True if this process does not work on the flow now."""
+    return _word(flow) in ("joining", "starting", "wrong cluster", "standing by")
+
+
+def _word(flow: FlowStatus) -> str:
+    """Return the flow's state without its reason."""
+    return flow.state.partition(":")[0]

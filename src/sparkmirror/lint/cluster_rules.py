@@ -254,8 +254,19 @@ def limits_unknown(probe: FlowProbe) -> Iterator[Spot]:
 
 
 def nothing_to_copy(probe: FlowProbe) -> Iterator[Spot]:
-    if not probe.names and not probe.source.error:
-        yield _spot(probe, "topics", ", ".join(probe.flow.topics))
+    if probe.topic_matches.nothing and probe.flow.copies:
+        yield _spot(probe, "topics", probe.topic_matches.nothing)
+
+
+def no_group(probe: FlowProbe) -> Iterator[Spot]:
+    if probe.group_matches.nothing:
+        yield _spot(probe, "groups", probe.group_matches.nothing)
+
+
+def pattern_unmatched(probe: FlowProbe) -> Iterator[Spot]:
+    for matches in (probe.topic_matches, probe.group_matches):
+        for pattern in matches.unmatched if not matches.nothing else ():
+            yield _spot(probe, pattern.key, pattern.pattern + (f" ({pattern.hint})" if pattern.hint else ""))
 
 
 def more_partitions(probe: FlowProbe) -> Iterator[Spot]:
@@ -492,11 +503,28 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
     LintRule(
         name="nothing-to-copy",
         severity=_WARNING,
-        what="no topic at the source matches",
-        effect="nothing is copied",
-        fix="correct topics, or grant READ on topic names like these: brokers list only topics that sparkmirror "
-        "may see",
+        what="the flow has nothing to copy",
+        effect="nothing is copied but heartbeats",
+        fix="correct topics or topics.exclude, or grant READ on topic names like these: brokers list only topics that "
+        "sparkmirror may see",
         look=nothing_to_copy,
+    ),
+    LintRule(
+        name="no-group",
+        severity=_INFO,
+        what="no consumer group is translated",
+        effect="consumers begin anew at the target",
+        fix="correct groups or groups.exclude, or grant DESCRIBE on the groups; or write emit.checkpoints.enabled = "
+        "false",
+        look=no_group,
+    ),
+    LintRule(
+        name="pattern-unmatched",
+        severity=_INFO,
+        what="this pattern matches nothing at the source",
+        effect="none, until a topic or group is there that it matches",
+        fix="correct it, if it is misspelt",
+        look=pattern_unmatched,
     ),
     LintRule(
         name="more-partitions",

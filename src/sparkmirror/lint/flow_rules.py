@@ -17,6 +17,9 @@ from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject
 from sparkmirror.policy import DefaultReplicationPolicy
+from sparkmirror.policy.group_filter import DEFAULT as GROUP_FILTER
+from sparkmirror.policy.near_names import hardly_meant
+from sparkmirror.policy.topic_filter import DEFAULT as TOPIC_FILTER
 from sparkmirror.sync.flow_troubles import EFFECTS, TroubleKind, flow_troubles
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.wire.sasl import SaslError
@@ -36,6 +39,21 @@ def wrong_pattern(subject: Subject) -> Iterator[Spot]:
             topic_rules(pair)
         except SparkMirrorError as error:
             yield at(subject.flow_spot(pair), str(error))
+
+
+def odd_pattern(subject: Subject) -> Iterator[Spot]:
+    for flow in subject.flows:
+        group = flow.group
+        lists: list[tuple[str, bool, tuple[str, ...]]] = []
+        if flow.topic_filter_class == TOPIC_FILTER:
+            lists += [("topics", True, flow.topics), ("topics.exclude", True, flow.topics_exclude)]
+        if group.group_filter_class == GROUP_FILTER:
+            lists += [("groups", False, group.groups), ("groups.exclude", False, group.groups_exclude)]
+        for key, of_topics, patterns in lists:
+            for pattern in patterns:
+                if why := hardly_meant(pattern, of_topics=of_topics):
+                    stated = subject.stated(key, flow) or subject.flow_spot(flow)
+                    yield at(stated, f"{pattern} ({why})")
 
 
 def spark_refused(subject: Subject) -> Iterator[Spot]:
@@ -182,6 +200,14 @@ FLOW_RULES: tuple[LintRule[Subject], ...] = (
         effect="the run stops when it starts",
         fix="as the reason says; patterns are Java's regular expressions",
         look=wrong_pattern,
+    ),
+    LintRule(
+        name="odd-pattern",
+        severity=_WARNING,
+        what="this pattern can hardly be meant so",
+        effect="it matches other names than it seems to, or none; MirrorMaker 2 copies nothing for it without a word",
+        fix="as the reason says: Java regular expressions, separated by commas, each for whole names",
+        look=odd_pattern,
     ),
     LintRule(
         name="spark-refused",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sparkmirror.engine.loss_counts import acknowledged, totals
-from sparkmirror.engine.snapshot import Flow, Group, PartitionState, Role
-from sparkmirror.page.sentences import OLD_S, are_stuck, is_old, short, unknown_partitions
+from sparkmirror.engine.snapshot import Flow, FlowState, Group, PartitionState, Role
+from sparkmirror.page.sentences import OLD_S, STUCK, are_stuck, is_old, short, unknown_partitions
 from sparkmirror.page.words import cannot, count, duration, listed
 from sparkmirror.sync.group_standing import GroupState
 
@@ -73,7 +73,7 @@ def is_beyond_end(group: Group) -> bool:
 
 def _exactly(flow: Flow) -> str:
     if not flow.groups:
-        return "No consumer group is translated."
+        return "No consumer group is translated" + (f": {flow.no_group}." if flow.no_group else ".")
     return f"{count(len(flow.groups), 'group')} would go on at the exact record."
 
 
@@ -91,10 +91,7 @@ def _would(counts: Mapping[str, int], verb: str, after: str = "") -> str:
 def _against(flow: Flow) -> Iterator[str]:
     if flow.role is not Role.LEADER:
         return
-    if flow.lag:
-        of = " for what can be copied" if are_stuck(flow) else ""
-        until = f" (about {duration(flow.eta_s)} more{of})" if flow.eta_s is not None else ""
-        yield f"{count(flow.lag, 'record')} {'is' if flow.lag == 1 else 'are'} not copied{until}"
+    yield from _not_copied(flow)
     if parked := len(flow.parked):
         yield f"{count(parked, 'partition')} {'is' if parked == 1 else 'are'} parked"
     if paused := sum(
@@ -120,6 +117,36 @@ def _against(flow: Flow) -> Iterator[str]:
         yield _would(rereading, "read", " again")
     if behind := sum(group.state is GroupState.CATCHING_UP for group in flow.groups):
         yield f"{count(behind, 'group')} {'has' if behind == 1 else 'have'} read what isn't copied yet"
+
+
+def _not_copied(flow: Flow) -> Iterator[str]:
+    if flow.state in (FlowState.UNREACHABLE, FlowState.WRONG_CLUSTER):
+        yield flow.reason or flow.state.value
+    if flow.state is FlowState.NOTHING:
+        yield f"nothing is copied: {flow.reason or 'no topic of the source matches'}"
+    if flow.lag:
+        of = " for what can be copied" if are_stuck(flow) else ""
+        until = f" (about {duration(flow.eta_s)} more{of})" if flow.eta_s is not None and _all_move(flow) else ""
+        yield f"{count(flow.lag, 'record')} {'is' if flow.lag == 1 else 'are'} not copied{until}"
+    if transactions := flow.open_transactions:
+        topic, partition = transactions[0]
+        yield f"{topic.topic}-{partition.partition}: {short(partition.reason)}"
+    for pattern in flow.unmatched if flow.state is not FlowState.NOTHING else ():
+        if pattern.hint and pattern.key != "topics.exclude":
+            yield f"nothing matches {pattern.words}"
+
+
+def _all_move(flow: Flow) -> bool:
+    """Tell whether each partition that can be copied moves.
+
+    Else the flow's rate does not tell when it will have caught up: a parked partition that is tried again looks like
+    any other for a moment.
+    """
+    return all(
+        partition.records_per_s > 0 or not partition.lag or partition.state in STUCK
+        for topic in flow.topics
+        for partition in topic.partitions
+    )
 
 
 def _unknown(flow: Flow, now_ms: int) -> Iterator[str]:

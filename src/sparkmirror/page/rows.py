@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sparkmirror.engine.snapshot import Flow, Group, LossRow, Partition, PartitionState, Snapshot, Topic
+from sparkmirror.engine.snapshot import Cause, Flow, Group, LossRow, Partition, PartitionState, Snapshot, Topic
 from sparkmirror.page.changes import Row
 from sparkmirror.page.cut_over import if_moved
+from sparkmirror.page.sentences import STUCK
 from sparkmirror.sync.group_standing import GroupState
 
 
@@ -134,6 +135,8 @@ def _topic(topic: Topic) -> Row:
     ages = [partition.lag_s for partition in rows]
     per_s = sum(partition.records_per_s for partition in rows)
     parked = [partition for partition in rows if partition.state is PartitionState.PARKED]
+    stuck = any(partition.lag and (partition.state in STUCK or partition.held_back) for partition in rows)
+    waits = [partition.reason for partition in rows if partition.cause is Cause.OPEN_TRANSACTION]
     return (
         topic_state(topic),
         topic.topic,
@@ -144,8 +147,8 @@ def _topic(topic: Topic) -> Row:
         None if None in ages or not rows else rounded(max((age or 0.0 for age in ages), default=0.0)),
         rounded(per_s) if rows else None,
         rounded(sum(partition.bytes_per_s for partition in rows)) if rows else None,
-        rounded(lag / per_s) if lag and per_s > 0 else None,
-        topic.refused or (parked[0].reason if parked else "") or (f"{topic.late:,} late" if topic.late else ""),
+        rounded(lag / per_s) if lag and per_s > 0 and not stuck else None,
+        topic.refused or next(iter([*(each.reason for each in parked), *waits]), "") or topic.late_words,
     )
 
 

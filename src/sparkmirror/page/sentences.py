@@ -38,7 +38,8 @@ JUST_NOW_S = 1.0
 
 _REASON_LENGTH = 160
 
-_STUCK = (PartitionState.PARKED, PartitionState.PAUSED)
+STUCK = (PartitionState.PARKED, PartitionState.PAUSED)
+"""States of partitions that no ETA counts."""
 
 
 class Tone(StrEnum):
@@ -86,7 +87,7 @@ def sentence(flow: Flow, now_ms: int) -> Sentence:
     """Describe the flow in one sentence; `now_ms` is the time of reading."""
     if flow.state is FlowState.WRONG_CLUSTER:
         return Sentence(Tone.BAD, f"Nothing is copied: {flow.reason}{_old(flow, now_ms)}.")
-    head = _headline(flow)
+    head = _away(flow) or _headline(flow)
     if flow.role is not Role.LEADER and flow.state in (FlowState.STANDING_BY, FlowState.JOINING):
         return Sentence(head.tone, head.words + _old(flow, now_ms) + ".")
     buts = [*_stuck(flow), *_left_out(flow), *_beside(flow)]
@@ -112,7 +113,7 @@ def unknown_partitions(flow: Flow) -> int:
 
 def are_stuck(flow: Flow) -> bool:
     """Tell whether partitions are parked or paused, which no ETA counts."""
-    return any(partition.state in _STUCK for topic in flow.topics for partition in topic.partitions)
+    return any(partition.state in STUCK for topic in flow.topics for partition in topic.partitions)
 
 
 def _old(flow: Flow, now_ms: int) -> str:
@@ -121,6 +122,13 @@ def _old(flow: Flow, now_ms: int) -> str:
 
 
 # --- the headline -------------------------------------------------------------------------------
+
+
+def _away(flow: Flow) -> Sentence | None:
+    if flow.state is not FlowState.UNREACHABLE:
+        return None
+    away = flow.source.away or flow.target.away or flow.reason
+    return Sentence(Tone.BAD, f"{away[:1].upper()}{away[1:]}; nothing is copied")
 
 
 def _headline(flow: Flow) -> Sentence:
@@ -140,30 +148,31 @@ def _headline(flow: Flow) -> Sentence:
         case FlowState.STARTING:
             return Sentence(Tone.UNKNOWN, f"Starting{in_it}: {_reported(flow)}")
         case FlowState.FINDING_OUT:
-            return Sentence(Tone.UNKNOWN, f"How far behind it is isn't known yet{in_it}: {_not_known(flow)}")
+            return Sentence(Tone.UNKNOWN, f"How far behind it is isn't known yet{in_it}: {_known_and_not(flow)}")
         case FlowState.INCOMPLETE:
             return Sentence(Tone.BAD, f"Ended without having copied everything: {_behind(flow)}")
-        case FlowState.CAUGHT_UP if not any(topic.partitions or topic.released for topic in flow.topics):
-            return Sentence(Tone.UNKNOWN, f"Nothing to copy{in_it}: no topic of the source matches")
+        case FlowState.NOTHING:
+            return Sentence(Tone.BAD, f"Nothing to copy{in_it}: {flow.reason or 'no topic of the source matches'}")
         case FlowState.DONE | FlowState.CAUGHT_UP if flow.lag is None or unknown_partitions(flow):
             return Sentence(Tone.UNKNOWN, f"Seems to have caught up{in_it}, which isn't certain: {_not_known(flow)}")
         case FlowState.DONE if not flow.lag:
             return Sentence(Tone.GOOD, f"Done: all {_partitions(flow)} were copied to their ends")
-        case FlowState.CAUGHT_UP if not flow.lag:
+        case FlowState.CAUGHT_UP if flow.lag == _held_back(flow):
             return Sentence(Tone.GOOD, f"Caught up{in_it}: all that can be read at the source is at the target")
         case FlowState.CAUGHT_UP if _is_on_the_way(flow):
             return Sentence(Tone.GOOD, f"Caught up{in_it}: {_on_the_way(flow)}")
         case FlowState.HELD_UP if flow.lag == 0 and not unknown_partitions(flow):
             return Sentence(Tone.BAD, f"Held up{in_it}: all that can be copied now is copied")
         case FlowState.HELD_UP:
-            return Sentence(Tone.BAD, f"Held up{in_it}: {_behind(flow)}, and the rest has caught up")
+            rest = "" if any(topic.late for topic in flow.topics) else ", and the rest has caught up"
+            return Sentence(Tone.BAD, f"Held up{in_it}: {_behind(flow)}{rest}")
         case _:
             return _copying(flow)
 
 
 def _copying(flow: Flow) -> Sentence:
     if flow.lag is None or unknown_partitions(flow):
-        return Sentence(Tone.UNKNOWN, f"Copying {rate(flow.records_per_s, 'records')}: {_not_known(flow)}")
+        return Sentence(Tone.UNKNOWN, f"Copying {rate(flow.records_per_s, 'records')}: {_known_and_not(flow)}")
     if not flow.lag:
         return Sentence(Tone.WORKING, "Copying: nothing that was seen is left to copy")
     moves = _moves(flow)
@@ -206,6 +215,11 @@ def _behind(flow: Flow) -> str:
     return f"{count(flow.lag, 'record')} behind, {age}"
 
 
+def _held_back(flow: Flow) -> int:
+    """Return the number of offsets that wait for the end of a transaction."""
+    return sum(partition.held_back for topic in flow.topics for partition in topic.partitions)
+
+
 def _partitions(flow: Flow) -> str:
     return count(sum(len(topic.partitions) for topic in flow.topics), "partition")
 
@@ -218,9 +232,15 @@ def _reported(flow: Flow) -> str:
     return f"{known:,} of {count(len(rows), 'partition')} have reported"
 
 
+def _known_and_not(flow: Flow) -> str:
+    known = f"{_behind(flow)} in the others; " if flow.lag is not None and unknown_partitions(flow) else ""
+    return known + _not_known(flow)
+
+
 def _not_known(flow: Flow) -> str:
     unknown = unknown_partitions(flow)
-    return f"the lag of {count(unknown, 'partition')} isn't known" if unknown else "the lag isn't known"
+    why = f" ({short(flow.why_unknown)})" if unknown and flow.why_unknown else ""
+    return f"the lag of {count(unknown, 'partition')} isn't known{why}" if unknown else "the lag isn't known"
 
 
 # --- facts beside the headline ------------------------------------------------------------------
@@ -237,6 +257,10 @@ def _stuck(flow: Flow) -> Iterator[_But]:
         )
         are = "is" if len(parked) == 1 else "are"
         yield _But(Tone.BAD, f"{count(len(parked), 'partition')} {are} parked ({first})")
+    if held_back := flow.open_transactions:
+        topic, partition = held_back[0]
+        first = f"{topic.topic}-{partition.partition}: {short(partition.reason)}"
+        yield _But(Tone.BAD, f"an open transaction holds {count(len(held_back), 'partition')} back ({first})")
     for outcome, entries, offsets in totals(flow.losses):
         if outcome in LOSS_TONES:
             yield _But(LOSS_TONES[outcome], outcome.words(entries, offsets))
@@ -266,6 +290,9 @@ def _left_out(flow: Flow) -> Iterator[_But]:
         yield _But(Tone.WARNING, f"{count(len(stopped), 'partition')} {are} paused by an operator ({behind})")
     elif flow.paused:
         yield _But(Tone.WARNING, "an operator has paused " + ", ".join(flow.paused[:3]))
+    slips = [pattern.words for pattern in flow.unmatched if pattern.key == "topics" and pattern.hint]
+    if slips and flow.state is not FlowState.NOTHING:
+        yield _But(Tone.WARNING, f"nothing matches {short(slips[0])}")
     if late := sum(topic.late for topic in flow.topics):
         yield _But(Tone.WARNING, f"writers that were said to have moved wrote {count(late, 'record')} at the source")
 
@@ -279,9 +306,11 @@ def _beside(flow: Flow) -> Iterator[_But]:
     if skipping:
         skipped = sum(group.skipped or 0 for group in skipping)
         yield _But(Tone.WARNING, f"{count(len(skipping), 'group')} would skip {count(skipped, 'record')} at a move")
+    if flow.state is FlowState.UNREACHABLE:
+        return  # all else that fails has this reason
     if failing := [duty.duty for duty in flow.duties if duty.failing]:
         yield _But(Tone.WARNING, f"{listed(failing[:3])} {'fails' if len(failing) == 1 else 'fail'}")
-    told = {partition.reason for topic in flow.topics for partition in topic.partitions if partition.state in _STUCK}
+    told = {partition.reason for topic in flow.topics for partition in topic.partitions if partition.state in STUCK}
     if flow.waiting and flow.waiting not in told and flow.state is not FlowState.JOINING:
         yield _But(Tone.WARNING, f"pumps wait: {short(flow.waiting)}")
     if flow.bytes_per_s_cap is not None and flow.lag:

@@ -70,6 +70,7 @@ def _flow(flow: Flow, now_ms: int) -> dict[str, Any]:
         "processes": flow.processes,
         "epoch": flow.epoch,
         "lag": flow.lag,
+        "unknown": flow.unknown,
         "lag_s": rounded(flow.lag_s),
         "records_per_s": rounded(flow.records_per_s) if leads else None,
         "bytes_per_s": rounded(flow.bytes_per_s) if leads else None,

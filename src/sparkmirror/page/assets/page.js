@@ -104,11 +104,11 @@ function render() {
 }
 
 const FIGURES = [
-  ["Lag", (flow) => short(flow.lag)],
+  ["Lag", (flow) => short(flow.lag) + (flow.lag != null && flow.unknown ? ` + ${number(flow.unknown)} not known` : "")],
   ["Oldest", (flow) => duration(flow.lag_s)],
   ["Records/s", (flow) => short(flow.records_per_s)],
   ["Bytes/s", (flow) => bytes(flow.bytes_per_s)],
-  ["Caught up in", (flow) => (flow.lag === 0 && flow.state !== "held up" ? "now" : duration(flow.eta_s))],
+  ["Caught up in", (flow) => (flow.lag === 0 && flow.state === "caught up" ? "now" : duration(flow.eta_s))],
   ["Latency p50 / p99", (flow) => (flow.latency_ms ? `${short(flow.latency_ms[0])} / ${short(flow.latency_ms[1])} ms` : "–")],
 ];
 
