@@ -11,6 +11,7 @@ from typing import Any
 import kopf
 
 from sparkmirror.errors import SetupError
+from sparkmirror.events import Event
 from sparkmirror.operator.controller import Controller
 from sparkmirror.operator.kube import PAGE, ApiAccess, KubeApi, KubeRefused, resource_path
 from sparkmirror.operator.names import GROUP, MANAGER, PLURAL, VERSIONS, Key
@@ -45,6 +46,7 @@ def awaited_version(api: KubeApi, stop: threading.Event, pause_s: float = 10.0) 
             "Kubernetes knows no %s.%s: install Strimzi's CustomResourceDefinition of it; the operator waits for it",
             PLURAL,
             GROUP,
+            extra=Event.DEFINITION_MISSING.extra,
         )
     while not version and not stop.wait(pause_s):
         version = served_version(api)

@@ -38,7 +38,7 @@ class CheckMark(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class CutOverCheck:
     """Line of the check list."""
 
     name: str
@@ -53,7 +53,7 @@ class CutOver:
 
     verdict: CutOverVerdict
     words: str
-    conditions: tuple[Condition, ...]
+    conditions: tuple[CutOverCheck, ...]
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class CutOver:
 def cut_over(flow: Flow, now_ms: int) -> CutOver:
     """Return a flow's verdict; `ready` needs every figure to be known."""
     if flow.role is not Role.LEADER:
-        ask = Condition("This process works on the flow", CheckMark.UNKNOWN, _ask(flow))
+        ask = CutOverCheck("This process works on the flow", CheckMark.UNKNOWN, _ask(flow))
         return CutOver(CutOverVerdict.UNKNOWN, f"Not known: {ask.words}.", (ask,))
     conditions = (*_of_records(flow), *_of_losses(flow), *_of_groups(flow), *_of_figures(flow, now_ms))
     for mark, verdict, begin in (
@@ -82,7 +82,7 @@ def cut_over(flow: Flow, now_ms: int) -> CutOver:
     known = acknowledged(flow.losses)
     but = f" but for {count(known, 'acknowledged loss', 'acknowledged losses')}" if known else ""
     words = f"Ready: everything is copied{but}. {_exactly(flow)} {WRITERS}"
-    return CutOver(CutOverVerdict.READY, words, (*conditions, Condition(STOPPED, CheckMark.YOURS, WRITERS)))
+    return CutOver(CutOverVerdict.READY, words, (*conditions, CutOverCheck(STOPPED, CheckMark.YOURS, WRITERS)))
 
 
 def if_moved(group: Group) -> str:
@@ -130,15 +130,15 @@ def _ask(flow: Flow) -> str:
     return f"{flow.leader or 'another process'} works on this flow; ask there"
 
 
-def _no(name: str, against: Iterable[str], well: str) -> Iterator[Condition]:
+def _no(name: str, against: Iterable[str], well: str) -> Iterator[CutOverCheck]:
     """Yield a condition, or each obstacle."""
     lines = list(against)
-    yield from (Condition(name, CheckMark.NOT, line) for line in lines)
+    yield from (CutOverCheck(name, CheckMark.NOT, line) for line in lines)
     if not lines:
-        yield Condition(name, CheckMark.OK, well)
+        yield CutOverCheck(name, CheckMark.OK, well)
 
 
-def _of_records(flow: Flow) -> Iterator[Condition]:
+def _of_records(flow: Flow) -> Iterator[CutOverCheck]:
     away = flow.state in (FlowState.UNREACHABLE, FlowState.WRONG_CLUSTER)
     yield from _no("Both clusters answer", [flow.reason or flow.state.value] if away else [], "yes")
     nothing = flow.state is FlowState.NOTHING
@@ -172,22 +172,22 @@ def _of_records(flow: Flow) -> Iterator[Condition]:
     yield from _no("Writers that moved stay away from the source", [words] if late else [], "0 late records")
 
 
-def _copied(flow: Flow) -> Iterator[Condition]:
+def _copied(flow: Flow) -> Iterator[CutOverCheck]:
     name = "All records are copied"
     unknown = unknown_partitions(flow)
     if flow.lag:
         of = " for what can be copied" if are_stuck(flow) else ""
         until = f" (about {duration(flow.eta_s)} more{of})" if flow.eta_s is not None and _all_move(flow) else ""
         are = "is" if flow.lag == 1 else "are"
-        yield Condition(name, CheckMark.NOT, f"{count(flow.lag, 'record')} {are} not copied{until}")
+        yield CutOverCheck(name, CheckMark.NOT, f"{count(flow.lag, 'record')} {are} not copied{until}")
     if unknown or flow.lag is None:
         whose = f" of {count(unknown, 'partition')}" if unknown else ""
-        yield Condition(name, CheckMark.UNKNOWN, f"the lag{whose} isn't known")
+        yield CutOverCheck(name, CheckMark.UNKNOWN, f"the lag{whose} isn't known")
     elif not flow.lag:
-        yield Condition(name, CheckMark.OK, "0 records are left")
+        yield CutOverCheck(name, CheckMark.OK, "0 records are left")
 
 
-def _of_losses(flow: Flow) -> Iterator[Condition]:
+def _of_losses(flow: Flow) -> Iterator[CutOverCheck]:
     open_losses = [
         f"{outcome.words(entries, offsets)}: {ACCEPTABLE}"
         for outcome, entries, offsets in totals(flow.losses)
@@ -198,7 +198,7 @@ def _of_losses(flow: Flow) -> Iterator[Condition]:
     yield from _no("No record is lost", open_losses, well)
 
 
-def _of_groups(flow: Flow) -> Iterator[Condition]:
+def _of_groups(flow: Flow) -> Iterator[CutOverCheck]:
     groups = count(len(flow.groups), "group")
     stuck = sum(group.state is GroupState.NOT_SYNCED for group in flow.groups)
     yield from _no("Every group can move", [f"{count(stuck, 'group')} can't move"] if stuck else [], groups)
@@ -226,7 +226,7 @@ def _all_move(flow: Flow) -> bool:
     )
 
 
-def _exact(groups: Sequence[Group]) -> Iterator[Condition]:
+def _exact(groups: Sequence[Group]) -> Iterator[CutOverCheck]:
     """Yield whether groups would go on at the exact record, as far as known."""
     name = "Each group would go on at the exact record"
     against = []
@@ -240,20 +240,22 @@ def _exact(groups: Sequence[Group]) -> Iterator[Condition]:
         and (group.skipped is None or group.reread is None or not group.partitions)
         for group in groups
     )
-    yield from (Condition(name, CheckMark.NOT, words) for words in against)
+    yield from (CutOverCheck(name, CheckMark.NOT, words) for words in against)
     if vague:
-        yield Condition(name, CheckMark.UNKNOWN, f"what {count(vague, 'group')} would skip or read again isn't known")
+        yield CutOverCheck(
+            name, CheckMark.UNKNOWN, f"what {count(vague, 'group')} would skip or read again isn't known"
+        )
     elif not against:
-        yield Condition(name, CheckMark.OK, "0 records would be skipped, 0 read again")
+        yield CutOverCheck(name, CheckMark.OK, "0 records would be skipped, 0 read again")
 
 
-def _of_figures(flow: Flow, now_ms: int) -> Iterator[Condition]:
+def _of_figures(flow: Flow, now_ms: int) -> Iterator[CutOverCheck]:
     missing = []
     if is_old(flow, now_ms):
         missing.append(f"the figures are older than {duration(OLD_S)}")
     if not any(topic.partitions or topic.released for topic in flow.topics):
         missing.append("no topic that is copied is known")
     name = "These figures are of now"
-    yield from (Condition(name, CheckMark.UNKNOWN, words) for words in missing)
+    yield from (CutOverCheck(name, CheckMark.UNKNOWN, words) for words in missing)
     if not missing:
-        yield Condition(name, CheckMark.OK, f"{duration(max(now_ms - flow.at_ms, 0) / 1000)} old")
+        yield CutOverCheck(name, CheckMark.OK, f"{duration(max(now_ms - flow.at_ms, 0) / 1000)} old")
