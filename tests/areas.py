@@ -16,9 +16,15 @@ TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "TESTING.md"
 
 _ENGINE_AREAS = {
+<<<<<<< HEAD
     "plan": "assignment change change_watch cluster_watch driver_control duties flow_duties flow_registry flow_topics"
     " flow_view forecast growth identity lag leadership lease moves_of_a_round report_watch round_job round_runner"
     " slots standby still_look surroundings task topic_refresh transaction_watch waits",
+=======
+    "plan": "assignment change change_watch driver_control duties flow_duties flow_registry flow_topics flow_view"
+    " forecast growth identity lag leadership lease moves_of_a_round report_watch round_job round_runner sizing slots"
+    " standby still_look surroundings task waits",
+>>>>>>> wt-vm
     "flows": "active_active another_configuration bomb catching_up end_of_migration every_batch fairness late_records"
     " long_lines many_partitions mirror moved_writers real_checkpoint_connector topic_list true_syncs",
     "faults": "broker_faults cut_segments_topic expired_state kills known_losses late_requests losses lost_segments"

@@ -248,6 +248,7 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "config": (["FILE"], nothing),
     "convert": (["FILE", "--to", "strimzi"], nothing),
     "version": ([], nothing),
+    "size": (["--rate", "20M"], nothing),
     "pause": (["FILE"], told),
     "resume": (["FILE"], told),
     "retry": (["FILE", "orders", "stock:3"], told),

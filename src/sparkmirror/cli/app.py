@@ -30,6 +30,7 @@ from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
 from sparkmirror.cli.schemas import schemas
 from sparkmirror.cli.serve import serve
+from sparkmirror.cli.size import size
 from sparkmirror.cli.status import status
 from sparkmirror.cli.sync_groups import sync_groups
 from sparkmirror.cli.top import top
@@ -74,7 +75,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Mirror": (run, serve, legacy, operator),
     "Steer a running mirror": (pause, resume, retry, throttle, log_level),
     "Look": (status, top, doctor, explain, groups, clusters, config, lint, verify, version),
-    "Set up": (demo, convert, pack),
+    "Set up": (demo, convert, pack, size),
     "Migrate applications": (sync_groups, acls),
 }
 """Verbs by task, in the order of the help.

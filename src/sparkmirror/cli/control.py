@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from sparkmirror.cli.amounts import amount
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.cluster.client import ClusterClient
@@ -21,9 +22,12 @@ from sparkmirror.messages.control import Control, control_topic
 
 Flow = Annotated[str | None, typer.Option("--flow", help="Only this flow, as SOURCE->TARGET.")]
 
+<<<<<<< HEAD
 _NAME = re.compile(r"[a-zA-Z0-9._-]+(:\d+)?")
 _UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
+=======
+>>>>>>> wt-vm
 
 def pause(
     file: File,
@@ -124,10 +128,7 @@ def throttle(
 def _bytes_per_second(text: str, argument: str) -> float | None:
     if text.lower() == "off":
         return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.strip().upper())
-    if not match or not float(match[1]):
-        raise ConfigError("write a number of bytes a second such as 500K or 20M, or off", origin=argument, key=text)
-    return float(match[1]) * _UNITS[match[2]]
+    return amount(text, argument, "write a number of bytes a second such as 500K or 20M, or off")
 
 
 def chosen_flows(config: MirrorConfig, wanted: str | None) -> list[FlowConfig]:
