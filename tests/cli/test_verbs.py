@@ -251,6 +251,7 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "size": (["--rate", "20M"], nothing),
     "pause": (["FILE"], told),
     "resume": (["FILE"], told),
+    "retry": (["FILE", "orders", "stock:3"], told),
     "throttle": (["FILE", "20M"], told),
     "log-level": (["FILE", "sparkmirror", "debug"], told),
     "losses list": (["FILE"], lost),

@@ -205,6 +205,9 @@ verify FILE --limit many
 pause FILE --topics (
 pause FILE --topics ,
 pause FILE --flow B->A
+retry FILE orders:x
+retry FILE orders.*
+retry FILE orders --flow B->A
 throttle FILE
 throttle FILE fast
 throttle FILE -5M

@@ -16,6 +16,7 @@ from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.wire.error_codes import ErrorCode
 
 
 def config(*servers: str) -> ClusterConfig:
@@ -128,9 +129,9 @@ def test_each_topic_has_its_own_outcome(admin: ClusterAdmin, topic_name: str) ->
 def test_partitions_grow_and_never_shrink(admin: ClusterAdmin, topic_name: str) -> None:
     admin.create_topics([NewTopicSpec(topic_name, 2, 1)])
     outcomes = admin.create_partitions({topic_name: 4, "no-such-topic": 2})
-    assert outcomes[topic_name] is None
-    assert outcomes["no-such-topic"]
-    assert admin.create_partitions({topic_name: 3}) == {topic_name: None}
+    assert outcomes[topic_name] == (0, "")
+    assert outcomes["no-such-topic"][0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert admin.create_partitions({topic_name: 3}) == {topic_name: (0, "")}
     mp.wait_for(lambda: len(admin.topics([topic_name])[topic_name].partitions) == 4, 60, "the broker knows them")
 
 

@@ -66,7 +66,7 @@ def test_the_kits_file(tmp_path: Path) -> None:
         ("request.timeout.ms", "say for which client, with producer. or admin. before it"),
         ("retry.backoff.ms", "pauses before another try are sparkmirror's own"),
         ("heartbeat.interval.ms", "copying needs no consumer group"),
-        ("rest.port", "it is no setting of a Connect worker"),
+        ("rest.port", "Kafka Connect dropped it in 3.0; write listeners = http://:8083"),
         ("sparkmirror.on.expired", "write it into the source connector, as it is here"),
         ("sparkmirror.metrics.listeners", "metrics are at the interface's own listeners, and at --metrics-port"),
     ],

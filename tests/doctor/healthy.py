@@ -48,6 +48,10 @@ def healthy() -> list[tuple[str, Fault]]:
             moved(gap, records=gap.records),
         ),
         "nothing moved for ten seconds": (gap, earlier(gap, 10_000)),
+        "a transaction is open for a moment": (
+            flow(lag=6, topics=(topic("orders", partition(end=1_006, lag=6, held_back=6, lag_s=30.0)),)),
+            earlier(flow(lag=6, topics=(topic("orders", partition(end=1_006, lag=6, held_back=6, lag_s=1.0)),))),
+        ),
         "throttled a little": (
             dataclasses.replace(backlog, target=ClusterFigures(alias="B", bytes=100_000, requests=90, throttle_s=9.0)),
             moved(backlog),

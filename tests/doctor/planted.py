@@ -25,6 +25,7 @@ from sparkmirror.engine.snapshot import (
     Role,
     Spread,
     Topic,
+    UnmatchedPattern,
 )
 from sparkmirror.sync.group_standing import GroupState
 
@@ -134,6 +135,88 @@ def _faults() -> list[Fault]:
             "the source's brokers are down: all partitions parked",
             "source-unreachable",
             with_parked(Cause.UNREACHABLE, "A: no broker of 10.0.0.1:9092 answers", 4),
+        ),
+        _fault(
+            "the source is away: what was caught up is not known any more",
+            "source-unreachable",
+            flow(
+                state=FlowState.UNREACHABLE,
+                lag=None,
+                lag_s=None,
+                unknown=4,
+                source=ClusterFigures(alias="A", away="cluster A has not answered", away_since_ms=NOW_MS - 9_000),
+                topics=(topic("orders", *parts(4, lag=None, lag_s=None, end=None)),),
+                duties=(
+                    Duty(
+                        duty="checkpoints",
+                        interval_s=60.0,
+                        succeeded_ms=NOW_MS - 900_000,
+                        took_s=0.1,
+                        failing="A: no broker answers",
+                        failures=9,
+                    ),
+                ),
+            ),
+        ),
+        _fault(
+            "the target is away, and this process only stands by",
+            "target-unreachable",
+            flow(
+                **standby,
+                target=ClusterFigures(alias="B", away="cluster B has not answered", away_since_ms=NOW_MS - 9_000),
+            ),
+        ),
+        _fault(
+            "a transaction hangs at the source: all that comes after it waits",
+            "open-transaction",
+            flow(
+                state=FlowState.HELD_UP,
+                lag=500,
+                lag_s=900.0,
+                objective_s=60.0,
+                topics=(
+                    topic(
+                        "orders",
+                        partition(
+                            state=PartitionState.WAITING,
+                            cause=Cause.OPEN_TRANSACTION,
+                            reason="500 offsets wait for the end of a transaction of producer 4000",
+                            remedy="kafka-transactions.sh --bootstrap-server a:9092 abort",
+                            end=1_500,
+                            lag=500,
+                            held_back=500,
+                            lag_s=900.0,
+                        ),
+                        partition(1),
+                    ),
+                ),
+                groups=(late_group,),
+            ),
+            earlier(flow(state=FlowState.HELD_UP, lag=500, groups=(late_group,))),
+        ),
+        _fault(
+            "a slip in the pattern of topics: only heartbeats are copied",
+            "nothing-to-copy",
+            flow(
+                state=FlowState.NOTHING,
+                reason="no topic of A matches topics = ordrs (did you mean orders?)",
+                topics=(topic("heartbeats"),),
+                unmatched=(UnmatchedPattern("topics", "ordrs", nearest=("orders",)),),
+            ),
+        ),
+        _fault(
+            "a slip in one pattern of several",
+            "pattern-unmatched",
+            flow(unmatched=(UnmatchedPattern("topics", "paymnts", nearest=("payments",)),)),
+        ),
+        _fault(
+            "a slip in the pattern of groups",
+            "no-group",
+            flow(
+                groups=(),
+                no_group="no consumer group of A matches groups = billng (did you mean billing?)",
+                unmatched=(UnmatchedPattern("groups", "billng", nearest=("billing",)),),
+            ),
         ),
         _fault(
             "a broker of the target has died: its partitions wait, others go on",

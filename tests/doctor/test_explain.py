@@ -374,6 +374,14 @@ def test_variants() -> None:
     assert told(of_orders(source=Side(alias="A", partitions=1))).mirrored
     unknown = told(of_orders(running=running(topics=(topic("orders", partition(lag=None)),))))
     assert "lag not known" in unknown.steps[10].words
+    part = told(of_orders(running=running(topics=(topic("orders", partition(lag=None), partition(1, lag=7)),))))
+    assert "2 partitions copied, 7 offsets behind (0 s), of 1 not known" in part.steps[10].words
+    waits = partition(
+        state=PartitionState.WAITING, cause=Cause.OPEN_TRANSACTION, reason="7 offsets wait", remedy="abort it"
+    )
+    held_back = told(of_orders(running=running(topics=(topic("orders", waits),))))
+    assert (held_back.last.reason, "7 offsets wait" in held_back.last.words) == (Reason.WAITING, True)
+    assert held_back.last.change.endswith("`abort it`")
     starting = told(of_orders(running=Running(flow=flow(state=FlowState.STARTING, topics=()), age_s=3.0)))
     assert starting.last.reason is Reason.NOT_SEEN
     assert told(of_orders(backfill_per_s_cap=1e6)).changes

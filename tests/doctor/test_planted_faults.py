@@ -10,7 +10,7 @@ import pytest
 from doctor_page import COMMAND, first_of, whole_page
 from healthy import healthy
 from planted import FAULTS
-from planted_flows import DAY_MS, Fault, pumps
+from planted_flows import DAY_MS, Fault, copying, earlier, moved, pumps
 from snapshot_samples import NOW_MS, flow, partition, snapshot, topic
 
 from sparkmirror.doctor.diagnosis import RULES
@@ -77,6 +77,28 @@ _MONTH_AGO = (LossCount(kind="expired", entries=1, offsets=20, newest_ms=NOW_MS 
 def test_how_bad_it_is(rule: str, severity: Severity, now: Flow) -> None:
     (finding,) = diagnose(snapshot(now))
     assert (finding.rule, finding.severity) == (rule, severity)
+
+
+def evidence(rule: str, now: Flow, before: Flow) -> str:
+    return next(
+        one.evidence for one in diagnose(snapshot(now), [snapshot(before, at_ms=before.at_ms)]) if one.rule == rule
+    )
+
+
+@pytest.mark.parametrize(
+    ("throttle_s", "words"),
+    [(1_300.0, "each pump had to wait for all of 70 s"), (42.0, "each pump had to wait for 21 s of 70 s")],
+)
+def test_waits_for_a_quota_are_told_in_seconds(throttle_s: float, words: str) -> None:
+    """Several connections of a pump wait at the same time, for longer than that in all."""
+    before = earlier(copying(20_000))
+    now = dataclasses.replace(copying(20_000), target=ClusterFigures(alias="B", throttle_s=throttle_s))
+    assert evidence("throttled-target", now, before) == words
+
+
+def test_a_small_cap_is_told_in_small_units() -> None:
+    now = copying(400, bytes_per_s_cap=4_000.0, bytes=100_000)
+    assert evidence("cap-too-low", now, moved(now)) == "8.6 kB/s come, 4.0 kB/s may be copied"
 
 
 def test_the_worst_flow_is_first() -> None:

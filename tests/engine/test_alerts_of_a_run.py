@@ -38,6 +38,7 @@ SETTINGS = {
     "sync.group.offsets.enabled": "true",
     "sync.group.offsets.interval.seconds": "1",
     "sync.topic.configs.enabled": "false",
+    "A.consumer.isolation.level": "read_committed",
     "groups": f"{LIVE_GROUP}, {BULK_GROUP}",
     "sparkmirror.objective.seconds": str(OBJECTIVE_S),
 }
@@ -253,10 +254,12 @@ def test_a_target_that_hangs(stage: Stage) -> None:
     (broker,) = stage.target.brokers
     broker.pause()
     try:
+        stage.alerts.wait_until_firing("ClusterUnreachable", flow=FLOW, side="target", cluster="B")
         stage.alerts.wait_until_firing("NobodyWorks", flow=FLOW)
         stage.sparkmirror("status", code=3)
     finally:
         broker.resume()
+    stage.alerts.wait_until_over("ClusterUnreachable", flow=FLOW, side="target", cluster="B")
     stage.alerts.wait_until_over("NobodyWorks", flow=FLOW)
 
 
@@ -265,13 +268,33 @@ def test_a_source_that_hangs(stage: Stage) -> None:
     (broker,) = stage.source.brokers
     broker.pause()
     try:
+        stage.alerts.wait_until_firing("ClusterUnreachable", flow=FLOW, side="source", cluster="A")
         stage.alerts.wait_until_firing("FlowNoProgress", flow=FLOW)
         stage.wait_until_told("lag not known", "status")
-        stage.wait_until_told("a has not told the ends", "status")
+        stage.wait_until_told("unreachable (cluster a has not answered since", "status", "--check", code=1)
         stage.wait_until_told("timed out", "doctor", "--wait", "0", code=1)
     finally:
         broker.resume()
+    stage.alerts.wait_until_over("ClusterUnreachable", flow=FLOW, side="source", cluster="A")
     stage.alerts.wait_until_over("FlowNoProgress", flow=FLOW)
+
+
+def test_a_transaction_that_stays_open(stage: Stage) -> None:
+    """What comes after it is not copied, until its producer ends it."""
+    before = stage.copied(BULK)
+    with closing(KafkaProducer(bootstrap_servers=stage.source.bootstrap_servers, transactional_id="stays")) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send(BULK, b"open", partition=0).get(30)
+        stage.produce(BULK, 10)
+        stage.alerts.wait_until_firing("TransactionOpen", flow=FLOW)
+        stage.wait_until_told("transactional id stays", "doctor", "--wait", "0", code=1)
+        stage.wait_until_told("kafka-transactions.sh", "status", "--check", code=1)
+        assert stage.copied(BULK) == before
+        producer.commit_transaction()
+    stage.alerts.wait_until_over("TransactionOpen", flow=FLOW)
+    mp.wait_for(lambda: stage.copied(BULK) == before + 11, 60, "all is copied")
+    assert stage.alerts.fired() - {"LagOverObjective"} == {"TransactionOpen"}
 
 
 def test_a_record_that_is_too_large(stage: Stage) -> None:

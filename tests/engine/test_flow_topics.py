@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -30,6 +30,7 @@ class PlayedFlow:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.remote_id = b"1" * 16
         self.created: tuple[str, ...] = ()
+        self.at_source = {"t"}
         self.made: list[set[str]] = []
         """What the takeover was told to be made by this process, by look."""
         self.sentinels = 0
@@ -64,7 +65,8 @@ class PlayedFlow:
             remote=SimpleNamespace(name="A.t", topic_id=self.remote_id, partitions=[partition]),
             partitions=(0,),
         )
-        return SimpleNamespace(mirrored=(topic,), created=self.created, grown=(), refused={})
+        there = frozenset(self.at_source)
+        return SimpleNamespace(mirrored=(topic,), created=self.created, grown=(), refused={}, at_source=there)
 
     def _look(self, _: Identity, routes: Iterable[PartitionPair], *, made: set[str]) -> None:
         assert list(routes) == [PartitionPair("t", "A.t", 0)]
@@ -174,3 +176,23 @@ def test_the_partitions_of_topics_whose_writers_have_moved_are_looked_at(played:
     played.done.topics = ("orders",)
     played.sync()
     assert played.seen == [{"orders": "orders, described"}]
+
+
+def test_a_pattern_that_matches_nothing_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
+) -> None:
+    played = PlayedFlow(monkeypatch)
+    played.topics._flow = played.topics._flow.model_copy(update={"topics": ("t", "slip;")})  # noqa: SLF001
+    played.topics.begin()
+    lines()
+    for _ in range(2):
+        played.topics.sync(IDENTITY)
+    (line,) = lines()
+    assert line.startswith("flow A->B: topics: nothing matches topics = slip; (`;` separates no patterns")
+    played.at_source = {"t", "u"}
+    played.topics.sync(IDENTITY)
+    assert lines() == [], "it was told"
+    played.at_source = {"u"}
+    played.topics.sync(IDENTITY)
+    assert [pattern.pattern for pattern in played.topics.matches.unmatched] == ["t", "slip;"]
+    assert sum("no topic of A matches" in line for line in lines()) == 1

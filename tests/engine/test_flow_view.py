@@ -27,7 +27,7 @@ def test_ends_are_known_until_they_are_too_old() -> None:
     view.ends_trouble = "timed out"  # the next reading failed, and they are known all the same
     assert (view.known_ends(read_at + ENDS_S - 1), view.silence("A", read_at + ENDS_S - 1)) == ({AT: 7}, "")
     assert view.known_ends(read_at + ENDS_S) == {}
-    assert view.silence("A", read_at + ENDS_S) == "cluster A has not told the ends of its logs for 30 s: timed out"
+    assert view.silence("A", read_at + ENDS_S) == "cluster A has not told the ends of its logs for 15 s: timed out"
     view.take_ends({AT: 8}, {})
     assert view.silence("A", time.monotonic()) == ""
 

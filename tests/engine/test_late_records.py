@@ -172,7 +172,14 @@ def test_late_records_hold_the_flow_up_whatever_else_it_copies(
     assert seen.state == state
     assert status.is_healthy(seen) is (state is FlowState.CAUGHT_UP)
     (row,) = [row for row in topics.rows(seen, 0.0) if row["topic"] == "orders"]
-    assert (row["state"], line in str(row["reason"])) == ("released", True)
+    assert (row["state"], row["late"], line in str(row["reason"])) == ("released", seen.topics[0].late, True)
+    assert bool(row["late"]) is (state is FlowState.HELD_UP)
+    assert topics.cells(row)[topics.KEYS.index("late")] == str(row["late"])
+    copying(driver, {number: (50, 70) for number in range(partitions)})
+    driver.view.take_ends({**driver.view.source_ends, ("orders", 0): came}, {})
+    (seen,) = looked_at(driver)
+    behind = FlowState.COPYING if partitions else FlowState.CAUGHT_UP
+    assert seen.state is (state if state is FlowState.HELD_UP else behind), "also while others are copied"
     if state is FlowState.HELD_UP:
         assert status.first_reason(seen).startswith("orders: ")
         assert line in status.line(seen, 0.0)

@@ -286,7 +286,7 @@ def test_what_is_not_copied_has_no_part_in_the_time_that_is_left(stuck: dict[str
     both = progress(0, 900)
     assert (both.lag, waiting(both)) == (10_000_200, 200)
     nowhere = progress(-1, 900)
-    assert (nowhere.lag, waiting(nowhere)) == (None, 200), "it is known of all that is copied"
+    assert (nowhere.lag, nowhere.unknown, waiting(nowhere)) == (200, 1, 200), "it is known of all that is copied"
     assert waiting(progress(0, -1)) is None, "the position of a partition that is copied is not known"
 
 

@@ -11,7 +11,14 @@ from sparkmirror.position.cause import Cause
 RICH = snapshot(
     flow(
         source=ClusterFigures(alias="A", certificate_ends_ms=NOW_MS),
-        topics=(topic("orders", partition(lag=3), partition(1, state=PartitionState.PARKED, cause=Cause.TOO_LARGE)),),
+        topics=(
+            topic(
+                "orders",
+                partition(lag=3),
+                partition(1, state=PartitionState.PARKED, cause=Cause.TOO_LARGE),
+                partition(2, state=PartitionState.WAITING, cause=Cause.OPEN_TRANSACTION, lag=4, held_back=4),
+            ),
+        ),
         groups=(group(checkpoint_ms=4.0),),
         duties=(
             Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS, took_s=0.1, written=12),

@@ -24,7 +24,7 @@ from sparkmirror.demo.jars import class_path
 from sparkmirror.demo.java import java
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.mm2.record_formats import Checkpoint
-from sparkmirror.policy import DefaultTopicFilter, ReplicationPolicy, policy_for
+from sparkmirror.policy import DefaultGroupFilter, DefaultTopicFilter, ReplicationPolicy, policy_for
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
@@ -235,7 +235,7 @@ class GroupFlow:
     def checkpoints(self, prefix: str) -> Checkpoints:
         """The duty, for groups whose names begin so; as after a restart."""
         duty = Checkpoints(
-            self.flow, self.policy, lambda group: group.startswith(prefix), self._wanted_topic, self._newest_receipts
+            self.flow, self.policy, DefaultGroupFilter([f"{prefix}.*"]), self._wanted_topic, self._newest_receipts
         )
         self._duties.append(duty)
         return duty

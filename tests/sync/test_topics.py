@@ -84,9 +84,9 @@ class InventedCluster(ClusterAdmin):
                 return ErrorCode.INVALID_CONFIG, f"Invalid value {value} for configuration {name}: not here"
         return CREATED
 
-    def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:
+    def create_partitions(self, counts: Mapping[str, int]) -> dict[str, tuple[int, str]]:
         self.counts |= {name: count for name, count in counts.items() if name not in self.refusing}
-        return {name: self.refusing.get(name) for name in counts}
+        return {name: (7, self.refusing[name]) if name in self.refusing else CREATED for name in counts}
 
 
 def test_creates_missing_topics_with_count_factor_and_configs() -> None:
@@ -99,6 +99,48 @@ def test_creates_missing_topics_with_count_factor_and_configs() -> None:
     ]
     assert (result.created, result.grown, result.refused) == (("us.a",), (), {})
     assert target.counts["own"] == 2
+
+
+class LimitedCluster(InventedCluster):
+    """Takes two creations or growths a turn, and asks to wait for the rest."""
+
+    def creations(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
+        wanted = list(specs)
+        self.quota_wait_s = 4.0 if len(wanted) > 2 else 0.0
+        return super().creations(wanted[:2]) | {spec.name: OVER_QUOTA for spec in wanted[2:]}
+
+    def create_partitions(self, counts: Mapping[str, int]) -> dict[str, tuple[int, str]]:
+        self.quota_wait_s = 4.0
+        return dict.fromkeys(counts, OVER_QUOTA)
+
+
+OVER_QUOTA = (int(ErrorCode.THROTTLING_QUOTA_EXCEEDED), "The throttling quota has been exceeded.")
+
+
+def test_topics_that_a_quota_stops_wait_and_the_next_turn_goes_on(lines: Callable[[], list[str]]) -> None:
+    """Told with progress, in one line, and without the advice to change anything."""
+    source, target = InventedCluster("us", dict.fromkeys("abcde", 1)), LimitedCluster("eu", {})
+    duty = TopicDuty(source, target, rules())
+    first = duty.sync_once()
+    assert (first.created, set(first.refused), first.wait_s) == (("us.a", "us.b"), set("cde"), 4.0)
+    assert set(first.refused.values()) == {
+        "waits to be created whole: cluster eu limits the creation of partitions (quota controller_mutation_rate): "
+        "2 of 5 topics are there, the next try is in 4.0 s"
+    }
+    assert [line for line in lines() if "topic created" not in line] == [
+        "topics wait: cluster eu limits the creation of partitions (quota controller_mutation_rate): 2 of 5 topics are "
+        "there, the next try is in 4.0 s"
+    ]
+    assert "4 of 5 topics" in duty.sync_once().refused["e"]
+    last = duty.sync_once()
+    assert (last.created, last.refused, last.wait_s) == (("us.e",), {}, 0.0)
+
+
+def test_growth_that_a_quota_stops_waits_too() -> None:
+    source, target = InventedCluster("us", {"a": 3}), LimitedCluster("eu", {"us.a": 1})
+    grown = TopicDuty(source, target, rules()).sync_once()
+    assert (grown.grown, grown.wait_s) == ((), 4.0)
+    assert "waits to be created whole" in grown.refused["a"]
 
 
 def test_a_second_run_changes_nothing() -> None:
@@ -309,7 +351,7 @@ def test_real_clusters(admins: tuple[ClusterAdmin, ClusterAdmin], topic_name: st
     dynamic = {entry.name: entry.value for entry in entries if entry.source == "DYNAMIC_TOPIC_CONFIG"}
     assert dynamic == {name: value for name, value in configs.items() if name != "message.timestamp.type"}
 
-    assert source.create_partitions({topic_name: 5}) == {topic_name: None}
+    assert source.create_partitions({topic_name: 5}) == {topic_name: (0, "")}
     assert_soon(lambda: led(source, topic_name), 5)
     result = duty.sync_once()
     assert result.grown == (remote,)

@@ -12,7 +12,7 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from snapshot_samples import flow, snapshot
 
-from sparkmirror.engine.snapshot import FlowState, Role, Snapshot
+from sparkmirror.engine.snapshot import ClusterFigures, FlowState, Role, Snapshot
 from sparkmirror.errors import ConfigError
 from sparkmirror.web.app import build_app
 from sparkmirror.web.listener import Listener, listening, serving
@@ -55,6 +55,18 @@ def test_figures_that_cannot_be_told_are_an_error_of_one_line() -> None:
 
 def test_not_ready_while_a_flow_joins() -> None:
     with served(build_app(lambda: snapshot(flow(state=FlowState.JOINING)))) as port:
+        assert get(port, "/ready")[0] == 503
+
+
+@pytest.mark.parametrize("away", ["source", "target"])
+@pytest.mark.parametrize("role", [Role.LEADER, Role.STANDBY])
+def test_alive_and_not_ready_while_a_cluster_is_away(away: str, role: Role) -> None:
+    """Another process could not reach it either, so no probe is to end this one."""
+    silent = ClusterFigures(alias="A", away="cluster A has not answered", away_since_ms=1)
+    state = FlowState.UNREACHABLE if role is Role.LEADER else FlowState.STANDING_BY
+    one = flow(state=state, role=role, **{away: silent})
+    with served(build_app(lambda: snapshot(one))) as port:
+        assert get(port, "/health")[0] == 200
         assert get(port, "/ready")[0] == 503
 
 

@@ -1,4 +1,4 @@
-"""`sparkmirror pause`, `resume` and `throttle`: orders to a running mirror.
+"""`sparkmirror pause`, `resume`, `retry`, `throttle`: orders to a running mirror.
 
 The orders go through the control topics.
 """
@@ -21,6 +21,8 @@ from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.messages.control import Control, control_topic
 
 Flow = Annotated[str | None, typer.Option("--flow", help="Only this flow, as SOURCE->TARGET.")]
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]+(:\d+)?")
 
 
 def pause(
@@ -67,6 +69,32 @@ def resume(
     Example: sparkmirror resume mm2.properties
     """
     tell(load(file, clusters, secrets=secrets), flow, lambda control: control.pause([]), "resumed", output)
+
+
+def retry(
+    file: File,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Source topics, and partitions as `topic:number`.")
+    ] = None,
+    flow: Flow = None,
+    clusters: Clusters = None,
+    secrets: Secrets = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Try parked partitions and refused topics again now, after a repair.
+
+    Without names all are tried. The mirror does so by itself, too, with pauses of up to five minutes.
+
+    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
+
+    Example: sparkmirror retry mm2.properties orders stock:3
+    """
+    wanted = list(names or ())
+    for name in wanted:
+        if not _NAME.fullmatch(name):
+            raise ConfigError("write a source topic, or a partition as topic:3", origin="NAME", key=name)
+    said = f"tries {', '.join(wanted) or 'all that is parked or refused'} again"
+    tell(load(file, clusters, secrets=secrets), flow, lambda control: control.try_again(wanted), said, output)
 
 
 def throttle(

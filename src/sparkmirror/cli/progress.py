@@ -96,7 +96,7 @@ def _table(flows: Sequence[FlowProgress]) -> Table:
             f"{flow.records:,}",
             f"{flow.records_per_s:,.0f}",
             f"{flow.bytes_per_s / 1e6:.1f}",
-            "?" if flow.lag is None else f"{flow.lag:,}",
+            "?" if flow.lag is None else f"{flow.lag:,}" + (f" + {flow.unknown:,} ?" if flow.unknown else ""),
             _duration(flow.eta_s),
             _latency(flow.latency_ms),
             f"{flow.partitions:,}" + (f" ({len(flow.parked)} parked)" if flow.parked else ""),
@@ -115,6 +115,8 @@ def _table(flows: Sequence[FlowProgress]) -> Table:
             )
         for line in flow.late[:_MOST_PARKED]:
             table.add_row("", f"[red]late[/red] {escape(line)}")
+        for line in flow.open_transactions[:_MOST_PARKED]:
+            table.add_row("", f"[red]waits[/red] {escape(line)}")
         if flow.groups:
             table.add_row("", f"[dim]groups[/dim] {escape('; '.join(flow.groups))}")
         for line in flow.failing:
@@ -130,7 +132,7 @@ def _line(flow: FlowProgress) -> str:
         f"{flow.records:,} records",
         f"{flow.records_per_s:,.0f}/s",
         f"{flow.bytes_per_s / 1e6:.1f} MB/s",
-        f"lag {flow.lag:,}" if flow.lag is not None else "lag not known" + _of_partitions(flow.unknown),
+        _lag(flow),
     ]
     if flow.eta_s is not None:
         parts.append(f"ETA {_duration(flow.eta_s)}")
@@ -140,6 +142,8 @@ def _line(flow: FlowProgress) -> str:
         parts.append(f"{len(flow.parked)} parked, first: {flow.parked[0]}")
     elif flow.waiting:
         parts.append(f"waits: {flow.waiting}")
+    if flow.open_transactions:
+        parts.append(f"{len(flow.open_transactions)} held back, first: {flow.open_transactions[0]}")
     if flow.losses:
         parts.append(f"lost: {', '.join(flow.losses)}")
     if flow.forecast:
@@ -157,8 +161,11 @@ def _line(flow: FlowProgress) -> str:
     return ", ".join(parts)
 
 
-def _of_partitions(count: int) -> str:
-    return f" of {count:,} partitions" if count else ""
+def _lag(flow: FlowProgress) -> str:
+    partitions = f"{flow.unknown:,} {'partition' if flow.unknown == 1 else 'partitions'}"
+    if flow.lag is None:
+        return "lag not known" + (f" of {partitions}" if flow.unknown else "")
+    return f"lag {flow.lag:,}" + (f", {partitions} not known" if flow.unknown else "")
 
 
 def _duration(seconds: float | None) -> str:

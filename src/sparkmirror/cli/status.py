@@ -18,10 +18,17 @@ from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.doctor.rule import counted
 from sparkmirror.engine import snapshot
 from sparkmirror.engine.loss_counts import acknowledged
-from sparkmirror.engine.snapshot import FlowState, Partition, Topic
+from sparkmirror.engine.snapshot import FlowState, Partition, Topic, UnmatchedPattern
 from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 
-UNHEALTHY = {FlowState.WRONG_CLUSTER, FlowState.HELD_UP, FlowState.INCOMPLETE, FlowState.JOINING}
+UNHEALTHY = {
+    FlowState.WRONG_CLUSTER,
+    FlowState.HELD_UP,
+    FlowState.INCOMPLETE,
+    FlowState.JOINING,
+    FlowState.UNREACHABLE,
+    FlowState.NOTHING,
+}
 UNHEALTHY_EXIT = 1
 
 
@@ -42,9 +49,11 @@ def status(
     """Show the state of a running mirror's flows.
 
     Works wherever the target can be read. With --check a flow is unhealthy if it is held up,
-    incomplete, joining (it waits for its lease or a cluster) or led to a wrong cluster, if a
-    partition is parked or a topic refused, if records came after their writers had moved and are
-    not copied, or if records are lost, or may be, and no operator has acknowledged it (`losses ack`).
+    incomplete, joining (it waits for its lease or a cluster), led to a wrong cluster or unreachable
+    (a cluster does not answer), if it has nothing to copy or a pattern of topics that can hardly be
+    meant so, if a partition is parked or an open transaction holds it back, or a topic is refused,
+    if records came after their writers had moved and are not copied, or if records are lost, or may
+    be, and no operator has acknowledged it (`losses ack`).
 
     Exit codes: 0 shown (--check: healthy), 1 a flow is unhealthy (--check), 2 the file is wrong, 3
     the target can't be reached, or nothing was published for longer than --stale seconds.
@@ -69,10 +78,22 @@ def status(
 def is_healthy(flow: snapshot.Flow) -> bool:
     """Return True if a flow is healthy.
 
-    A healthy flow is neither held up nor incomplete nor waiting for its lease; no partition is parked, no topic is
-    refused, no records came after their writers had moved, and the loss ledger has no loss that isn't acknowledged.
+    A healthy flow is neither held up nor incomplete nor waiting for its lease; both clusters answer, there is something
+    to copy, and no pattern that can hardly be meant so; no partition is parked or held back by an open transaction, no
+    topic is refused, no records came after their writers had moved, and the loss ledger has no loss that isn't
+    acknowledged.
     """
-    return not (flow.state in UNHEALTHY or flow.parked or _refused(flow) or _late(flow) or lost(flow))
+    return not (
+        flow.state in UNHEALTHY
+        or flow.parked
+        or flow.open_transactions
+        or _refused(flow)
+        or _late(flow)
+        or _slips(flow)
+        or lost(flow)
+        or flow.source.away
+        or flow.target.away
+    )
 
 
 def _refused(flow: snapshot.Flow) -> list[Topic]:
@@ -81,6 +102,11 @@ def _refused(flow: snapshot.Flow) -> list[Topic]:
 
 def _late(flow: snapshot.Flow) -> list[Topic]:
     return [topic for topic in flow.topics if topic.late]
+
+
+def _slips(flow: snapshot.Flow) -> list[UnmatchedPattern]:
+    """Return the patterns of topics that match nothing and can hardly be meant so."""
+    return [pattern for pattern in flow.unmatched if pattern.key == "topics" and pattern.fault]
 
 
 def lost(flow: snapshot.Flow) -> int:
@@ -94,10 +120,10 @@ def lost(flow: snapshot.Flow) -> int:
 def progress(flow: snapshot.Flow) -> float | None:
     """Return the copied share of the source's records, 0 to 1.
 
-    `None` if the lag is not known, or a topic is refused: nobody reads the ends of such a topic. The share follows from
+    `None` if a lag is not known, or a topic is refused: nobody reads the ends of such a topic. The share follows from
     the partitions' positions, so a restart of the mirror does not change it.
     """
-    if flow.lag is None or _refused(flow):
+    if flow.lag is None or flow.unknown or _refused(flow):
         return None
     copied = sum(_copied(each) for topic in flow.topics for each in topic.partitions)
     whole = copied + flow.lag
@@ -125,6 +151,11 @@ def first_reason(flow: snapshot.Flow) -> str:
         return f"{refused[0].topic} is refused: {refused[0].refused}"
     if late := _late(flow):
         return f"{late[0].topic}: {late[0].late_words}"
+    if flow.open_transactions:
+        topic, partition = flow.open_transactions[0]
+        return f"{topic.topic}-{partition.partition}: {partition.reason}; to end it: {partition.remedy}"
+    if flow.unknown and flow.why_unknown:
+        return flow.why_unknown
     newest = max((loss for loss in flow.losses if loss.is_open_loss), key=lambda loss: loss.newest_ms, default=None)
     return flow.waiting or (f"{newest.outcome}: {newest.words}" if newest is not None else "")
 
@@ -140,6 +171,8 @@ def line(flow: snapshot.Flow, age_s: float) -> str:
     ]
     if flow.lag_s is not None:
         parts[-1] += f" ({flow.lag_s:,.0f} s)"
+    if flow.unknown and flow.lag is not None:
+        parts[-1] += f", {flow.unknown:,} {'partition' if flow.unknown == 1 else 'partitions'} not known"
     if flow.eta_s is not None:
         parts.append(f"ETA {flow.eta_s:,.0f} s")
     if flow.parked:
@@ -150,6 +183,10 @@ def line(flow: snapshot.Flow, age_s: float) -> str:
         parts.append(f"{counted(known, 'loss', 'losses')} acknowledged")
     if flow.differs:
         parts.append(f"this file has other settings ({'; '.join(flow.differs)})")
+    if flow.state is not FlowState.NOTHING:
+        parts += [f"nothing matches {each.words}" for each in flow.unmatched if each.key == "topics" and each.hint]
+    if flow.no_group:
+        parts.append(flow.no_group)
     return "; ".join([*parts, f"{age_s:,.0f} s ago"])
 
 
@@ -166,6 +203,7 @@ def row(flow: snapshot.Flow, age_s: float) -> dict[str, object]:
         "records_per_s": flow.records_per_s,
         "bytes_per_s": flow.bytes_per_s,
         "lag": flow.lag,
+        "unknown": flow.unknown,
         "lag_s": flow.lag_s,
         "eta_s": flow.eta_s,
         "parked": len(flow.parked),

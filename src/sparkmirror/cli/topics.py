@@ -90,7 +90,7 @@ def undo(
         typer.echo(f"{row['flow']}: {row['topic']} is copied on")
 
 
-KEYS = ("topic", "target_topic", "partitions", "parked", "lag", "records_per_s", "state", "reason")
+KEYS = ("topic", "target_topic", "partitions", "parked", "lag", "late", "records_per_s", "state", "reason")
 """Columns of `topics list`."""
 
 
@@ -103,7 +103,7 @@ def list_topics(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """List the copied topics: partitions, state, lag and rate.
+    """List the copied topics: partitions, state, lag, late records and rate.
 
     Exit codes: 0 the list is printed, 2 the file is wrong, 3 the target can't be reached, or nothing
     was published for longer than --stale seconds.
@@ -131,6 +131,7 @@ def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:
             "partitions": len(topic.partitions),
             "parked": sum(partition.state is PartitionState.PARKED for partition in topic.partitions),
             "lag": _lag(topic),
+            "late": topic.late if topic.released or topic.late else None,
             "records_per_s": round(sum(partition.records_per_s for partition in topic.partitions), 1),
             "state": state(topic),
             "reason": topic.refused

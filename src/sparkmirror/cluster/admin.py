@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import Self, TypeVar
 
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, KnownLeaders, offsets_by_leader
-from sparkmirror.cluster.new_topics import NewTopicSpec, create_topics, grow_topics
+from sparkmirror.cluster.mutation_quota import MutationAnswers, as_quota_allows
+from sparkmirror.cluster.new_topics import NewTopicSpec, create_topics, creation_answers, growth_answers
+from sparkmirror.cluster.open_transactions import OpenTransaction, open_transactions
 from sparkmirror.cluster.reachability import check_access, one_line, why_unreachable, within
 from sparkmirror.cluster.refusal_lines import creation_refusal, refusal
 from sparkmirror.cluster.topic_configs import ConfigEntry, broker_config, describe_topic_configs
@@ -62,6 +64,10 @@ class ClusterAdmin:
         self._asking: set[ClusterClient] = set()
         self._failed_last = False
         self._closed = False
+        self.quota_patience_s = timeout_s
+        """Longest time in seconds that a creation waits for the controller's quota."""
+        self.quota_wait_s = 0.0
+        """Seconds until topics over the quota may be asked for again; 0: no such topics."""
 
     @classmethod
     def connect(cls, config: ClusterConfig, role: str, timeout_s: float = 60.0) -> Self:
@@ -162,9 +168,17 @@ class ClusterAdmin:
             raise self._failed(f"creating the internal topic {name}", reason)
         return code == ErrorCode.NONE
 
-    def create_partitions(self, counts: Mapping[str, int]) -> dict[str, str | None]:
-        """Grow topics to these total counts of partitions, as `grow_topics` does."""
-        return self._ask("adding partitions", lambda client: grow_topics(client, counts))
+    def create_partitions(self, counts: Mapping[str, int]) -> dict[str, tuple[int, str]]:
+        """Grow topics to these total counts of partitions, as far as the quota allows.
+
+        Return for each name Kafka's error code and the broker's words. Code 0: it has as many now, or more.
+        """
+
+        def ask(names: Sequence[str]) -> MutationAnswers:
+            wanted = {name: counts[name] for name in names}
+            return self._ask("adding partitions", lambda client: growth_answers(client, wanted))
+
+        return self._as_quota_allows(ask, list(counts))
 
     def start_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Read the log start offsets; leave out missing and leaderless partitions."""
@@ -183,13 +197,30 @@ class ClusterAdmin:
         """
         return self._offsets(partitions, LATEST, read_committed=isolation == "read_committed", known=known)
 
-    def creations(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
-        """Create topics; return for each name Kafka's error code and the broker's words.
+    def open_transactions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OpenTransaction | str]:
+        """Find the transactions that hold partitions back, as `open_transactions` does."""
+        wanted = list(partitions)
+        return self._ask("looking for open transactions", lambda client: open_transactions(client, wanted))
 
-        Code 0: created.
+    def creations(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
+        """Create topics, as far as the quota allows.
+
+        Return for each name Kafka's error code and the broker's words. Code 0: created.
         """
-        wanted = list(specs)
-        return self._ask("creating topics", lambda client: create_topics(client, wanted))
+        by_name = {spec.name: spec for spec in specs}
+
+        def ask(names: Sequence[str]) -> MutationAnswers:
+            wanted = [by_name[name] for name in names]
+            return self._ask("creating topics", lambda client: creation_answers(client, wanted))
+
+        return self._as_quota_allows(ask, list(by_name))
+
+    def _as_quota_allows(
+        self, ask: Callable[[Sequence[str]], MutationAnswers], names: Sequence[str]
+    ) -> dict[str, tuple[int, str]]:
+        answers = as_quota_allows(ask, names, self.quota_patience_s)
+        self.quota_wait_s = answers.throttle_s if answers.over_quota else 0.0
+        return answers.topics
 
     def would_create(self, specs: Iterable[NewTopicSpec]) -> dict[str, tuple[int, str]]:
         """Return the answers of `creations` without creating the topics."""

@@ -119,17 +119,14 @@ class ClusterClient:
         return self._dial(*address, send_buffer=send_buffer, receive_buffer=receive_buffer)
 
     def _dial(self, host: str, port: int, *, send_buffer: int = -1, receive_buffer: int = -1) -> RpcConnection:
-        with sign_in_pause(self.config, host, port).passage():
-            connection = RpcConnection.dial(
-                host,
-                port,
-                client_id=self.client_id,
-                timeout_s=self._timeout_s,
-                tls=ssl_context(self.config),
-                sign_in=sign_in(self.config),
-                send_buffer=send_buffer,
-                receive_buffer=receive_buffer,
-            )
+        connection = dial(
+            self.config,
+            (host, port),
+            self.client_id,
+            self._timeout_s,
+            send_buffer=send_buffer,
+            receive_buffer=receive_buffer,
+        )
         if EXPECTED.is_known(self.config):
             try:
                 cluster_id = connection.call(_metadata_request([])).cluster_id or ""
@@ -208,6 +205,33 @@ def _metadata_request(topics: Sequence[str]) -> Any:
         topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
         allow_auto_topic_creation=False,
     )
+
+
+def dial(
+    config: ClusterConfig,
+    address: tuple[str, int],
+    client_id: str,
+    timeout_s: float,
+    *,
+    send_buffer: int = -1,
+    receive_buffer: int = -1,
+) -> RpcConnection:
+    """Open a connection to a broker, and sign in; thread-safe.
+
+    After a refused sign-in the process's next tries pause.
+    """
+    host, port = address
+    with sign_in_pause(config, host, port).passage():
+        return RpcConnection.dial(
+            host,
+            port,
+            client_id=client_id,
+            timeout_s=timeout_s,
+            tls=ssl_context(config),
+            sign_in=sign_in(config),
+            send_buffer=send_buffer,
+            receive_buffer=receive_buffer,
+        )
 
 
 def addresses(config: ClusterConfig) -> list[tuple[str, int]]:

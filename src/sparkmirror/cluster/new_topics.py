@@ -11,7 +11,7 @@ from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest
 
 from sparkmirror.chunks import chunks
 from sparkmirror.cluster.client import TOPICS_PER_REQUEST, ClusterClient
-from sparkmirror.cluster.refusal_lines import refusal
+from sparkmirror.cluster.mutation_quota import MutationAnswers
 from sparkmirror.wire.error_codes import ErrorCode
 from sparkmirror.wire.rpc import BrokerUnreachable
 
@@ -33,27 +33,40 @@ def create_topics(
 
     Code 0: created. A `dry` run only returns the answers, without creating a topic.
     """
-    wanted = list(specs)
-    outcomes: dict[str, tuple[int, str]] = {}
-    for chunk in chunks(wanted, TOPICS_PER_REQUEST):
+    return creation_answers(client, specs, dry=dry).topics
+
+
+def creation_answers(client: ClusterClient, specs: Iterable[NewTopicSpec], *, dry: bool = False) -> MutationAnswers:
+    """Create topics, as `create_topics` does, and return how long to wait, too."""
+    answers = MutationAnswers({})
+    for chunk in chunks(list(specs), TOPICS_PER_REQUEST):
         answer = _ask_controller(client, functools.partial(_creation, client, chunk, dry), "topics")
-        outcomes |= {topic.name: (topic.error_code, topic.error_message or "") for topic in answer.topics}
-    return outcomes
+        topics = {topic.name: (topic.error_code, topic.error_message or "") for topic in answer.topics}
+        answers = MutationAnswers(answers.topics | topics, _longest(answers, answer))
+    return answers
 
 
-def grow_topics(client: ClusterClient, counts: Mapping[str, int]) -> dict[str, str | None]:
+def growth_answers(client: ClusterClient, counts: Mapping[str, int]) -> MutationAnswers:
     """Grow topics to these total counts of partitions.
 
-    Return for each topic None if it has as many partitions now, or more; else one line with the failure.
+    The code is 0 for a topic that has as many partitions now, or more.
     """
-    outcomes: dict[str, str | None] = {}
+    answers = MutationAnswers({})
     for chunk in chunks(sorted(counts), TOPICS_PER_REQUEST):
         grown = {name: counts[name] for name in chunk}
         answer = _ask_controller(client, functools.partial(_growth, client, grown), "results")
-        for result in answer.results:
-            fine = result.error_code in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS)
-            outcomes[result.name] = None if fine else refusal(result.error_code, result.error_message)
-    return outcomes
+        topics = {
+            result.name: (ErrorCode.NONE, "")
+            if result.error_code == ErrorCode.INVALID_PARTITIONS
+            else (result.error_code, result.error_message or "")
+            for result in answer.results
+        }
+        answers = MutationAnswers(answers.topics | topics, _longest(answers, answer))
+    return answers
+
+
+def _longest(answers: MutationAnswers, answer: Any) -> float:
+    return max(answers.throttle_s, float(answer.throttle_time_ms) / 1000)
 
 
 def _ask_controller(client: ClusterClient, request: Callable[[], Any], parts: str) -> Any:

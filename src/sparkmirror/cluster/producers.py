@@ -31,6 +31,8 @@ class ProducerEntry(NamedTuple):
     producer_epoch: int
     last_sequence: int
     last_timestamp_ms: int
+    transaction_start: int = -1
+    """First offset of the producer's open transaction there; -1 without one."""
 
 
 class DescribedPartition(NamedTuple):
@@ -54,7 +56,13 @@ def describe_producers(
         (topic.name, part.partition_index): DescribedPartition(
             part.error_code,
             tuple(
-                ProducerEntry(p.producer_id, p.producer_epoch, p.last_sequence, p.last_timestamp)
+                ProducerEntry(
+                    producer_id=p.producer_id,
+                    producer_epoch=p.producer_epoch,
+                    last_sequence=p.last_sequence,
+                    last_timestamp_ms=p.last_timestamp,
+                    transaction_start=p.current_txn_start_offset,
+                )
                 for p in part.active_producers
             ),
         )

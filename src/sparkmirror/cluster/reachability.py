@@ -8,13 +8,10 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any, TypeVar
 
-from sparkmirror.cluster.client import addresses
-from sparkmirror.cluster.sign_in import sign_in
-from sparkmirror.cluster.sign_in_pause import sign_in_pause
-from sparkmirror.cluster.tls_contexts import ssl_context
+from sparkmirror.cluster.client import addresses, dial
 from sparkmirror.config.model import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.wire.rpc import AccessRefused, RpcConnection
+from sparkmirror.wire.rpc import AccessRefused
 
 _Answer = TypeVar("_Answer")
 
@@ -43,14 +40,10 @@ def check_access(config: ClusterConfig, timeout_s: float) -> None:
     """
     if not config.encrypted and not config.signs_in:
         return
-    tls, how = ssl_context(config), sign_in(config)
     refusals: list[str] = []
-    for host, port in addresses(config):
+    for address in addresses(config):
         try:
-            with sign_in_pause(config, host, port).passage():
-                RpcConnection.dial(
-                    host, port, client_id=config.client_id, timeout_s=timeout_s, tls=tls, sign_in=how
-                ).close()
+            dial(config, address, config.client_id, timeout_s).close()
         except AccessRefused as error:
             refusals.append(str(error))
         except ConnectionError:

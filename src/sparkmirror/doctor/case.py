@@ -78,11 +78,13 @@ class Case:
     def lagging(self) -> dict[Place, tuple[Topic, Partition]]:
         """Partitions with lag and without a known reason to wait.
 
-        Leaves out parked, paused and done partitions.
+        Leaves out parked, paused and done partitions, and what waits for the end of a transaction.
         """
         held_up = (PartitionState.PARKED, PartitionState.PAUSED, PartitionState.DONE)
         return {
-            place: entry for place, entry in self.partitions.items() if entry[1].lag and entry[1].state not in held_up
+            place: entry
+            for place, entry in self.partitions.items()
+            if (entry[1].lag or 0) > entry[1].held_back and entry[1].state not in held_up
         }
 
     @cached_property

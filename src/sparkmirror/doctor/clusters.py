@@ -18,6 +18,8 @@ THROTTLED_SHARE = 0.2
 
 The alert on throttling has the same share.
 """
+ALL_SHARE = 0.95
+"""Share that counts as all of the time."""
 _DAY_MS = 86_400_000
 _BEHIND_IT = (
     *LATE,
@@ -81,9 +83,12 @@ def _side(flow: Flow, old: Flow | None, reason: str) -> str:
 
 def _unreachable(side: str) -> Rule:
     def look(case: Case) -> Iterator[Sign]:
-        hit = unreachable(case).get(side)
-        if hit:
-            figures = case.flow.source if side == "source" else case.flow.target
+        figures = _figures(case.flow, side)
+        hit = unreachable(case).get(side) if case.leads else None
+        if figures.away_since_ms is not None:
+            silent_s = (case.flow.at_ms - figures.away_since_ms) / 1000
+            yield Sign(subject=figures.alias, evidence=f"no answer for {silent_s:,.0f} s", cause=figures.away)
+        elif hit:
             reasons = Counter(partition.reason for _, partition in hit)
             name, _ = hit[0]
             yield Sign(
@@ -96,13 +101,14 @@ def _unreachable(side: str) -> Rule:
         name=f"{side}-unreachable",
         severity=Severity.CRITICAL,
         title=f"The {side}'s brokers can't be reached",
-        when="Partitions are parked because a broker there does not answer, or have waited for one since the "
-        "sample before. "
-        "One finding for the cluster, however many they are.",
+        when="No broker of the cluster answers the driver, or lets it in. Or partitions are parked because a broker "
+        "there does not answer, or have waited for one since the sample before. One finding for the cluster, however "
+        "many they are.",
         cause="A broker is down, or an address is wrong.",
         action=general_action(Cause.UNREACHABLE),
         look=look,
         explains=_BEHIND_IT,
+        everywhere=True,
     )
 
 
@@ -112,11 +118,12 @@ def _throttled(side: str) -> Rule:
         if before is None:
             return
         now, then = _figures(case.flow, side), _figures(before.flow, side)
-        share = (now.throttle_s - then.throttle_s) / max(len(case.flow.pumps), 1) / before.seconds
+        waited_s = (now.throttle_s - then.throttle_s) / max(len(case.flow.pumps), 1)
+        share = waited_s / before.seconds
         if share > THROTTLED_SHARE:
-            yield Sign(
-                subject=now.alias, evidence=f"each pump had to wait {100 * share:,.0f} % of {before.seconds:,.0f} s"
-            )
+            # Several connections of a pump wait at the same time, and a wait counts in full when a broker asks for it.
+            waited = "all" if share > ALL_SHARE else f"{waited_s:,.0f} s"
+            yield Sign(subject=now.alias, evidence=f"each pump had to wait for {waited} of {before.seconds:,.0f} s")
 
     return Rule(
         name=f"throttled-{side}",

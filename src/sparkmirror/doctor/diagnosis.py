@@ -23,6 +23,7 @@ from sparkmirror.doctor.spread import SPREAD
 from sparkmirror.doctor.standby import STANDBY
 from sparkmirror.doctor.states import STATES
 from sparkmirror.doctor.topics import TOPICS
+from sparkmirror.doctor.transactions import TRANSACTIONS
 from sparkmirror.engine.snapshot import Flow, Snapshot
 
 RULES: tuple[Rule, ...] = (
@@ -32,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     *STATES,
     *TOPICS,
     *PARKED,
+    *TRANSACTIONS,
     *LOSSES,
     *LIMITS,
     *SPREAD,

@@ -355,11 +355,13 @@ def _behind(facts: TopicFacts) -> str:
     asked = _asked(facts)
     lags = [each.lag for each in asked if each.lag is not None]
     words = "partition" if len(asked) == 1 else "partitions"
-    if len(lags) < len(asked):
+    unknown = len(asked) - len(lags)
+    if unknown and not lags:
         return f"{len(asked):,} {words} copied, lag not known"
     lag_s = max((each.lag_s or 0.0 for each in asked), default=0.0)
     late = f" ({lag_s:,.0f} s)" if sum(lags) else ""
-    return f"{len(asked):,} {words} copied, {sum(lags):,} offsets behind{late}"
+    others = f", of {unknown:,} not known" if unknown else ""
+    return f"{len(asked):,} {words} copied, {sum(lags):,} offsets behind{late}{others}"
 
 
 def _lease(facts: TopicFacts) -> Iterator[Step]:

@@ -23,6 +23,11 @@ The reasons with the most groups get one each, or the groups that would skip mos
 """
 
 
+def _none(case: Case) -> Iterator[Sign]:
+    if case.flow.no_group:
+        yield Sign(subject="", evidence=case.flow.no_group)
+
+
 def _not_synced(case: Case) -> Iterator[Sign]:
     by_reason: dict[str, list[str]] = {}
     for group in case.flow.groups:
@@ -104,6 +109,16 @@ _MOVED_ALREADY = (
 )
 
 GROUPS = (
+    Rule(
+        name="no-group",
+        severity=Severity.NOTICE,
+        title="No consumer group is translated",
+        when="Checkpoints are on, and no consumer group of the source matches `groups` without `groups.exclude`.",
+        cause="A pattern is misspelt, there are no groups yet, or sparkmirror's principal may not describe them.",
+        action="Correct `groups` or `groups.exclude`, or grant DESCRIBE on the groups at the source. If no consumers "
+        "are to move: emit.checkpoints.enabled = false.",
+        look=_none,
+    ),
     Rule(
         name="group-not-synced",
         severity=Severity.WARNING,

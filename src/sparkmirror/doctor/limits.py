@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparkmirror.doctor.amounts import size
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
 from sparkmirror.doctor.rule import LATE, Rule, Sign
@@ -33,7 +34,7 @@ def _cap(case: Case) -> Iterator[Sign]:
     if produced > flow.bytes_per_s_cap:
         yield Sign(
             subject="",
-            evidence=f"{produced / 1e6:,.2f} MB/s come, {flow.bytes_per_s_cap / 1e6:,.2f} MB/s may be copied",
+            evidence=f"{size(produced)}/s come, {size(flow.bytes_per_s_cap)}/s may be copied",
         )
 
 
@@ -46,7 +47,7 @@ def _fetched(case: Case) -> Iterator[Sign]:
     if fetched > FETCHED_BYTES and fetched > FETCHED_TIMES * written:
         yield Sign(
             subject=case.flow.target.alias,
-            evidence=f"{fetched / 1e6:,.0f} MB fetched, {written / 1e6:,.0f} MB written in {before.seconds:,.0f} s",
+            evidence=f"{size(fetched)} fetched, {size(written)} written in {before.seconds:,.0f} s",
         )
 
 

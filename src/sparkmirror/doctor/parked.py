@@ -100,6 +100,7 @@ _CAUSES = {
 WAITS = {
     Cause.PREDECESSOR: f"Wait: the partition goes on once its position has not moved for {GRACE_S:.0f} s.",
     Cause.PAUSED: "Resume the partition: `sparkmirror resume FILE`.",
+    Cause.OPEN_TRANSACTION: "End the transaction if its producer is gone: the command aborts it at the source.",
     Cause.NONE: "Look at the process's log.",
 }
 """Actions for the other causes; a partition with such a cause is never parked."""
@@ -140,12 +141,25 @@ def action(flow: Flow, topic: Topic, partition: Partition) -> str:
         known = limit_remedy(flow, topic, partition)
     elif partition.cause is Cause.NOT_AUTHORIZED:
         known = rights_remedy(partition.reason)
+    elif partition.remedy:
+        known = f"{general_action(partition.cause)} `{partition.remedy}`"
     return known or general_action(partition.cause)
 
 
 def general_action(cause: Cause) -> str:
     """Return the action for a cause of parked or waiting partitions."""
     return WAITS[cause] if cause in WAITS else _CAUSES[cause].action
+
+
+def cause_words(cause: Cause) -> str:
+    """Return few words on a cause that parks partitions.
+
+    The words are empty for a cause whose reason says more.
+    """
+    if cause in WAITS or cause is Cause.OTHER:
+        return ""
+    title = _CAUSES[cause].title
+    return f"{title[0].lower()}{title[1:]}"
 
 
 PARKED = tuple(_rule(cause, words) for cause, words in _CAUSES.items() if cause is not Cause.UNREACHABLE)

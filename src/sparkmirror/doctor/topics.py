@@ -7,13 +7,29 @@ from collections.abc import Iterator
 from sparkmirror.doctor.case import Case
 from sparkmirror.doctor.finding import Severity
 from sparkmirror.doctor.rule import Rule, Sign, counted
-from sparkmirror.engine.snapshot import PartitionState
+from sparkmirror.engine.snapshot import FlowState, PartitionState
+
+NAMED = 20
+"""Most patterns with a finding of their own."""
 
 FORGOTTEN_S = 3600.0
 """Seconds of pause that count as forgotten.
 
 A short pause is over by then.
 """
+
+
+def _nothing(case: Case) -> Iterator[Sign]:
+    if case.flow.state is FlowState.NOTHING:
+        yield Sign(subject="", evidence=case.flow.reason)
+
+
+def _unmatched(case: Case) -> Iterator[Sign]:
+    nothing_of = {"topics"} if case.flow.state is FlowState.NOTHING else set()
+    nothing_of |= {"groups"} if case.flow.no_group else set()
+    for pattern in case.flow.unmatched[:NAMED]:
+        if pattern.key not in nothing_of:
+            yield Sign(subject=pattern.pattern, evidence=f"a pattern of {pattern.key}", cause=pattern.hint)
 
 
 def _refused(case: Case) -> Iterator[Sign]:
@@ -62,6 +78,27 @@ def _gone(case: Case) -> Iterator[Sign]:
 
 
 TOPICS = (
+    Rule(
+        name="nothing-to-copy",
+        severity=Severity.CRITICAL,
+        title="The flow has nothing to copy",
+        when="No topic of the source matches `topics` without `topics.exclude`; heartbeats, which every flow copies, "
+        "and internal topics don't count.",
+        cause="A pattern is misspelt, the topics are not there yet, or sparkmirror's principal may not describe them.",
+        action="Correct `topics` or `topics.exclude`: each is a list of Java regular expressions, separated by "
+        "commas, and each of them must match whole names. Or grant DESCRIBE on the topics at the source.",
+        look=_nothing,
+    ),
+    Rule(
+        name="pattern-unmatched",
+        severity=Severity.NOTICE,
+        title="A pattern matches nothing at the source",
+        when="A pattern of `topics` or `groups` matches no name of the source; or one of `topics.exclude` that isn't a "
+        f"default matches none, and is misspelt or like a topic's name. {NAMED} findings at most.",
+        cause="It is misspelt, or what it is for is not there yet.",
+        action="Correct the pattern, or wait until the topic or group is there.",
+        look=_unmatched,
+    ),
     Rule(
         name="topic-refused",
         severity=Severity.WARNING,

@@ -23,10 +23,16 @@ class PartitionLag(NamedTuple, Generic[Key]):
     position: int | None
     """Next source offset to copy; None before the first reading."""
     end: int | None
-    """Source offset after the last readable record; None until read."""
+    """Source offset after the last record; None until read."""
     parked: bool
+    """True if the partition is parked, or held back by an open transaction."""
     start: int = 0
     """Start of the source's log: offsets below are not there to be copied."""
+    readable: int | None = None
+    """End of the readable records, while an open transaction holds the rest back.
+
+    None: all records are readable.
+    """
 
     @property
     def known(self) -> bool:
@@ -48,7 +54,8 @@ class CatchingUp(Generic[Key]):
     """Watch over a flow's partitions; `look` must get all of them, regularly.
 
     A partition catches up by reaching an end that was seen, and stays so while it reaches each later end within
-    `LIVE_S`: records just on their way don't count.
+    `LIVE_S`: records just on their way don't count. Records of open transactions don't count either, until these stay
+    open for long (`engine/transaction_watch.py`).
     """
 
     def __init__(self) -> None:
@@ -58,12 +65,14 @@ class CatchingUp(Generic[Key]):
     def look(self, lags: Iterable[PartitionLag[Key]], now_s: float) -> str:
         """Return the flow's state: `finding out`, `copying`, `held up` or `caught up`.
 
-        `now_s` is a monotonic clock's.
+        `now_s` is a monotonic clock's. `lags` counts late records and refused topics as parked partitions.
         """
         unknown = behind = parked = False
         seen = set()
         for lag in lags:
-            key, position, end, is_parked, start = lag
+            key, position, end, is_parked, start, readable = lag
+            if end is not None and readable is not None:
+                end = min(end, readable)
             seen.add(key)
             parked |= is_parked
             if position is None or end is None:

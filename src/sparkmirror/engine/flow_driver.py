@@ -23,6 +23,7 @@ from sparkmirror.durable.losses import losses_topic
 from sparkmirror.durable.noted_progress import ProgressLog
 from sparkmirror.engine.agreed_clusters import agreed_source_id
 from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.cluster_watch import ClusterWatch
 from sparkmirror.engine.driver_control import DriverControl
 from sparkmirror.engine.duties import LAST_TURNS_S, Duties
 from sparkmirror.engine.flow_duties import FlowDuties, FlowGroups
@@ -44,6 +45,15 @@ log = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 15.0
 
+QUOTA_S = 5.0
+"""Longest wait of a turn for the target's quota of creations, in seconds.
+
+The next turn comes soon and goes on. Existing topics are copied meanwhile.
+"""
+
+ONCE_QUOTA_S = 600.0
+"""The same with `once`, for which the first turn decides about the copied topics."""
+
 SEE_DONE_S = 30.0
 """Seconds between looks at the topics whose writers have moved."""
 
@@ -61,7 +71,11 @@ class FlowDriver:
 
     def __init__(self, flow: FlowConfig, incarnation: str, *, use_lease: bool, once: bool) -> None:
         self.flow = flow
-        self.view = FlowView()
+        self._watches = (
+            ClusterWatch(flow.source, f"{flow.name}|watch"),
+            ClusterWatch(flow.target, f"{flow.name}|watch"),
+        )
+        self.view = FlowView(watches=self._watches)
         self.groups = FlowGroups()
         self.cluster_ids: dict[str, str] = {}
         """Cluster ids by alias of source and target, once the driver is open."""
@@ -120,6 +134,7 @@ class FlowDriver:
             others = f" (and {more} more: sparkmirror lint FILE --connect)" if more else ""
             log.warning("flow %s: %s%s", self.name, self.unsafe_topics[0], others, extra=Event.OWN_TOPIC_UNSAFE.extra)
         proof.remember()
+        target.quota_patience_s = ONCE_QUOTA_S if self._once else QUOTA_S
         self.topics.open(source, target)
         duties = FlowDuties(
             flow=self.flow,
@@ -153,6 +168,8 @@ class FlowDriver:
         self._run(self.control.beat, "beat")
         self._run(self._opened.monitor.watch, "lag")
         self._run(self.reports.watch, "reports")
+        for watch in self._watches:
+            self._run(watch.watch, "cluster")
         self._opened.duties.start()
 
     def _run(self, work: Callable[[threading.Event], None], name: str) -> None:

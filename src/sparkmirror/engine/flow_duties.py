@@ -26,6 +26,7 @@ from sparkmirror.sync.group_translator import PlacedGroup
 from sparkmirror.sync.group_watch import GroupWatch, Whereabouts
 from sparkmirror.sync.heartbeat_duty import Heartbeats
 from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
+from sparkmirror.sync.pattern_matches import Matches
 from sparkmirror.sync.progress_notes import ProgressNotes
 from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
 from sparkmirror.sync.topic_acls import TopicAclSync
@@ -71,10 +72,20 @@ class FlowGroups:
         return self.checkpoints.standings if self.checkpoints is not None else {}
 
     @property
+    def excluded_sinks(self) -> tuple[str, ...]:
+        """Groups of sink connectors that the filter excludes."""
+        return self.checkpoints.excluded_sinks if self.checkpoints is not None else ()
+
+    @property
     def newest(self) -> Mapping[str, GroupStanding]:
         """State of each group at the target, if its offsets are set; else `standings`."""
         consumers = self.sync.standings if self.sync is not None else self.standings
         return {**consumers, **self.share.standings} if self.share is not None else consumers
+
+    @property
+    def matches(self) -> Matches:
+        """Patterns that match no group of the source."""
+        return self.checkpoints.matches if self.checkpoints is not None else Matches()
 
     @property
     def watched(self) -> Collection[str]:
@@ -236,7 +247,7 @@ class FlowDuties:
         self.groups.checkpoints = Checkpoints(
             self.flow,
             self.rules.policy,
-            self.wanted_groups.should_replicate_group,
+            self.wanted_groups,
             self.rules.topics.should_replicate_topic,
             self.receipts,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -21,16 +22,20 @@ from sparkmirror.engine.done_topics import DoneTopics
 from sparkmirror.engine.flow_view import FlowView
 from sparkmirror.engine.weaknesses import Weaknesses
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.position.route import PartitionPair
 from sparkmirror.pump.refused import LIMITS
 from sparkmirror.sync.first_notes import FirstNotes
 from sparkmirror.sync.other_flows import OtherFlows
+from sparkmirror.sync.pattern_matches import Matches, topic_matches
 from sparkmirror.sync.topic_rules import topic_rules
 from sparkmirror.sync.topic_sentinel import TopicSentinel
 from sparkmirror.sync.topics import TopicDuty, TopicSync
 from sparkmirror.takeover.from_mm1 import GroupTakeover
 from sparkmirror.takeover.from_mm2 import Takeover
 from sparkmirror.wire.topic_partition import TopicPartition
+
+log = logging.getLogger(__name__)
 
 
 class _Admins(NamedTuple):
@@ -60,6 +65,8 @@ class FlowTopics:
 
         Getting the lease resets the flag.
         """
+        self.matches = Matches()
+        """Patterns that match nothing at the source, as of the last `sync`."""
         self.owed: dict[str, str] = {}
         """Topics and partitions left out at the start with `once`, with the reason."""
         self.ends: Mapping[TopicPartition, int] | None = None
@@ -77,6 +84,8 @@ class FlowTopics:
         self._admins: _Admins | None = None
         self._sentinel: TopicSentinel | None = None
         self._first_notes: FirstNotes | None = None
+        self._matched_with: frozenset[str] | None = None
+        """Topics of the source that `matches` is about."""
         self._created: set[str] = set()
         """Target topics that this process has created with the present lease."""
         self._work: tuple[Mapping[PartitionKey, TargetTopic], Mapping[PartitionPair, str]] = {}, {}
@@ -133,6 +142,7 @@ class FlowTopics:
         first_notes.expect(newest.mirrored)
         self._view.gone = sentinel.look(newest, identity)
         self.newest = first_notes.give_way(newest)
+        self._match(newest.at_source)
         self.see_done()
         self.weaknesses.warn([topic.source.name for topic in self.newest.mirrored])
         if self._once and self.ends is None:
@@ -149,6 +159,15 @@ class FlowTopics:
         before, self._work = self._work, (targets, self.takeover.refused)
         self.synced = self.checked = True
         return self._work != before
+
+    def _match(self, at_source: frozenset[str]) -> None:
+        """Find the patterns that match nothing, and log what is new."""
+        if at_source == self._matched_with:
+            return
+        before, self.matches = self.matches, topic_matches(self._flow, self.rules, at_source)
+        self._matched_with = at_source
+        for line in self.matches.news(before):
+            log.warning("flow %s: topics: %s", self._flow.name, line, extra=Event.PATTERN_UNMATCHED.extra)
 
     def see_done(self) -> None:
         """Look at the done topics at the source.

@@ -9,19 +9,41 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.cluster_watch import Away, ClusterWatch, KnownBrokers
 from sparkmirror.engine.copied_counts import CopiedCounts, counting
 from sparkmirror.engine.forecast import Forecast
+from sparkmirror.engine.transaction_watch import HeldBack
 from sparkmirror.messages.figures import PartitionFigures, Totals
 from sparkmirror.messages.orders import FlowEnd, FlowReport, Receipt
 from sparkmirror.wire.topic_partition import TopicPartition
 
-ENDS_S = 30.0
-"""Age in seconds from which the source's ends tell nothing any more."""
+ENDS_S = 15.0
+"""Age in seconds from which the source's ends tell nothing any more.
+
+They are read every five seconds, and two readings may come late. A source that does not answer at all is noticed
+before (`engine/cluster_watch.py`).
+"""
 
 SHORTEST_S = 0.5
 """Shortest time in seconds to measure a rate over: shorter ones give noise."""
+
+
+_NOTHING: Mapping[TopicPartition, int] = MappingProxyType({})
+
+
+class SourceEnd(NamedTuple):
+    """End of a partition's log at the source; None: not known."""
+
+    end: int | None
+    readable: int | None
+    """End of the readable records, while an open transaction holds the rest back.
+
+    None: all records are readable.
+    """
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,6 +104,8 @@ class FlowView:
     pumps: dict[str, FlowReport] = field(default_factory=dict)
     heard_at: dict[str, float] = field(default_factory=dict)
     """Time of reading each pump's newest report, in seconds since 1970."""
+    watches: tuple[ClusterWatch, ClusterWatch] | None = None
+    """Watches over source and target; None: nobody watches."""
     source_ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     """High watermarks at the source, read by the driver.
 
@@ -89,6 +113,13 @@ class FlowView:
     """
     source_starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Starts of the source's logs, for partitions that lag."""
+    source_stable: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Last stable offsets of lagging partitions, where below the end.
+
+    Records from there on wait for the end of a transaction. Empty at read_uncommitted.
+    """
+    held_back: Mapping[TopicPartition, HeldBack] = field(default_factory=dict)
+    """Transactions open for long, by partition."""
     ends_read_at: float = float("-inf")
     """Time of the last reading, by `time.monotonic`."""
     ends_trouble: str = ""
@@ -118,6 +149,16 @@ class FlowView:
 
     changes: int = 0
     """Number of reports, and of ended rounds, that told anything new of partitions."""
+
+    @property
+    def away(self) -> tuple[Away | None, Away | None]:
+        """Silence of source and target; None: it answers."""
+        return (self.watches[0].away, self.watches[1].away) if self.watches is not None else (None, None)
+
+    @property
+    def brokers(self) -> tuple[KnownBrokers | None, KnownBrokers | None]:
+        """Brokers of source and target; None: not known."""
+        return (self.watches[0].brokers, self.watches[1].brokers) if self.watches is not None else (None, None)
 
     @property
     def totals(self) -> Totals:
@@ -191,8 +232,27 @@ class FlowView:
         self.changes += 1
 
     def known_ends(self, now_s: float) -> Mapping[TopicPartition, int]:
-        """Return the source's ends, or none if too old, at a monotonic `now_s`."""
-        return self.source_ends if now_s - self.ends_read_at < ENDS_S else {}
+        """Return the source's ends at a monotonic `now_s`.
+
+        None if they are too old, or the source is away: what came since is not known.
+        """
+        return self.source_ends if now_s - self.ends_read_at < ENDS_S and self.away[0] is None else {}
+
+    def end_of(self, key: PartitionKey, ends: Mapping[TopicPartition, int]) -> SourceEnd:
+        """Return the end of a partition: the newer of what driver and pump have read.
+
+        `ends` are `known_ends`.
+        """
+        at = key[1:]
+        end, readable = ends.get(at), self.source_stable.get(at)
+        view = self.partitions.get(key)
+        told = view.receipt.source_end if view is not None and view.receipt is not None else -1
+        if view is None or told < 0:
+            return SourceEnd(end, readable)
+        if end is None:
+            fresh = time.time() - view.seen_at < ENDS_S and self.away[0] is None
+            return SourceEnd(told if fresh else None, None)
+        return SourceEnd(max(end, told), None if readable is None else max(readable, told))
 
     def silence(self, alias: str, now_s: float) -> str:
         """Return why the ends of the source `alias` are unknown; empty if known."""
@@ -204,13 +264,18 @@ class FlowView:
         words = f"cluster {alias} has not told the ends of its logs for {silent_s:,.0f} s"
         return f"{words}: {self.ends_trouble}" if self.ends_trouble else words
 
-    def take_ends(self, ends: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]) -> None:
-        """Take the newest ends and starts of the source's logs.
+    def take_ends(
+        self,
+        ends: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, int],
+        stable: Mapping[TopicPartition, int] = _NOTHING,
+    ) -> None:
+        """Take the newest ends, starts and last stable offsets of the source's logs.
 
         Equal ones change nothing: the mappings stay the same objects.
         """
-        if ends != self.source_ends or starts != self.source_starts:
-            self.source_ends, self.source_starts = ends, starts
+        if (ends, starts, stable) != (self.source_ends, self.source_starts, self.source_stable):
+            self.source_ends, self.source_starts, self.source_stable = ends, starts, stable
         self.ends_read_at, self.ends_trouble = time.monotonic(), ""
 
     def note(self, report: FlowReport) -> bool:

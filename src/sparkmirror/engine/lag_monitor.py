@@ -1,6 +1,7 @@
 """Monitor of the source's logs during the copy.
 
-The ends tell the lag; starts and retention tell which records the source deletes next.
+The ends tell the lag; starts and retention tell which records the source deletes next; last stable offsets tell which
+records wait for the end of a transaction.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.list_offsets import KnownLeaders
 from sparkmirror.config import FlowConfig
 from sparkmirror.engine.flow_view import FlowView
 from sparkmirror.engine.forecast import WARN_MINUTES, Forecast, Forecaster, LagSample
+from sparkmirror.engine.transaction_watch import TransactionWatch
 from sparkmirror.events import Event
 from sparkmirror.wire.topic_partition import TopicPartition
 
@@ -52,6 +54,7 @@ class LagMonitor:
         self._target = target
         self._partitions = partitions
         self._leaders = KnownLeaders()
+        self._transactions = TransactionWatch(source) if flow.fetch.isolation_level == "read_committed" else None
         self._forecaster = Forecaster()
         self._retentions: dict[str, tuple[float, int | None]] = {}
         self._warned_of: set[TopicPartition] = set()
@@ -67,15 +70,13 @@ class LagMonitor:
                 log.debug("flow %s: the source's offsets can't be read: %s", self._flow.name, error)
 
     def look(self) -> None:
-        """Read the ends of all partitions, and the starts of lagging ones.
+        """Read the ends of all partitions, and more of lagging partitions.
 
-        Raises `ClusterUnreachable`.
+        These are log starts and last stable offsets. Raises `ClusterUnreachable`.
         """
         views = list(self._view.partitions.items())
         receipts = {(key.topic, key.partition): view.receipt for key, view in views if view.receipt}
-        ends = self._source.end_offsets(
-            self._partitions(), isolation=self._flow.fetch.isolation_level, known=self._leaders
-        )
+        ends = self._source.end_offsets(self._partitions(), known=self._leaders)
         lagging = {
             partition: receipt
             for partition, receipt in receipts.items()
@@ -99,8 +100,18 @@ class LagMonitor:
             }
         )
         forecast = self._nearest_loss()
-        self._view.take_ends(ends, starts)
+        stable = self._stable(lagging, ends) if self._transactions is not None and lagging else {}
+        self._view.take_ends(ends, starts, stable)
         self._view.forecast = forecast
+        if self._transactions is not None:
+            self._view.held_back = self._transactions.look(stable)
+
+    def _stable(
+        self, lagging: Iterable[TopicPartition], ends: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Read the last stable offsets of partitions, where below their ends."""
+        stable = self._source.end_offsets(lagging, isolation="read_committed")
+        return {partition: offset for partition, offset in stable.items() if offset < ends[partition]}
 
     def _nearest_loss(self) -> Forecast | None:
         """Return the partition that loses records first, if that is near, and warn of it."""

@@ -21,8 +21,12 @@ from sparkmirror.cluster.tool_commands import tool_options
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.flow_settings import flow_settings
 from sparkmirror.engine.assignment import PartitionKey
+from sparkmirror.engine.catching_up import PartitionLag
+from sparkmirror.engine.cluster_watch import Away, KnownBrokers
+from sparkmirror.engine.flow_counts import FlowCounts
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.flow_view import ENDS_S, FlowView, PartitionView
+from sparkmirror.engine.flow_view import FlowView, PartitionView, SourceEnd
+from sparkmirror.engine.history import FlowHistory
 from sparkmirror.engine.late_offsets import LateOffsets
 from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.engine.snapshot import (
@@ -46,8 +50,9 @@ from sparkmirror.engine.snapshot import (
 )
 from sparkmirror.engine.still_look import StillLook
 from sparkmirror.engine.surroundings import Surroundings
+from sparkmirror.engine.transaction_watch import HeldBack
 from sparkmirror.engine.waits import Waits
-from sparkmirror.messages.figures import Latencies, PartitionFigures, Totals, TrafficTotals
+from sparkmirror.messages.figures import Latencies, PartitionFigures, TrafficTotals
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.pump.pump import resident_bytes
 from sparkmirror.pump.tally import SAMPLE_S
@@ -56,6 +61,9 @@ from sparkmirror.veil import VEIL
 
 FRESH_S = 1.0
 """Age in seconds from which a request makes a new snapshot."""
+
+MOST_SINKS = 20
+"""Most groups of sink connectors named as excluded."""
 
 UNKNOWN = -1
 """Offset that was not read yet, in receipts and in rows that are being made."""
@@ -97,7 +105,10 @@ class Observer:
         self._newest: Snapshot | None = None
         self._made_at = float("-inf")
         self._flows: dict[str, _FlowObserver] = {}
+        self.history = FlowHistory()
         self.mode = "run"
+        self.page = ""
+        """Address of this process's live page; empty: it has none."""
         self.slots = self.tasks = 0
         """Spark tasks: `slots` can run at once, `tasks` do run."""
 
@@ -116,7 +127,9 @@ class Observer:
             if meter is None:  # the driver is being exchanged
                 continue
             observer = self._flows.setdefault(driver.name, _FlowObserver())
-            flows.append(observer.look(driver, meter, self._state(driver), self._surroundings))
+            seen = observer.look(driver, meter, self._state(driver), self._surroundings)
+            flows.append(replace(seen, page=self.page) if seen.role is Role.LEADER else seen)
+        self.history.take(flows)
         jvm = self._surroundings.jvm
         process = Process(
             host=socket.gethostname(),
@@ -146,7 +159,7 @@ class _FlowObserver:
 
     def __init__(self) -> None:
         self._driver: FlowDriver | None = None
-        self._past = _Counts()
+        self._past = FlowCounts()
         """Counts of earlier drivers."""
         self._past_of: dict[PartitionKey, tuple[int, int]] = {}
         """Records and bytes of each partition, copied by pumps of earlier drivers."""
@@ -172,7 +185,7 @@ class _FlowObserver:
             self._rows.clear()
             self._made.clear()
         progress = meter.read(state, FRESH_S / 2)
-        counts = self._past.plus(_Counts.of(driver.view))
+        counts = self._past.plus(FlowCounts.of(driver.view))
         words, _, why = progress.state.partition(": ")
         flow_state = FlowState(words)
         if flow_state is not self._state:
@@ -180,14 +193,15 @@ class _FlowObserver:
         topics = self._looks.at(driver, lambda: self._look(driver, now_ms / 1000))
         lags = [partition.lag_s for topic in topics for partition in topic.partitions if partition.lag]
         ends = surroundings.certificates.get(driver.name, (None, None))
-        admin = driver.view.admin_connections
+        admin, away = driver.view.admin_connections, driver.view.away
+        brokers = driver.view.brokers
         forecast = driver.view.forecast
         leader = driver.reports.heard.leader
         flow = driver.flow
         return Flow(
             flow=driver.name,
-            source=_side(flow.source, counts.totals.source, admin[0], ends[0]),
-            target=_side(flow.target, counts.totals.target, admin[1], ends[1]),
+            source=_side(flow.source, counts.totals.source, admin[0], ends[0], away[0], brokers[0]),
+            target=_side(flow.target, counts.totals.target, admin[1], ends[1], away[1], brokers[1]),
             state=flow_state,
             role=_role(driver),
             at_ms=now_ms,
@@ -195,6 +209,8 @@ class _FlowObserver:
             reason=why,
             waiting=progress.waiting,
             leader=f"{leader.host}:{leader.pid}" if leader is not None else "",
+            leader_silent_ms=surroundings.silent_ms.get(driver.name),
+            page=surroundings.pages.get(driver.name, ""),
             processes=surroundings.processes.get(driver.name),
             epoch=max((report.epoch for report in list(driver.view.pumps.values())), default=0),
             epochs=counts.rounds,
@@ -203,7 +219,7 @@ class _FlowObserver:
             records_per_s=progress.records_per_s,
             bytes_per_s=progress.bytes_per_s,
             lag=progress.lag,
-            lag_s=None if progress.lag is None or None in lags else max((lag for lag in lags if lag), default=0.0),
+            lag_s=None if progress.lag is None else max((lag for lag in lags if lag), default=0.0),
             eta_s=progress.eta_s,
             unknown=progress.unknown,
             latency=_histogram(counts.totals.latencies),
@@ -211,6 +227,7 @@ class _FlowObserver:
             recent_latency_ms=progress.latency_ms,
             topics=topics,
             groups=self._groups(driver),
+            excluded_sinks=driver.groups.excluded_sinks[:MOST_SINKS],
             duties=self._duties(driver),
             losses=driver.reports.loss_watch.counts,
             loss_entries=driver.reports.loss_watch.rows,
@@ -222,6 +239,8 @@ class _FlowObserver:
             backfill_per_s_cap=driver.reports.heard.backfill_bytes_per_second,
             objective_s=flow.objective_seconds or None,
             tasks_max=flow.tasks_max,
+            unmatched=driver.topics.matches.unmatched + driver.groups.matches.unmatched,
+            no_group=driver.groups.matches.nothing,
             weaker=driver.topics.weaknesses.lines,
             unsynced=driver.topics.unsynced,
             unsafe_topics=driver.unsafe_topics,
@@ -231,7 +250,7 @@ class _FlowObserver:
 
     def _count_on_from(self, driver: FlowDriver) -> None:
         """Keep the counts of a replaced driver."""
-        self._past = self._past.plus(_Counts.of(driver.view))
+        self._past = self._past.plus(FlowCounts.of(driver.view))
         for key, view in list(driver.view.partitions.items()):
             self._past_of[key] = self._count(key, view)
         for duty in _duties(driver):
@@ -262,7 +281,7 @@ class _FlowObserver:
             late[each.topic].append(each)
         rows: dict[str, list[Partition]] = defaultdict(list)
         targets: dict[str, str] = {}
-        views, starts = view.partitions, view.source_starts
+        views, starts, held_back = view.partitions, view.source_starts, view.held_back
         ends = view.known_ends(time.monotonic())
         seen = set()
         for key, (target, leader) in driver.partitions().items():
@@ -273,8 +292,14 @@ class _FlowObserver:
             start = starts.get(at)
             if start is not None:
                 self._starts[key] = start
-            end = ends.get(at, UNKNOWN)
-            rows[key.topic].append(self._partition(key, partition_view, end, start or 0, leader, tasks.get(at), now))
+            place = _PartitionPlace(
+                end=view.end_of(key, ends),
+                start=start or 0,
+                leader=leader,
+                task=tasks.get(at),
+                held_back=held_back.get(at),
+            )
+            rows[key.topic].append(self._partition(key, partition_view, place, now))
         for gone in self._rows.keys() - seen:
             del self._rows[gone]
             self._waits.forget(gone)
@@ -317,21 +342,13 @@ class _FlowObserver:
         topics += [Topic(topic=name, target_topic="", refused=why) for name, why in refused.items() if name not in rows]
         return tuple(sorted(topics, key=lambda topic: topic.topic))
 
-    def _partition(
-        self, key: PartitionKey, view: PartitionView, end: int, start: int, leader: int, task: int | None, now: float
-    ) -> Partition:
+    def _partition(self, key: PartitionKey, view: PartitionView, place: _PartitionPlace, now: float) -> Partition:
         moves, fresh = now - view.seen_at < MOVES_S, now - view.seen_at < 2 * SAMPLE_S
-        figures = view.figures if fresh else None
-        if view.receipt is not None and (end > UNKNOWN or now - view.seen_at < ENDS_S):
-            end = max(end, view.receipt.source_end)
         seen = _Seen(
             receipt=view.receipt,
             counted=view.counts.changes,
-            figures=figures,
-            end=end,
-            start=start,
-            leader=leader,
-            task=task,
+            figures=view.figures if fresh else None,
+            place=place,
             moves=moves,
         )
         row = self._rows.get(key)
@@ -341,33 +358,43 @@ class _FlowObserver:
         return row.partition
 
     def _make(self, key: PartitionKey, view: PartitionView, seen: _Seen, now: float) -> Partition:
-        end, task, leader, figures = seen.end, seen.task, seen.leader, seen.figures
-        receipt, (records, size) = seen.receipt, self._count(key, view)
+        (end, readable), start, leader, task, behind = seen.place
+        figures, receipt, (records, size) = seen.figures, seen.receipt, self._count(key, view)
         if receipt is None:
             self._waits.forget(key)
             return Partition(
                 partition=key.partition,
                 state=PartitionState.UNKNOWN,
-                end=end if end > UNKNOWN else None,
+                end=end,
                 records=records,
                 bytes=size,
                 task=task,
                 leader=leader,
             )
-        known = receipt.upstream > UNKNOWN and end > UNKNOWN
-        lag = max(end - max(receipt.upstream, seen.start), 0) if known else None
+        position = receipt.upstream if receipt.upstream > UNKNOWN else None
+        lag = PartitionLag(key=key, position=position, end=end, parked=False, start=start).lag
+        waiting = min(lag, max(end - readable, 0)) if lag and end is not None and readable is not None else 0
         rate = view.records_per_s if seen.moves else 0.0
         paused = receipt.cause is Cause.PAUSED
+        state = PartitionState.PAUSED if paused else _STATES[receipt.state]
+        cause, reason = receipt.cause, (f"halted ({receipt.halted}): " if receipt.halted else "") + receipt.reason
+        held_back = behind if waiting and state is PartitionState.RUNNING else None
+        if held_back is not None:
+            offsets = "1 offset waits" if waiting == 1 else f"{waiting:,} offsets wait"
+            state, cause = PartitionState.WAITING, Cause.OPEN_TRANSACTION
+            reason = f"{offsets} for the end of {held_back.words}"
         return Partition(
             partition=key.partition,
-            state=PartitionState.PAUSED if paused else _STATES[receipt.state],
-            cause=receipt.cause,
-            reason=(f"halted ({receipt.halted}): " if receipt.halted else "") + receipt.reason,
-            position=receipt.upstream if receipt.upstream > UNKNOWN else None,
-            end=end if end > UNKNOWN else None,
+            state=state,
+            cause=cause,
+            reason=reason,
+            remedy=held_back.remedy if held_back is not None else "",
+            position=position,
+            end=end,
             start=self._starts.get(key),
             lag=lag,
-            lag_s=self._lag_s(key, lag, end, figures.oldest_ms if figures is not None else UNKNOWN, now),
+            held_back=waiting,
+            lag_s=self._lag_s(key, lag, end or 0, figures.oldest_ms if figures is not None else UNKNOWN, now),
             downstream=receipt.downstream if receipt.downstream > UNKNOWN else None,
             records=records,
             bytes=size,
@@ -421,6 +448,16 @@ class _FlowObserver:
         return tuple(result)
 
 
+class _PartitionPlace(NamedTuple):
+    """Facts about a partition that its pump does not tell."""
+
+    end: SourceEnd
+    start: int
+    leader: int
+    task: int | None
+    held_back: HeldBack | None
+
+
 class _Seen(NamedTuple):
     """Facts that a partition's row depends on, except the time that it lags."""
 
@@ -428,10 +465,7 @@ class _Seen(NamedTuple):
     counted: int
     """Number of times that the partition's counts grew."""
     figures: PartitionFigures | None
-    end: int
-    start: int
-    leader: int
-    task: int | None
+    place: _PartitionPlace
     moves: bool
 
 
@@ -451,33 +485,6 @@ def _with_late(topic: Topic, late: Sequence[LateOffsets]) -> Topic:
 
 def _number(partition: Partition) -> int:
     return partition.partition
-
-
-class _Counts:
-    """Counters of a flow."""
-
-    def __init__(
-        self, records: int = 0, size: int = 0, totals: Totals | None = None, rounds: dict[str, int] | None = None
-    ) -> None:
-        self.records = records
-        self.bytes = size
-        self.totals = totals or Totals()
-        self.rounds = rounds or {}
-
-    @classmethod
-    def of(cls, view: FlowView) -> _Counts:
-        return cls(*view.counts.total, view.totals, dict(view.rounds))
-
-    def plus(self, other: _Counts) -> _Counts:
-        rounds = {
-            why: self.rounds.get(why, 0) + other.rounds.get(why, 0) for why in self.rounds.keys() | other.rounds.keys()
-        }
-        return _Counts(
-            self.records + other.records,
-            self.bytes + other.bytes,
-            self.totals + other.totals,
-            dict(sorted(rounds.items())),
-        )
 
 
 def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, ...]:
@@ -504,7 +511,14 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
     return tuple(partitions)
 
 
-def _side(cluster: ClusterConfig, totals: TrafficTotals, connections: int, ends_ms: int | None) -> ClusterFigures:
+def _side(
+    cluster: ClusterConfig,
+    totals: TrafficTotals,
+    connections: int,
+    ends_ms: int | None,
+    away: Away | None,
+    brokers: KnownBrokers | None,
+) -> ClusterFigures:
     return ClusterFigures(
         alias=cluster.alias,
         tools=VEIL.over(tool_options(cluster)),
@@ -514,6 +528,12 @@ def _side(cluster: ClusterConfig, totals: TrafficTotals, connections: int, ends_
         errors=totals.errors,
         admin_connections=connections,
         certificate_ends_ms=ends_ms,
+        away=away.words if away is not None else "",
+        away_since_ms=int(away.since_s * 1000) if away is not None else None,
+        servers=",".join(cluster.bootstrap_servers),
+        release=brokers.release if brokers is not None else "",
+        brokers_up=brokers.up if brokers is not None else None,
+        brokers_known=brokers.known if brokers is not None else None,
     )
 
 

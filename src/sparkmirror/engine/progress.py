@@ -14,8 +14,8 @@ from typing import NamedTuple
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.catching_up import CatchingUp, PartitionLag
 from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.flow_view import ENDS_S
 from sparkmirror.engine.loss_counts import summed_up
+from sparkmirror.engine.snapshot import FlowState
 from sparkmirror.engine.still_look import StillLook
 from sparkmirror.position.cause import Cause
 from sparkmirror.sync.group_standing import counted
@@ -36,9 +36,10 @@ class FlowProgress:
     state: str
     """State of the flow, in words.
 
-    `joining`, `starting`, `finding out` (a position or an end isn't known), `copying`, `held up` (all has caught up
-    except parked partitions, refused topics and late records that are not copied), `caught up`, `standing by: why`,
-    `ending`, `done` or `incomplete` (with `--once`); or `translating`, for a flow that copies nothing.
+    `joining`, `starting`, `unreachable: why` (a cluster does not answer), `finding out` (a position or an end isn't
+    known), `copying`, `held up` (all has caught up except parked partitions, partitions held back by a transaction and
+    refused topics; or late records are not copied), `caught up`, `nothing to copy: why`, `standing by: why`, `ending`,
+    `done` or `incomplete` (with `--once`); or `translating`, for a flow that copies nothing.
     """
     records: int = 0
     bytes: int = 0
@@ -47,14 +48,14 @@ class FlowProgress:
     lag: int | None = 0
     """Upstream offsets not acknowledged at the target yet.
 
-    None: not known of every partition. Refused topics don't count.
+    The lag of all partitions where it is known; None: of none. Refused topics don't count.
     """
     unknown: int = 0
     """Number of partitions whose position, or whose end, is not known."""
     eta_s: float | None = None
-    """Seconds until all but parked and paused partitions has caught up.
+    """Seconds until all but parked, paused and held-back partitions has caught up.
 
-    None: unknown, or nothing to copy.
+    None: it has, or that is not known.
     """
     latency_ms: tuple[float, float] | None = None
     """Median and 99th percentile."""
@@ -77,6 +78,8 @@ class FlowProgress:
     """A line for each source partition that got records after its writers moved."""
     waiting: str = ""
     """Reason why pumps wait, or why the source's ends are unknown; else empty."""
+    open_transactions: tuple[str, ...] = ()
+    """A line for each partition that an open transaction has held back for long."""
     groups: tuple[str, ...] = ()
     """Number of consumer groups in each state, in words."""
     failing: tuple[str, ...] = ()
@@ -140,16 +143,18 @@ class ProgressMeter:
         refused = tuple(f"{topic}: {why}" for topic, why in sorted(self._driver.topics.newest.refused.items()))
         waiting = next((report.waiting for report in live if report.waiting), "")
         waiting = waiting or view.silence(self._driver.flow.source.alias, now)
+        now_state = state or self._state(look)
+        lags = now_state not in (FlowState.CAUGHT_UP, FlowState.HELD_UP)
         return FlowProgress(
             flow=self._driver.name,
-            state=state or self._state(look),
+            state=now_state,
             records=records,
             bytes=size,
             records_per_s=records_per_s,
             bytes_per_s=(size - old_size) / elapsed,
             lag=look.lag if synced else None,
             unknown=look.unknown,
-            eta_s=moving_lag / records_per_s if moving_lag and records_per_s > 0 else None,
+            eta_s=moving_lag / records_per_s if lags and moving_lag and records_per_s > 0 else None,
             latency_ms=(max(p50 for p50, _ in latencies), max(p99 for _, p99 in latencies)) if latencies else None,
             partitions=look.partitions,
             done=look.done,
@@ -160,6 +165,7 @@ class ProgressMeter:
             released=self._driver.topics.done_topics.released,
             late=self._driver.topics.done_topics.late(view.source_ends),
             waiting=waiting,
+            open_transactions=self._open_transactions(),
             groups=counted(self._driver.groups.newest.values()),
             failing=tuple(f"{duty}: {why}" for duty, why in sorted(self._driver.failing.items())),
             memory_bytes=max((report.memory_bytes for report in live), default=0),
@@ -177,15 +183,17 @@ class ProgressMeter:
             (receipt.source_topic, receipt.partition)
             for receipt in known
             if receipt.state == "parked" or receipt.cause is Cause.PAUSED
-        }
+        } | self._driver.view.held_back.keys()
         moving = [each.lag or 0 for each in lags if each.key[1:] not in stuck and each.known]
         moving_known = all(each.known or each.key[1:] in stuck for each in lags)
+        state = self._catching_up.look([*lags, *self._refused()], now)
+        late = any(each.missing for each in self._driver.topics.done_topics.late_offsets(self._driver.view.source_ends))
         look = _Look(
-            state=self._catching_up.look([*lags, *self._refused(), *self._late()], now),
+            state="held up" if late and state != "finding out" else state,
             partitions=len(partitions),
             told=len(known),
             unknown=unknown,
-            lag=None if unknown else lag,
+            lag=None if lags and unknown == len(lags) else lag,
             moving_lag=sum(moving) if moving_known else None,
             done=sum(receipt.state == "done" for receipt in known),
             parked=tuple(
@@ -202,22 +210,23 @@ class ProgressMeter:
         """Return the lag of each partition."""
         view = self._driver.view
         ends = view.known_ends(now)
-        views, starts = dict(view.partitions), view.source_starts
-        seen_since = time.time() - ENDS_S
+        views, starts, held_back = dict(view.partitions), view.source_starts, view.held_back
         lags = []
         for key in partitions:
             partition_view, at = views.get(key), key[1:]
-            end = ends.get(at)
+            end, readable = view.end_of(key, ends)
             receipt = partition_view.receipt if partition_view is not None else None
-            if partition_view is None or receipt is None:
+            if receipt is None:
                 lags.append(PartitionLag(key=key, position=None, end=end, parked=False))
                 continue
-            if receipt.source_end >= 0 and (end is not None or partition_view.seen_at > seen_since):
-                end = max(end or 0, receipt.source_end)
-            position = receipt.upstream if receipt.upstream >= 0 else None
             lags.append(
                 PartitionLag(
-                    key=key, position=position, end=end, parked=receipt.state == "parked", start=starts.get(at, 0)
+                    key=key,
+                    position=receipt.upstream if receipt.upstream >= 0 else None,
+                    end=end,
+                    parked=receipt.state == "parked" or at in held_back,
+                    start=starts.get(at, 0),
+                    readable=readable,
                 )
             )
         return lags
@@ -227,16 +236,21 @@ class ProgressMeter:
         keys = [PartitionKey(self._driver.name, topic, _NO_PARTITION) for topic in self._driver.topics.newest.refused]
         return [PartitionLag(key=key, position=None, end=None, parked=True) for key in keys]
 
-    def _late(self) -> list[PartitionLag[PartitionKey]]:
-        """Return the partitions with uncopied late records as parked partitions."""
-        late = self._driver.topics.done_topics.late_offsets(self._driver.view.source_ends)
-        keys = [PartitionKey(self._driver.name, each.topic, each.partition) for each in late if each.missing]
-        return [PartitionLag(key=key, position=None, end=None, parked=True) for key in keys]
+    def _open_transactions(self) -> tuple[str, ...]:
+        return tuple(
+            f"{topic}-{partition} waits for the end of {held.words}; to end it: {held.remedy}"
+            for (topic, partition), held in sorted(self._driver.view.held_back.items())
+        )
 
     def _state(self, look: _Look) -> str:
         topics = self._driver.topics
+        away = next(filter(None, self._driver.view.away), None)
+        if away is not None:
+            return f"{FlowState.UNREACHABLE}: {away.words}"
         if not self._driver.flow.copies:
             return "translating"
+        if topics.synced and topics.matches.nothing:
+            return f"{FlowState.NOTHING}: {topics.matches.nothing}"
         if not topics.synced or look.told < look.partitions:
             return "starting"
         return look.state

@@ -10,6 +10,7 @@ pumps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -22,6 +23,7 @@ from sparkmirror.engine.loss_counts import LossRow as LossRow
 from sparkmirror.messages.figures import LATENCY_BOUNDS_S as LATENCY_BOUNDS_S
 from sparkmirror.position.cause import Cause as Cause
 from sparkmirror.sync.group_standing import GroupState
+from sparkmirror.sync.pattern_matches import UnmatchedPattern as UnmatchedPattern
 
 ELSEWHERE = "another process works on it"
 """Reason of a process that stands by as it should."""
@@ -41,6 +43,8 @@ class FlowState(StrEnum):
     """Complete copy, with `--once`."""
     INCOMPLETE = "incomplete"
     """Incomplete copy, with `--once`."""
+    UNREACHABLE = "unreachable"
+    """No broker of the source, or of the target, answers."""
     TRANSLATING = "translating"
     """The flow copies nothing and translates groups."""
     STARTING = "starting"
@@ -49,7 +53,13 @@ class FlowState(StrEnum):
     """A partition's position, or its end, is not known."""
     COPYING = "copying"
     HELD_UP = "held up"
-    """All has caught up except parked partitions and refused topics."""
+    """All has caught up except parked partitions and refused topics.
+
+    Partitions that a transaction holds back count as parked ones. Late records (`topics done`) hold a flow up whatever
+    else it copies.
+    """
+    NOTHING = "nothing to copy"
+    """No topic of the source but heartbeats matches."""
     CAUGHT_UP = "caught up"
 
 
@@ -133,8 +143,10 @@ class Partition:
     """Reason in a single line, for people."""
     position: int | None = None
     """Next source offset to copy."""
+    remedy: str = ""
+    """Complete command that ends the wait, if there is one."""
     end: int | None = None
-    """Source offset after the last readable record."""
+    """Source offset after the last record: the high watermark."""
     start: int | None = None
     """Start of the source's log, as last read; None: not known.
 
@@ -144,6 +156,11 @@ class Partition:
     """Offsets that the source has and the target lacks.
 
     Never negative; offsets below the log's start don't count.
+    """
+    held_back: int = 0
+    """Offsets of the lag after the begin of an open transaction.
+
+    Not readable yet at read_committed.
     """
     lag_s: float | None = None
     """Age of the oldest record that is not copied; 0 without lag."""
@@ -388,6 +405,17 @@ class ClusterFigures:
     """Open connections of the driver's duties."""
     certificate_ends_ms: int | None = None
     """Expiry of the first certificate to end, among those in this side's settings."""
+    away: str = ""
+    """Reason and begin of the cluster's silence; empty if a broker answers."""
+    away_since_ms: int | None = None
+    servers: str = ""
+    """Bootstrap servers, as the file has them."""
+    release: str = ""
+    """Apache Kafka release of the brokers, or an older release that knows as much."""
+    brokers_up: int | None = None
+    """Number of brokers in the cluster's newest answer."""
+    brokers_known: int | None = None
+    """Number of brokers in any answer of the last day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,7 +439,14 @@ class Flow:
     waiting: str = ""
     """Reason why pumps wait, or why the source's ends are unknown; else empty."""
     leader: str = ""
-    """Working process, as `host:pid`."""
+    """Working process, as `host:pid`: the last one that announced itself."""
+    leader_silent_ms: int | None = None
+    """Time of the working process's last status, if too old for a process at work.
+
+    None: the process publishes, or a standby has not looked yet.
+    """
+    page: str = ""
+    """Address of the working process's live page; empty: no page, or not known."""
     processes: int | None = None
     """Members of the lease's group: processes that work or stand by."""
     epoch: int = 0
@@ -427,12 +462,12 @@ class Flow:
     records_per_s: float = 0.0
     bytes_per_s: float = 0.0
     lag: int | None = None
-    """Lag of all partitions; None: not known of every partition.
+    """Lag of all partitions where it is known; None: of none.
 
-    Refused topics don't count.
+    Refused topics don't count. `unknown` says how many partitions are left out.
     """
     lag_s: float | None = None
-    """Largest of all partitions."""
+    """Largest of these partitions."""
     eta_s: float | None = None
     """Seconds until the copy has caught up, at the present rate.
 
@@ -448,6 +483,8 @@ class Flow:
     """Median and 99th percentile of the last reports."""
     topics: tuple[Topic, ...] = ()
     groups: tuple[Group, ...] = ()
+    excluded_sinks: tuple[str, ...] = ()
+    """Groups of sink connectors that `groups.exclude` has; a few of them."""
     duties: tuple[Duty, ...] = ()
     losses: tuple[LossCount, ...] = ()
     """The loss ledger, summed up: the same in every process that works on the flow."""
@@ -472,6 +509,10 @@ class Flow:
 
     Each line has both values. The reader is a standby process, or a verb with a file.
     """
+    unmatched: tuple[UnmatchedPattern, ...] = ()
+    """Patterns of topics, exclusions and groups without a match at the source."""
+    no_group: str = ""
+    """Reason why no consumer group is translated; empty without a reason."""
     weaker: tuple[str, ...] = ()
     """Guarantees missing with brokers as old as these (`weaker_guarantees`).
 
@@ -488,12 +529,21 @@ class Flow:
     @property
     def parked(self) -> tuple[tuple[Topic, Partition], ...]:
         """Partitions that can't be copied now, with their topics."""
-        return tuple(
-            (topic, partition)
-            for topic in self.topics
-            for partition in topic.partitions
-            if partition.state is PartitionState.PARKED
-        )
+        return self._of(lambda partition: partition.state is PartitionState.PARKED)
+
+    @property
+    def open_transactions(self) -> tuple[tuple[Topic, Partition], ...]:
+        """Partitions that an open transaction has held back for long, with their topics."""
+        return self._of(lambda partition: partition.cause is Cause.OPEN_TRANSACTION)
+
+    @property
+    def why_unknown(self) -> str:
+        """First known reason why a partition's lag is not known; empty without one."""
+        unknown = self._of(lambda partition: partition.lag is None and bool(partition.reason))
+        return next((f"{topic.topic}-{partition.partition}: {partition.reason}" for topic, partition in unknown), "")
+
+    def _of(self, chosen: Callable[[Partition], bool]) -> tuple[tuple[Topic, Partition], ...]:
+        return tuple((topic, partition) for topic in self.topics for partition in topic.partitions if chosen(partition))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

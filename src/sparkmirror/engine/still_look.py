@@ -49,7 +49,8 @@ class StillLook(Generic[Result]):
 def _basis(driver: FlowDriver) -> tuple[object, ...]:
     """Return the values that partitions are seen by; each is replaced when it changes."""
     view, topics = driver.view, driver.topics
-    count = view.changes, len(view.partitions), topics.synced, topics.checked, len(topics.done_topics.released)
+    answers = tuple(away is None for away in view.away)
+    count = view.changes, len(view.partitions), topics.synced, topics.checked, len(topics.done_topics.released), answers
     return driver, topics.newest, driver.orders.tasks, view.source_ends, view.source_starts, count
 
 

@@ -27,8 +27,8 @@ TIME = "%Y-%m-%dT%H:%M:%SZ"
 EVERY_S = 5.0
 """Shortest time between two writes of the file, in seconds."""
 
-FAILED_MESSAGE = "One or more connectors are in FAILED state"
-"""Message of the operator, which scripts look for."""
+_FAILED_MESSAGE = "One or more connectors are in FAILED state"
+"""Message of Strimzi's operator, which scripts look for."""
 
 _KINDS = {role.value: "source" for role in ConnectorRole}
 
@@ -45,6 +45,19 @@ class FlowStatus:
     """Partitions, or topics, that can't be copied now, a line each."""
     failing: tuple[str, ...] = ()
     """Duties that failed in their last turn, a line each."""
+
+
+def failed_message(connectors: Iterable[Mapping[str, Any]]) -> str:
+    """Return Strimzi's message about failures, with the first failure's cause.
+
+    `connectors` are the REST interface's statuses. Empty if no connector and no task has failed.
+    """
+    for item in connectors:
+        for part in (item.get("connector") or {}, *(item.get("tasks") or ())):
+            if part.get("state") == "FAILED":
+                lines = str(part.get("trace") or "").splitlines()
+                return f"{_FAILED_MESSAGE}: {item.get('name')}" + (f": {lines[0]}" if lines else "")
+    return ""
 
 
 class StatusFile:
@@ -88,9 +101,9 @@ class StatusFile:
             for flow in dict.fromkeys(connector[0] for connector in resource.connectors)
             if flow in statuses
         ]
-        waiting = [f"{flow.flow}: {flow.state}" for flow in mine if _waits(flow) or flow.state == "finding out"]
-        if any(shown["connector"]["state"] == "FAILED" for shown in connectors):
-            ready = self._condition(resource, "NotReady", "ConnectorsFailed", FAILED_MESSAGE)
+        waiting = [f"{flow.flow}: {flow.state}" for flow in mine if _waits(flow) or _word(flow) in _NOT_COPYING]
+        if message := failed_message(connectors):
+            ready = self._condition(resource, "NotReady", "ConnectorsFailed", message)
         elif waiting:
             ready = self._condition(resource, "NotReady", "NotCopyingYet", "; ".join(waiting))
         else:
@@ -158,6 +171,15 @@ class StatusFile:
         self._written = text
 
 
+_NOT_COPYING = ("finding out", "unreachable")
+"""States of a flow that this process works on, and does not copy, or not surely."""
+
+
 def _waits(flow: FlowStatus) -> bool:
-    """True if this process copies nothing along the flow now."""
-    return flow.state in ("joining", "starting", "wrong cluster") or flow.state.startswith("standing by")
+    """True if this process does not work on the flow now."""
+    return _word(flow) in ("joining", "starting", "wrong cluster", "standing by")
+
+
+def _word(flow: FlowStatus) -> str:
+    """Return the flow's state without its reason."""
+    return flow.state.partition(":")[0]

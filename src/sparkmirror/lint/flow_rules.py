@@ -12,11 +12,14 @@ from sparkmirror.config import IDENTITY_POLICY, ClusterConfig, FlowConfig
 from sparkmirror.config.credentials import Kerberos, LoginError
 from sparkmirror.config.login import GSSAPI, read_login
 from sparkmirror.config.providers import with_secrets
-from sparkmirror.config.spark_guards import MASTER, guard_secrets, refuse_two_pumps
+from sparkmirror.config.spark_guards import MASTER, guard_secrets, refuse_little_memory, refuse_two_pumps
 from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject
 from sparkmirror.policy import DefaultReplicationPolicy
+from sparkmirror.policy.group_filter import DEFAULT as GROUP_FILTER
+from sparkmirror.policy.near_names import hardly_meant
+from sparkmirror.policy.topic_filter import DEFAULT as TOPIC_FILTER
 from sparkmirror.sync.flow_troubles import EFFECTS, TroubleKind, flow_troubles
 from sparkmirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.wire.sasl import SaslError
@@ -38,6 +41,21 @@ def wrong_pattern(subject: Subject) -> Iterator[Spot]:
             yield at(subject.flow_spot(pair), str(error))
 
 
+def odd_pattern(subject: Subject) -> Iterator[Spot]:
+    for flow in subject.flows:
+        group = flow.group
+        lists: list[tuple[str, bool, tuple[str, ...]]] = []
+        if flow.topic_filter_class == TOPIC_FILTER:
+            lists += [("topics", True, flow.topics), ("topics.exclude", True, flow.topics_exclude)]
+        if group.group_filter_class == GROUP_FILTER:
+            lists += [("groups", False, group.groups), ("groups.exclude", False, group.groups_exclude)]
+        for key, of_topics, patterns in lists:
+            for pattern in patterns:
+                if why := hardly_meant(pattern, of_topics=of_topics):
+                    stated = subject.stated(key, flow) or subject.flow_spot(flow)
+                    yield at(stated, f"{pattern} ({why})")
+
+
 def spark_refused(subject: Subject) -> Iterator[Spot]:
     """Yield settings of Spark with which a run's flows are refused.
 
@@ -50,6 +68,10 @@ def spark_refused(subject: Subject) -> Iterator[Spot]:
                 refuse_two_pumps({key: value}, subject.reading.path)
             except ConfigError as error:
                 yield at(subject.stated(key, flow) or subject.flow_spot(flow), error.reason)
+        try:
+            refuse_little_memory(spark, subject.reading.path)
+        except ConfigError as error:
+            yield at(subject.stated(error.key or "", flow) or subject.flow_spot(flow), error.reason)
         try:
             guard_secrets(flow, spark, subject.reading.path)
         except ConfigError as error:
@@ -182,6 +204,14 @@ FLOW_RULES: tuple[LintRule[Subject], ...] = (
         effect="the run stops when it starts",
         fix="as the reason says; patterns are Java's regular expressions",
         look=wrong_pattern,
+    ),
+    LintRule(
+        name="odd-pattern",
+        severity=_WARNING,
+        what="this pattern can hardly be meant so",
+        effect="it matches other names than it seems to, or none; MirrorMaker 2 copies nothing for it without a word",
+        fix="as the reason says: Java regular expressions, separated by commas, each for whole names",
+        look=odd_pattern,
     ),
     LintRule(
         name="spark-refused",

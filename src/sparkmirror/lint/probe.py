@@ -19,6 +19,7 @@ from sparkmirror.cluster.append_check import AppendCheck
 from sparkmirror.cluster.append_proof import proof, software
 from sparkmirror.cluster.broker_versions import too_old_as_source, too_old_as_target, weaker_guarantees
 from sparkmirror.cluster.client import ClusterClient
+from sparkmirror.cluster.groups import Groups
 from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
 from sparkmirror.cluster.new_topics import NewTopicSpec, create_topics
 from sparkmirror.cluster.permissions import cluster_operations, group_operations, topic_operations
@@ -35,11 +36,13 @@ from sparkmirror.messages.receipts import receipts_topic
 from sparkmirror.messages.status_topic import status_topic
 from sparkmirror.mm2.connect_offsets import offsets_topics
 from sparkmirror.policy.sample_names import names_like
+from sparkmirror.sync.checkpoints import excluded_sinks, is_consumer
 from sparkmirror.sync.other_flows import OtherFlows
+from sparkmirror.sync.pattern_matches import Matches, group_matches, topic_matches
 from sparkmirror.sync.refused_properties import refused_properties
 from sparkmirror.sync.retention import FOREVER
 from sparkmirror.sync.topic_properties import config_change, creation_configs
-from sparkmirror.sync.topic_rules import TopicRules, topic_rules
+from sparkmirror.sync.topic_rules import TopicRules, group_filter, topic_rules
 from sparkmirror.sync.unknown_properties import create_as_known, known_properties
 
 _Answer = TypeVar("_Answer")
@@ -144,6 +147,12 @@ class FlowProbe:
 
     The flow is another mirror's, found at the target, or one of the same file.
     """
+    topic_matches: Matches = field(default_factory=Matches)
+    """Patterns that match no topic of the source."""
+    group_matches: Matches = field(default_factory=Matches)
+    """Patterns that match no consumer group of the source."""
+    excluded_sinks: tuple[str, ...] = ()
+    """Groups of sink connectors at the source that the flow excludes."""
     second_aliases: dict[str, str] = field(default_factory=dict)
     """Aliases of clusters that have another alias in the file, with the run's reason."""
     refused_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -162,6 +171,7 @@ def probe(flow: FlowConfig, timeout_s: float) -> FlowProbe:
         _name_internal(probed, rules)
         if source is not None:
             probed.names = {name: rules.remote_name(name) for name in probed.source.topics if rules.wanted(name)}
+            probed.topic_matches = topic_matches(flow, rules, probed.source.topics)
             _tried(probed.source, lambda: _about_source(*source, probed))
         if target is not None:
             _tried(probed.target, lambda: _about_target(*target, probed, rules))
@@ -199,10 +209,7 @@ def _open(
 
 
 def _broker_retention(admin: ClusterAdmin) -> Iterator[tuple[str, str]]:
-    """Yield the properties that new topics get.
-
-    Hours count without minutes and milliseconds.
-    """
+    """Yield the default properties of new topics."""
     for name, unit_ms in _TIMES:
         if value := admin.broker_config(name):
             yield "retention.ms", str(int(value) * unit_ms if int(value) >= 0 else FOREVER)
@@ -222,6 +229,10 @@ def _about_source(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe)
         side.group_operations = group_operations(client, named_groups(flow))
     if flow.group.emit_checkpoints_enabled:
         side.pattern_operations = _pattern_operations(client, flow)
+        listed = Groups(client).listed()
+        consumers = [group for group, entry in listed.items() if is_consumer(entry)]
+        probed.group_matches = group_matches(flow, group_filter(flow), consumers)
+        probed.excluded_sinks = excluded_sinks(listed.values(), flow.group)
     _about_missing(client, probed, side)
 
 

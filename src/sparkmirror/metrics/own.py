@@ -54,7 +54,13 @@ WORST_GROUPS = 200
 _FLOW = (
     ("records_total", "counter", "Records copied."),
     ("bytes_total", "counter", "Bytes copied."),
-    ("lag_records", "gauge", "Existing offsets at the source that are not copied."),
+    (
+        "lag_records",
+        "gauge",
+        "Existing offsets at the source that are not copied, of all partitions but those of "
+        "sparkmirror_partitions_unknown.",
+    ),
+    ("held_back_records", "gauge", "Offsets of the lag that an open transaction holds back (read_committed)."),
     (
         "lag_seconds",
         "gauge",
@@ -154,6 +160,11 @@ def _standing(families: Families, flow: Flow) -> None:
         families, "sparkmirror_flow_role", "1 for the role of this process in the flow.", of, "role", Role, flow.role
     )
     families.declare("sparkmirror_processes", "gauge", _help_of("processes")).add(of, flow.processes)
+    up = families.declare(
+        "sparkmirror_cluster_up", "gauge", "1 if a broker of the cluster answers this process, else 0."
+    )
+    for side, figures in (("source", flow.source), ("target", flow.target)):
+        up.add(f"{of},{labels(side=side, cluster=figures.alias)}", int(not figures.away))
 
 
 def _states(
@@ -178,6 +189,7 @@ def _figures(families: Families, flow: Flow) -> None:
         "eta_seconds": flow.eta_s,
         "objective_seconds": flow.objective_s,
         "retention_race_seconds": flow.retention_s,
+        "held_back_records": sum(partition.held_back for topic in flow.topics for partition in topic.partitions),
         "partitions_unknown": flow.unknown,
         "tasks_max": flow.tasks_max,
     }

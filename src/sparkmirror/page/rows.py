@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sparkmirror.engine.snapshot import Flow, Group, LossRow, Partition, PartitionState, Snapshot, Topic
+from sparkmirror.engine.snapshot import Cause, Flow, Group, LossRow, Partition, PartitionState, Role, Snapshot, Topic
 from sparkmirror.page.changes import Row
 from sparkmirror.page.cut_over import if_moved
+from sparkmirror.page.sentences import ON_THE_WAY_S, STUCK
 from sparkmirror.sync.group_standing import GroupState
 
 
@@ -52,10 +53,13 @@ class Rows:
         self._made: dict[str, tuple[Topic, dict[str, Row]]] = {}
 
     def of(self, snapshot: Snapshot) -> dict[str, Row]:
-        """Return the rows by key; none if the flow, topic or group is missing."""
+        """Return the rows by key; none if the flow, topic or group is missing.
+
+        Only the process that works on a flow knows its figures; the loss ledger is known to all.
+        """
         wanted = self._wanted
         flow = next((flow for flow in snapshot.flows if flow.flow == wanted.flow), None)
-        if flow is None:
+        if flow is None or (flow.role is not Role.LEADER and wanted.kind is not RowKind.LOSSES):
             return {}
         match wanted.kind:
             case RowKind.TOPICS:
@@ -104,11 +108,15 @@ def topic_state(topic: Topic) -> str:
 def partition_state(partition: Partition) -> str:
     """Return a partition's state as a word.
 
-    The words for a running partition tell whether records are left to copy.
+    The words for a running partition tell whether records are left to copy. Records on their way don't count, as in the
+    flow's headline.
     """
     if partition.state is not PartitionState.RUNNING:
         return partition.state.value
-    return "unknown" if partition.lag is None else "copying" if partition.lag else "caught up"
+    if partition.lag is None:
+        return "unknown"
+    is_level = not partition.lag or (partition.lag_s is not None and partition.lag_s <= ON_THE_WAY_S)
+    return "caught up" if is_level else "copying"
 
 
 _NEEDS_PEOPLE = ("parked", "unknown", "waiting", "paused", "copying", "caught up", "done")
@@ -134,6 +142,8 @@ def _topic(topic: Topic) -> Row:
     ages = [partition.lag_s for partition in rows]
     per_s = sum(partition.records_per_s for partition in rows)
     parked = [partition for partition in rows if partition.state is PartitionState.PARKED]
+    stuck = any(partition.lag and (partition.state in STUCK or partition.held_back) for partition in rows)
+    waits = [partition.reason for partition in rows if partition.cause is Cause.OPEN_TRANSACTION]
     return (
         topic_state(topic),
         topic.topic,
@@ -144,8 +154,8 @@ def _topic(topic: Topic) -> Row:
         None if None in ages or not rows else rounded(max((age or 0.0 for age in ages), default=0.0)),
         rounded(per_s) if rows else None,
         rounded(sum(partition.bytes_per_s for partition in rows)) if rows else None,
-        rounded(lag / per_s) if lag and per_s > 0 else None,
-        topic.refused or (parked[0].reason if parked else "") or (f"{topic.late:,} late" if topic.late else ""),
+        rounded(lag / per_s) if lag and per_s > 0 and not stuck else None,
+        topic.refused or next(iter([*(each.reason for each in parked), *waits]), "") or topic.late_words,
     )
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
+from sparkmirror.doctor.amounts import rate as rate
+from sparkmirror.doctor.amounts import size as size
 from sparkmirror.engine.snapshot import Topic
 
 _MANY = 10_000_000
@@ -19,11 +22,18 @@ def duration(seconds: float) -> str:
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
-    for size, name, smaller, of in ((86_400, "d", "h", 3600), (3600, "h", "min", 60), (60, "min", "s", 1)):
-        if whole >= size:
-            rest = whole % size // of
-            return f"{whole // size:,} {name}" + (f" {rest} {smaller}" if rest else "")
+    for unit, name, smaller, of in ((86_400, "d", "h", 3600), (3600, "h", "min", 60), (60, "min", "s", 1)):
+        if whole >= unit:
+            rest = whole % unit // of
+            return f"{whole // unit:,} {name}" + (f" {rest} {smaller}" if rest else "")
     raise AssertionError("unreachable")
+
+
+def clock(at_ms: int, now_ms: int, *, seconds: bool = False) -> str:
+    """Return a time of day such as `09:53 UTC`, with the date of another day."""
+    at, now = (datetime.fromtimestamp(each / 1000, UTC) for each in (at_ms, now_ms))
+    day = "" if at.date() == now.date() else "%Y-%m-%d "
+    return at.strftime(f"{day}%H:%M{':%S' if seconds else ''} UTC")
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -33,20 +43,6 @@ def count(number: int, noun: str, plural: str = "") -> str:
     """
     words = f"{number:,}" if number < _MANY else f"{number / 1e6:,.1f} million"
     return f"{words} {noun if number == 1 else plural or noun + 's'}"
-
-
-def rate(per_s: float, unit: str) -> str:
-    """Return a speed, such as `0.4 records/s` or `45,000 records/s`."""
-    return f"{per_s:.1f} {unit}/s" if 0 < per_s < 10 else f"{per_s:,.0f} {unit}/s"
-
-
-def size(number: float) -> str:
-    """Return bytes in decimal units: `512 B`, `1.5 MB`."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if number < 1000 or unit == "TB":
-            return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"
-        number /= 1000
-    raise AssertionError("unreachable")
 
 
 def listed(parts: list[str]) -> str:

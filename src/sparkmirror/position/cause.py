@@ -26,6 +26,8 @@ class Cause(StrEnum):
     """A rival process writes with this flow's identity."""
     THROTTLED = "throttled"
     """A broker enforces a quota."""
+    OPEN_TRANSACTION = "open-transaction"
+    """An open transaction at the source holds back what may be read at read_committed."""
     UNREACHABLE = "unreachable"
     """A broker is unreachable, or does not answer."""
     NO_LEADER = "no-leader"

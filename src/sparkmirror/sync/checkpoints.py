@@ -12,19 +12,23 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Groups, ListedGroup, Offsets
+from sparkmirror.cluster.groups import SINKS, Groups, ListedGroup, Offsets
 from sparkmirror.cluster.share_groups import SHARE
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.config.model import GroupConfig
+from sparkmirror.events import Event
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.mm2.checkpoint_store import CheckpointStore
 from sparkmirror.mm2.record_formats import Checkpoint
-from sparkmirror.policy import ReplicationPolicy
+from sparkmirror.policy import GroupFilter, NamePatterns, ReplicationPolicy
+from sparkmirror.policy.group_filter import DEFAULT as GROUP_FILTER
 from sparkmirror.sync.group_moments import GroupMoments
 from sparkmirror.sync.group_standing import GroupStanding, standing
 from sparkmirror.sync.group_translation import translate_groups
 from sparkmirror.sync.group_translator import GroupTranslator, PlacedGroup
 from sparkmirror.sync.internal_topic import InternalTopic
+from sparkmirror.sync.pattern_matches import Matches, group_matches
 from sparkmirror.wire.topic_partition import TopicPartition
 
 TYPES = frozenset({"", "classic", "consumer"})
@@ -44,7 +48,7 @@ class Checkpoints:
         self,
         flow: FlowConfig,
         policy: ReplicationPolicy,
-        wanted_group: Callable[[str], bool],
+        wanted: GroupFilter,
         wanted_topic: Callable[[str], bool],
         receipts: Callable[[], Iterable[Receipt]] = tuple,
     ) -> None:
@@ -54,7 +58,7 @@ class Checkpoints:
         partition.
         """
         self._flow = flow
-        self._wanted_group = wanted_group
+        self._wanted = wanted
         self._wanted_topic = wanted_topic
         self._source = ClusterClient(flow.source, f"{flow.name}|sparkmirror-checkpoints")
         self._target = ClusterClient(flow.target, f"{flow.name}|sparkmirror-checkpoints")
@@ -79,6 +83,10 @@ class Checkpoints:
         self._refreshed_at = float("-inf")
         self._known: tuple[str, ...] = ()
         self._others: dict[str, GroupStanding] = {}
+        self.matches = Matches()
+        """Patterns that match no group of the source."""
+        self.excluded_sinks: tuple[str, ...] = ()
+        """Groups of sink connectors that the filter excludes."""
         self.standings: Mapping[str, GroupStanding] = {}
         """Standing of every group that the filter wants, as of the last turn."""
         self.current: Mapping[str, Mapping[TopicPartition, Checkpoint]] = {}
@@ -168,14 +176,34 @@ class Checkpoints:
 
         Wanted groups of a type without any duty get a standing with the reason.
         """
-        listed = [entry for entry in self._groups.listed().values() if self._wanted_group(entry.group)]
+        there = self._groups.listed()
+        before = self.matches
+        consumers = {entry.group for entry in there.values() if is_consumer(entry)}
+        self.matches = group_matches(self._flow, self._wanted, consumers)
+        for line in self.matches.news(before):
+            log.warning("flow %s: groups: %s", self._flow.name, line, extra=Event.PATTERN_UNMATCHED.extra)
+        listed = [entry for entry in there.values() if self._wanted.should_replicate_group(entry.group)]
+        self.excluded_sinks = excluded_sinks(there.values(), self._flow.group)
         self._others = {
             entry.group: standing(entry.group, 0, missing=[f"it is a {entry.type} group at {self._groups.alias}"])
             for entry in listed
             if entry.type not in self._looked_after
         }
-        return [entry.group for entry in listed if _is_consumer(entry)]
+        return [entry.group for entry in listed if is_consumer(entry)]
 
 
-def _is_consumer(group: ListedGroup) -> bool:
+def excluded_sinks(listed: Iterable[ListedGroup], settings: GroupConfig) -> tuple[str, ...]:
+    """Return the groups of sink connectors that `groups.exclude` takes out.
+
+    Groups that `groups` does not match are left out. The default of `groups.exclude` has `connect-.*`.
+    """
+    if settings.group_filter_class != GROUP_FILTER:
+        return ()
+    included, excluded = NamePatterns(settings.groups), NamePatterns(settings.groups_exclude)
+    sinks = (entry.group for entry in listed if entry.group.startswith(SINKS) and is_consumer(entry))
+    return tuple(sorted(group for group in sinks if included.accepts(group) and excluded.accepts(group)))
+
+
+def is_consumer(group: ListedGroup) -> bool:
+    """True if MirrorMaker 2 mirrors groups of this type and protocol."""
     return group.type in TYPES and group.protocol in PROTOCOLS

@@ -65,6 +65,10 @@ class TopicRules:
             ),
         )
 
+    def accepts(self, topic: str) -> bool:
+        """Tell whether the flow's topic filter accepts a topic."""
+        return self._asked(f"whether topic {topic} is replicated", lambda: self.topics.should_replicate_topic(topic))
+
     def _is_ours_there(self, topic: str) -> bool:
         """Tell whether the copy would be the target's own heartbeats topic.
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.cluster.new_topics import NewTopicSpec
-from sparkmirror.cluster.refusal_lines import creation_refusal
+from sparkmirror.cluster.refusal_lines import creation_refusal, refusal
 from sparkmirror.cluster.topic_descriptions import TopicDescription
 from sparkmirror.events import Event
 from sparkmirror.sync.other_flows import OtherFlows, refusal_of_second
@@ -25,12 +25,15 @@ from sparkmirror.sync.refused_properties import property_refusal, refused_proper
 from sparkmirror.sync.topic_properties import creation_configs
 from sparkmirror.sync.topic_rules import TopicRules
 from sparkmirror.sync.unknown_properties import by_property, create_as_known, known_properties
+from sparkmirror.wire.error_codes import ErrorCode
 
 logger = logging.getLogger(__name__)
 
 LED_WITHIN_S = 10.0
 """Seconds from a topic's creation until the target must list it with its leaders."""
 LED_PAUSE_S = 0.1
+LEAST_WAIT_S = 1.0
+"""Shortest time until another try of topics over the target's quota, in seconds."""
 _LONGEST_NAME = 249
 LEGAL_NAME = re.compile(rf"[a-zA-Z0-9._-]{{1,{_LONGEST_NAME}}}")
 
@@ -77,6 +80,11 @@ class TopicSync:
 
     The target's brokers don't know these properties.
     """
+    wait_s: float = 0.0
+    """Seconds until topics over the target's quota may be tried again.
+
+    0: no such topics.
+    """
 
 
 class TopicDuty:
@@ -93,6 +101,9 @@ class TopicDuty:
         self._target = target
         self._rules = rules
         self._others = others
+        self._over_quota: set[str] = set()
+        """Source topics with copies over the target's quota of partition creations."""
+        self._wait_s = 0.0
 
     def sync_once(self) -> TopicSync:
         """Compare both clusters and correct the target; raises `ClusterUnreachable`."""
@@ -107,6 +118,8 @@ class TopicDuty:
             for name, remote in names.items()
             if remote in remotes and len(remotes[remote].partitions) < len(sources[name].partitions)
         ]
+        self._over_quota.clear()
+        self._wait_s = 0.0
         created, unknown = self._create(missing, sources, names, refused, remotes)
         grown = self._grow(small, sources, names, refused)
         due = {names[name]: len(sources[name].partitions) for name in [*created, *grown]}
@@ -114,7 +127,8 @@ class TopicDuty:
         for name in created:
             if names[name] not in remotes:
                 refused[name] = f"topic {names[name]} was created, but cluster {self._at} does not list it yet"
-        for name in sorted(refused):
+        self._tell_quota(len(names) - len(self._over_quota), len(names), refused)
+        for name in sorted(refused.keys() - self._over_quota):
             logger.warning("topic not replicated: %s: %s", name, refused[name], extra=Event.TOPIC_NOT_REPLICATED.extra)
         return TopicSync(
             mirrored=tuple(
@@ -125,7 +139,19 @@ class TopicDuty:
             refused=refused,
             at_source=frozenset(sources),
             unknown=unknown,
+            wait_s=self._wait_s,
         )
+
+    def _tell_quota(self, done: int, wanted: int, refused: dict[str, str]) -> None:
+        """Tell how far the topics are that the target's quota has stopped, in one line."""
+        if not self._over_quota:
+            return
+        progress = (
+            f"cluster {self._at} limits the creation of partitions (quota controller_mutation_rate): {done:,} of "
+            f"{wanted:,} topics are there, the next try is in {self._wait_s:,.1f} s"
+        )
+        logger.info("topics wait: %s", progress, extra=Event.TOPICS_WAIT.extra)
+        refused |= dict.fromkeys(self._over_quota, f"waits to be created whole: {progress}")
 
     @property
     def _at(self) -> str:
@@ -196,6 +222,7 @@ class TopicDuty:
                 by_property(unknown),
                 extra=Event.TOPIC_CONFIG_NOT_SYNCED.extra,
             )
+        self._note_quota(names, answers)
         outcomes = {remote: creation_refusal(code, words) for remote, (code, words) in answers.items()}
         outcomes |= self._refused_for_properties(specs.values(), answers, names, remotes)
         return self._successes(specs, names, outcomes, "created", refused), unknown
@@ -235,8 +262,17 @@ class TopicDuty:
         refused: dict[str, str],
     ) -> list[str]:
         counts = {names[name]: len(sources[name].partitions) for name in small}
-        outcomes = self._target.create_partitions(counts)
+        answers = self._target.create_partitions(counts)
+        self._note_quota(names, answers)
+        outcomes = {remote: refusal(code, words) if code else None for remote, (code, words) in answers.items()}
         return self._successes(small, names, outcomes, "given more partitions", refused)
+
+    def _note_quota(self, names: Mapping[str, str], answers: Mapping[str, tuple[int, str]]) -> None:
+        code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        stopped = {name for name, remote in names.items() if answers.get(remote, (0, ""))[0] == code}
+        if stopped:
+            self._over_quota |= stopped
+            self._wait_s = max(self._wait_s, self._target.quota_wait_s, LEAST_WAIT_S)
 
     def _successes(
         self,

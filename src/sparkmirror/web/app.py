@@ -21,7 +21,13 @@ STALLED_S = 300.0
 All calls that may delay the loop have shorter timeouts.
 """
 
-_NOT_READY = (FlowState.WRONG_CLUSTER, FlowState.JOINING, FlowState.STARTING, FlowState.ENDING)
+_NOT_READY = (
+    FlowState.WRONG_CLUSTER,
+    FlowState.JOINING,
+    FlowState.STARTING,
+    FlowState.ENDING,
+    FlowState.UNREACHABLE,
+)
 
 
 def metrics_router(snapshots: Callable[[], Snapshot], profiles: Collection[Profile] = ()) -> APIRouter:
@@ -65,7 +71,8 @@ def build_app(
     def health(response: Response) -> dict[str, str]:
         """Report that the process answers and its control loop turns.
 
-        Answers 503 if the loop has stood still for `STALLED_S`.
+        Answers 503 if the loop has stood still for `STALLED_S`. An unreachable cluster does not count: a new
+        process could not reach the cluster either.
         """
         stalled = tick_age_s() > STALLED_S
         response.status_code = 503 if stalled else 200
@@ -75,7 +82,7 @@ def build_app(
     def ready(response: Response) -> dict[str, object]:
         """Report that the mirror works on each flow, or stands by.
 
-        Answers 503 until then.
+        Answers 503 until then, and while a cluster does not answer.
         """
         waiting = [flow.flow for flow in snapshots().flows if _waits(flow)]
         response.status_code = 503 if waiting else 200
@@ -93,7 +100,7 @@ def _bare() -> FastAPI:
 def _waits(flow: Flow) -> bool:
     """Tell whether a flow has neither a worker nor a standby here.
 
-    A process that is refused the lease would not take over.
+    A process without access to the lease or to a cluster would not take over.
     """
     refused = flow.state is FlowState.STANDING_BY and flow.role is Role.JOINING
-    return refused or flow.state in _NOT_READY
+    return refused or flow.state in _NOT_READY or bool(flow.source.away or flow.target.away)

@@ -94,6 +94,8 @@ BOUNDS = {
     "OffsetCommitRequest": _Bound(),
     "OffsetForLeaderEpochRequest": _Bound(),
     "DescribeProducersRequest": _Bound(LISTING),
+    "ListTransactionsRequest": _Bound(LISTING, remedy=_FEWER.format("transactional ids")),
+    "DescribeTransactionsRequest": _Bound(SMALL, 2 * MB, "transactional_ids"),  # with every partition of a transaction
     "DescribeConfigsRequest": _Bound(2 * MB, 64 * KB, "resources"),  # 40 properties of 60 bytes, some of them long
     "IncrementalAlterConfigsRequest": _Bound(SMALL, 4 * KB, "resources"),
     "CreateTopicsRequest": _Bound(SMALL, 16 * KB, "topics"),  # since version 5 with all properties
