@@ -26,6 +26,7 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.mm2.record_formats import Checkpoint
 from sparkmirror.policy import policy_for
+from sparkmirror.policy.group_filter import DefaultGroupFilter
 from sparkmirror.sync.checkpoints import Checkpoints
 from sparkmirror.sync.group_offsets import GroupOffsetSync
 
@@ -79,7 +80,7 @@ class _Course:
         self._chosen = chosen
         policy = policy_for(flow.replication_policy_class, source_alias=flow.source.alias)
         self._topic = policy.checkpoints_topic(flow.source.alias)
-        self._checkpoints = Checkpoints(flow, policy, lambda _: True, lambda _: True, lambda: receipts)
+        self._checkpoints = Checkpoints(flow, policy, DefaultGroupFilter([".*"]), lambda _: True, lambda: receipts)
         self._sync = GroupOffsetSync(flow, self._checkpoints)
         self._read_to = 0
 

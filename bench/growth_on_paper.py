@@ -32,7 +32,7 @@ WANTED_PARTITIONS, WANTED_GB_PER_S = 100_000, 10.0
 CPU_S_PER_GB, BROKERS_CPU_S_PER_GB = 1.4, 5.8
 """Of `json-lz4` in docs/bench.md, 2026-11-24: batches pass through whole; brokers of both sides, one replica."""
 REACH_MB_PER_S, USED_SHARE = 200.0, 0.7
-"""Of docs/runbooks/sizing.md: what a task moves at most, and how busy a core should be."""
+"""What a task moves at most, rounded down from that run, and how busy a core should be."""
 _TOPIC_PARTITIONS = 500
 _TURNS = 3
 

@@ -18,7 +18,7 @@ PAGE = TESTS.parent / "TESTING.md"
 _ENGINE_AREAS = {
     "plan": "assignment change change_watch cluster_watch driver_control duties flow_duties flow_registry flow_topics"
     " flow_view forecast growth identity lag leadership lease moves_of_a_round report_watch round_job round_runner"
-    " slots standby still_look surroundings task topic_refresh transaction_watch waits",
+    " sizing slots standby still_look surroundings task topic_refresh transaction_watch waits",
     "flows": "active_active another_configuration bomb catching_up end_of_migration every_batch fairness late_records"
     " long_lines many_partitions mirror moved_writers real_checkpoint_connector topic_list true_syncs",
     "faults": "broker_faults cut_segments_topic expired_state kills known_losses late_requests losses lost_segments"
@@ -29,7 +29,7 @@ _ENGINE_AREAS = {
     "Spark": "installed_spark own_classes scaling session signals standalone",
     "verify": "offset_runs receipts_as_rows verify verify_after_takeover verify_goes_on verify_of_a_deleted_copy"
     " verify_of_moving_logs verify_verdicts",
-    "what people see": "alerts_of_a_run diagnosed group_moves logs_of_a_run loss_watch named_states observer"
+    "what people see": "alerts_of_a_run diagnosed group_moves history logs_of_a_run loss_watch named_states observer"
     " other_settings pages prometheus publishing snapshot states_of_a_run status_of_a_cluster status_topic"
     " strimzi_examples strimzi_own terminal watched_resource",
 }

@@ -8,8 +8,9 @@ usage() {
 usage: $0 ACCOUNT_ID REGION
        for example $0 012345678910 us-east-1
 
-  TAG       of the images; the version of this checkout by default
-  REGISTRY  another registry than the account's ECR in that region; then the script does not sign in to it
+  TAG           of the images; the version of this checkout by default
+  ARCHITECTURE  X86_64 (the default), or ARM64 for Graviton, as cpu-architecture in main.tfvars
+  REGISTRY      another registry than the account's ECR in that region; then the script does not sign in to it
 END
     exit 1
 }
@@ -17,14 +18,28 @@ END
 [ $# -eq 2 ] || usage
 account=$1
 region=$2
+case $account in
+    [0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]) ;;
+    *)
+        echo "$account is no account id, which has twelve digits" >&2
+        usage
+        ;;
+esac
 root=$(cd "$(dirname "$0")/../.." && pwd)
 version=$(sed -n 's/^__version__ = "\(.*\)"$/\1/p' "$root/src/sparkmirror/__init__.py")
 registry=${REGISTRY:-$account.dkr.ecr.$region.amazonaws.com}
 mirror=$registry/sparkmirror:${TAG:-$version}
 prometheus=$registry/sparkmirror-prometheus:${TAG:-$version}
 
-# Fargate's tasks are x86 ones; on an Arm machine too that is what is built
-export DOCKER_DEFAULT_PLATFORM=linux/amd64
+# For Fargate's tasks, whatever this machine is
+case ${ARCHITECTURE:-X86_64} in
+    X86_64) export DOCKER_DEFAULT_PLATFORM=linux/amd64 ;;
+    ARM64) export DOCKER_DEFAULT_PLATFORM=linux/arm64 ;;
+    *)
+        echo "ARCHITECTURE is $ARCHITECTURE; it is X86_64 or ARM64" >&2
+        usage
+        ;;
+esac
 
 if [ -z "${REGISTRY:-}" ]; then
     aws ecr get-login-password --region "$region" | docker login --username AWS --password-stdin "$registry"

@@ -4,9 +4,18 @@ account-id         = "012345678910"
 app-shorthand-name = "migrationsample"
 vpc-id             = "vpc-0123456789abcdef0"
 
-# Without brokers MSK clusters are made. Those that are there already:
-# source-cluster-bootstrap-broker-string = "b-1.old.example.com:9098,b-2.old.example.com:9098"
-# source-cluster-arn                     = "arn:aws:kafka:us-west-1:012345678910:cluster/old/01234567-89ab-cdef-0123-456789abcdef-1"
+# The clusters that there are; to make some: examples/with_msk/clusters
+source-cluster-bootstrap-broker-string = "b-1.old.example.com:9098,b-2.old.example.com:9098"
+source-cluster-arn                     = "arn:aws:kafka:us-west-1:012345678910:cluster/old/0123-1"
+target-cluster-bootstrap-broker-string = "b-1.new.example.com:9098"
+target-cluster-arn                     = "arn:aws:kafka:us-west-1:012345678910:cluster/new/4567-2"
+broker-security-group-ids = {
+  source = "sg-0123456789abcdef1"
+  target = "sg-0123456789abcdef2"
+}
+
+# The outputs SecurityGroup and RoleName of the bastion's stack
+bastion = { security_group_id = "sg-0123456789abcdef0", role_name = "lab-bastion-Role-AbCdEf" }
 
 image-tag                   = "0.2.0"
 grafana-password-secret-arn = "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/grafana-AbCdEf"

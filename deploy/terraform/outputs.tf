@@ -1,52 +1,39 @@
-locals {
-  urls = {
-    prometheus = "http://prometheus.${local.namespace}:${local.ports.prometheus}"
-    grafana    = "http://grafana.${local.namespace}:${local.ports.grafana}"
-    page       = "http://driver.${local.namespace}:${local.ports.metrics}/"
-  }
-}
-
 output "urls" {
   description = "Prometheus, Grafana and the live page, from within the VPC: by the bastion's tunnel."
-  value       = local.urls
+  value       = merge({ page = module.mirror.page }, one(module.monitoring[*].urls))
 }
 
 output "connector_uris" {
   description = "S3 URIs of the connectors' files as they are run, for `aws s3 cp`."
-  value       = [for name in sort(keys(local.configuration)) : "s3://${aws_s3_bucket.configuration.bucket}/${name}" if startswith(name, "connector/")]
+  value       = module.mirror.connector_uris
 }
 
 output "repository" {
   description = "Where build_images.sh pushes sparkmirror to."
-  value       = aws_ecr_repository.sparkmirror.repository_url
+  value       = module.repositories.sparkmirror
 }
 
 output "prometheus_repository" {
   description = "Where build_images.sh pushes sparkmirror-prometheus to."
-  value       = aws_ecr_repository.prometheus.repository_url
-}
-
-output "brokers" {
-  description = "Of both clusters, those that were made here included."
-  value       = local.brokers
+  value       = module.repositories.prometheus
 }
 
 output "spark_master" {
   description = "URL of the Spark cluster's master; null where the driver pumps itself."
-  value       = local.spark_cluster ? local.master_url : null
+  value       = module.mirror.spark_master
 }
 
 output "log_groups" {
-  description = "By service."
-  value       = { for name, group in aws_cloudwatch_log_group.this : name => group.name }
+  description = "Names of log groups, by service."
+  value       = merge(module.mirror.log_groups, one(module.monitoring[*].log_groups))
 }
 
 output "cluster" {
   description = "The ECS cluster, for `aws ecs`."
-  value       = aws_ecs_cluster.this.name
+  value       = module.mirror.cluster
 }
 
 output "tasks_security_group" {
-  description = "Of drivers and workers: brokers that are there already must let it in."
-  value       = aws_security_group.tasks.id
+  description = "Of drivers and workers: brokers must let it in."
+  value       = module.mirror.tasks_security_group_id
 }

@@ -7,9 +7,9 @@ variable "region" {
 }
 
 variable "partition" {
-  description = "Partition in ARNs: aws, aws-cn or aws-us-gov."
+  description = "The partition of the credentials: aws, aws-cn or aws-us-gov; null: whatever it is."
   type        = string
-  default     = "aws"
+  default     = null
 }
 
 variable "tags" {
@@ -19,7 +19,7 @@ variable "tags" {
 }
 
 variable "account-id" {
-  description = "The intended account; a plan with credentials of another account warns."
+  description = "The intended account; credentials of another account are refused."
   type        = string
   validation {
     condition     = can(regex("^[0-9]{12}$", var.account-id))
@@ -30,10 +30,6 @@ variable "account-id" {
 variable "app-shorthand-name" {
   description = "Beginning of all names."
   type        = string
-  validation {
-    condition     = can(regex("^[a-z][a-z0-9-]{1,19}$", var.app-shorthand-name))
-    error_message = "Two to twenty small letters, digits and hyphens: names of buckets and roles are made of it."
-  }
 }
 
 variable "vpc-id" {
@@ -42,15 +38,13 @@ variable "vpc-id" {
 }
 
 variable "source-cluster-bootstrap-broker-string" {
-  description = "Brokers of the source, host:port with commas between them; null: an MSK cluster is created."
+  description = "Brokers of the source, host:port with commas between them."
   type        = string
-  default     = null
 }
 
 variable "target-cluster-bootstrap-broker-string" {
-  description = "Brokers of the target; null: an MSK cluster is created."
+  description = "Brokers of the target."
   type        = string
-  default     = null
 }
 
 variable "subnet-ids" {
@@ -60,13 +54,13 @@ variable "subnet-ids" {
 }
 
 variable "source-cluster-arn" {
-  description = "ARN of an existing MSK cluster with sign-in by IAM; null for another cluster."
+  description = "ARN of the source, where it is an MSK cluster that is signed in to by IAM."
   type        = string
   default     = null
 }
 
 variable "target-cluster-arn" {
-  description = "ARN of an existing MSK cluster with sign-in by IAM; null for another cluster."
+  description = "ARN of the target, where it is an MSK cluster that is signed in to by IAM."
   type        = string
   default     = null
 }
@@ -152,31 +146,90 @@ variable "worker-max" {
   description = "Most workers that autoscaling starts; 0: no Spark cluster, the driver pumps itself."
   type        = number
   default     = 10
-  validation {
-    condition     = var.worker-max >= 0 && floor(var.worker-max) == var.worker-max
-    error_message = "A whole number from 0."
-  }
+}
+
+variable "worker-spot" {
+  description = "Whether workers run on Fargate Spot."
+  type        = bool
+  default     = false
+}
+
+variable "cpu-architecture" {
+  description = "X86_64, or ARM64 for Graviton: that for which the images were built (ARCHITECTURE of build_images.sh)."
+  type        = string
+  default     = "X86_64"
 }
 
 variable "grafana-password-secret-arn" {
-  description = "ARN of a secret in Secrets Manager that holds the password of Grafana's user admin, as plain text."
+  description = "ARN of a secret in Secrets Manager that holds the password of Grafana's user admin, as plain text; null only where there is no Grafana."
   type        = string
+  default     = null
+  validation {
+    condition     = var.grafana-password-secret-arn != null || !var.monitoring || var.managed-prometheus != null
+    error_message = "Grafana needs a password: make a secret by aws secretsmanager create-secret (docs/deploy/aws.md), or set monitoring = false."
+  }
 }
 
 variable "spark-secret-arn" {
   description = "ARN of a secret in Secrets Manager, plain text, by which drivers, master and workers know each other; null only where worker-max is 0."
   type        = string
   default     = null
-  validation {
-    condition     = length(compact([var.spark-secret-arn])) == 1 || var.worker-max == 0
-    error_message = "A Spark cluster needs a secret, or whoever reaches it runs programs on it. Make one by aws secretsmanager create-secret (docs/deploy/aws.md), or set worker-max = 0."
-  }
 }
 
-variable "bastion-security-group-id" {
-  description = "Security group whose members may open Prometheus, Grafana and the live page; null: nobody."
+variable "bastion" {
+  description = "Security group and role of the bastion, and whether its role may pause and throttle (`may_control`); null: nobody opens pages or runs verbs from there."
+  type = object({
+    security_group_id = string
+    role_name         = string
+    may_control       = optional(bool, false)
+  })
+  default = null
+}
+
+variable "broker-security-group-ids" {
+  description = "Security groups of the brokers, `source` and `target`: rules there let in drivers, workers and the bastion. A side left out must let in tasks_security_group (output) by rules of its own."
+  type        = map(string)
+  default     = {}
+}
+
+variable "monitoring" {
+  description = "Whether Prometheus and Grafana run beside the mirror."
+  type        = bool
+  default     = true
+}
+
+variable "open-monitoring" {
+  description = "Whether Prometheus also scrapes the brokers of the sides in broker-security-group-ids: MSK's open monitoring, ports 11001 and 11002."
+  type        = bool
+  default     = false
+}
+
+variable "managed-prometheus" {
+  description = "A workspace of Amazon Managed Service for Prometheus, instead of Prometheus' disk and Grafana: its ARN, endpoint and id."
+  type = object({
+    arn          = string
+    endpoint     = string
+    workspace_id = string
+  })
+  default = null
+}
+
+variable "alerts-topic-arn" {
+  description = "ARN of an SNS topic that alerts go to; null: none."
   type        = string
   default     = null
+}
+
+variable "alertmanager-targets" {
+  description = "Addresses, host:port, of Alertmanagers that you run, which get the alerts."
+  type        = list(string)
+  default     = []
+}
+
+variable "ecr-force-delete" {
+  description = "Whether `terraform destroy` deletes the repositories with the images in them; otherwise AWS refuses while there are images."
+  type        = bool
+  default     = false
 }
 
 variable "log-retention-days" {
@@ -201,22 +254,4 @@ variable "aws-cli-image" {
   description = "The AWS CLI as AWS publishes it: it fetches the configuration before a task starts."
   type        = string
   default     = "amazon/aws-cli:2.31.0"
-}
-
-variable "msk-kafka-version" {
-  description = "Kafka version of MSK clusters that Terraform creates."
-  type        = string
-  default     = "3.9.x"
-}
-
-variable "msk-instance-type" {
-  description = "Instance type of the brokers of MSK clusters that Terraform creates."
-  type        = string
-  default     = "kafka.m7g.large"
-}
-
-variable "msk-volume-gib" {
-  description = "Disk of each broker of MSK clusters that Terraform creates."
-  type        = number
-  default     = 100
 }

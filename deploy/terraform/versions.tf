@@ -9,15 +9,7 @@ terraform {
 }
 
 provider "aws" {
-  region = var.region
+  region              = var.region
+  allowed_account_ids = [var.account-id]
   default_tags { tags = merge({ Application = var.app-shorthand-name }, var.tags) }
-}
-
-data "aws_caller_identity" "current" {}
-
-check "account" {
-  assert {
-    condition     = data.aws_caller_identity.current.account_id == var.account-id
-    error_message = "The credentials are of account ${data.aws_caller_identity.current.account_id}, not of account-id ${var.account-id}."
-  }
 }

@@ -31,6 +31,7 @@ class Event(StrEnum):
     CONNECTORS_NOT_SERVED = "connectors-not-served"
     CONTROL_NOT_WRITTEN = "control-not-written"
     CONTROL_RECORD_UNREADABLE = "control-record-unreadable"
+    DEFINITION_MISSING = "definition-missing"
     DUTY_FAILED = "duty-failed"
     DUTY_RECOVERED = "duty-recovered"
     EPOCH_CANCELLED = "epoch-cancelled"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from snapshot_samples import snapshot
 
-from sparkmirror.cli.metrics import metrics_served
+from sparkmirror.cli.metrics import metrics_served, page_address
 from sparkmirror.config import MirrorConfig
 from sparkmirror.config.model import MetricsConfig, SslConfig
 from sparkmirror.demo import Authority
@@ -105,3 +105,11 @@ def test_a_listener_in_use_is_named_with_its_key() -> None:
             metrics_served(None, None, config, snapshot),
         ):
             pass
+
+
+def test_the_address_of_the_page_for_people_elsewhere() -> None:
+    host = socket.gethostname()
+    assert page_address(9404, told()) == f"http://{host}:9404/"
+    assert page_address(None, told()) == ""
+    assert page_address(None, told(listeners=("https://mirror.example:9405",))) == "https://mirror.example:9405/"
+    assert page_address(None, told(listeners=("http://:9405",))) == f"http://{host}:9405/"

@@ -141,7 +141,7 @@ FILES: dict[str, Make] = {
 NEEDED_BY_SOME = {"a class that is not there", "a class that is none"}
 """Others read the file without it: what they reach next is the cluster, which isn't there."""
 
-WITHOUT_FILE = {"version", "demo", "pack", "operator"}
+WITHOUT_FILE = {"size", "version", "demo", "pack", "operator"}
 READS_ANYTHING = {"sync-groups": {"no file", "a link to nowhere"}}
 """As the original, it goes on without its file."""
 
@@ -205,6 +205,9 @@ verify FILE --limit many
 pause FILE --topics (
 pause FILE --topics ,
 pause FILE --flow B->A
+retry FILE orders:x
+retry FILE orders.*
+retry FILE orders --flow B->A
 throttle FILE
 throttle FILE fast
 throttle FILE -5M

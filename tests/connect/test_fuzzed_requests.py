@@ -79,7 +79,8 @@ REST_PATHS = [
 PAGE_PATHS = [
     "GET /", "GET /metrics", "GET /health", "GET /ready", "GET /snapshot", "GET /assets/{}", "GET /assets/page.js",
     "GET /events?kind={}&flow={}", "GET /events?kind=topics&flow=A-%3EB", "GET /{}", "GET {}", "OPTIONS *",
-    "GET /rows?kind={}&flow={}&numbers={}", "GET /rows?kind=topics&flow=A-%3EB&numbers={}",
+    "GET /history?flow={}&since_s={}", "GET /rows?kind={}&flow={}&numbers={}",
+    "GET /rows?kind=topics&flow=A-%3EB&numbers={}",
     "GET /rows?kind=groups&flow={}&numbers=1&of={}", "POST /actions/pause", "POST /actions/resume",
     "POST /actions/throttle",
 ]  # fmt: skip

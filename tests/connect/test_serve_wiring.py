@@ -28,6 +28,7 @@ from sparkmirror.connect.basic_auth import EXTENSION, Users
 from sparkmirror.connect.server import ConnectServer
 from sparkmirror.connect.storage_topic import Take
 from sparkmirror.demo.ports import free_ports
+from sparkmirror.engine.history import FlowHistory
 from sparkmirror.errors import ConfigError, SetupError
 
 MODULE = EXTENSION.rpartition(".")[0] + ".PropertyFileLoginModule"
@@ -91,6 +92,10 @@ class _Worker(InMemoryWorker):
         self.made.append(self)
 
     snapshots = staticmethod(snapshot)
+    history = FlowHistory()
+
+    def show_page(self, address: str) -> None:
+        assert address.endswith("/page/")
 
     def start(self) -> None:
         pass
@@ -212,6 +217,7 @@ def test_the_page_and_metrics_are_beside_the_interface(served: Serving) -> None:
             ("/page", "<!doctype html>"),
             ("/page/assets/page.js", "stream"),
             ("/page/snapshot", '"flows"'),
+            ("/page/history?flow=A-%3EB", '"samples"'),
             ("/page/rows?kind=groups&flow=A-%3EB&numbers=0", "[]"),
             ("/metrics", "sparkmirror_lag_records"),
         ):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
 
 import pytest
 from tests.connect.connectors import demo_connectors, specs
@@ -15,10 +16,25 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.formats.connect_files import WorkerSettings
 from sparkmirror.web.listener import Listener
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+IMAGES = Path(__file__).parents[2] / "docs" / "deploy" / "images.md"
 SETTINGS = worker_settings("kafka:9092", "group", 8083)
+
+
+def test_the_pages_file_has_the_kits_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (text,) = re.findall(r"^## With the kit's variables\n.*?^```properties\n(.*?)^```", IMAGES.read_text(), re.M | re.S)
+    monkeypatch.setenv("BROKERS", "one:9092,two:9092")
+    monkeypatch.setenv("GROUP", "kafka-connect-fargate")
+    file = tmp_path / "worker.properties"
+    file.write_text(text)
+    config = read_worker_properties(str(file))
+    assert config.cluster.bootstrap_servers == ("one:9092", "two:9092")
+    assert config.group_id == "kafka-connect-fargate"
+    assert config.configs.topic == "connect-configs-kafka-connect-fargate"
+    assert config.statuses.topic == "connect-status-kafka-connect-fargate"
+    assert config.for_connectors["offset.storage.topic"].value == "connect-offsets-${env:GROUP}"
+    monkeypatch.delenv("BROKERS")
+    with pytest.raises(ConfigError, match="BROKERS"):
+        read_worker_properties(str(file))
 
 
 def test_the_kits_file(tmp_path: Path) -> None:
@@ -50,7 +66,7 @@ def test_the_kits_file(tmp_path: Path) -> None:
         ("request.timeout.ms", "say for which client, with producer. or admin. before it"),
         ("retry.backoff.ms", "pauses before another try are sparkmirror's own"),
         ("heartbeat.interval.ms", "copying needs no consumer group"),
-        ("rest.port", "it is no setting of a Connect worker"),
+        ("rest.port", "Kafka Connect dropped it in 3.0; write listeners = http://:8083"),
         ("sparkmirror.on.expired", "write it into the source connector, as it is here"),
         ("sparkmirror.metrics.listeners", "metrics are at the interface's own listeners, and at --metrics-port"),
     ],

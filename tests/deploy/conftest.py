@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.deploy.container_images import sparkmirror_image
-from tests.deploy.terraform import WITH_BROKERS, Workspace
+from tests.deploy.terraform import Workspace
 
 _NEED_KUBERNETES = ("test_chart.py", "test_operator.py", "test_operator_of_many.py")
 
@@ -71,4 +71,4 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     """All resources of the sample, by address."""
     made = Workspace(tmp_path_factory.mktemp("deployment", numbered=False))
     made.init()
-    return made.applied(*WITH_BROKERS)
+    return made.applied()

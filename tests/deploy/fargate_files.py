@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.deploy.terraform import WITH_BROKERS, Workspace
+from tests.deploy.terraform import Workspace
+from tests.deploy.terraform import service as resource
 
 from sparkmirror import __version__
 
@@ -22,12 +23,15 @@ SERVICES = ("driver", "master", "worker", "prometheus", "grafana")
 def fargate_files(deployment: Mapping[str, Any]) -> dict[str, str]:
     """Texts by name: of each service its task definition, and the policies of its two roles."""
     named = _placeholders(deployment)
-    files: dict[str, Any] = {"trust.json": json.loads(deployment['aws_iam_role.task["driver"]']["assume_role_policy"])}
+    files: dict[str, Any] = {
+        "trust.json": json.loads(resource(deployment, "driver", "aws_iam_role.task")["assume_role_policy"])
+    }
     for service in SERVICES:
         files[f"{service}/task-definition.json"] = _task_definition(deployment, service)
         for role in ("task", "execution"):
-            policy = deployment[f'aws_iam_role_policy.{role}["{service}"]']["policy"]
+            policy = resource(deployment, service, f"aws_iam_role_policy.{role}")["policy"]
             files[f"{service}/{role}-policy.json"] = json.loads(policy)
+    files["bastion-policy.json"] = json.loads(deployment["module.mirror.aws_iam_role_policy.bastion[0]"]["policy"])
     texts = {name: json.dumps(tree, indent=2) + "\n" for name, tree in files.items()}
     for value, name in named.items():
         texts = {file: text.replace(value, f"${{{name}}}") for file, text in texts.items()}
@@ -37,10 +41,10 @@ def fargate_files(deployment: Mapping[str, Any]) -> dict[str, str]:
 def _placeholders(deployment: Mapping[str, Any]) -> dict[str, str]:
     """What stands for the sample's values, longer ones first."""
     return {
-        f"{deployment['aws_ecr_repository.sparkmirror']['repository_url']}:{__version__}": "IMAGE",
-        f"{deployment['aws_ecr_repository.prometheus']['repository_url']}:{__version__}": "PROMETHEUS_IMAGE",
-        deployment["aws_efs_file_system.master[0]"]["id"]: "FILE_SYSTEM",
-        deployment["aws_efs_access_point.master[0]"]["id"]: "ACCESS_POINT",
+        f"{_repository(deployment, 'sparkmirror')}:{__version__}": "IMAGE",
+        f"{_repository(deployment, 'sparkmirror-prometheus')}:{__version__}": "PROMETHEUS_IMAGE",
+        deployment["module.mirror.aws_efs_file_system.master[0]"]["id"]: "FILE_SYSTEM",
+        deployment["module.mirror.aws_efs_access_point.master[0]"]["id"]: "ACCESS_POINT",
         "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/grafana-AbCdEf": "GRAFANA_SECRET",
         "arn:aws:secretsmanager:us-west-1:012345678910:secret:migrationsample/spark-AbCdEf": "SPARK_SECRET",
         **{
@@ -55,8 +59,13 @@ def _placeholders(deployment: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+def _repository(deployment: Mapping[str, Any], name: str) -> str:
+    url: str = deployment[f'module.repositories.aws_ecr_repository.this["{name}"]']["repository_url"]
+    return url
+
+
 def _task_definition(deployment: Mapping[str, Any], service: str) -> dict[str, Any]:
-    told = deployment[f'aws_ecs_task_definition.this["{service}"]']
+    told = resource(deployment, service, "aws_ecs_task_definition.this")
     containers = json.loads(told["container_definitions"])
     for container in containers:
         container["environment"] = [one for one in container["environment"] if one["name"] != "CONFIGURATION_DIGEST"]
@@ -98,7 +107,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         made = Workspace(Path(directory))
         made.init()
-        for name, text in fargate_files(made.applied(*WITH_BROKERS)).items():
+        for name, text in fargate_files(made.applied()).items():
             (DIRECTORY / name).parent.mkdir(parents=True, exist_ok=True)
             (DIRECTORY / name).write_text(text)
 

@@ -15,7 +15,7 @@ from sparkmirror.operator.controller import BUSY_S, CALM_S, Controller
 from sparkmirror.operator.kube import KubeApi
 from sparkmirror.operator.rest import ConnectRest
 from sparkmirror.operator.turn import Turns
-from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
+from sparkmirror.operator.watching import cluster_access, known_peers, registry, served_version, watch
 
 
 @contextmanager
@@ -26,11 +26,14 @@ def running_operator(
     api = KubeApi(cluster_access)
     version = served_version(api)
     settings = replace(SETTINGS, version=version)
-    turns = Turns(api, lambda _: ConnectRest(served.url), settings)
+    peers = known_peers(api, version, [KEY.namespace], settings.class_name)
+    turns = Turns(api, lambda _: ConnectRest(served.url), settings, peers)
     stop = threading.Event()
     with closing(Controller(turns.take, calm_s, busy_s)) as controller:
         watching = threading.Thread(
-            target=watch, args=(registry(controller, version), cluster_access, [KEY.namespace], stop), daemon=True
+            target=watch,
+            args=(registry(controller, version, peers), cluster_access, [KEY.namespace], stop),
+            daemon=True,
         )
         watching.start()
         cluster.apply(secret())

@@ -26,7 +26,7 @@ from sparkmirror.operator.controller import Controller
 from sparkmirror.operator.kube import KubeApi
 from sparkmirror.operator.rest import ConnectRest
 from sparkmirror.operator.turn import Turns
-from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
+from sparkmirror.operator.watching import cluster_access, known_peers, registry, served_version, watch
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DOCS = Path(__file__).parents[2] / "docs" / "deploy"
@@ -208,6 +208,16 @@ def test_a_real_server_takes_all_of_it(variant: str, cluster: KubeCluster) -> No
 
 
 @full
+def test_a_real_server_takes_the_operators_options(cluster: KubeCluster) -> None:
+    options = "serviceMonitor.enabled=true,podDisruptionBudget.enabled=true,priorityClassName=high"
+    made = template("sparkmirror-operator", "--set", options, "--set", "serviceAccount.annotations.role=a")
+    kinds = {item["kind"] for item in yaml.safe_load_all(made) if item}
+    assert kinds > {"Service", "ServiceMonitor", "PodDisruptionBudget", "Deployment"}
+    words = ("apply", "--dry-run=server", "--validate=strict", "-n", KEY.namespace, "-f", "-")
+    assert cluster.kubectl(*words, given=made).count("(server dry run)") == len(list(yaml.safe_load_all(made)))
+
+
+@full
 @pytest.mark.parametrize("variant", ["default", "executors"])
 def test_pods_keep_to_the_restricted_standard(variant: str, cluster: KubeCluster) -> None:
     """The namespace demands it; a pod that does not is refused."""
@@ -286,11 +296,12 @@ def test_the_operator_has_the_rights_that_it_needs(
     version = served_version(api)
     settings = replace(SETTINGS, version=version)
     stop = threading.Event()
+    namespaces = [] if "watchAnyNamespace=true" in more else [KEY.namespace]
+    peers = known_peers(api, version, namespaces, settings.class_name)
     with served_api() as served:
-        turns = Turns(api, lambda _: ConnectRest(served.url), settings)
+        turns = Turns(api, lambda _: ConnectRest(served.url), settings, peers)
         with closing(Controller(turns.take, calm_s=1.0, busy_s=0.5)) as controller:
-            handlers = registry(controller, version)
-            namespaces = [] if "watchAnyNamespace=true" in more else [KEY.namespace]
+            handlers = registry(controller, version, peers)
             watching = threading.Thread(target=watch, args=(handlers, cluster_access, namespaces, stop), daemon=True)
             watching.start()
             try:
@@ -298,7 +309,8 @@ def test_the_operator_has_the_rights_that_it_needs(
                 tree = resource(stopped, connector_offsets="list", mirrormaker_connector=source)
                 metadata = {name: tree["metadata"][name] for name in ("name", "namespace", "annotations")}
                 cluster.apply(secret(), {**tree, "metadata": metadata})
-                _until(lambda: _type(cluster) == "Ready" and cluster.get("configmap", "offsets", KEY.namespace))
+                _until(lambda: cluster.get("configmap", "offsets", KEY.namespace))
+                _until(lambda: _reason(cluster) == "PodsNotReady")
                 cluster.kubectl("annotate", "kmm2", KEY.name, "-n", KEY.namespace, "sparkmirror.io/class-")
                 _until(lambda: not cluster.get("serviceaccount", "ours-mirrormaker2", KEY.namespace))
                 cluster.kubectl("delete", "kmm2", KEY.name, "-n", KEY.namespace)
@@ -308,9 +320,10 @@ def test_the_operator_has_the_rights_that_it_needs(
     cluster.kubectl("delete", "-n", KEY.namespace, "-f", "-", given=made)
 
 
-def _type(cluster: KubeCluster) -> str:
+def _reason(cluster: KubeCluster) -> str:
+    """Why the resource is not ready: this cluster has no node for its pods."""
     conditions = (cluster.get("kmm2", KEY.name, KEY.namespace).get("status") or {}).get("conditions") or [{}]
-    return str(conditions[0].get("type"))
+    return str(conditions[0].get("reason"))
 
 
 def _until(true: Any) -> None:

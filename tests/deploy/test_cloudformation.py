@@ -81,7 +81,9 @@ def test_stacks_are_made(aws: PlayedAws) -> None:
         (22, "203.0.113.7/32")
     ]
 
-    make(aws, "msk", {"VpcStack": "lab-vpc", "ClientSecurityGroup": bastion["SecurityGroup"]})
+    assert aws.client("iam").list_role_policies(RoleName=bastion["RoleName"])["PolicyNames"] == []
+
+    make(aws, "msk", {"VpcStack": "lab-vpc"})
     wanted = resources("msk")
     assert set(wanted.items()) - set(made(aws, "msk").items()) == {
         (logical, kind) for logical, kind in wanted.items() if kind in MISSING_IN_MOTO

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.deploy.module_pages import MODULES, PUBLIC, page
 from tests.deploy.templates import TEMPLATES, template
 from tests.deploy.terraform import DEPLOY, MODULE, declared
 
@@ -45,14 +46,36 @@ def test_the_kits_variables_are_declared() -> None:
     }
 
 
+@pytest.mark.parametrize("name", PUBLIC)
+def test_tables_of_the_modules_pages(name: str) -> None:
+    assert (MODULES / name / "README.md").read_text() == page(MODULES / name), "python -m tests.deploy.module_pages"
+
+
+@pytest.mark.parametrize("name", sorted(place.name for place in MODULES.iterdir()))
+def test_modules_names_are_as_terraform_wants_them(name: str) -> None:
+    """Of inputs and outputs; and nothing that the module decides hinders `for_each`."""
+    text = "".join(file.read_text() for file in (MODULES / name).glob("*.tf"))
+    assert all(
+        re.fullmatch(r"[a-z][a-z0-9_]*", told) for told in re.findall(r'^(?:variable|output) "(.+)"', text, re.M)
+    )
+    assert not re.search(r"^provider ", text, re.M)
+
+
+def test_no_cluster_is_made_that_deletes_sooner_than_kafka() -> None:
+    """A target that deletes what the source keeps loses what was copied."""
+    for file in (*MODULE.rglob("*.tf"), *TEMPLATES.glob("*.yml")):
+        assert not re.search(r"log\.retention|log\.cleanup|retention\.(ms|bytes)", file.read_text()), file
+
+
 def test_prometheus_asks_at_the_metrics_port() -> None:
     definition = json.loads((DEPLOY / "fargate" / "driver" / "task-definition.json").read_text())
     (driver,) = (one for one in definition["containerDefinitions"] if one["name"] == "driver")
     port = driver["command"][driver["command"].index("--metrics-port") + 1]
     assert [str(one["containerPort"]) for one in driver["portMappings"]] == [port]
     assert f":{port}/health" in driver["healthCheck"]["command"][-1]
-    assert f"    metrics = {port}," in (MODULE / "network.tf").read_text()
-    assert re.search(r"^        port: \$\{port\}$", (MODULE / "prometheus.yml.tftpl").read_text(), re.M)
+    assert f"    metrics = {port}," in (MODULES / "mirror" / "network.tf").read_text()
+    asked = (MODULES / "monitoring" / "prometheus.yml.tftpl").read_text()
+    assert re.search(r"^        port: \$\{mirror.port\}$", asked, re.M)
     assert f"port: {port}," in (DEPLOY.parent / "docs" / "deploy" / "aws_manual.md").read_text()
 
 
@@ -61,6 +84,14 @@ def test_what_is_replaced_is_there() -> None:
     provisioning = DEPLOY / "grafana" / "provisioning"
     assert "http://prometheus:9090" in (provisioning / "datasources" / "prometheus.yml").read_text()
     assert "/var/lib/grafana/dashboards/sparkmirror}" in (provisioning / "dashboards" / "sparkmirror.yml").read_text()
+
+
+def test_a_container_on_the_bastion_has_its_rights() -> None:
+    """The instance's metadata answer over one hop more, and all rights come with a mirror."""
+    resources = template("bastion")["Resources"]
+    options = resources["Template"]["Properties"]["LaunchTemplateData"]["MetadataOptions"]
+    assert (options["HttpTokens"], options["HttpPutResponseHopLimit"]) == ("required", 2)
+    assert "Policies" not in resources["Role"]["Properties"]
 
 
 def test_what_stacks_import_is_exported() -> None:
@@ -83,11 +114,22 @@ def test_a_bastion_for_everybody_is_refused() -> None:
     assert not allowed.fullmatch("0.0.0.0/0")
 
 
-@pytest.mark.parametrize("words", [(), ("012345678910",), ("012345678910", "us-east-1", "more")])
+@pytest.mark.parametrize(
+    "words",
+    [(), ("012345678910",), ("012345678910", "us-east-1", "more"), ("us-east-1", "012345678910")],
+)
 def test_building_images_without_its_arguments(words: tuple[str, ...]) -> None:
     done = subprocess.run([BUILD, *words], capture_output=True, text=True, timeout=20, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert "ACCOUNT_ID REGION" in done.stderr
+
+
+def test_building_images_for_an_unknown_architecture() -> None:
+    words = [str(BUILD), "012345678910", "us-east-1"]
+    environment = {"PATH": os.defpath, "ARCHITECTURE": "arm"}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 1
+    assert "ARCHITECTURE is arm; it is X86_64 or ARM64" in done.stderr
 
 
 def built(tmp_path: Path, **more: str) -> list[str]:
@@ -118,6 +160,10 @@ def test_images_are_built_for_fargate_and_pushed(tmp_path: Path) -> None:
         ["docker", "push"],
     ]
     assert all("linux/amd64" in call for call in calls)
+
+
+def test_images_for_graviton(tmp_path: Path) -> None:
+    assert all("linux/arm64" in call for call in built(tmp_path, ARCHITECTURE="ARM64"))
 
 
 def test_another_registry(tmp_path: Path) -> None:

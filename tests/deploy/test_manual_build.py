@@ -45,6 +45,14 @@ def test_the_page(aws: PlayedAws, deployment: Mapping[str, Any], tmp_path: Path)
     subnets = [one["SubnetId"] for one in ec2.describe_subnets()["Subnets"]][:3]
     known = re.sub(r"ACCOUNT=\d+", f"ACCOUNT={ACCOUNT}", known)
     known = re.sub(r"VPC=\S+", f"VPC={vpc['VpcId']}", known)
+    given = {
+        name: ec2.create_security_group(GroupName=name, Description=name, VpcId=vpc["VpcId"])["GroupId"]
+        for name in ("source", "target", "bastion")
+    }
+    for name, group in given.items():
+        known = re.sub(rf"{name.upper()}_SECURITY_GROUP=\S+", f"{name.upper()}_SECURITY_GROUP={group}", known)
+    trust = (DIRECTORY / "trust.json").read_text()
+    aws.client("iam").create_role(RoleName="lab-bastion-Role-AbCdEf", AssumeRolePolicyDocument=trust)
     known = re.sub(r'SUBNETS="[^"]*"', f'SUBNETS="{" ".join(subnets)}"', known)
     done = aws.shell("\n".join([known, *steps]), place)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
@@ -62,7 +70,14 @@ def test_the_page(aws: PlayedAws, deployment: Mapping[str, Any], tmp_path: Path)
             for peer in rule["UserIdGroupPairs"]:
                 way = named[peer["GroupId"]], named[one["GroupId"]]
                 ports.setdefault(way, set()).update(range(rule["FromPort"], rule["ToPort"] + 1))
-    assert {way: told for way, told in ports.items() if way != ("default", "default")} == opened(deployment)
+    samples = {f"sg-0123456789abcdef{number}": name for number, name in enumerate(("bastion", "source", "target"))}
+    wanted = {(samples.get(asks, asks), samples.get(to, to)): told for (asks, to), told in opened(deployment).items()}
+    assert {way: told for way, told in ports.items() if way != ("default", "default")} == wanted
+    policy = aws.client("iam").get_role_policy(RoleName="lab-bastion-Role-AbCdEf", PolicyName="migrationsample-mirror")[
+        "PolicyDocument"
+    ]
+    assert "${" not in json.dumps(policy)
+    assert {"Configuration", "Pull", "SourceTopics", "TargetTopics"} <= {told["Sid"] for told in policy["Statement"]}
 
     ecs = aws.client("ecs")
     told = ecs.describe_services(cluster="migrationsample", services=list(SERVICES))["services"]

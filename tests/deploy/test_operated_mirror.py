@@ -99,6 +99,7 @@ def test_from_the_resource_to_records_and_offsets(
         mirror["checkpointConnector"] = {"config": {"checkpoints.topic.replication.factor": 1}}
 
     api = MemoryApi(resource(ours))
+    api.unready = {"readyReplicas": 0}
     rest, metrics = free_ports(2)
     turn = turns(api, ConnectRest(f"http://127.0.0.1:{rest}"))
     copy = f"us.{topic_name}"
@@ -120,6 +121,7 @@ def test_from_the_resource_to_records_and_offsets(
 
     turn()
     assert api.conditions() == [("NotReady", "PodsNotReady")]
+    api.unready = {}
     with pod(api, tmp_path, rest, metrics):
         until(lambda: end() == RECORDS, "all is copied")
         until(lambda: api.conditions() == [("Ready", "")], "ready")

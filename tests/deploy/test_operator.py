@@ -1,34 +1,44 @@
-"""The operator beside a real API server with its controllers; no node, so that the REST interface is served here."""
+"""The operator beside a real API server with its controllers; pods are played, the REST interface is served here."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from operated import CHECKPOINT, KEY, SOURCE, resource, secret
 from tests.connect.served_api import ServedApi
 from tests.deploy.kube_cluster import KubeCluster, crd, kube_cluster
 from tests.deploy.running_operator import running_operator
 
+from sparkmirror.demo.ports import free_ports
+from sparkmirror.operator.kube import KubeApi, object_path
 from sparkmirror.operator.names import CLASS
+from sparkmirror.operator.watching import cluster_access
 
 pytestmark = pytest.mark.full
 
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
 PARTITION: dict[str, object] = {"cluster": "us", "partition": 0, "topic": "orders"}
+UNREACHABLE = "ConnectUnreachable"
 OFFSET = {"partition": PARTITION, "offset": {"offset": 41}}
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
-    with kube_cluster(tmp_path_factory.mktemp("kube")) as running:
+    with kube_cluster(tmp_path_factory.mktemp("kube"), nodes=1) as running:
         running.define(crd())
         running.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": KEY.namespace}})
         yield running
@@ -261,6 +271,29 @@ def test_what_is_wrong_and_then_put_right(operator: KubeCluster, served: ServedA
     until(lambda: is_ready(operator))
 
 
+def test_a_copied_resource_is_held(operator: KubeCluster, served: ServedApi) -> None:
+    """One with the same group and topics, and another source: the first one's connectors stay as they are."""
+    create(operator, resource())
+    until(lambda: is_ready(operator))
+    before = served.api.ask("GET", f"/connectors/{SOURCE}/config")
+    time.sleep(1)  # times of creation have seconds
+    copied = resource(lambda spec: spec["mirrors"][0]["source"].update(bootstrapServers="nowhere:9092"))
+    copied["metadata"]["name"] = "copied"
+    create(operator, copied)
+    until(lambda: conditions(operator) == ["Ready", "Warning"])
+    assert "KafkaMirrorMaker2 kafka/copied uses the same groupId" in status(operator)["conditions"][1]["message"]
+    until(lambda: operator.get("kmm2", "copied", KEY.namespace).get("status"))
+    (told,) = operator.get("kmm2", "copied", KEY.namespace)["status"]["conditions"]
+    assert (told["type"], told["reason"]) == ("NotReady", "GroupShared")
+    assert "KafkaMirrorMaker2 kafka/ours uses the same groupId" in told["message"]
+    assert not operator.get("deployment", "copied-mirrormaker2", KEY.namespace)
+    assert served.api.ask("GET", f"/connectors/{SOURCE}/config") == before
+    operator.kubectl("delete", "kmm2", "ours", "-n", KEY.namespace)
+    until(lambda: operator.get("deployment", "copied-mirrormaker2", KEY.namespace))
+    operator.kubectl("delete", "kmm2", "copied", "-n", KEY.namespace)
+    create(operator, resource())
+
+
 def test_given_up_it_is_left_to_others(operator: KubeCluster, served: ServedApi) -> None:
     create(operator, resource())
     until(lambda: is_ready(operator))
@@ -277,29 +310,88 @@ def test_without_the_annotation_nothing_happens(operator: KubeCluster, served: S
     assert not status(operator)
 
 
-def test_the_verb(cluster: KubeCluster) -> None:
-    """As a process; nobody answers where pods would be."""
-    cluster.apply(secret())
-    create(cluster, resource())
+@contextmanager
+def verb(cluster: KubeCluster, *more: str) -> Iterator[subprocess.Popen[str]]:
+    """`sparkmirror operator` as a process of its own."""
     program = "from sparkmirror.cli import main; main()"
-    words = ["operator", "--image", "sparkmirror:test", "-n", KEY.namespace, "-o", "json", "--log-format", "json"]
-    with subprocess.Popen(
-        [sys.executable, "-c", program, *words],
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "operator", "--image", "sparkmirror:test", *more],
         env=os.environ | {"KUBECONFIG": cluster.kubeconfig},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    ) as process:
+    )
+    with process:
         try:
-            assert process.stdout is not None
-            assert json.loads(process.stdout.readline())["namespaces"] == [KEY.namespace]
-            until(lambda: conditions(cluster) == ["NotReady"])
-            assert status(cluster)["conditions"][0]["reason"] == "PodsNotReady"
-            process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=60)
-            assert process.returncode == 0, errors
-            events = [json.loads(line).get("event") for line in errors.splitlines() if line.startswith("{")]
-            assert "resource-not-ready" in events, errors
+            yield process
         finally:
             process.kill()
+
+
+def test_the_verb(cluster: KubeCluster) -> None:
+    """As a process; nobody answers where pods would be."""
+    cluster.apply(secret())
+    create(cluster, resource())
+    with verb(cluster, "-n", KEY.namespace, "-o", "json", "--log-format", "json") as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["namespaces"] == [KEY.namespace]
+        until(lambda: [item.get("reason") for item in status(cluster).get("conditions") or ()] == [UNREACHABLE])
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        events = [json.loads(line).get("event") for line in errors.splitlines() if line.startswith("{")]
+        assert "resource-not-ready" in events, errors
     cluster.kubectl("delete", "kmm2", "--all", "-n", KEY.namespace)
+
+
+def test_secrets_of_others_take_no_memory(cluster: KubeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 MB of Helm's releases in another namespace, all namespaces watched: within the chart's limit."""
+    monkeypatch.setenv("KUBECONFIG", cluster.kubeconfig)
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "releases"}})
+    api = KubeApi(cluster_access)
+    release = secret("release", release="x" * 1_000_000) | {"type": "helm.sh/release.v1"}
+    for number in range(300):
+        metadata = {"name": f"sh.helm.release.v1.shop.v{number}", "namespace": "releases"}
+        api.create(object_path("Secret", "releases"), {**release, "metadata": metadata})
+    cluster.apply(secret())
+    create(cluster, resource())
+    values = yaml.safe_load((DEPLOY / "helm" / "sparkmirror-operator" / "values.yaml").read_text())
+    limit_kib = int(values["resources"]["limits"]["memory"].removesuffix("Mi")) * 1024
+    with verb(cluster) as process:
+        until(lambda: status(cluster).get("observedGeneration"))
+        first = cluster.get("secret", "sh.helm.release.v1.shop.v0", "releases")["metadata"]["resourceVersion"]
+        cluster.kubectl("label", "secrets", "--all", "-n", "releases", "touched=yes")
+        touched = cluster.get("secret", "sh.helm.release.v1.shop.v0", "releases")["metadata"]["resourceVersion"]
+        assert touched != first
+        peak_kib = int(re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())[0])
+        print(f"operator: {peak_kib >> 10} MiB at most beside 300 MB of foreign Secrets")
+        assert peak_kib < limit_kib / 2
+    cluster.kubectl("delete", "kmm2", "--all", "-n", KEY.namespace)
+    cluster.kubectl("delete", "namespace", "releases", "--wait=false")
+
+
+def test_it_waits_for_strimzis_definition(cluster: KubeCluster) -> None:
+    """It is alive without it, and begins when it is there."""
+    cluster.kubectl("delete", "crd", "kafkamirrormaker2s.kafka.strimzi.io")
+    (port,) = free_ports(1)
+    with verb(cluster, "--health-port", str(port)) as process:
+        until(lambda: answers(port, "/healthz") == "ok\n")
+        cluster.define(crd())
+        create(cluster, resource())
+        until(lambda: status(cluster).get("observedGeneration"))
+        until(
+            lambda: 'sparkmirror_operator_resource_ready{namespace="kafka",name="ours"} 0' in answers(port, "/metrics")
+        )
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert "the operator waits for it" in errors
+    cluster.kubectl("delete", "kmm2", "--all", "-n", KEY.namespace)
+
+
+def answers(port: int, path: str) -> str:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""

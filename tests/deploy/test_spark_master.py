@@ -21,6 +21,7 @@ import pytest
 import stranger
 from loaded_flow import LoadedFlow
 from tests.deploy.terraform import opened
+from tests.deploy.terraform import service as resource
 
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.java import java_home
@@ -99,7 +100,7 @@ class SparkTasks:
         return {one["name"]: one["value"] for one in own["environment"]} | SECRET
 
     def _container(self, service: str) -> dict[str, Any]:
-        definition = self._deployment[f'aws_ecs_task_definition.this["{service}"]']["container_definitions"]
+        definition = resource(self._deployment, service, "aws_ecs_task_definition.this")["container_definitions"]
         (own,) = (one for one in json.loads(definition) if one["name"] == service)
         return dict(own)
 

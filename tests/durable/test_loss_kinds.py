@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 import pytest
 import yaml
-from snapshot_samples import NOW_MS, flow, snapshot
+from snapshot_samples import NOW_MS, flow, level_group, snapshot
 
 from sparkmirror.cli.status import is_healthy, line
 from sparkmirror.doctor.findings import diagnose
@@ -24,7 +24,7 @@ from sparkmirror.engine.loss_counts import loss_counts, loss_row, summed_up
 from sparkmirror.engine.snapshot import Flow
 from sparkmirror.metrics.collector import MirrorCollector
 from sparkmirror.page.cut_over import CutOverVerdict, cut_over
-from sparkmirror.page.sentences import Tone, sentence
+from sparkmirror.page.sentences import Tone, headline
 
 ROOT = Path(__file__).parents[2]
 LOSSES_PAGE = (ROOT / "docs" / "losses.md").read_text()
@@ -52,7 +52,7 @@ OUTCOMES: dict[tuple[LossKind, Action], LossOutcome] = {
 class _Said(NamedTuple):
     tone: Tone
     words: str
-    """Part of the page's sentence; empty if it says nothing."""
+    """Part of the page's first line; empty if it says nothing."""
     rule: str
     severity: str
     healthy: bool
@@ -102,7 +102,7 @@ def entry(kind: LossKind, action: Action, *, offsets: int | None = None, acknowl
 
 def of(*entries: LedgerEntry) -> Flow:
     """A flow that has caught up, with these in its ledger."""
-    return flow(losses=loss_counts(entries), loss_entries=tuple(map(loss_row, entries)))
+    return flow(losses=loss_counts(entries), loss_entries=tuple(map(loss_row, entries)), groups=(level_group(),))
 
 
 def test_each_kind_and_each_outcome_is_here() -> None:
@@ -135,11 +135,11 @@ def test_an_action_that_the_table_does_not_know_is_taken_for_the_worst(kind: Los
 @each_entry
 def test_the_page_says_it(kind: LossKind, action: Action) -> None:
     wanted = SAID[OUTCOMES[kind, action]]
-    said = sentence(of(entry(kind, action)), NOW_MS)
+    said = headline(of(entry(kind, action)), NOW_MS)
     assert said.tone is wanted.tone
-    assert wanted.words in said.words
+    assert wanted.words in said.what.lower()
     if not wanted.words:
-        assert said == sentence(flow(), NOW_MS)
+        assert said == headline(flow(groups=(level_group(),)), NOW_MS)
 
 
 @each_entry
@@ -203,7 +203,7 @@ def test_an_acknowledged_loss_makes_nothing_red(kind: LossKind, action: Action) 
     assert is_healthy(now)
     assert summed_up(now.losses) == ()
     assert diagnose(snapshot(now)) == []
-    assert sentence(now, NOW_MS).tone is Tone.GOOD
+    assert headline(now, NOW_MS).tone is Tone.GOOD
     board = cut_over(now, NOW_MS)
     assert board.verdict is CutOverVerdict.READY
     differs = OUTCOMES[kind, action].differs

@@ -85,14 +85,14 @@ def write_properties(
 
 def _accept_source(path: Path) -> None:
     """As `sparkmirror clusters FILE --accept-source`, where another cluster was the source."""
-    (flow,) = load_mm2_properties(str(path)).flows
-    agreed = agreed_source_id(flow)
-    if not agreed:
-        return
-    with contextlib.closing(ClusterClient(flow.source, "test")) as client:
-        client.metadata([])
-        if client.cluster_id != agreed:
-            accept_source(flow, flow_clusters(flow))
+    for flow in load_mm2_properties(str(path)).flows:
+        agreed = agreed_source_id(flow)
+        if not agreed:
+            continue
+        with contextlib.closing(ClusterClient(flow.source, "test")) as client:
+            client.metadata([])
+            if client.cluster_id != agreed:
+                accept_source(flow, flow_clusters(flow))
 
 
 def workers_of(processes: Iterable[psutil.Process]) -> list[psutil.Process]:

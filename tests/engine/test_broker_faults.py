@@ -14,12 +14,14 @@ from mirror_thread import receipt
 from conftest import StartMirror
 from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.cluster.topic_configs import topic_configs
+from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import LogReader
 from sparkmirror.demo.quotas import set_quota
 from sparkmirror.doctor.findings import diagnose
 from sparkmirror.engine.mirror import Mirror
+from sparkmirror.messages.control import Control, control_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
@@ -116,7 +118,9 @@ def test_a_limit_that_the_doctor_has_raised_stays(
         assert command is not None, finding.action
         mp.alter_topic(here, topic_name, {"max.message.bytes": command[1]})
         mp.wait_for(lambda: limit(there, f"A.{topic_name}") == command[1], 30, "the mirror brings it to the copy")
-        mp.wait_for(lambda: mp.end_offsets(there, f"A.{topic_name}", 1) == [1], 120, "the batch is copied")
+        with closing(ClusterClient(ClusterConfig(alias="x", bootstrap_servers=(there,)), "test")) as client:
+            Control(TopicLog(client, control_topic("A"))).try_again([f"{topic_name}:0"])
+        mp.wait_for(lambda: mp.end_offsets(there, f"A.{topic_name}", 1) == [1], 20, "the batch is copied at once")
         time.sleep(3)
         assert limit(there, f"A.{topic_name}") == command[1]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -14,7 +15,7 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.engine import cluster_watch
-from sparkmirror.engine.cluster_watch import AWAY_S, ClusterWatch
+from sparkmirror.engine.cluster_watch import AWAY_S, FORGET_S, ClusterWatch
 
 
 def watch_over(*servers: str) -> ClusterWatch:
@@ -86,6 +87,22 @@ def test_one_broker_that_answers_is_enough(
     kept.close()
     watch.ask()
     assert watch.away is None, "another connection is made"
+
+
+@pytest.mark.broker
+def test_brokers_that_were_known_and_are_up(source_cluster: KafkaCluster) -> None:
+    watch = watch_over(source_cluster.bootstrap_servers)
+    before = watch.brokers
+    watch.ask()
+    known = watch.brokers
+    assert before is None
+    assert known is not None
+    assert (known.up, known.known) == (1, 1)
+    assert re.fullmatch(r"[3-9]\.\d+", known.release)
+    now = watch._clock()  # noqa: SLF001
+    watch._seen |= {77: now, 78: now - FORGET_S - 1}  # noqa: SLF001
+    watch.ask()
+    assert watch.brokers == known._replace(known=2), "one has been down for less than a day, one was removed"
 
 
 @pytest.mark.broker

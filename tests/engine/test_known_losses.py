@@ -34,7 +34,7 @@ class _Told(NamedTuple):
     """What a process says of its losses."""
 
     tone: str
-    sentence: str
+    lines: str
     verdict: str
     reasons: tuple[str, ...]
     findings: tuple[tuple[str, ...], ...]
@@ -92,9 +92,9 @@ class _Mirror:
             lines = answer.read().decode().splitlines()
         return _Told(
             flow["tone"],
-            re.sub(r"for [^:]+:", "", flow["words"]),
+            re.sub(r"since [^.]+\.", "", f"{flow['what']} {flow['then']}"),
             flow["cut_over"]["verdict"],
-            tuple(flow["cut_over"]["reasons"]),
+            tuple(words for _, mark, words in flow["cut_over"]["conditions"] if mark != "ok"),
             tuple(tuple(one.values()) for one in told["findings"] if one["rule"] in RULES),
             frozenset(f"{row.number} {row.kind} {row.outcome} {row.words}" for row in now.flows[0].loss_entries),
             frozenset(
@@ -181,9 +181,9 @@ def test_a_takeover_after_a_kill_says_the_same_until_an_operator_says_that_it_is
     mp.wait_for(lambda: len(mirror.told(first).entries) == 4, 30, "the process knows all")
     before = mirror.told(first)
     assert (before.tone, before.verdict) == ("bad", "not yet")
-    assert "27 offsets were lost for good" in before.sentence
-    assert "records may be lost (1 entry)" in before.sentence
-    assert "another producer has written 5 offsets to copies" in before.sentence
+    assert "27 offsets were lost for good" in before.lines.lower()
+    assert "records may be lost (1 entry)" in before.lines.lower()
+    assert "another producer has written 5 offsets to copies" in before.lines.lower()
     assert [(rule, severity) for rule, severity, *_ in before.findings] == [
         ("records-lost", "critical"),
         ("records-may-be-lost", "warning"),

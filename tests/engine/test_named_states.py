@@ -6,6 +6,7 @@ Drivers were told what their pumps and clusters say; each state is followed to w
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from snapshot_samples import snapshot
 from test_observer import a_driver, copying, looked_at, receipt, tell
@@ -18,7 +19,7 @@ from sparkmirror.engine.snapshot import Cause, Flow, FlowState, PartitionState, 
 from sparkmirror.engine.transaction_watch import HeldBack
 from sparkmirror.metrics.collector import MirrorCollector
 from sparkmirror.page.cut_over import CutOverVerdict, cut_over
-from sparkmirror.page.sentences import Tone, sentence
+from sparkmirror.page.sentences import Tone, headline
 from sparkmirror.sync.pattern_matches import Matches, UnmatchedPattern
 
 SINCE_S = 1_764_000_000.0
@@ -61,7 +62,7 @@ def samples(flow: Flow, name: str) -> list[str]:
 def assert_a_problem(flow: Flow) -> None:
     """Whoever looks is told so."""
     assert not is_healthy(flow)
-    assert sentence(flow, flow.at_ms).tone is Tone.BAD
+    assert headline(flow, flow.at_ms).tone is Tone.BAD
     assert cut_over(flow, flow.at_ms).verdict is CutOverVerdict.NOT_YET
 
 
@@ -90,8 +91,9 @@ def test_old_figures_of_a_source_that_is_away_are_not_told() -> None:
         'sparkmirror_cluster_up{flow="A->B",side="source",cluster="A"} 0',
         'sparkmirror_cluster_up{flow="A->B",side="target",cluster="B"} 1',
     ]
-    words = sentence(flow, flow.at_ms).words
-    assert words.startswith("Cluster A has not answered since then: refused; nothing is copied")
+    said = headline(flow, flow.at_ms)
+    assert re.fullmatch(r"Source A can't be reached since .* UTC; nothing is copied.*", said.what)
+    assert said.then.endswith("It goes on by itself once a broker answers (refused).")
 
     put_away(driver)
     assert seen(driver).state is FlowState.CAUGHT_UP
@@ -121,7 +123,7 @@ def test_a_transaction_counts_as_lag_and_after_a_while_holds_the_flow_up() -> No
     assert (flow.state, flow.lag) == (FlowState.CAUGHT_UP, 6), "all that may be read is copied"
     assert (first.state, first.lag, first.held_back, second.held_back) == (PartitionState.RUNNING, 6, 6, 0)
     assert is_healthy(flow)
-    assert sentence(flow, flow.at_ms).words.startswith("Caught up")
+    assert headline(flow, flow.at_ms).what.startswith("Caught up")
     assert cut_over(flow, flow.at_ms).verdict is CutOverVerdict.NOT_YET
     assert "100.0% done" not in line(flow, 0)
     assert rules(flow) == set()
@@ -172,7 +174,7 @@ def test_one_partition_that_is_not_known_does_not_hide_the_others() -> None:
     assert (flow.state, flow.lag, flow.unknown) == (FlowState.FINDING_OUT, 30, 1)
     assert flow.lag_s is not None
     assert flow.why_unknown == f"t-2: {quota}"
-    words = sentence(flow, flow.at_ms).words
+    words = headline(flow, flow.at_ms).what
     assert "30 records behind" in words
     assert f"the lag of 1 partition isn't known (t-2: {quota})" in words
     assert "lag 30 (0 s), 1 partition not known" in line(flow, 0)
@@ -191,7 +193,7 @@ def test_a_flow_of_heartbeats_alone_has_nothing_to_copy() -> None:
     flow = seen(driver)
     assert_a_problem(flow)
     assert (flow.state, flow.reason) == (FlowState.NOTHING, driver.topics.matches.nothing)
-    assert sentence(flow, flow.at_ms).words.startswith("Nothing to copy")
+    assert headline(flow, flow.at_ms).what.startswith("Nothing to copy")
     assert rules(flow) == {"nothing-to-copy"}
 
 
@@ -203,10 +205,10 @@ def test_one_pattern_of_several_that_matches_nothing() -> None:
     flow = seen(driver)
     assert (flow.state, is_healthy(flow), rules(flow)) == (FlowState.CAUGHT_UP, True, {"pattern-unmatched"})
     assert "nothing matches topics = ordrs (did you mean orders?)" in line(flow, 0)
-    assert sentence(flow, flow.at_ms).tone is Tone.WARNING
+    assert headline(flow, flow.at_ms).tone is Tone.WARNING
     assert cut_over(flow, flow.at_ms).verdict is CutOverVerdict.NOT_YET
     driver.topics.matches = Matches(unmatched=(UnmatchedPattern("topics", "a;b", fault="`;` separates no patterns"),))
     assert not is_healthy(seen(driver))
     driver.topics.matches = Matches(unmatched=(UnmatchedPattern("topics", "later"),))
     flow = seen(driver)
-    assert (is_healthy(flow), sentence(flow, flow.at_ms).tone) == (True, Tone.GOOD), "it may be for a topic to come"
+    assert (is_healthy(flow), headline(flow, flow.at_ms).tone) == (True, Tone.GOOD), "it may be for a topic to come"

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.model import SslConfig
+from sparkmirror.config.spark_guards import refuse_little_memory
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.engine import session, spark_start
 from sparkmirror.engine.mirror import Mirror
@@ -42,6 +43,35 @@ TWO_PUMPS = {
     "spark.speculation = true would give partitions two pumps": ("spark.speculation", "true", " TRUE "),
     "spark.python.task.killTimeout = 1h would let a cancelled task copy on": ("spark.python.task.killTimeout", "1h"),
 }
+
+
+LITTLE = [
+    ({"spark.driver.memory": "400m"}, "spark.driver.memory: 400m is too little for Spark to start: write 465m or more"),
+    ({"spark.driver.memory": "464 M"}, ""),
+    ({"spark.driver.memory": " 464MB "}, "write 465m or more"),
+    ({"spark.driver.memory": "460m", "spark.driver.extraJavaOptions": "-XX:+UseG1GC"}, ""),
+    ({"spark.driver.memory": "449m", "spark.driver.extraJavaOptions": "-XX:+UseG1GC"}, "write 450m or more"),
+    ({"spark.driver.memory": "465m"}, ""),
+    ({"spark.driver.memory": "1g", "spark.executor.memory": "460000k"}, "spark.executor.memory: 460000k is too little"),
+    ({"spark.driver.memory": "400"}, ""),
+]
+
+
+@pytest.mark.parametrize(("settings", "says"), LITTLE)
+def test_too_little_memory_is_refused_at_once(settings: dict[str, str], says: str) -> None:
+    """Not after the takeover, and not with words about Java. What can't be read is Spark's to tell."""
+    if says:
+        with pytest.raises(ConfigError, match=re.escape(says)):
+            Mirror(config(**settings)).run()
+    else:
+        refuse_little_memory(settings, "mm2.properties")
+
+
+def test_what_spark_says_of_little_memory_gets_the_right_hint() -> None:
+    words = "[INVALID_DRIVER_MEMORY] Insufficient driver memory: System memory 405471232 must be at least 471859200"
+    for said, hint in ((words, "raise spark.driver.memory"), ("Java gateway process exited", "does JAVA_HOME")):
+        with pytest.raises(SetupError, match=hint), session._start_refused():  # noqa: SLF001
+            raise RuntimeError(said)
 
 
 def config(**spark: str) -> MirrorConfig:

@@ -31,7 +31,7 @@ from sparkmirror.engine import lag_monitor, transaction_watch
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.snapshot import Cause, Flow, FlowState, PartitionState
 from sparkmirror.page.cut_over import CutOverVerdict, cut_over
-from sparkmirror.page.sentences import Tone, sentence
+from sparkmirror.page.sentences import Tone, headline
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -48,7 +48,7 @@ def is_well(flow: Flow) -> bool:
 
 def assert_a_problem(flow: Flow) -> None:
     assert not is_healthy(flow)
-    assert sentence(flow, flow.at_ms).tone is Tone.BAD
+    assert headline(flow, flow.at_ms).tone is Tone.BAD
     assert cut_over(flow, flow.at_ms).verdict is CutOverVerdict.NOT_YET
 
 

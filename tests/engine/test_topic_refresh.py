@@ -1,15 +1,18 @@
-"""When the topic duty's next turn comes: soon, while a quota stops the creation of topics."""
+"""When the topic duty has its next turn: soon, while a quota stops creations, and at once after `sparkmirror retry`."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from test_observer import a_driver
 
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.topic_refresh import QUOTA_PAUSE_S, TopicRefresh
+from sparkmirror.messages.control import ControlState, TryNow
 
 
 @pytest.mark.parametrize("refreshes", [True, False])
@@ -31,3 +34,31 @@ def test_the_told_wait_is_kept_whatever_the_interval(
     refresh.refresh(driver)
     now[0] += driver.flow.refresh_topics_interval_seconds - 1
     assert not refresh.is_due(driver)
+
+
+def test_refused_topics_are_tried_again_when_an_operator_wants_it() -> None:
+    """Once for each word, also for one that was there before this process began."""
+    heard, turns = ControlState(), list[str]()
+
+    def sync_topics() -> bool:
+        turns.append("turn")
+        return False
+
+    played = SimpleNamespace(
+        name="A->B",
+        flow=SimpleNamespace(refresh_topics_interval_seconds=600, refresh_topics_enabled=True),
+        topics=SimpleNamespace(
+            waits=False, done_topics=SimpleNamespace(changed=False), newest=SimpleNamespace(wait_s=0.0)
+        ),
+        reports=SimpleNamespace(heard=heard),
+        sync_topics=sync_topics,
+    )
+    driver, refresh = cast("FlowDriver", played), TopicRefresh()
+    heard.try_now = TryNow(names=["orders"], rank=3)
+    refresh.refresh(driver)
+    refresh.refresh(driver)
+    assert len(turns) == 1
+    heard.try_now = TryNow(names=["orders"], rank=4)
+    refresh.refresh(driver)
+    refresh.refresh(driver)
+    assert len(turns) == 2

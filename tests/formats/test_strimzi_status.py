@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 from sparkmirror.cli.app import app
 from sparkmirror.cli.status_file import RunStatus
 from sparkmirror.engine import snapshot
-from sparkmirror.formats.strimzi_status import FAILED_MESSAGE, FlowStatus, StatusFile
+from sparkmirror.formats.strimzi_status import FlowStatus, StatusFile
+
+FAILED = "One or more connectors are in FAILED state: us->eu.MirrorSourceConnector: orders-1: too large"
 
 
 def running(
@@ -58,7 +60,7 @@ def test_what_can_not_be_copied(tmp_path: Path) -> None:
     file.show([running(parked=("orders-1: too large",), failing=("heartbeats: no answer",))])
     shown = status(tmp_path)
     assert [(one["type"], one.get("message")) for one in shown["conditions"]] == [
-        ("NotReady", FAILED_MESSAGE),
+        ("NotReady", FAILED),
         ("Warning", "us->eu: heartbeats: no answer"),
     ]
     assert shown["connectors"][0]["connector"]["trace"] == "orders-1: too large"
@@ -137,7 +139,7 @@ def test_it_is_made_from_the_snapshot_now_and_then(tmp_path: Path) -> None:
         shown = status(tmp_path)
     assert asked == [1]
     assert [(one["type"], one.get("message")) for one in shown["conditions"]] == [
-        ("NotReady", FAILED_MESSAGE),
+        ("NotReady", FAILED),
         ("Warning", "us->eu: heartbeats: no answer"),
     ]
     assert shown["connectors"][0]["connector"]["trace"] == "orders-1: too large\na b: not legal"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sparkmirror.cluster.acls import ALL, ALLOW, LITERAL, PREFIXED, READ, WRITE, Acl
+from sparkmirror.cluster.acls import ALL, ALLOW, DENY, LITERAL, PREFIXED, READ, WRITE, Acl
 from sparkmirror.cluster.append_check import AppendCheck, AppendVerdict, Trial
 from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.cluster.topic_configs import ConfigEntry
@@ -212,6 +212,7 @@ BAD: list[tuple[str, Change, str]] = [
     ("forbidden-at-target", miss("us.new", sees=False), "WRITE on topic us.new"),
     ("rights-unknown", miss("us.new"), "ALTER, ALTER_CONFIGS, DESCRIBE_CONFIGS, READ, WRITE on topic us.new"),
     ("rights-unknown", miss("own", side="source", own=True), "READ, WRITE on topic own"),
+    ("sinks-excluded", lambda p: setattr(p, "excluded_sinks", ("connect-s3",)), "connect-s3"),
     ("groups-unseen", lose_pattern("source"), "DESCRIBE on groups like .*"),
     ("groups-unseen", lose_pattern("target", "DESCRIBE"), "READ on groups like .*"),
     ("too-old-brokers", lambda p: setattr(p.source, "too_old", ("broker 1: it is",)), "broker 1: it is"),
@@ -350,6 +351,62 @@ def test_rights_that_are_known(change: Callable[[ProbedCluster], object]) -> Non
     miss("us.new")(probe)
     change(probe.target)
     assert "rights-unknown" not in found(probe)
+
+
+def fixes(probe: FlowProbe, name: str) -> list[str]:
+    return [one.fix for rule in CONNECTED_RULES if rule.name == name for one in rule.findings(probe)]
+
+
+ADD = "kafka-acls.sh --bootstrap-server eu:1 --add --allow-principal User:ANONYMOUS"
+OTHERWISE = ", or grant it by the provider's own policies"
+
+
+def test_the_commands_for_missing_rights() -> None:
+    """Complete for this file: copies and sparkmirror's own topics by their prefix."""
+    probe = healthy()
+    lose("target", "WRITE")(probe)
+    lose("target", "ALTER_CONFIGS")(probe)
+    lose_group("target", "us-mm2")(probe)
+    refuse("mm2-sparkmirror-segments.us.internal", 29)(probe)
+    refuse("heartbeats", 29)(probe)
+    assert fixes(probe, "forbidden-at-target") == [
+        f"run `{ADD} --operation AlterConfigs --operation Write --topic us. --resource-pattern-type prefixed`"
+        f"{OTHERWISE}",
+        f"run `{ADD} --operation Read --group us-mm2`{OTHERWISE}",
+        f"run `{ADD} --operation Create --topic mm2-sparkmirror- --resource-pattern-type prefixed` and"
+        f" `{ADD} --operation Create --topic heartbeats`{OTHERWISE}",
+    ]
+
+
+def test_the_commands_where_names_are_kept() -> None:
+    probe = healthy()
+    probe.names = {"t": "t"}
+    probe.target.topics = {"t": topic("t")}
+    probe.target.topic_operations = {"t": frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER", "ALTER_CONFIGS"})}
+    assert fixes(probe, "forbidden-at-target") == [f"run `{ADD} --operation Write --topic t`{OTHERWISE}"]
+
+
+def test_an_acl_that_denies_the_right_is_to_be_removed() -> None:
+    probe = healthy()
+    lose("target", "WRITE")(probe)
+    denied = Acl(name="us.t", principal="User:ANONYMOUS", host="*", operation=WRITE, permission=DENY)
+    probe.target.acls = frozenset({denied, acl(READ)})
+    (fix,) = fixes(probe, "forbidden-at-target")
+    assert fix.startswith(
+        "run `kafka-acls.sh --bootstrap-server eu:1 --remove --deny-principal User:ANONYMOUS --operation Write --topic"
+        " us.t --resource-pattern-type literal` and `"
+    )
+
+
+def test_many_topics_are_a_few_and_a_number() -> None:
+    probe = healthy()
+    for number in range(30):
+        probe.names[f"t{number}"] = f"us.t{number}"
+        probe.source.topics[f"t{number}"] = topic(f"t{number}")
+        probe.source.topic_operations[f"t{number}"] = frozenset({"DESCRIBE", "DESCRIBE_CONFIGS"})
+    (fix,) = fixes(probe, "forbidden-at-source")
+    assert fix.count("--topic ") == 20
+    assert fix.endswith("policies, and the same for 10 topics more")
 
 
 def test_configs_that_are_not_copied_need_no_right() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from sparkmirror.cluster.topic_log import LogEntry
 from sparkmirror.durable.noted_progress import ReportedProgress
-from sparkmirror.messages.control import ControlState, Leader, Round
+from sparkmirror.messages.control import ControlState, Leader, Round, TryNow
 from sparkmirror.messages.moves import MOST_MOVES, Place, Release, RouteMove, RouteMoves, TaskWords
 from sparkmirror.messages.orders import AddedRoutes, RouteOrder
 from sparkmirror.position.decision import Position
@@ -43,7 +43,7 @@ def told() -> ControlState:
 
 
 def everything(state: ControlState) -> tuple[object, ...]:
-    return state.leader, state.rounds, state.last_round, state.paused, state.bytes_per_second
+    return state.leader, state.rounds, state.last_round, state.paused, state.bytes_per_second, state.try_now
 
 
 # --- what is said -------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def everything(state: ControlState) -> tuple[object, ...]:
 def test_nothing_said_is_nothing_to_do() -> None:
     state = ControlState()
     assert not state.apply([])
-    assert everything(state) == (None, {}, None, (), None)
+    assert everything(state) == (None, {}, None, (), None, None)
     assert not state.unclean
     assert not state.is_paused("orders")
 
@@ -314,6 +314,24 @@ def test_the_throttle_is_as_said(rate: float | None) -> None:
     assert state.bytes_per_second == rate
 
 
+@pytest.mark.parametrize(
+    ("names", "about"),
+    [
+        ([], {("orders", 0), ("orders", 1), ("stock", 3)}),
+        (["orders"], {("orders", 0), ("orders", 1)}),
+        (["orders:1", "stock"], {("orders", 1), ("stock", 3)}),
+    ],
+)
+def test_what_is_to_be_tried_again(names: list[str], about: set[tuple[str, int]]) -> None:
+    state = told()
+    assert state.apply([said("retry", {"names": names}, 70)])
+    wanted = state.try_now
+    assert wanted == TryNow(names=names, rank=70)
+    assert {at for at in (("orders", 0), ("orders", 1), ("stock", 3)) if wanted.is_about(*at)} == about
+    assert state.apply([said("retry", {"names": names}, 71)])
+    assert state.try_now != wanted, "each word counts once"
+
+
 # --- what makes no sense ------------------------------------------------------------------------------
 
 NONSENSE = {
@@ -331,6 +349,8 @@ NONSENSE = {
     "no epoch": LogEntry(9, b"epoch", None),
     "epoch without a number": said("epoch", {"incarnation": "a", "phase": "running"}),
     "epoch of another phase": said("epoch", {"incarnation": "a", "number": 4, "phase": "dreaming"}),
+    "no retry": LogEntry(9, b"retry", None),
+    "a name that is no list": said("retry", {"names": "orders"}),
     "not a regex": said("pause", {"topics": ["fine", "("]}),
     "topics of a wrong type": said("pause", {"topics": [1]}),
     "no list of topics": said("pause", {"topics": 7}),

@@ -10,6 +10,7 @@ from typing import Any
 
 from sparkmirror.operator.kube import KubeRefused, object_path, resource_path
 from sparkmirror.operator.names import CLASS, GROUP, PLURAL, Key
+from sparkmirror.operator.peers import Peers
 from sparkmirror.operator.turn import Memory, Settings, Turns
 
 KEY = Key("kafka", "ours")
@@ -90,6 +91,8 @@ class MemoryApi:
         self.objects: dict[str, dict[str, Any]] = {}
         self.refused: dict[str, KubeRefused] = {}
         """What is answered for requests to change paths that begin so."""
+        self.unready: dict[str, int] = {}
+        """What of Deployments' status is not as if all pods were ready at once."""
         self.changes = 0
         self._numbers = itertools.count()
         for item in objects:
@@ -113,6 +116,10 @@ class MemoryApi:
         path = object_path(manifest["kind"], metadata["namespace"], metadata["name"])
         self._refuse(path)
         kept = {"status": self.objects[path]["status"]} if "status" in self.objects.get(path, {}) else {}
+        if manifest["kind"] == "Deployment":
+            pods = manifest["spec"]["replicas"]
+            kept = {"status": dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas"), pods)}
+            kept["status"] |= self.unready
         self.objects[path] = copy.deepcopy({**manifest, **kept})
         return self.objects[path]
 
@@ -180,7 +187,10 @@ SETTINGS = Settings(
 )
 
 
-def turns(api: MemoryApi, rest: Any) -> Callable[[], bool]:
-    """Turns of the one resource, with one memory."""
-    memory, taken = Memory(), Turns(api, lambda _: rest, SETTINGS)
+def turns(api: MemoryApi, rest: Any, *others: dict[str, Any]) -> Callable[[], bool]:
+    """Turns of the one resource, with one memory; `others` are resources that the operator knows, too."""
+    peers = Peers(SETTINGS.class_name)
+    for other in others:
+        peers.see(Key(other["metadata"]["namespace"], other["metadata"]["name"]), other)
+    memory, taken = Memory(), Turns(api, lambda _: rest, SETTINGS, peers)
     return lambda: taken.take(KEY, memory)

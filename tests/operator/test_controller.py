@@ -51,7 +51,7 @@ def test_turns_come_again_sooner_where_something_is_wrong() -> None:
         controller.due(B)
         until(lambda: counts[B] > 3)
         assert counts[A] == 1
-        controller.due_in("x")
+        controller.due(A)
         until(lambda: counts[A] == 2)
         controller.forget(B)
         time.sleep(0.05)
@@ -60,7 +60,7 @@ def test_turns_come_again_sooner_where_something_is_wrong() -> None:
         assert counts[B] == so_far
 
 
-def test_it_goes_on_after_failures() -> None:
+def test_it_goes_on_after_failures_and_counts_them() -> None:
     errors = [KubeRefused(500, "away"), RuntimeError("bug")]
 
     def take(key: Key, _: Memory) -> bool:
@@ -73,3 +73,4 @@ def test_it_goes_on_after_failures() -> None:
     with closing(Controller(take, busy_s=0.01)) as controller:
         controller.due(A)
         assert done.wait(10)
+        until(lambda: controller.counts == (3, 2))

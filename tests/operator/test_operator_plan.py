@@ -123,6 +123,20 @@ def test_states_and_no_replicas() -> None:
     assert make_plan(resource(lambda spec: spec.update(replicas=0)), KEY, CONTENTS).replicas == 0
 
 
+@pytest.mark.parametrize(
+    ("role", "states"), [("source", ["stopped", "running"]), ("checkpoint", ["running", "stopped"])]
+)
+def test_each_connector_is_stopped_alone(role: str, states: list[str]) -> None:
+    """The cut-over step: the source connector is stopped, and the checkpoint connector goes on."""
+
+    def rest(spec: dict[str, Any]) -> None:
+        spec["mirrors"][0][f"{role}Connector"]["state"] = "stopped"
+
+    plan = make_plan(resource(rest), KEY, CONTENTS)
+    assert [item.state for item in plan.connectors] == states
+    assert not plan.warnings
+
+
 def test_a_resource_that_is_wrong_names_all_that_is() -> None:
     def break_it(spec: dict[str, Any]) -> None:
         spec["mirrors"][0]["sourceConnector"] = {"state": "asleep"}

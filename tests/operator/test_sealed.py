@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from operated import KEY, SETTINGS, MemoryApi, config_map, put, resource, secret
+from operated import KEY, MemoryApi, config_map, put, resource, secret, turns
 
 from sparkmirror.config import providers
 from sparkmirror.errors import ConfigError
@@ -22,7 +22,6 @@ from sparkmirror.operator.names import is_object_name
 from sparkmirror.operator.plan import make_plan
 from sparkmirror.operator.references import ObjectReference, mounted_references, pod_references
 from sparkmirror.operator.rest import ConnectRest, RestAway, RestRefused
-from sparkmirror.operator.turn import Memory, Turns
 
 MARKER = "eyJhbGciOi.marker-of-the-operator"
 CONTENTS = {
@@ -64,7 +63,7 @@ def told(tree: dict[str, Any]) -> str:
     """All that a turn says and makes of a resource."""
     api = MemoryApi(tree, secret(), secret("db-password", pw=MARKER), config_map("settings"))
     with suppress(KubeRefused):
-        Turns(api, lambda _: ConnectRest("http://127.0.0.1:9"), SETTINGS).take(KEY, Memory())
+        turns(api, ConnectRest("http://127.0.0.1:9"))()
     made = {path: item for path, item in api.objects.items() if "/secrets/" not in path}
     return str(made)
 

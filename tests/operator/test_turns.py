@@ -163,6 +163,7 @@ def test_while_no_pod_answers(served: ServedApi) -> None:
         },
     }
     api = MemoryApi(resource(), secret(), pod)
+    api.unready = {"readyReplicas": 0}
     nobody = ConnectRest("http://127.0.0.1:1")
     assert not turns(api, nobody)()
     assert api.status["conditions"][0]["message"] == "pod ours-1: ImagePullBackOff: no such image"
@@ -179,6 +180,8 @@ def test_a_failed_task(served: ServedApi) -> None:
     turn()
     assert api.conditions() == [("NotReady", "ConnectorsFailed")]
     assert "orders-0: parked" in json.dumps(api.status["connectors"])
+    message = f"One or more connectors are in FAILED state: {SOURCE}: orders-0: parked"
+    assert api.status["conditions"][0]["message"] == message
     annotations = api.objects[PATH]["metadata"]["annotations"]
     annotations["strimzi.io/restart-connector"] = f"{SOURCE}:includeTasks,onlyFailed"
     turn()
@@ -304,3 +307,14 @@ def test_an_object_that_the_api_refuses(served: ServedApi) -> None:
     api.refused[path] = KubeRefused(403, "may not")
     with pytest.raises(KubeRefused, match="may not"):
         turns(api, rest(served))()
+
+
+def test_it_is_ready_once_its_pods_are(served: ServedApi) -> None:
+    api = MemoryApi(resource(), secret())
+    api.unready = {"readyReplicas": 1}
+    turn = turns(api, rest(served))
+    assert not turn(), "the next turn comes soon"
+    assert api.conditions() == [("NotReady", "PodsNotReady")]
+    api.unready = {}
+    assert turn()
+    assert api.conditions() == [("Ready", "")]

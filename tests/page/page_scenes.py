@@ -7,11 +7,13 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from fastapi import FastAPI
-from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
+from snapshot_samples import NOW_MS, flow, group, level_group, partition, snapshot, topic
 
 from sparkmirror.durable.loss_kinds import LossOutcome
+from sparkmirror.engine.history import STEP_S, FlowHistory
 from sparkmirror.engine.snapshot import (
     Cause,
     ClusterFigures,
@@ -68,11 +70,30 @@ def moved(shown: Snapshot, at_ms: int) -> Snapshot:
     """The same at another time: whatever was a while ago is so still."""
     by = at_ms - shown.at_ms
 
+    def side(one: ClusterFigures) -> ClusterFigures:
+        away_ms = one.away_since_ms + by if one.away_since_ms is not None else None
+        return dataclasses.replace(one, away_since_ms=away_ms)
+
     def later(one: Flow) -> Flow:
+        topics = one.topics
+        if one.state is FlowState.UNREACHABLE:
+            topics = tuple(
+                dataclasses.replace(
+                    each,
+                    partitions=tuple(
+                        dataclasses.replace(row, copied_ms=(row.copied_ms or 0) + by) for row in each.partitions
+                    ),
+                )
+                for each in topics
+            )
         return dataclasses.replace(
             one,
             at_ms=one.at_ms + by,
+            topics=topics,
+            losses=tuple(dataclasses.replace(each, newest_ms=each.newest_ms + by) for each in one.losses),
             state_since_ms=one.state_since_ms + by,
+            source=side(one.source),
+            target=side(one.target),
             groups=tuple(
                 dataclasses.replace(each, synced_ms=each.synced_ms + by) if each.synced_ms is not None else each
                 for each in one.groups
@@ -91,12 +112,38 @@ def moved(shown: Snapshot, at_ms: int) -> Snapshot:
 
 
 @contextmanager
-def staged(stage: Stage, *, acts: bool = True, port: int = 0) -> Iterator[str]:
+def staged(stage: Stage, *, acts: bool = True, port: int = 0, history: FlowHistory | None = None) -> Iterator[str]:
     """Serve the page; its address."""
     app = FastAPI()
-    app.include_router(page_router(stage, stage if acts else None))
+    app.include_router(page_router(stage, stage if acts else None, history=history))
     with listening(Listener("http", "127.0.0.1", port), "test") as bound, serving(app, bound, None):
         yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
+
+
+def some_past(hours: float, *flows: Flow) -> FlowHistory:
+    """A past of these flows up to now: backlogs come and go, and ten minutes of it are an outage."""
+    history, chance, now_ms = FlowHistory(), random.Random(7), int(time.time() * 1000)
+    steps = int(hours * 3600 / STEP_S)
+    lag_s = 0.3
+    for step in range(steps):
+        lag_s = max(0.2, lag_s + chance.uniform(-14.0, 13.0)) if step % 160 > 60 else 0.3
+        away = steps - 100 < step < steps - 80
+        leads = [
+            dataclasses.replace(
+                each,
+                at_ms=now_ms - (steps - step) * STEP_S * 1000,
+                state=FlowState.UNREACHABLE if away else FlowState.COPYING if lag_s > 1 else FlowState.CAUGHT_UP,
+                role=Role.LEADER,
+                lag=None if away else int(lag_s * 900),
+                lag_s=None if away else lag_s,
+                unknown=0,
+                topics=(),
+                records_per_s=0.0 if away else 900.0 + chance.uniform(-80.0, 80.0),
+            )
+            for each in flows
+        ]
+        history.take(leads)
+    return history
 
 
 # --- scenes -------------------------------------------------------------------------------------
@@ -244,8 +291,28 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
     )
     east = flow(
         flow="east->west",
-        source=ClusterFigures(alias="east", bytes=812_000_000_000, requests=4_100_000, throttle_s=12.4, errors=3),
-        target=ClusterFigures(alias="west", bytes=809_000_000_000, requests=3_900_000, throttle_s=411.0, errors=1),
+        source=ClusterFigures(
+            alias="east",
+            bytes=812_000_000_000,
+            requests=4_100_000,
+            throttle_s=12.4,
+            errors=3,
+            servers="kafka-1.east:9092,kafka-2.east:9092",
+            release="3.9",
+            brokers_up=5,
+            brokers_known=6,
+        ),
+        target=ClusterFigures(
+            alias="west",
+            bytes=809_000_000_000,
+            requests=3_900_000,
+            throttle_s=411.0,
+            errors=1,
+            servers="kafka-1.west:9092,kafka-2.west:9092",
+            release="4.1",
+            brokers_up=6,
+            brokers_known=6,
+        ),
         state=FlowState.COPYING,
         state_since_ms=NOW_MS - 2_400_000,
         lag=lag,
@@ -362,3 +429,141 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
         state_since_ms=NOW_MS - 7_000_000,
     )
     return east, back, lab
+
+
+def scenes() -> dict[str, tuple[Flow, ...]]:
+    """States that people meet at night, one or two flows each."""
+    minute = 60_000
+    brokers: dict[str, Any] = {
+        "servers": "kafka-1:9092,kafka-2:9092",
+        "release": "3.9",
+        "brokers_up": 3,
+        "brokers_known": 3,
+    }
+    east, west = ClusterFigures(alias="east", **brokers), ClusterFigures(alias="west", **brokers)
+    sides: dict[str, Any] = {"flow": "east->west", "source": east, "target": west}
+    unknown = topic(
+        "orders", *(partition(number, state=PartitionState.UNKNOWN, lag=None, lag_s=None) for number in (0, 1))
+    )
+    started = flow(
+        **sides,
+        state=FlowState.STARTING,
+        state_since_ms=NOW_MS - 9_000,
+        lag=None,
+        lag_s=None,
+        unknown=2,
+        topics=(unknown,),
+        groups=(),
+        pumps=(),
+    )
+    moving = [
+        topic(
+            name, *(partition(number, lag=lag, lag_s=lag / 300, records_per_s=900.0, eta_s=40.0) for number in range(3))
+        )
+        for name, lag in (("orders", 40_000), ("payments", 12), ("stores", 0))
+    ]
+    behind = flow(
+        **sides,
+        state=FlowState.COPYING,
+        lag=120_036,
+        lag_s=133.0,
+        records_per_s=8_100.0,
+        bytes_per_s=4.1e6,
+        eta_s=44.0,
+        topics=tuple(moving),
+        recent_latency_ms=(31.0, 212.0),
+        objective_s=30.0,
+    )
+    why = (
+        "the batch at offsets 5,019,377 to 5,019,391 has 1,922,004 bytes after 1 record of 1,921,840 bytes, and is "
+        "larger than the copy's max.message.bytes, which is 1,048,588 (a default of the brokers at west)"
+    )
+    stopped = partition(
+        3, state=PartitionState.PARKED, cause=Cause.TOO_LARGE, reason=why, lag=18_221, lag_s=731.0, records_per_s=0.0
+    )
+    parked = flow(
+        **sides,
+        state=FlowState.HELD_UP,
+        lag=18_221,
+        lag_s=731.0,
+        records_per_s=410.0,
+        eta_s=0.2,
+        topics=(
+            topic("orders"),
+            topic("payments.card.authorized", partition(0, lag=3, lag_s=0.2, records_per_s=40.0), stopped),
+        ),
+        groups=(level_group("billing", state=GroupState.CATCHING_UP), level_group("shop")),
+    )
+    away = "cluster east has not answered since 2026-11-30T09:53:04Z: kafka-1:9092: connection refused"
+    failing = "cluster east: no broker of kafka-1:9092,kafka-2:9092 answers"
+    down = flow(
+        **{**sides, "source": dataclasses.replace(east, away=away, away_since_ms=NOW_MS - 7 * minute, brokers_up=0)},
+        state=FlowState.UNREACHABLE,
+        state_since_ms=NOW_MS - 7 * minute,
+        lag=None,
+        lag_s=None,
+        unknown=1,
+        reason=away,
+        waiting=failing,
+        topics=(topic("orders", partition(lag=None, lag_s=None, copied_ms=NOW_MS - 7 * minute - 400)),),
+        duties=tuple(
+            Duty(duty=duty, interval_s=60.0, succeeded_ms=NOW_MS - 8 * minute, took_s=0.1, failing=failing, failures=7)
+            for duty in ("checkpoints", "group watch", "share groups")
+        ),
+    )
+    lost_lease = flow(
+        **{**sides, "target": dataclasses.replace(west, brokers_up=0)},
+        state=FlowState.STANDING_BY,
+        role=Role.JOINING,
+        state_since_ms=NOW_MS - 12_000,
+        reason="east-mm2: no answer from kafka-1:9092, kafka-2:9092",
+        leader="host-1:4711",
+        lag=9_684,
+        lag_s=158.0,
+        processes=None,
+    )
+    standby = flow(
+        flow="west->east",
+        source=west,
+        target=east,
+        state=FlowState.STANDING_BY,
+        role=Role.STANDBY,
+        state_since_ms=NOW_MS - 90 * minute,
+        reason="another process works on it",
+        leader="mirror-2:311",
+        page="http://mirror-2:9404/",
+        lag=9_684,
+        lag_s=158.0,
+    )
+    lost = flow(
+        **sides,
+        losses=(
+            LossCount(
+                kind="expired",
+                entries=2,
+                offsets=2_120,
+                newest_ms=NOW_MS - 5 * minute,
+                words="audit.log-2: offsets 881,002 to 883,118 had expired before they were copied",
+            ),
+        ),
+        loss_entries=tuple(
+            LossRow(
+                number=number,
+                kind="expired",
+                outcome=LossOutcome.LOST,
+                at_ms=int(time.time() * 1000) - ago * minute,
+                topic="audit.log",
+                partition=at,
+                first=881_002,
+                offsets=offsets,
+                action="continued",
+                words=f"audit.log-{at}: {offsets:,} offsets had expired at the source before they were copied",
+            )
+            for number, ago, at, offsets in (("3f2a9c01", 5, 2, 2_117), ("77ab0c3d", 61, 0, 3))
+        ),
+    )
+    ready = flow(**sides, groups=(level_group("billing"), level_group("shop")), recent_latency_ms=(9.0, 31.0))
+    return {
+        "started": (started,), "lag": (behind,), "parked": (parked,), "source down": (down,),
+        "lease lost": (lost_lease, standby), "lost": (lost,), "ready": (ready,),
+    }  # fmt: skip

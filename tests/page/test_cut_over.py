@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from snapshot_samples import NOW_MS, flow, group, level_group, partition, topic
 
-from sparkmirror.engine.snapshot import Flow, Group, GroupPartition, PartitionState, Role
-from sparkmirror.page.cut_over import CutOverVerdict, cut_over, if_moved
+from sparkmirror.engine.snapshot import Flow, Group, GroupPartition, LossCount, PartitionState, Role
+from sparkmirror.page.cut_over import CheckMark, CutOverVerdict, cut_over, if_moved
 from sparkmirror.sync.group_standing import GroupState
 
 
@@ -99,6 +99,29 @@ def test_what_is_not_copied_comes_first() -> None:
     again = partition(3, state=PartitionState.WAITING, lag=2)
     tried = cut_over(flow(lag=3, eta_s=2.0, topics=(topic("orders", again, moves),)), NOW_MS)
     assert tried.reasons[0] == "3 records are not copied", "while a parked partition is tried again, that is not known"
+
+
+def test_the_check_list_has_each_condition_with_its_figure() -> None:
+    ready = cut_over(flow(groups=(level_group(), level_group("b"))), NOW_MS + 400)
+    assert {condition.mark for condition in ready.conditions[:-1]} == {CheckMark.OK}
+    assert ready.conditions[-1].mark is CheckMark.YOURS, "whether the writers have stopped"
+    figures = {condition.name: condition.words for condition in ready.conditions}
+    assert figures["All records are copied"] == "0 records are left"
+    assert figures["Every group can move"] == "2 groups"
+    assert figures["These figures are of now"] == "0.4 s old"
+    late = flow(lag=3, unknown=2, groups=(level_group(), level_group("b", partitions=())))
+    board = cut_over(late, NOW_MS)
+    assert [(each.mark, each.words) for each in board.conditions if each.name == "All records are copied"] == [
+        (CheckMark.NOT, "3 records are not copied"),
+        (CheckMark.UNKNOWN, "the lag of 2 partitions isn't known"),
+    ]
+    assert [each.mark for each in board.conditions if each.name.startswith("Each group")] == [CheckMark.UNKNOWN]
+    assert board.verdict is CutOverVerdict.NOT_YET
+    known = LossCount(kind="expired", entries=2, offsets=7, newest_ms=NOW_MS, words="gone", acknowledged=True)
+    board = cut_over(flow(losses=(known,), groups=(level_group(),)), NOW_MS)
+    assert ("No record is lost", CheckMark.OK, "2 losses, all acknowledged") in [
+        (each.name, each.mark, each.words) for each in board.conditions
+    ]
 
 
 def test_a_group_that_cant_move_is_no_group_that_would_skip() -> None:

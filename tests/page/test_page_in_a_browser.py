@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -14,12 +15,12 @@ from typing import Any
 
 import pytest
 from chromium import DESK, PHONE, Seen, chromium
-from page_scenes import Stage, many, shop, staged
+from page_scenes import Stage, many, scenes, shop, some_past, staged
 from playwright.sync_api import Browser, Page, expect
 from snapshot_samples import flow, partition, snapshot, topic
 
 from sparkmirror.durable.loss_kinds import LossOutcome
-from sparkmirror.engine.snapshot import Cause, FlowState, LossCount, LossRow, PartitionState
+from sparkmirror.engine.snapshot import Cause, Flow, FlowState, LossCount, LossRow, PartitionState
 
 pytestmark = pytest.mark.full
 
@@ -78,7 +79,11 @@ def test_it_says_the_truth_within_five_seconds(browser: Browser) -> None:
             "working",
             "4,000 records",
         ),
-        (flow(state=FlowState.HELD_UP, lag=40, topics=(topic("orders", partition(), parked),)), "bad", why),
+        (
+            flow(state=FlowState.HELD_UP, lag=40, topics=(topic("orders", partition(), parked),)),
+            "bad",
+            "1 partition is parked",
+        ),
         (flow(losses=(loss,)), "bad", "12 offsets were lost for good"),
         (flow(state=FlowState.FINDING_OUT, lag=None, unknown=1, topics=(unknown,)), "unknown", "isn't known"),
         (flow(), "good", "Caught up"),
@@ -94,7 +99,7 @@ def test_it_says_the_truth_within_five_seconds(browser: Browser) -> None:
         stage.show(steps[1][0])
         expect(page.locator("#findings li[data-rule='target-unreachable']")).to_contain_text(why, timeout=IN_TIME_MS)
         expect(page.locator("td[data-state='parked']").first).to_be_visible(timeout=IN_TIME_MS)
-        expect(page.locator("#announce")).to_contain_text(why, timeout=10_000)
+        expect(page.locator("#announce")).to_contain_text("1 partition is parked (orders-1: ", timeout=10_000)
         assert not seen.complaints
     print(f"a change shows after {max(times):.1f} s at most")
     assert max(times) < 5
@@ -166,7 +171,10 @@ def test_a_lost_connection_is_told_and_comes_back(browser: Browser) -> None:
 
 def test_sort_filter_keyboard_and_address(browser: Browser) -> None:
     names = ("alpha", "beta", "gamma", "delta")
-    topics = tuple(topic(name, partition(lag=10 * at), partition(1)) for at, name in enumerate(names))
+    lags = (0, 10, 100, 1_000)
+    topics = tuple(
+        topic(name, partition(lag=lag, lag_s=lag), partition(1)) for lag, name in zip(lags, names, strict=True)
+    )
     stage = Stage(snapshot(flow(state=FlowState.COPYING, lag=60, topics=topics)))
     with staged(stage) as url, closing(Seen(browser, url)) as seen:
         page = seen.open()
@@ -176,7 +184,7 @@ def test_sort_filter_keyboard_and_address(browser: Browser) -> None:
         expect(page.get_by_role("columnheader", name="Topic")).to_have_attribute("aria-sort", "ascending")
         assert first_rows(page, 1) == ["alpha", "beta", "delta"]
         page.get_by_role("button", name="Lag", exact=True).click()
-        assert first_rows(page, 2) == ["30", "20", "10"]
+        assert first_rows(page, 2) == ["1,000", "100", "10"]
         page.keyboard.press("/")
         page.keyboard.type("a")
         page.keyboard.type("lph")
@@ -198,7 +206,7 @@ def test_sort_filter_keyboard_and_address(browser: Browser) -> None:
         assert first_rows(page, 1)[0] == "gamma"
         page.keyboard.press("Enter")
         expect(page.locator(".inside h3")).to_have_text("gamma")
-        expect(page.locator(".count")).to_have_text("1 rows")
+        expect(page.locator(".count")).to_have_text("1 row")
         assert "view=partitions&of=gamma" in page.url
         page.reload()
         expect(page.locator(".inside h3")).to_have_text("gamma")
@@ -211,7 +219,7 @@ def test_sort_filter_keyboard_and_address(browser: Browser) -> None:
         page.get_by_role("tab", name="Groups").click()
         page.get_by_role("button", name="shop").click()
         expect(page.locator(".inside h3")).to_have_text("shop")
-        expect(page.locator(".count")).to_have_text("1 rows")
+        expect(page.locator(".count")).to_have_text("1 row")
         page.wait_for_timeout(100)
         assert first_rows(page, 1) == ["orders"]
         assert not seen.complaints
@@ -372,18 +380,129 @@ def test_names_are_text(browser: Browser) -> None:
         assert page.locator("img[src=x]").count() == 0
 
 
+SIZES: dict[str, dict[str, Any]] = {
+    "1440": {},
+    "1280": {"viewport": {"width": 1280, "height": 900}},
+    "390": {"viewport": PHONE, "is_mobile": True, "has_touch": True},
+    "dark": {"color_scheme": "dark"},
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("state", scenes())
+def test_each_state_can_be_read(browser: Browser, state: str, size: str, tmp_path: Path) -> None:
+    """The reason is on the screen, nothing scrolls in a small box, the tab tells the state."""
+    flows = scenes()[state]
+    stage = Stage(snapshot(*flows))
+    view = {"lost": "losses", "ready": "cutover"}.get(state, "topics")
+    place = f"#flow={flows[0].flow.replace('>', '%3E')}&view={view}"
+    with staged(stage, history=some_past(5, *flows)) as url, closing(Seen(browser, url, **SIZES[size])) as seen:
+        page = seen.open(place)
+        expect(page.locator(".chart .line")).to_have_attribute("d", re.compile("M.*L"), timeout=IN_TIME_MS)
+        page.screenshot(path=tmp_path / f"{state.replace(' ', '-')}-{size}.png", full_page=True)
+        assert seen.violations() == []
+        overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert page.evaluate(overflow) <= 0
+        for cut_off in ("#findings", "#notices", ".sentence", ".then"):
+            inner = "nodes => nodes.every((node) => node.scrollHeight <= node.clientHeight + 1)"
+            assert page.locator(cut_off).evaluate_all(inner), cut_off
+        tone = page.locator(".flow").first.get_attribute("data-tone")
+        expect(page.locator("#icon")).to_have_attribute("href", f"assets/icon-{tone}.svg")
+        assert page.title().endswith(": east → west · sparkmirror")
+        if view == "topics" and size in ("1440", "1280"):
+            for column in ("Why", "At the target"):
+                box = page.get_by_role("columnheader", name=column, exact=True).bounding_box()
+                assert box is not None
+                assert box["x"] + box["width"] <= SIZES[size].get("viewport", DESK)["width"] - 20, column
+        assert not seen.complaints
+
+
+def test_the_past_outlives_a_reload_and_can_be_chosen(browser: Browser) -> None:
+    stage = Stage(snapshot(*scenes()["lag"]))
+    with staged(stage, history=some_past(5, *scenes()["lag"])) as url, closing(Seen(browser, url)) as seen:
+        page = seen.open()
+        outage = page.locator(".chart rect[data-tone='bad'] title")
+        expect(outage.first).to_have_text(re.compile(r"^\d\d:\d\d–\d\d:\d\d UTC: unreachable$"))  # noqa: RUF001
+        page.reload()
+        expect(outage.first).to_have_text(re.compile("unreachable"), timeout=IN_TIME_MS)
+        before = page.locator(".chart text").all_inner_texts()
+        page.get_by_label("How far back").select_option("3")
+        page.get_by_label("Figure").select_option("2")
+        after = page.locator(".chart text").all_inner_texts()
+        assert before != after
+        expect(page.locator(".chart")).to_have_attribute("aria-label", re.compile("^Records/s, 3 h: now 8,100"))
+
+
+def test_rows_keep_their_places_under_a_live_load(browser: Browser) -> None:
+    """A record on its way makes no other state, and no other order."""
+    names = [f"topic-{number}" for number in range(8)]
+
+    def loaded(turn: int) -> tuple[Flow]:
+        rows = [
+            topic(name, partition(lag=(at * 7 + turn * 5) % 9, lag_s=0.4, records_per_s=30.0))
+            for at, name in enumerate(names)
+        ]
+        return (flow(state=FlowState.CAUGHT_UP, lag=20, lag_s=0.4, records_per_s=240.0, topics=tuple(rows)),)
+
+    stage = Stage(snapshot(*loaded(0)))
+    with staged(stage) as url, playing(stage, loaded), closing(Seen(browser, url)) as seen:
+        page = seen.open()
+        expect(page.locator(".count")).to_have_text("8 rows")
+        for _ in range(16):
+            assert first_rows(page, 1, 8) == names
+            assert set(first_rows(page, 0, 8)) == {"caught up"}
+            page.wait_for_timeout(500)
+        page.get_by_role("button", name="Lag", exact=True).click()
+        page.wait_for_timeout(300)
+        places = first_rows(page, 1, 8)
+        page.wait_for_timeout(2_500)
+        assert first_rows(page, 1, 8) == places, "a chosen order is kept for some seconds"
+
+
+def test_a_command_is_copied(browser: Browser) -> None:
+    with staged(Stage(snapshot(*shop()))) as url, closing(Seen(browser, url)) as seen:
+        page = seen.open()
+        button = page.locator("button.copy").first
+        command = button.get_attribute("title") or ""
+        page.evaluate("""() => {
+          navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); };
+        }""")
+        button.click()
+        expect(button).to_have_text("Copied")
+        assert page.evaluate("window.copied") == command
+        page.evaluate("""() => {
+          navigator.clipboard.writeText = () => Promise.reject(new Error("not allowed"));
+          document.execCommand = () => { window.copied = String(getSelection()); return true; };
+        }""")
+        expect(button).to_have_text("Copy", timeout=IN_TIME_MS)
+        button.click()
+        expect(button).to_have_text("Copied")
+        assert page.evaluate("window.copied") == command, "where the clipboard is not given"
+
+
+def test_a_standby_leads_to_the_page_that_knows(browser: Browser) -> None:
+    with staged(Stage(snapshot(*scenes()["lease lost"]))) as url, closing(Seen(browser, url)) as seen:
+        page = seen.open()
+        lost, standby = page.locator(".flow").nth(0), page.locator(".flow").nth(1)
+        expect(standby.get_by_role("link")).to_have_attribute("href", "http://mirror-2:9404/")
+        expect(lost.get_by_role("link")).to_have_count(0)
+        expect(lost.locator("dd").first).to_have_text("–")  # noqa: RUF001
+        expect(page.locator(".empty")).to_have_text("Only the process that works on the flow knows them.")
+
+
 def test_pictures(browser: Browser, tmp_path: Path) -> None:
     """`SPARKMIRROR_PICTURES=1` writes them to the docs."""
     directory = PICTURES if os.environ.get("SPARKMIRROR_PICTURES") else tmp_path
     directory.mkdir(exist_ok=True)
     stage = Stage(snapshot(*shop()))
+    history = some_past(5, *shop())
     phone = {"viewport": PHONE, "is_mobile": True, "has_touch": True, "device_scale_factor": 1.5}
     shots: dict[str, tuple[str, dict[str, Any]]] = {
         "page-light": ("", {}),
         "page-dark": ("#flow=east-%3Ewest&view=groups", {"color_scheme": "dark"}),
         "page-phone": ("", phone),
     }
-    with staged(stage) as url, playing(stage, shop):
+    with staged(stage, history=history) as url, playing(stage, shop):
         opened = {name: Seen(browser, url, **settings) for name, (_, settings) in shots.items()}
         for name, (place, _) in shots.items():
             opened[name].open(place)

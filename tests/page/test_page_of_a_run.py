@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -28,7 +29,7 @@ from sparkmirror.web.listener import Listener, listening, serving
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full, pytest.mark.alone]
 
 IN_TIME_S = 5.0
-CAUGHT_UP = "^Caught up for [^:]*: all that can be read at the source is at the target"
+CAUGHT_UP = "^Caught up: all that can be read at the source is at the target"
 LIMIT = {"max.message.bytes": "5000"}
 
 
@@ -167,7 +168,7 @@ def parked(flow: LoadedFlow, large: str, mirror: Mirror, page: Watched) -> None:
     mp.wait_for(lambda: bool(mirror.observer.snapshot().flows[0].parked), 60, "the pump parks it")
     since = time.monotonic()
     page.says(
-        rf"{large}-0: .*larger than the target\'s max\.message\.bytes",
+        rf"^1 partition is parked \({large}-0: a batch is larger than the target takes\); ",
         since,
         "a parked partition shows with its reason",
     )
@@ -198,7 +199,7 @@ def paused_and_resumed(flow: LoadedFlow, copy: Clusters, page: Watched) -> None:
     act.get_by_role("button", name="Resume them").click()
     act.get_by_role("dialog").wait_for(state="hidden")
     since = copy.equal_at(60, "it goes on")
-    page.says(CAUGHT_UP + "[^,]*$", since, "nothing is paused any more")
+    page.says(CAUGHT_UP + r"\.$", since, "nothing is paused any more")
 
 
 def broker_dies(flow: LoadedFlow, copy: Clusters, page: Watched) -> None:
@@ -211,6 +212,7 @@ def broker_dies(flow: LoadedFlow, copy: Clusters, page: Watched) -> None:
         for _ in range(20):
             page.page.wait_for_timeout(250)
             assert page.tone not in ("good", "working"), page.words
+            assert f":{os.getpid()}" not in page.words, "it does not name itself as another process"
         broker.start()
         flow.wait_for_progress(120)
     since = copy.equal_at(120, "all is copied after the broker has come back")

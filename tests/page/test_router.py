@@ -16,10 +16,12 @@ from fastapi import APIRouter, FastAPI, Request
 from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
 from sparkmirror.durable.loss_kinds import LossOutcome
-from sparkmirror.engine.snapshot import Cause, FlowState, LossRow, PartitionState, Snapshot
+from sparkmirror.engine.history import STEP_S, FlowHistory
+from sparkmirror.engine.snapshot import Cause, FlowState, LossRow, PartitionState, Role, Snapshot
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.page.feed import MOST_VIEWERS
 from sparkmirror.page.router import POLICY, page_router
+from sparkmirror.page.sentences import Tone
 from sparkmirror.web.listener import Listener, listening, serving
 
 OURS = {"x-sparkmirror-page": "1", "content-type": "application/json"}
@@ -132,11 +134,58 @@ def test_events_tell_the_sentence_the_problems_and_the_rows() -> None:
     ):
         assert one.next("hello") == {"may_act": False, "can_act": False}
         now = one.next("now")
-        assert now["flows"][0]["words"].startswith("Held up")  # type: ignore[index]
+        said = now["flows"][0]  # type: ignore[index]
+        assert said["what"].startswith(
+            "1 partition is parked (b-0: a batch is larger than the target takes); 4 records"
+        )
+        assert said["then"].startswith("Held up since ")
+        assert said["tone"] == "bad"
         assert "parked-too-large" in [one["rule"] for one in now["findings"]]  # type: ignore[attr-defined]
         rows = one.next("rows")
         assert rows["reset"]
         assert [row[1:3] for row in rows["rows"]] == [["caught up", "a"], ["parked", "b"]]  # type: ignore[attr-defined]
+
+
+def test_a_standby_has_dashes_and_the_address_of_the_page_that_knows() -> None:
+    standby = flow(
+        state=FlowState.STANDING_BY, role=Role.STANDBY, lag=9_684, lag_s=158.0, eta_s=3.0, page="http://host-2:9404/"
+    )
+    with (
+        served(page_router(Scripted(snapshot(standby)))) as port,
+        closing(Watching(port, "kind=topics&flow=A-%3EB")) as one,
+    ):
+        said = one.next("now")["flows"][0]  # type: ignore[index]
+        figures = ("lag", "lag_s", "eta_s", "records_per_s", "bytes_per_s")
+        assert [said[figure] for figure in figures] == [None] * len(figures)
+        assert (said["topics"], said["page"]) == (0, "http://host-2:9404/")
+        assert one.next("rows")["rows"] == []
+
+
+def test_the_past_outlives_the_browser() -> None:
+    history = FlowHistory()
+    begin_s = NOW_MS // 1000 // STEP_S * STEP_S
+    for step, state in enumerate((FlowState.COPYING, FlowState.UNREACHABLE, FlowState.COPYING)):
+        history.take([flow(at_ms=(begin_s + step * STEP_S) * 1000, state=state, lag=5, lag_s=300.0 * step)])
+    with served(page_router(snapshot, history=history)) as port:
+        known = [
+            [begin_s, "good", "copying", 5, 0, 0],
+            [begin_s + STEP_S, "bad", "unreachable", 5, 300, 0],
+            [begin_s + 2 * STEP_S, "working", "copying", 5, 600, 0],
+        ]
+        assert Answer(port, "GET", "/history?flow=A-%3EB").said == {"step_s": STEP_S, "samples": known}
+        newer = Answer(port, "GET", f"/history?flow=A-%3EB&since_s={begin_s + STEP_S}").said
+        assert newer == {"step_s": STEP_S, "samples": known[1:]}
+        assert Answer(port, "GET", "/history?flow=nothing").said == {"step_s": STEP_S, "samples": []}
+        assert Answer(port, "GET", "/history").status == 422
+    with served(page_router(snapshot)) as port:
+        assert Answer(port, "GET", "/history?flow=A-%3EB").said == {"step_s": STEP_S, "samples": []}
+
+
+def test_each_tone_has_an_icon() -> None:
+    with served(page_router(snapshot)) as port:
+        icons = {Answer(port, "GET", f"/assets/icon-{tone}.svg").body for tone in Tone}
+    assert len(icons) == len(Tone)
+    assert all(icon.rstrip().endswith(b"</g></svg>") for icon in icons)
 
 
 def test_events_tell_the_entries_of_the_loss_ledger() -> None:

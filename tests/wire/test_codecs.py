@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -152,6 +153,16 @@ def test_zstd_frames_without_a_size_and_more_than_one() -> None:
     stream = writer.compress(b"one" * 999) + writer.flush()
     assert zstandard.get_frame_parameters(stream).content_size > 1 << 60
     assert decompress(ZSTD, stream + compress(ZSTD, b"two")) == b"one" * 999 + b"two"
+
+
+@pytest.mark.parametrize("order", ["sf", "fs", "ssf", "fsf", "sfs", "sffs"])
+@pytest.mark.parametrize("size", [0, 5, 70_000])
+def test_zstd_frames_that_are_to_be_skipped(order: str, size: int) -> None:
+    """RFC 8878, 3.1.2; Java's reader passes over them wherever they are."""
+    skipped = struct.pack("<II", 0x184D2A50 + size % 16, size) + bytes(size)
+    frame = compress(ZSTD, b"abc" * 1000)
+    data = b"".join(skipped if kind == "s" else frame for kind in order)
+    assert decompress(ZSTD, data) == b"abc" * 1000 * order.count("f")
 
 
 def test_gzip_members_that_follow_each_other() -> None:

@@ -12,7 +12,7 @@ from sparkmirror import __version__
 from sparkmirror.cli.acls import acls
 from sparkmirror.cli.clusters import clusters
 from sparkmirror.cli.config import config
-from sparkmirror.cli.control import pause, resume, throttle
+from sparkmirror.cli.control import pause, resume, retry, throttle
 from sparkmirror.cli.convert import convert
 from sparkmirror.cli.demo import demo
 from sparkmirror.cli.doctor import doctor
@@ -30,6 +30,7 @@ from sparkmirror.cli.pack import pack
 from sparkmirror.cli.run import run
 from sparkmirror.cli.schemas import schemas
 from sparkmirror.cli.serve import serve
+from sparkmirror.cli.size import size
 from sparkmirror.cli.status import status
 from sparkmirror.cli.sync_groups import sync_groups
 from sparkmirror.cli.top import top
@@ -72,9 +73,9 @@ def version(output: Output = Format.TEXT) -> None:
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Mirror": (run, serve, legacy, operator),
-    "Steer a running mirror": (pause, resume, throttle, log_level),
+    "Steer a running mirror": (pause, resume, retry, throttle, log_level),
     "Look": (status, top, doctor, explain, groups, clusters, config, lint, verify, version),
-    "Set up": (demo, convert, pack),
+    "Set up": (demo, convert, pack, size),
     "Migrate applications": (sync_groups, acls),
 }
 """Verbs by task, in the order of the help.

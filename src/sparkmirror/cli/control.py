@@ -1,4 +1,4 @@
-"""`sparkmirror pause`, `resume` and `throttle`: orders to a running mirror.
+"""`sparkmirror pause`, `resume`, `retry`, `throttle`: orders to a running mirror.
 
 The orders go through the control topics.
 """
@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from sparkmirror.cli.amounts import amount
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.cluster.client import ClusterClient
@@ -21,7 +22,7 @@ from sparkmirror.messages.control import Control, control_topic
 
 Flow = Annotated[str | None, typer.Option("--flow", help="Only this flow, as SOURCE->TARGET.")]
 
-_UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+_NAME = re.compile(r"[a-zA-Z0-9._-]+(:\d+)?")
 
 
 def pause(
@@ -70,6 +71,32 @@ def resume(
     tell(load(file, clusters, secrets=secrets), flow, lambda control: control.pause([]), "resumed", output)
 
 
+def retry(
+    file: File,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Source topics, and partitions as `topic:number`.")
+    ] = None,
+    flow: Flow = None,
+    clusters: Clusters = None,
+    secrets: Secrets = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Try parked partitions and refused topics again now, after a repair.
+
+    Without names all are tried. The mirror does so by itself, too, with pauses of up to five minutes.
+
+    Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
+
+    Example: sparkmirror retry mm2.properties orders stock:3
+    """
+    wanted = list(names or ())
+    for name in wanted:
+        if not _NAME.fullmatch(name):
+            raise ConfigError("write a source topic, or a partition as topic:3", origin="NAME", key=name)
+    said = f"tries {', '.join(wanted) or 'all that is parked or refused'} again"
+    tell(load(file, clusters, secrets=secrets), flow, lambda control: control.try_again(wanted), said, output)
+
+
 def throttle(
     file: File,
     rate: Annotated[str, typer.Argument(help="Bytes a second for a flow, such as 500K or 20M; or `off`.")],
@@ -97,10 +124,7 @@ def throttle(
 def _bytes_per_second(text: str, argument: str) -> float | None:
     if text.lower() == "off":
         return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)", text.strip().upper())
-    if not match or not float(match[1]):
-        raise ConfigError("write a number of bytes a second such as 500K or 20M, or off", origin=argument, key=text)
-    return float(match[1]) * _UNITS[match[2]]
+    return amount(text, argument, "write a number of bytes a second such as 500K or 20M, or off")
 
 
 def chosen_flows(config: MirrorConfig, wanted: str | None) -> list[FlowConfig]:

@@ -116,7 +116,7 @@ def _play(show: Show, records: int, live: float, keep: bool, output: Format) -> 
         )
     _tell("Mirror", f"sparkmirror run {show.properties} [dim](Spark starts first)[/dim]")
     config, mirror = show.make_mirror()
-    with metrics_served(None, None, config, mirror.observer.snapshot):
+    with metrics_served(None, None, config, mirror.observer.snapshot, history=mirror.observer.history):
         return _mirrored(show, backlog, live, keep, output)
 
 

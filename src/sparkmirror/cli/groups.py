@@ -49,6 +49,10 @@ def groups(
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
     shown = [fresh(each, read_status(each), stale) for each in flows]
     print_rows(shown, rows, COLUMNS, cells, output)
+    for now, _ in shown if output is Format.TEXT else ():
+        if now.excluded_sinks:
+            named = plain(", ".join(now.excluded_sinks))
+            typer.echo(f"{now.flow}: groups.exclude leaves out groups of sink connectors: {named}")
 
 
 def rows(flow: snapshot.Flow, age_s: float) -> list[dict[str, object]]:

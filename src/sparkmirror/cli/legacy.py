@@ -143,7 +143,15 @@ def legacy(
         mirror.observer.mode = "legacy"
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: mirror.stop())
-        with metrics_served(metrics_port, metrics_profile, config, mirror.observer.snapshot, lambda: mirror.tick_age_s):
+        observer = mirror.observer
+        with metrics_served(
+            metrics_port,
+            metrics_profile,
+            config,
+            observer.snapshot,
+            lambda: mirror.tick_age_s,
+            history=observer.history,
+        ):
             mirror.run()
     for parked in (flow.parked for flow in newest if flow.parked):
         warn(f"{len(parked)} partitions could not be copied to the end, first: {parked[0]}")

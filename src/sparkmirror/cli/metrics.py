@@ -5,6 +5,7 @@ Configured by `--metrics-port`, `--metrics-profile`, and the listeners of a file
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,6 +23,7 @@ from sparkmirror.metrics.profile import Profile
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
 
+    from sparkmirror.engine.history import FlowHistory
     from sparkmirror.engine.snapshot import Snapshot
     from sparkmirror.web.browser_guard import Trusted
 
@@ -54,13 +56,14 @@ def metrics_served(
     tick_age_s: Callable[[], float] = lambda: 0.0,
     flows: Callable[[], Sequence[FlowConfig]] | None = None,
     trusted: Trusted | None = None,
+    history: FlowHistory | None = None,
 ) -> Iterator[None]:
     """Answer on the port and the file's listeners while the context is open.
 
     Does nothing without a port and without listeners. `flows` returns the flows that the page's buttons can act on,
-    where these change during the run. By the page people may act where they signed in, or from this machine. Without
-    `trusted` the file names the hosts. Raises
-    `ConfigError` if a port can't be opened, and for users or stores that can't be read.
+    where these change during the run; `history` is what the page draws of the past. By the page people may act where
+    they signed in, or from this machine. Without `trusted` the file names the hosts. Raises `ConfigError` if a port
+    can't be opened, and for users or stores that can't be read.
     """
     told = config.metrics
     if port is None and not told.listeners:
@@ -75,7 +78,7 @@ def metrics_served(
     from sparkmirror.web.listener import Listener, listening, serving
 
     def app(may_act: Callable[[Request], bool]) -> FastAPI:
-        page = page_router(snapshots, FlowControls(flows or (lambda: config.flows)), may_act)
+        page = page_router(snapshots, FlowControls(flows or (lambda: config.flows)), may_act, history=history)
         return build_app(snapshots, profiles or (), [page], tick_age_s)
 
     listeners = [Listener(*listener_parts(text)) for text in told.listeners]
@@ -93,6 +96,20 @@ def metrics_served(
             bound = opened.enter_context(listening(listener, config.path, LISTENERS.name))
             opened.enter_context(serving(guarded, bound, tls, trusted))
         yield
+
+
+def page_address(port: int | None, config: MirrorConfig) -> str:
+    """Return the address of this process's live page; empty without a page.
+
+    The address is for people on other machines.
+    """
+    if port is not None:
+        return f"http://{socket.gethostname()}:{port}/"
+    for text in config.metrics.listeners:
+        scheme, host, number = listener_parts(text)
+        name = socket.gethostname() if host in ("", _EVERYWHERE, "::") else f"[{host}]" if ":" in host else host
+        return f"{scheme}://{name}:{number}/"
+    return ""
 
 
 def _tls(config: MirrorConfig) -> ssl.SSLContext:

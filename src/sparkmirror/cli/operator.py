@@ -37,7 +37,13 @@ def operator(
     ] = "sparkmirror",
     health_port: Annotated[
         int | None,
-        typer.Option("--health-port", min=1, max=65_535, metavar="PORT", help="Answer /healthz by HTTP on this port."),
+        typer.Option(
+            "--health-port",
+            min=1,
+            max=65_535,
+            metavar="PORT",
+            help="Answer /healthz and /metrics by HTTP on this port.",
+        ),
     ] = None,
     output: Output = Format.TEXT,
     log_format: LogFormatAlone = None,
@@ -48,17 +54,19 @@ def operator(
     Takes Strimzi's resources with the annotation sparkmirror.io/class, and makes a deployment of
     sparkmirror serve for each.
 
-    Exit codes: 0 stopped, 2 the command line is wrong, 3 there is no Kubernetes, or it lacks
-    Strimzi's resources.
+    Waits for Strimzi's definition of the resource if Kubernetes lacks it.
+
+    Exit codes: 0 stopped, 2 the command line is wrong, 3 there is no Kubernetes.
 
     Example: sparkmirror operator --image sparkmirror:latest -n kafka
     """
     set_up_logging(verbose, log_format)
     try:
-        from sparkmirror.operator.watching import cluster_access, registry, served_version, watch
+        from sparkmirror.operator.watching import awaited_version, cluster_access, known_peers, registry, watch
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: pip install 'sparkmirror[operator]'") from None
     from sparkmirror.operator.controller import Controller
+    from sparkmirror.operator.health import answering
     from sparkmirror.operator.kube import KubeApi
     from sparkmirror.operator.names import rest_url
     from sparkmirror.operator.rest import ConnectRest
@@ -66,20 +74,27 @@ def operator(
 
     api = KubeApi(cluster_access)
     own_namespace = cluster_access().default_namespace or "default"
-    version = served_version(api)
-    settings = Settings(
-        class_name=class_name,
-        image=image,
-        version=version,
-        operator_labels=_LABELS,
-        operator_namespace=own_namespace,
-    )
-    turns = Turns(api, lambda key: ConnectRest(rest_url(key)), settings)
+    namespaces = namespace or []
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    if output is Format.JSON:
-        print_line({"class": class_name, "image": image, "version": version, "namespaces": namespace or []})
+
     # In a thread of its own: in the main thread kopf would take this process's signals, and not hear of `stop`.
-    with closing(Controller(turns.take)) as controller, ThreadPoolExecutor(1, "watch") as pool:
-        pool.submit(watch, registry(controller, version), cluster_access, namespace or [], stop, health_port).result()
+    with answering(health_port) as health, ThreadPoolExecutor(1, "watch") as pool:
+        version = awaited_version(api, stop)
+        if output is Format.JSON:
+            print_line({"class": class_name, "image": image, "version": version, "namespaces": namespaces})
+        if not version:
+            return
+        peers = known_peers(api, version, namespaces, class_name)
+        settings = Settings(
+            class_name=class_name,
+            image=image,
+            version=version,
+            operator_labels=_LABELS,
+            operator_namespace=own_namespace,
+        )
+        turns = Turns(api, lambda key: ConnectRest(rest_url(key)), settings, peers)
+        with closing(Controller(turns.take)) as controller:
+            health.controller = controller
+            pool.submit(watch, registry(controller, version, peers), cluster_access, namespaces, stop).result()

@@ -11,7 +11,7 @@ import typer
 
 from sparkmirror.cli.flow_checks import check_flows
 from sparkmirror.cli.logs import LogFormat, set_up_logging, use_format, warn
-from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
+from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served, page_address
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.cli.status_file import RunStatus
@@ -120,6 +120,7 @@ def run(
                 mirror.change(new.config)
                 status.changes(new.reading, new.config)
 
+            mirror.observer.page = page_address(metrics_port, config)
             with ExitStack() as opened:
                 opened.enter_context(
                     metrics_served(
@@ -129,6 +130,7 @@ def run(
                         mirror.observer.snapshot,
                         lambda: mirror.tick_age_s,
                         lambda: [driver.flow for driver in mirror.drivers],
+                        history=mirror.observer.history,
                     )
                 )
                 if reading.resources and not once:

@@ -86,7 +86,8 @@ def serve(
     ):
         worker.start()
         may_act = (lambda _: True) if users is not None and users.are_asked else on_loopback
-        page = page_router(worker.snapshots, FlowControls(lambda: worker.flows), may_act)
+        worker.show_page(f"{config.url}/page/")
+        page = page_router(worker.snapshots, FlowControls(lambda: worker.flows), may_act, history=worker.history)
         beside = beside_app({"": metrics_router(worker.snapshots, metrics_profile or ()), "/page": page})
         own = MirrorConfig(path=config.path, flows=())
         with (
@@ -99,6 +100,7 @@ def serve(
                 lambda: worker.tick_age_s,
                 lambda: worker.flows,
                 config.trusted,
+                worker.history,
             ),
         ):
             if output is Format.JSON:

@@ -69,6 +69,10 @@ class FetchedOffsets(NamedTuple):
     """Unreadable groups, with the reason."""
 
 
+SINKS = "connect-"
+"""Beginning of the names of sink connectors' groups in Kafka Connect."""
+
+
 class Groups:
     """Groups of one cluster."""
 

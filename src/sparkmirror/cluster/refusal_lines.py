@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sparkmirror.cluster.error_names import error_name
@@ -19,13 +20,26 @@ ADVICE: Mapping[int, str] = {
 """Advice by error code, for a topic that can't be created."""
 
 
+_REQUEST = re.compile(r"(Request )?Request\(")
+"""Beginning of a message with a request as Java prints requests."""
+
+
 def refusal(code: int, message: str | None, advice: Mapping[int, str] = ADVICE) -> str:
     """Return one line for one of Kafka's error codes.
 
     The broker's message, or else the code's name, with the advice for the code.
     """
-    line = f"{' '.join((message or error_name(code)).split()).rstrip('.')}"
+    line = told(code, message)
     return f"{line}; {advice[code]}" if code in advice else line
+
+
+def told(code: int, message: str | None) -> str:
+    """Return a broker's message in one line, or else the code's name.
+
+    A message with a request as Java prints requests is not for people.
+    """
+    line = " ".join((message or "").split()).rstrip(".")
+    return error_name(code) if not line or _REQUEST.match(line) else line
 
 
 def creation_refusal(code: int, words: str) -> str | None:

@@ -18,6 +18,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.cluster.error_names import error_name
+from sparkmirror.cluster.refusal_lines import told
 from sparkmirror.errors import ClusterTrouble
 from sparkmirror.events import Event
 from sparkmirror.wire.error_codes import NOT_AUTHORIZED, ErrorCode
@@ -202,8 +203,7 @@ def _at_controller(client: ClusterClient, request: Callable[[], Any], topics: Ca
 
 
 def _words(what: str, code: int, message: str) -> str:
-    reason = " ".join((message or error_name(code)).split()).rstrip(".")
-    return f"a topic of sparkmirror's own can't be {what}: {reason}{what_to_grant(code)}"
+    return f"a topic of sparkmirror's own can't be {what}: {told(code, message)}{what_to_grant(code)}"
 
 
 def what_to_grant(code: int) -> str:

@@ -169,6 +169,8 @@ class Advisor:
 
 def _close_name(key: ScopedKey) -> str | None:
     """Return the key with its name corrected; None without a close known name."""
+    if not key.role and key.name in known_keys.SLIPS:
+        return f"{key.prefix}{known_keys.SLIPS[key.name]}"
     names = _CLIENT_NAMES if key.role else _TOP_NAMES | {role + name for role in known_keys.ROLES for name in _FETCH}
     name = _closest(key.name, sorted(names))
     # A name that is merely shorter is right: the prefix before it is wrong.
@@ -199,8 +201,7 @@ def _known(key: ScopedKey) -> str | None:
     if name in known_keys.OURS_REMOVED:
         return f"has no effect since sparkmirror 0.2: {known_keys.OURS_REMOVED[name]}"
     if name in known_keys.REMOVED:
-        instead = known_keys.REMOVED[name]
-        return "has no effect since Kafka 4.0" + (f"; write {key.prefix}{instead}" if instead else "")
+        return f"has no effect since Kafka {known_keys.REMOVED[name].format(key.prefix)}"
     if not key.role and (reason := _in_connect(name)) is not None:
         return f"has no effect: {reason}"
     if name.startswith("ssl."):

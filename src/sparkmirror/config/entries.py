@@ -40,6 +40,10 @@ From 4.0 on MirrorMaker 2 ignores the old names.
 """
 
 
+_LOST = re.compile(r"(?<!\\)(?:\\\\)*(\\[^\\tnrfu\s=:#!])")
+"""A backslash that has no meaning in a properties file."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """Key and value, with their place: `where` is the file's path or `COMMAND_LINE`."""
@@ -53,6 +57,8 @@ class Entry:
     """Key as the user wrote it, if `key` is another name for it."""
     aside: str = ""
     """Remark on how MirrorMaker 2 reads this line, if it reads something else."""
+    lost: str = ""
+    r"""First dropped backslash of the line, with the next character, such as `\.`."""
 
     @property
     def spot(self) -> str:
@@ -101,7 +107,8 @@ def _numbered(path: str, parts: Iterable[Any]) -> Iterator[Entry]:
     line = 1
     for part in parts:
         if isinstance(part, javaproperties.KeyValue):
-            yield Entry(key=part.key, value=part.value, where=path, line=line)
+            lost = _LOST.search(part.source)
+            yield Entry(key=part.key, value=part.value, where=path, line=line, lost=lost[1] if lost else "")
         line += len(re.findall(r"\r\n|\r|\n", part.source))
 
 
@@ -178,7 +185,7 @@ class Properties(Mapping[str, Entry]):
                 items = ",".join(filter(None, (beside.value.strip(), items)))
             else:
                 self.warnings.append(entry.note(f"{what}: write {new}"))
-            yield Entry(key=new, value=items, where=entry.where, line=entry.line, written=entry.key)
+            yield Entry(key=new, value=items, where=entry.where, line=entry.line, written=entry.key, lost=entry.lost)
 
     def _joined(self, entry: Entry, aliases: Sequence[str]) -> Entry:
         """Rejoin a key with spaces around `->`: Java ends a key at its first space."""

@@ -266,12 +266,35 @@ Such a key needs no warning.
 """
 
 REMOVED = {
-    "topics.whitelist": "topics",
-    "add.source.alias.to.metrics": "",
-    "auto.include.jmx.reporter": "",
-    "use.incremental.alter.configs": "",
+    "topics.whitelist": "4.0, so all topics are copied unless topics chooses some; write {}topics",
+    "add.source.alias.to.metrics": "4.0",
+    "auto.include.jmx.reporter": "4.0",
+    "use.incremental.alter.configs": "4.0",
+    "internal.key.converter": "3.0: take it out",
+    "internal.key.converter.schemas.enable": "3.0: take it out",
+    "internal.value.converter": "3.0: take it out",
+    "internal.value.converter.schemas.enable": "3.0: take it out",
+    "rest.host.name": "3.0: a worker's address is listeners = http://HOST:8083",
+    "rest.port": "3.0: a worker's port is listeners = http://:8083",
 }
-"""Keys that Kafka 4.0 dropped, each with its replacement; empty: none."""
+"""Keys that Kafka dropped: the release, and what to do.
+
+`{}` stands for the prefix.
+"""
+
+SLIPS = {
+    "group.blacklist": "groups.exclude",
+    "group.whitelist": "groups",
+    "groups.include": "groups",
+    "groups.whitelist": "groups",
+    "max.tasks": "tasks.max",
+    "topic.blacklist": "topics.exclude",
+    "topic.exclude": "topics.exclude",
+    "topic.include": "topics",
+    "topic.whitelist": "topics",
+    "topics.include": "topics",
+}
+"""Names that Kafka never had, and that resemble the right ones too little."""
 
 OURS_REMOVED = {
     "sparkmirror.takeover.fence": "raise producer.id.expiration.ms at the target instead (docs/running.md)",

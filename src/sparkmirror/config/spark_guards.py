@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sparkmirror.config.model import FlowConfig
@@ -16,6 +17,20 @@ The quiet rule (R5) counts on it.
 """
 KILLED_AFTER = "2s"
 """The only accepted value of `KILL_DELAY`."""
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+DRIVER_MEMORY = "spark.driver.memory"
+LEAST_MIB = 450
+"""Memory in MiB that Spark wants to see.
+
+That is 1.5 times the 300 MiB that Spark reserves (`UnifiedMemoryManager`).
+"""
+LEAST_SERIAL_MIB = 465
+"""Memory in MiB of a JVM that tells Spark `LEAST_MIB`.
+
+The JVM has the serial collector, as sparkmirror starts it, and leaves one of its two survivor spaces out.
+"""
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_SIZE = re.compile(r"(\d+)([kmgt])b?")
 
 
 def is_local(settings: Mapping[str, str]) -> bool:
@@ -63,3 +78,19 @@ def refuse_two_pumps(settings: Mapping[str, str], origin: str) -> None:
             f" out, or set it to {KILLED_AFTER}",
             origin=origin,
         )
+
+
+def refuse_little_memory(settings: Mapping[str, str], origin: str) -> None:
+    """Refuse memory with which Spark does not start.
+
+    Raises `ConfigError` with that `origin`.
+    """
+    of_driver = LEAST_MIB if JAVA_OPTIONS in settings else LEAST_SERIAL_MIB
+    for key, least in ((DRIVER_MEMORY, of_driver), ("spark.executor.memory", LEAST_MIB)):
+        size = _SIZE.fullmatch(settings.get(key, "").strip().lower())
+        if size is not None and int(size[1]) * _UNITS[size[2]] < least << 20:
+            raise ConfigError(
+                f"{settings[key]} is too little for Spark to start: write {least}m or more, or take it out",
+                origin=origin,
+                key=key,
+            )

@@ -22,6 +22,7 @@ from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
 from sparkmirror.connect.server_paths import without_paths
 from sparkmirror.connect.status import connector_status, flow_state
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.history import FlowHistory
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.progress_display import OnProgress
 from sparkmirror.engine.snapshot import Snapshot
@@ -133,6 +134,15 @@ class ConnectWorker:
     def snapshots(self) -> Callable[[], Snapshot]:
         """Function that returns the present snapshot of this process's flows."""
         return self._mirror.observer.snapshot
+
+    @property
+    def history(self) -> FlowHistory:
+        """Hours of these flows' past."""
+        return self._mirror.observer.history
+
+    def show_page(self, address: str) -> None:
+        """Tell the processes that stand by where this process's live page is."""
+        self._mirror.observer.page = address
 
     @property
     def tick_age_s(self) -> float:

@@ -83,6 +83,8 @@ _IDLE = {
     "inter.worker.": "a request is sent on with its own credentials",
     "key.converter": _BYTES,
     "value.converter": _BYTES,
+    "rest.host.name": "Kafka Connect dropped it in 3.0; write listeners = http://HOST:8083",
+    "rest.port": "Kafka Connect dropped it in 3.0; write listeners = http://:8083",
     "sparkmirror.metrics.": "metrics are at the interface's own listeners, and at --metrics-port",
     "sparkmirror.": "write it into the source connector, as it is here",
 }

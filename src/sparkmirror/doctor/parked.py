@@ -151,5 +151,16 @@ def general_action(cause: Cause) -> str:
     return WAITS[cause] if cause in WAITS else _CAUSES[cause].action
 
 
+def cause_words(cause: Cause) -> str:
+    """Return few words on a cause that parks partitions.
+
+    The words are empty for a cause whose reason says more.
+    """
+    if cause in WAITS or cause is Cause.OTHER:
+        return ""
+    title = _CAUSES[cause].title
+    return f"{title[0].lower()}{title[1:]}"
+
+
 PARKED = tuple(_rule(cause, words) for cause, words in _CAUSES.items() if cause is not Cause.UNREACHABLE)
 """Rules for the causes that park; unreachable brokers are a cluster's finding."""

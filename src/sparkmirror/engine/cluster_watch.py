@@ -14,6 +14,7 @@ from typing import NamedTuple
 from kafka.protocol.metadata import MetadataRequest
 
 from sparkmirror.clock import utc
+from sparkmirror.cluster.broker_versions import release
 from sparkmirror.cluster.client import addresses, dial
 from sparkmirror.cluster.expected_clusters import EXPECTED, AnotherClustersBroker
 from sparkmirror.config import ClusterConfig
@@ -39,7 +40,21 @@ Some of its brokers may still be tried then.
 TURN_S = 10.0
 """Longest turn in seconds; the next turn goes on with the remaining brokers."""
 
+FORGET_S = 86_400.0
+"""Seconds after which a broker that is in no answer counts as removed."""
+
 log = logging.getLogger(__name__)
+
+
+class KnownBrokers(NamedTuple):
+    """Brokers of a cluster, by its own answers."""
+
+    up: int
+    """Number of brokers in the newest answer; 0 while the cluster is away."""
+    known: int
+    """Number of brokers in any answer of the last day."""
+    release: str
+    """Apache Kafka release of the broker, or an older release that knows as much."""
 
 
 class Away(NamedTuple):
@@ -69,6 +84,17 @@ class ClusterWatch:
         self._reason = ""
         """Reason why every broker failed; empty while brokers are left to be tried."""
         self._told = False
+        self._seen: dict[int, float] = {}
+        """Time of the last answer with each broker, by node id."""
+        self._release = ""
+
+    @property
+    def brokers(self) -> KnownBrokers | None:
+        """Brokers of the cluster; None before its first answer."""
+        seen = dict(self._seen)
+        if not seen:
+            return None
+        return KnownBrokers(0 if self.away is not None else len(self._brokers), len(seen), self._release)
 
     @property
     def away(self) -> Away | None:
@@ -138,7 +164,11 @@ class ClusterWatch:
         except (ConnectionError, SparkMirrorError) as error:
             self._hang_up()
             return f"{dialled}: {_line(error)}" if dialled else _line(error)
+        now = self._clock()
         self._brokers = [(broker.host, broker.port) for broker in answer.brokers]
+        self._seen = {node: at for node, at in self._seen.items() if now - at < FORGET_S}
+        self._seen |= {broker.node_id: now for broker in answer.brokers}
+        self._release = release(connection)
         return ""
 
     def _hang_up(self) -> None:

@@ -72,6 +72,11 @@ class FlowGroups:
         return self.checkpoints.standings if self.checkpoints is not None else {}
 
     @property
+    def excluded_sinks(self) -> tuple[str, ...]:
+        """Groups of sink connectors that the filter excludes."""
+        return self.checkpoints.excluded_sinks if self.checkpoints is not None else ()
+
+    @property
     def newest(self) -> Mapping[str, GroupStanding]:
         """State of each group at the target, if its offsets are set; else `standings`."""
         consumers = self.sync.standings if self.sync is not None else self.standings

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.cluster_watch import Away, ClusterWatch
+from sparkmirror.engine.cluster_watch import Away, ClusterWatch, KnownBrokers
 from sparkmirror.engine.copied_counts import CopiedCounts, counting
 from sparkmirror.engine.forecast import Forecast
 from sparkmirror.engine.transaction_watch import HeldBack
@@ -154,6 +154,11 @@ class FlowView:
     def away(self) -> tuple[Away | None, Away | None]:
         """Silence of source and target; None: it answers."""
         return (self.watches[0].away, self.watches[1].away) if self.watches is not None else (None, None)
+
+    @property
+    def brokers(self) -> tuple[KnownBrokers | None, KnownBrokers | None]:
+        """Brokers of source and target; None: not known."""
+        return (self.watches[0].brokers, self.watches[1].brokers) if self.watches is not None else (None, None)
 
     @property
     def totals(self) -> Totals:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from sparkmirror.cluster.expected_clusters import EXPECTED
 from sparkmirror.config import FlowConfig, MirrorConfig
-from sparkmirror.config.spark_guards import guard_secrets, refuse_two_pumps
+from sparkmirror.config.spark_guards import guard_secrets, refuse_little_memory, refuse_two_pumps
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.completion import Completion
 from sparkmirror.engine.duties import LAST_TURNS_S
@@ -99,6 +99,8 @@ class Mirror:
         def check(flow: FlowConfig) -> None:
             guard_secrets(flow, settings, origin)
             refuse_two_pumps(settings, origin)
+            if spark is None:
+                refuse_little_memory(settings, origin)
 
         self.registry = FlowRegistry(
             config.model_copy(update={"beats": ()}) if once else config,

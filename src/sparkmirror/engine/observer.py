@@ -22,10 +22,11 @@ from sparkmirror.config import ClusterConfig
 from sparkmirror.config.flow_settings import flow_settings
 from sparkmirror.engine.assignment import PartitionKey
 from sparkmirror.engine.catching_up import PartitionLag
-from sparkmirror.engine.cluster_watch import Away
+from sparkmirror.engine.cluster_watch import Away, KnownBrokers
 from sparkmirror.engine.flow_counts import FlowCounts
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import FlowView, PartitionView, SourceEnd
+from sparkmirror.engine.history import FlowHistory
 from sparkmirror.engine.late_offsets import LateOffsets
 from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.engine.snapshot import (
@@ -60,6 +61,9 @@ from sparkmirror.veil import VEIL
 
 FRESH_S = 1.0
 """Age in seconds from which a request makes a new snapshot."""
+
+MOST_SINKS = 20
+"""Most groups of sink connectors named as excluded."""
 
 UNKNOWN = -1
 """Offset that was not read yet, in receipts and in rows that are being made."""
@@ -101,7 +105,10 @@ class Observer:
         self._newest: Snapshot | None = None
         self._made_at = float("-inf")
         self._flows: dict[str, _FlowObserver] = {}
+        self.history = FlowHistory()
         self.mode = "run"
+        self.page = ""
+        """Address of this process's live page; empty: it has none."""
         self.slots = self.tasks = 0
         """Spark tasks: `slots` can run at once, `tasks` do run."""
 
@@ -120,7 +127,9 @@ class Observer:
             if meter is None:  # the driver is being exchanged
                 continue
             observer = self._flows.setdefault(driver.name, _FlowObserver())
-            flows.append(observer.look(driver, meter, self._state(driver), self._surroundings))
+            seen = observer.look(driver, meter, self._state(driver), self._surroundings)
+            flows.append(replace(seen, page=self.page) if seen.role is Role.LEADER else seen)
+        self.history.take(flows)
         jvm = self._surroundings.jvm
         process = Process(
             host=socket.gethostname(),
@@ -185,13 +194,14 @@ class _FlowObserver:
         lags = [partition.lag_s for topic in topics for partition in topic.partitions if partition.lag]
         ends = surroundings.certificates.get(driver.name, (None, None))
         admin, away = driver.view.admin_connections, driver.view.away
+        brokers = driver.view.brokers
         forecast = driver.view.forecast
         leader = driver.reports.heard.leader
         flow = driver.flow
         return Flow(
             flow=driver.name,
-            source=_side(flow.source, counts.totals.source, admin[0], ends[0], away[0]),
-            target=_side(flow.target, counts.totals.target, admin[1], ends[1], away[1]),
+            source=_side(flow.source, counts.totals.source, admin[0], ends[0], away[0], brokers[0]),
+            target=_side(flow.target, counts.totals.target, admin[1], ends[1], away[1], brokers[1]),
             state=flow_state,
             role=_role(driver),
             at_ms=now_ms,
@@ -199,6 +209,8 @@ class _FlowObserver:
             reason=why,
             waiting=progress.waiting,
             leader=f"{leader.host}:{leader.pid}" if leader is not None else "",
+            leader_silent_ms=surroundings.silent_ms.get(driver.name),
+            page=surroundings.pages.get(driver.name, ""),
             processes=surroundings.processes.get(driver.name),
             epoch=max((report.epoch for report in list(driver.view.pumps.values())), default=0),
             epochs=counts.rounds,
@@ -215,6 +227,7 @@ class _FlowObserver:
             recent_latency_ms=progress.latency_ms,
             topics=topics,
             groups=self._groups(driver),
+            excluded_sinks=driver.groups.excluded_sinks[:MOST_SINKS],
             duties=self._duties(driver),
             losses=driver.reports.loss_watch.counts,
             loss_entries=driver.reports.loss_watch.rows,
@@ -499,7 +512,12 @@ def _group_partitions(driver: FlowDriver, group: str) -> tuple[GroupPartition, .
 
 
 def _side(
-    cluster: ClusterConfig, totals: TrafficTotals, connections: int, ends_ms: int | None, away: Away | None
+    cluster: ClusterConfig,
+    totals: TrafficTotals,
+    connections: int,
+    ends_ms: int | None,
+    away: Away | None,
+    brokers: KnownBrokers | None,
 ) -> ClusterFigures:
     return ClusterFigures(
         alias=cluster.alias,
@@ -512,6 +530,10 @@ def _side(
         certificate_ends_ms=ends_ms,
         away=away.words if away is not None else "",
         away_since_ms=int(away.since_s * 1000) if away is not None else None,
+        servers=",".join(cluster.bootstrap_servers),
+        release=brokers.release if brokers is not None else "",
+        brokers_up=brokers.up if brokers is not None else None,
+        brokers_known=brokers.known if brokers is not None else None,
     )
 
 

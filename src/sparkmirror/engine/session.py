@@ -20,7 +20,15 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from sparkmirror.config.spark_guards import KILL_DELAY, KILLED_AFTER, MASTER, SPECULATION, is_local
+from sparkmirror.config.spark_guards import (
+    DRIVER_MEMORY,
+    JAVA_OPTIONS,
+    KILL_DELAY,
+    KILLED_AFTER,
+    MASTER,
+    SPECULATION,
+    is_local,
+)
 from sparkmirror.engine.jvm_output import relay
 from sparkmirror.errors import SetupError
 
@@ -41,6 +49,9 @@ ATTEMPTS = 4
 _SECRET = re.compile(r"secret|password|token|access\.?key", re.IGNORECASE)
 """Keys with secret values; the pattern of Spark's own `spark.redaction.regex`."""
 
+_LITTLE_MEMORY = re.compile(r"memory \d+ must be at least \d+", re.IGNORECASE)
+"""Words of Spark's `UnifiedMemoryManager`."""
+
 log = logging.getLogger(__name__)
 
 _LOG4J = Path(__file__).with_name("log4j2.properties").as_uri()
@@ -52,7 +63,7 @@ DEFAULTS = {
     SPECULATION: "false",
     # A worker that is to end is drained: its executors end with their tasks, and get no more.
     "spark.decommission.enabled": "true",
-    "spark.driver.memory": "512m",
+    DRIVER_MEMORY: "512m",
     "spark.task.maxFailures": str(ATTEMPTS),
     KILL_DELAY: KILLED_AFTER,
 }
@@ -72,7 +83,7 @@ _LOCAL_DEFAULTS = {
     _BIND_ADDRESS: "127.0.0.1",
     # Other users of the machine reach the ports, too. Spark makes the secret, for each context.
     "spark.authenticate": "true",
-    "spark.driver.extraJavaOptions": " ".join(_LOCAL_JAVA),
+    JAVA_OPTIONS: " ".join(_LOCAL_JAVA),
 }
 _ARENAS = "MALLOC_ARENA_MAX"
 """Setting of glibc for the heaps of a process.
@@ -213,10 +224,14 @@ def _start_refused() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise SetupError(
-            f"Spark {pyspark.__version__} can't be started: {in_one_line(error)}; does JAVA_HOME, or else PATH, lead to"
-            " a Java that it runs on? Each Spark from 3.5 to 4.3 runs on Java 17"
-        ) from error
+        reason = in_one_line(error)
+        hint = (
+            "does JAVA_HOME, or else PATH, lead to a Java that it runs on? Each Spark from 3.5 to 4.3 runs on Java 17"
+        )
+        if _LITTLE_MEMORY.search(reason):
+            default = DEFAULTS[DRIVER_MEMORY]
+            hint = f"raise {DRIVER_MEMORY}, which is {default} by default, or the executor's if that is meant"
+        raise SetupError(f"Spark {pyspark.__version__} can't be started: {reason}; {hint}") from error
 
 
 def _expect_the_jvms_end(context: SparkContext) -> None:

@@ -408,6 +408,14 @@ class ClusterFigures:
     away: str = ""
     """Reason and begin of the cluster's silence; empty if a broker answers."""
     away_since_ms: int | None = None
+    servers: str = ""
+    """Bootstrap servers, as the file has them."""
+    release: str = ""
+    """Apache Kafka release of the brokers, or an older release that knows as much."""
+    brokers_up: int | None = None
+    """Number of brokers in the cluster's newest answer."""
+    brokers_known: int | None = None
+    """Number of brokers in any answer of the last day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -431,7 +439,14 @@ class Flow:
     waiting: str = ""
     """Reason why pumps wait, or why the source's ends are unknown; else empty."""
     leader: str = ""
-    """Working process, as `host:pid`."""
+    """Working process, as `host:pid`: the last one that announced itself."""
+    leader_silent_ms: int | None = None
+    """Time of the working process's last status, if too old for a process at work.
+
+    None: the process publishes, or a standby has not looked yet.
+    """
+    page: str = ""
+    """Address of the working process's live page; empty: no page, or not known."""
     processes: int | None = None
     """Members of the lease's group: processes that work or stand by."""
     epoch: int = 0
@@ -468,6 +483,8 @@ class Flow:
     """Median and 99th percentile of the last reports."""
     topics: tuple[Topic, ...] = ()
     groups: tuple[Group, ...] = ()
+    excluded_sinks: tuple[str, ...] = ()
+    """Groups of sink connectors that `groups.exclude` has; a few of them."""
     duties: tuple[Duty, ...] = ()
     losses: tuple[LossCount, ...] = ()
     """The loss ledger, summed up: the same in every process that works on the flow."""

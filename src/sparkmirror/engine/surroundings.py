@@ -78,6 +78,16 @@ class Surroundings:
         """Flow to the number of processes that work on it or stand by."""
         self.differences: dict[str, tuple[str, ...]] = {}
         """Flow to the settings that differ in the working process."""
+        self.pages: dict[str, str] = {}
+        """Flow to the address of the working process's live page.
+
+        Only flows for which the process stands by.
+        """
+        self.silent_ms: dict[str, int] = {}
+        """Flow to the time of the newest status, if too old to tell the present.
+
+        Only flows for which the process stands by.
+        """
         self.certificates: dict[str, tuple[int | None, int | None]] = {}
         """Flow to the expiry of each side's first certificate to end."""
         self.jvm = JvmFigures()
@@ -133,6 +143,12 @@ class Surroundings:
     def _compare(self, flow: FlowConfig) -> None:
         """Compare the flow's settings with the working process's settings."""
         status = read_status(flow) if self._stands_by(flow.name) else Status(None, 0)
+        self.pages.pop(flow.name, None)
+        self.silent_ms.pop(flow.name, None)
+        if status.flow is not None and (status.age_s() or 0.0) > OLD_STATUS_S:
+            self.silent_ms[flow.name] = status.flow.at_ms
+        elif status.flow is not None:
+            self.pages[flow.name] = status.flow.page
         if status.flow is None or (status.age_s() or 0.0) > OLD_STATUS_S:
             self.differences.pop(flow.name, None)
             return

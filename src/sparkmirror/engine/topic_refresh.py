@@ -6,6 +6,7 @@ import random
 import time
 
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.messages.control import TryNow
 
 RETRY_S = 30.0
 """Longest time in seconds until a failed turn is repeated.
@@ -26,6 +27,8 @@ class TopicRefresh:
 
     def __init__(self) -> None:
         self._due_at: dict[str, float] = {}
+        self._tried: dict[str, TryNow | None] = {}
+        """Newest word to try again that a turn of the flow has followed."""
 
     def forget(self, flow: str) -> None:
         """Have a flow's next turn come at once."""
@@ -33,12 +36,15 @@ class TopicRefresh:
 
     def is_due(self, driver: FlowDriver) -> bool:
         """True if a flow's next turn is due."""
-        return time.monotonic() >= self._due_at.get(driver.name, 0.0) or driver.topics.done_topics.changed
+        wanted = driver.reports.heard.try_now
+        asked = wanted is not None and wanted != self._tried.get(driver.name)
+        return time.monotonic() >= self._due_at.get(driver.name, 0.0) or driver.topics.done_topics.changed or asked
 
     def refresh(self, driver: FlowDriver) -> bool:
         """Run the topic duty if due; True if the partitions to pump changed."""
         if not self.is_due(driver):
             return False
+        self._tried[driver.name] = driver.reports.heard.try_now
         now = time.monotonic()
         interval = driver.flow.refresh_topics_interval_seconds
         # Counts if the duty fails or waits. Flows that wait for each other must not look in step for ever.

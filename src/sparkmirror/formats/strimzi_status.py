@@ -27,8 +27,8 @@ TIME = "%Y-%m-%dT%H:%M:%SZ"
 EVERY_S = 5.0
 """Shortest time between two writes of the file, in seconds."""
 
-FAILED_MESSAGE = "One or more connectors are in FAILED state"
-"""Message of the operator, which scripts look for."""
+_FAILED_MESSAGE = "One or more connectors are in FAILED state"
+"""Message of Strimzi's operator, which scripts look for."""
 
 _KINDS = {role.value: "source" for role in ConnectorRole}
 
@@ -45,6 +45,19 @@ class FlowStatus:
     """Partitions, or topics, that can't be copied now, a line each."""
     failing: tuple[str, ...] = ()
     """Duties that failed in their last turn, a line each."""
+
+
+def failed_message(connectors: Iterable[Mapping[str, Any]]) -> str:
+    """Return Strimzi's message about failures, with the first failure's cause.
+
+    `connectors` are the REST interface's statuses. Empty if no connector and no task has failed.
+    """
+    for item in connectors:
+        for part in (item.get("connector") or {}, *(item.get("tasks") or ())):
+            if part.get("state") == "FAILED":
+                lines = str(part.get("trace") or "").splitlines()
+                return f"{_FAILED_MESSAGE}: {item.get('name')}" + (f": {lines[0]}" if lines else "")
+    return ""
 
 
 class StatusFile:
@@ -89,8 +102,8 @@ class StatusFile:
             if flow in statuses
         ]
         waiting = [f"{flow.flow}: {flow.state}" for flow in mine if _waits(flow) or _word(flow) in _NOT_COPYING]
-        if any(shown["connector"]["state"] == "FAILED" for shown in connectors):
-            ready = self._condition(resource, "NotReady", "ConnectorsFailed", FAILED_MESSAGE)
+        if message := failed_message(connectors):
+            ready = self._condition(resource, "NotReady", "ConnectorsFailed", message)
         elif waiting:
             ready = self._condition(resource, "NotReady", "NotCopyingYet", "; ".join(waiting))
         else:

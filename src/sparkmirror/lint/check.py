@@ -12,6 +12,7 @@ from sparkmirror.lint.file_rules import FILE_RULES
 from sparkmirror.lint.findings import LintFinding, LintRule, LintSeverity
 from sparkmirror.lint.flow_rules import FLOW_RULES
 from sparkmirror.lint.format_rules import FORMAT_RULES
+from sparkmirror.lint.list_rules import LIST_RULES
 from sparkmirror.lint.probe import FlowProbe, probe
 from sparkmirror.lint.retention_rules import RETENTION_RULES
 from sparkmirror.lint.schema_rules import SCHEMA_CLUSTER_RULES, SCHEMA_FILE_RULES
@@ -48,7 +49,8 @@ def _rank(rule: LintRule[Subject]) -> tuple[int, int]:
     return _SEVERITIES.index(rule.severity.value), first
 
 
-RULES = tuple(sorted((*FORMAT_RULES, *FILE_RULES, *CLIENT_RULES, *FLOW_RULES, *SCHEMA_FILE_RULES), key=_rank))
+_OF_FILES = (*FORMAT_RULES, *FILE_RULES, *LIST_RULES, *CLIENT_RULES, *FLOW_RULES, *SCHEMA_FILE_RULES)
+RULES = tuple(sorted(_OF_FILES, key=_rank))
 """Rules about files, the most important first."""
 CONNECTED_RULES = (*CLUSTER_RULES, *RETENTION_RULES, *SCHEMA_CLUSTER_RULES)
 """Rules about clusters."""

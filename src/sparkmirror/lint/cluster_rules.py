@@ -11,6 +11,7 @@ from sparkmirror.cluster.missing_rights import principal
 from sparkmirror.cluster.refusal_lines import refusal
 from sparkmirror.cluster.scratch_topic import PREFIX
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
+from sparkmirror.lint.grants import grant_cluster, grant_groups, grant_topics
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed
 from sparkmirror.sync.other_flows import refusal_of_second
@@ -104,7 +105,8 @@ def rights_unknown(probe: FlowProbe) -> Iterator[Spot]:
                 unknown.setdefault(tuple(sorted(left)), []).append(name)
         lacking = f"; no ACL allows it to {who}" if who and side.acls is not None else ""
         for operations, names in unknown.items():
-            yield _spot(probe, side.cluster.alias, f"{', '.join(operations)} on topic {_some(names)}{lacking}")
+            fix = f"{grant_topics(probe, side, operations, names)}; or look again when the topics are there"
+            yield _spot(probe, side.cluster.alias, f"{', '.join(operations)} on topic {_some(names)}{lacking}", fix)
 
 
 def _copies_need(probe: FlowProbe) -> frozenset[str]:
@@ -118,34 +120,43 @@ def _internal_forbidden(probe: FlowProbe, side: ProbedCluster) -> Iterator[Spot]
     yield from _topics_lack(probe, side, _OWN_NEED, own)
     refused = [name for name, (code, _) in side.refusals.items() if code in NOT_AUTHORIZED]
     if refused:
-        yield _spot(probe, side.cluster.alias, f"CREATE on topic {_some(refused)}")
+        fix = grant_topics(probe, side, ["CREATE"], refused)
+        yield _spot(probe, side.cluster.alias, f"CREATE on topic {_some(refused)}", fix)
 
 
 def _groups_lack(probe: FlowProbe, side: ProbedCluster, operation: str, groups: Iterable[str]) -> Iterator[Spot]:
     lacking = [group for group in groups if operation not in side.group_operations.get(group, {operation})]
     if lacking:
-        yield _spot(probe, side.cluster.alias, f"{operation} on group {_some(lacking)}")
+        fix = grant_groups(side, operation, lacking)
+        yield _spot(probe, side.cluster.alias, f"{operation} on group {_some(lacking)}", fix)
 
 
 def groups_unseen(probe: FlowProbe) -> Iterator[Spot]:
     for side, operation in ((probe.source, "DESCRIBE"), (probe.target, "READ")):
         lacking = [pattern for pattern, had in side.pattern_operations.items() if operation not in had]
         if lacking:
-            yield _spot(probe, side.cluster.alias, f"{operation} on groups like {_some(lacking)}")
+            fix = f"{grant_groups(side, operation, ['*'])}; or leave it, if each group has such an ACL"
+            yield _spot(probe, side.cluster.alias, f"{operation} on groups like {_some(lacking)}", fix)
+
+
+def sinks_excluded(probe: FlowProbe) -> Iterator[Spot]:
+    if probe.excluded_sinks:
+        yield _spot(probe, "groups.exclude", _some(list(probe.excluded_sinks)))
 
 
 def _topics_lack(probe: FlowProbe, side: ProbedCluster, needed: Set[str], names: Iterable[str]) -> Iterator[Spot]:
-    lacking: dict[str, list[str]] = {}
+    lacking: dict[tuple[str, ...], list[str]] = {}
     for name in names:
-        for operation in sorted(needed - side.topic_operations.get(name, needed)):
-            lacking.setdefault(operation, []).append(name)
-    for operation, topics in lacking.items():
-        yield _spot(probe, side.cluster.alias, f"{operation} on topic {_some(topics)}")
+        if operations := tuple(sorted(needed - side.topic_operations.get(name, needed))):
+            lacking.setdefault(operations, []).append(name)
+    for operations, topics in lacking.items():
+        fix = grant_topics(probe, side, operations, topics)
+        yield _spot(probe, side.cluster.alias, f"{', '.join(operations)} on topic {_some(topics)}", fix)
 
 
 def _cluster_lacks(probe: FlowProbe, side: ProbedCluster, needed: set[str], why: str) -> Iterator[Spot]:
     for operation in sorted(needed - side.operations if side.operations is not None else ()):
-        yield _spot(probe, side.cluster.alias, f"{operation} on the cluster, {why}")
+        yield _spot(probe, side.cluster.alias, f"{operation} on the cluster, {why}", grant_cluster(side, operation))
 
 
 def factor_too_high(probe: FlowProbe) -> Iterator[Spot]:
@@ -346,7 +357,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         severity=_ERROR,
         what="sparkmirror's principal lacks a permission at the source",
         effect="topics stay uncopied, or their properties and ACLs do; MirrorMaker 2 says RUNNING and copies nothing",
-        fix="grant it, by kafka-acls.sh or the provider's own policies",
+        fix="run the kafka-acls.sh commands of the finding, or grant it by the provider's own policies",
         look=forbidden_at_source,
     ),
     LintRule(
@@ -354,7 +365,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         severity=_ERROR,
         what="sparkmirror's principal lacks a permission at the target",
         effect="nothing can be written, or copies are not kept like the source's",
-        fix="grant it, by kafka-acls.sh or the provider's own policies",
+        fix="run the kafka-acls.sh commands of the finding, or grant it by the provider's own policies",
         look=forbidden_at_target,
     ),
     LintRule(
@@ -378,6 +389,14 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         fix="grant DESCRIBE on all groups at the source, and READ at the target if sync.group.offsets.enabled is true;"
         " or leave it, if each group has such an ACL",
         look=groups_unseen,
+    ),
+    LintRule(
+        name="sinks-excluded",
+        severity=_INFO,
+        what="groups of sink connectors are not translated",
+        effect="a sink connector that moves to the target begins anew there; groups.exclude has connect-.* by default",
+        fix="if sinks are to move, write groups.exclude without connect-.*: console-consumer-.*, __.*",
+        look=sinks_excluded,
     ),
     LintRule(
         name="factor-too-high",

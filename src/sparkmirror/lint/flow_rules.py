@@ -12,7 +12,7 @@ from sparkmirror.config import IDENTITY_POLICY, ClusterConfig, FlowConfig
 from sparkmirror.config.credentials import Kerberos, LoginError
 from sparkmirror.config.login import GSSAPI, read_login
 from sparkmirror.config.providers import with_secrets
-from sparkmirror.config.spark_guards import MASTER, guard_secrets, refuse_two_pumps
+from sparkmirror.config.spark_guards import MASTER, guard_secrets, refuse_little_memory, refuse_two_pumps
 from sparkmirror.errors import ConfigError, SparkMirrorError
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject
@@ -68,6 +68,10 @@ def spark_refused(subject: Subject) -> Iterator[Spot]:
                 refuse_two_pumps({key: value}, subject.reading.path)
             except ConfigError as error:
                 yield at(subject.stated(key, flow) or subject.flow_spot(flow), error.reason)
+        try:
+            refuse_little_memory(spark, subject.reading.path)
+        except ConfigError as error:
+            yield at(subject.stated(error.key or "", flow) or subject.flow_spot(flow), error.reason)
         try:
             guard_secrets(flow, spark, subject.reading.path)
         except ConfigError as error:

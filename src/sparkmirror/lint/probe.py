@@ -36,7 +36,7 @@ from sparkmirror.messages.receipts import receipts_topic
 from sparkmirror.messages.status_topic import status_topic
 from sparkmirror.mm2.connect_offsets import offsets_topics
 from sparkmirror.policy.sample_names import names_like
-from sparkmirror.sync.checkpoints import is_consumer
+from sparkmirror.sync.checkpoints import excluded_sinks, is_consumer
 from sparkmirror.sync.other_flows import OtherFlows
 from sparkmirror.sync.pattern_matches import Matches, group_matches, topic_matches
 from sparkmirror.sync.refused_properties import refused_properties
@@ -151,6 +151,8 @@ class FlowProbe:
     """Patterns that match no topic of the source."""
     group_matches: Matches = field(default_factory=Matches)
     """Patterns that match no consumer group of the source."""
+    excluded_sinks: tuple[str, ...] = ()
+    """Groups of sink connectors at the source that the flow excludes."""
     second_aliases: dict[str, str] = field(default_factory=dict)
     """Aliases of clusters that have another alias in the file, with the run's reason."""
     refused_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -207,10 +209,7 @@ def _open(
 
 
 def _broker_retention(admin: ClusterAdmin) -> Iterator[tuple[str, str]]:
-    """Yield the properties that new topics get.
-
-    Hours count without minutes and milliseconds.
-    """
+    """Yield the default properties of new topics."""
     for name, unit_ms in _TIMES:
         if value := admin.broker_config(name):
             yield "retention.ms", str(int(value) * unit_ms if int(value) >= 0 else FOREVER)
@@ -230,8 +229,10 @@ def _about_source(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe)
         side.group_operations = group_operations(client, named_groups(flow))
     if flow.group.emit_checkpoints_enabled:
         side.pattern_operations = _pattern_operations(client, flow)
-        there = [group for group, entry in Groups(client).listed().items() if is_consumer(entry)]
-        probed.group_matches = group_matches(flow, group_filter(flow), there)
+        listed = Groups(client).listed()
+        consumers = [group for group, entry in listed.items() if is_consumer(entry)]
+        probed.group_matches = group_matches(flow, group_filter(flow), consumers)
+        probed.excluded_sinks = excluded_sinks(listed.values(), flow.group)
     _about_missing(client, probed, side)
 
 

@@ -17,6 +17,7 @@ Each flow has a small compacted topic with one partition at the target. The key 
               source topic with writers moved to the copy (`DoneTopic`)
     throttle  {"bytes_per_second": n | null,               for the whole flow
                "backfill_bytes_per_second": n | null}      for partitions far behind
+    retry     {"names": ["orders", "stock:3", …]}          topics and partitions to try again now; [] for all
     log:PACKAGE  {"level": "DEBUG"} or {}                  lowest level logged; {}: the level at the process's start
 
 Words on routes and moves must outlive compaction, which keeps the newest record of a key. So each writer has random
@@ -101,6 +102,22 @@ class Throttle(BaseModel):
     bytes_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     backfill_bytes_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Cap for partitions far behind; the live tail gets the rest."""
+
+
+class TryNow(BaseModel):
+    """Word to try parked partitions again at once.
+
+    `rank` is the record's offset: a pump obeys each word once.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    names: list[str] = []
+    """Source topics, and partitions as `topic:number`; none stands for all."""
+    rank: int = -1
+
+    def is_about(self, topic: str, partition: int) -> bool:
+        """True if the word is about a source partition."""
+        return not self.names or topic in self.names or f"{topic}:{partition}" in self.names
 
 
 class LogLevel(BaseModel):
@@ -198,6 +215,8 @@ class ControlState:
         self.paused: tuple[re.Pattern[str], ...] = ()
         self.bytes_per_second: float | None = None
         self.backfill_bytes_per_second: float | None = None
+        self.try_now: TryNow | None = None
+        """Newest word to try parked partitions again."""
         self.done: dict[str, DoneTopic] = {}
         """Topics with moved writers, by source topic."""
         self.log_levels: dict[str, str] = {}
@@ -261,6 +280,8 @@ class ControlState:
                 self.log_levels.pop(package, None)
         elif key == "pause":
             self.paused = tuple(re.compile(topic) for topic in Pause(**said).topics)
+        elif key == "retry" and said:
+            self.try_now = TryNow(**{**said, "rank": offset})
         elif key == "throttle":
             throttle = Throttle(**said)
             self.bytes_per_second = throttle.bytes_per_second
@@ -381,6 +402,10 @@ class Control:
         """Cap the bandwidth of the flow and of the backfill; None takes a cap away."""
         throttle = Throttle(bytes_per_second=bytes_per_second, backfill_bytes_per_second=backfill_bytes_per_second)
         self._say("throttle", throttle.model_dump())
+
+    def try_again(self, names: Sequence[str]) -> None:
+        """Have parked partitions tried again now: those of the names, or all."""
+        self._say("retry", TryNow(names=list(names)).model_dump(exclude={"rank"}))
 
     def log_level(self, package: str, level: str | None) -> None:
         """Have a package logged from a level on (`log_levels.LEVELS`).

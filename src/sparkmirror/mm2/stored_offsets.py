@@ -21,6 +21,8 @@ from sparkmirror.wire.pieces import records
 from sparkmirror.wire.topic_partition import TopicPartition
 
 log = logging.getLogger(__name__)
+_named: set[tuple[tuple[str, ...], str]] = set()
+"""Brokers and topics that this process has named as unreadable."""
 
 
 class StoredOffset(NamedTuple):
@@ -41,11 +43,10 @@ def read_stored_offsets(
     Topics that are missing, or that the principal may not read, give no offsets. Raises `ConnectionError`s.
     """
     by_partition: dict[TopicPartition, list[StoredOffset]] = {}
-    for topic in client.metadata(topics).values():
-        if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            continue
-        if topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            _warn(client, topic)
+    described = client.metadata(topics).values()
+    _warn(client, [topic.name for topic in described if topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+    for topic in described:
+        if topic.error in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
             continue
         for stored in _newest(client, topic, source_alias).values():
             by_partition.setdefault((stored.of.topic, stored.of.partition), []).append(stored)
@@ -83,7 +84,7 @@ def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple
         for partition in partitions:
             start, end = starts[topic.name, partition], ends[topic.name, partition]
             if start.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                _warn(client, topic)
+                _warn(client, [topic.name])
                 return
             if start.error or end.error:
                 raise RangeUnread(
@@ -100,14 +101,21 @@ def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple
                         ) from error
 
 
-def _warn(client: ClusterClient, topic: TopicLeaders) -> None:
-    log.warning(
-        "cluster %s: topic %s can't be read: if MirrorMaker 2 keeps its offsets there, "
-        "grant sparkmirror's principal READ on it",
-        client.config.alias,
-        topic.name,
-        extra=Event.STORED_OFFSETS_UNREADABLE.extra,
-    )
+def _warn(client: ClusterClient, topics: Iterable[str]) -> None:
+    """Name topics that may not be read, once a process.
+
+    Brokers tell whether a topic exists only to a principal that may describe it.
+    """
+    new = [topic for topic in topics if (client.config.bootstrap_servers, topic) not in _named]
+    _named.update((client.config.bootstrap_servers, topic) for topic in new)
+    if new:
+        log.warning(
+            "cluster %s: topic %s can't be read, or isn't there: if a MirrorMaker 2 keeps its offsets in such a topic, "
+            "grant sparkmirror's principal READ on it",
+            client.config.alias,
+            " and topic ".join(sorted(new)),
+            extra=Event.STORED_OFFSETS_UNREADABLE.extra,
+        )
 
 
 def _stored_ms(stored: StoredOffset) -> int:

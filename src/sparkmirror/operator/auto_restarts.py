@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sparkmirror.formats.strimzi_status import TIME
+from sparkmirror.formats.strimzi_status import TIME, failed_message
 from sparkmirror.operator.connectors import Call, connector_path
-from sparkmirror.operator.resource_status import has_failed
 
 _LONGEST_PAUSE = timedelta(minutes=60)
 
@@ -57,7 +56,7 @@ def auto_restarts(
         wanted, last = asked.get(name) or {}, earlier.get(name)
         if not wanted.get("enabled"):
             continue
-        if not has_failed([status]):
+        if not failed_message([status]):
             if last is not None and now - last.at <= last.pause:
                 yield last, None
             continue

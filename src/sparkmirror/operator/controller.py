@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sparkmirror.events import Event
 from sparkmirror.operator.kube import KubeRefused
 from sparkmirror.operator.names import Key
-from sparkmirror.operator.turn import Memory
+from sparkmirror.operator.turn import Condition, Memory
 
 CALM_S = 30.0
 """Pause between two turns of a resource in its wanted state, without events."""
@@ -35,26 +35,31 @@ class Controller:
         self._busy_s = busy_s
         self._lock = threading.Lock()
         self._loops: dict[Key, _Loop] = {}
+        self._counts = _TurnCounts()
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Number of turns so far, and of those that failed."""
+        return self._counts.turns, self._counts.failures
+
+    def conditions(self) -> dict[Key, Condition]:
+        """Return type and reason of each resource's condition, as of its last turn.
+
+        Resources that are not this operator's are left out.
+        """
+        with self._lock:
+            memories = {key: loop.memory for key, loop in self._loops.items()}
+        return {key: memory.condition for key, memory in memories.items() if memory.condition is not None}
 
     def due(self, key: Key) -> None:
         """Schedule a turn soon: something about the resource has changed."""
         with self._lock:
             loop = self._loops.get(key)
             if loop is None:
-                self._loops[key] = _Loop(self._take, key, self._calm_s, self._busy_s)
+                self._loops[key] = _Loop(self._take, key, self._calm_s, self._busy_s, self._counts)
                 self._loops[key].start()
             else:
                 loop.wake()
-
-    def due_in(self, namespace: str) -> None:
-        """Schedule a turn for each resource of a namespace.
-
-        An object has changed that any resource of the namespace may read.
-        """
-        with self._lock:
-            keys = [key for key in self._loops if key.namespace == namespace]
-        for key in keys:
-            self.due(key)
 
     def forget(self, key: Key) -> None:
         """End the turns of a deleted resource."""
@@ -71,13 +76,28 @@ class Controller:
             loop.end()
 
 
+class _TurnCounts:
+    """Counts of all turns, thread-safe; those of deleted resources, too."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.turns = 0
+        self.failures = 0
+
+    def add(self, *, failed: bool) -> None:
+        with self._lock:
+            self.turns += 1
+            self.failures += failed
+
+
 class _Loop(threading.Thread):
-    def __init__(self, take: Take, key: Key, calm_s: float, busy_s: float) -> None:
+    def __init__(self, take: Take, key: Key, calm_s: float, busy_s: float, counts: _TurnCounts) -> None:
         super().__init__(name=str(key), daemon=True)
         self._take_turn = take
         self._key = key
         self._calm_s, self._busy_s = calm_s, busy_s
-        self._memory = Memory()
+        self.memory = Memory()
+        self._counts = counts
         self._woken = threading.Event()
         self._ended = False
         self._failures = 0
@@ -102,13 +122,15 @@ class _Loop(threading.Thread):
         """
         self._woken.clear()
         try:
-            calm = self._take_turn(self._key, self._memory)
+            calm = self._take_turn(self._key, self.memory)
         except KubeRefused as refused:
             log.warning("%s: %s", self._key, refused, extra=Event.TURN_FAILED.extra)
         except Exception:
             log.exception("%s: the turn has failed", self._key, extra=Event.TURN_FAILED.extra)
         else:
+            self._counts.add(failed=False)
             self._failures = 0
             return self._calm_s if calm else self._busy_s
+        self._counts.add(failed=True)
         self._failures += 1
         return min(self._busy_s * 2.0 ** (self._failures - 1), LONGEST_S)

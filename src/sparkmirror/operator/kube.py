@@ -9,12 +9,18 @@ import json
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from sparkmirror.errors import HandledError
 from sparkmirror.operator.names import MANAGER, is_object_name
+
+PAGE = 100
+"""Most objects in an answer.
+
+The operator's memory must not grow with the cluster.
+"""
 
 _TIMEOUT_S = 30.0
 _PLURALS = {
@@ -107,6 +113,16 @@ class KubeApi:
             if refused.status == 404:
                 return None
             raise
+
+    def items(self, path: str) -> Iterator[dict[str, Any]]:
+        """Yield all objects of a path, page by page."""
+        token = ""
+        while True:
+            answer = self._ask("GET", f"{path}?limit={PAGE}" + (f"&continue={quote(token, safe='')}" if token else ""))
+            yield from answer.get("items") or ()
+            token = (answer.get("metadata") or {}).get("continue") or ""
+            if not token:
+                return
 
     def apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Create or change an object to match the manifest, by server-side apply.

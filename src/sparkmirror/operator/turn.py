@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import javaproperties
 
@@ -47,6 +47,7 @@ from sparkmirror.operator.objects import (
     offsets_map,
     strangers,
 )
+from sparkmirror.operator.peers import Peers, Sharing
 from sparkmirror.operator.plan import Plan, make_plan
 from sparkmirror.operator.references import (
     Contents,
@@ -56,13 +57,25 @@ from sparkmirror.operator.references import (
     mounted_references,
     pod_references,
 )
-from sparkmirror.operator.resource_status import ResourceTrouble, SeenResource, merge_patch, status_of
+from sparkmirror.operator.resource_status import (
+    FAILED,
+    ResourceTrouble,
+    SeenResource,
+    merge_patch,
+    ready_pods,
+    status_of,
+    why_not_ready,
+)
 from sparkmirror.operator.rest import RestAway, RestRefused
 
 log = logging.getLogger(__name__)
 
 NO_EFFECT = "NoEffect"
 """Reason of a warning about a field that has no effect here."""
+SHARED = "GroupShared"
+"""Reason of a condition about another resource with the same names."""
+_CALM = frozenset((NO_EFFECT, SHARED, FAILED))
+"""Reasons that do not end by themselves: turns need not hurry."""
 
 _WAITING = ("PodInitializing", "ContainerCreating")
 
@@ -96,6 +109,13 @@ class Settings:
     operator_namespace: str
 
 
+class Condition(NamedTuple):
+    """Type and reason of a resource's first condition."""
+
+    type: str
+    reason: str
+
+
 @dataclass(slots=True)
 class Memory:
     """Memory of a resource between turns; without it some requests are repeated."""
@@ -104,14 +124,17 @@ class Memory:
     """Digest of each connector's configuration as put last."""
     said: str = ""
     """Last logged trouble."""
+    condition: Condition | None = None
+    """Condition after the last turn; None for another operator's resource."""
 
 
 class Turns:
     """Turns for any resource; `rest_of` returns a resource's REST interface."""
 
-    def __init__(self, api: Api, rest_of: Callable[[Key], Rest], settings: Settings) -> None:
+    def __init__(self, api: Api, rest_of: Callable[[Key], Rest], settings: Settings, peers: Peers) -> None:
         self._api = api
         self._rest_of = rest_of
+        self._peers = peers
         self._settings = settings
 
     def take(self, key: Key, memory: Memory) -> bool:
@@ -125,19 +148,25 @@ class Turns:
             return True
         if not is_ours(resource, self._settings.class_name):
             self._leave(resource, key)
+            memory.condition = None
             return True
         if rival := self._rival(key):
+            memory.condition = Condition("LeftAlone", "")
             self._warn(resource, key, memory, rival)
             return True
-        seen = _One(self._api, self._rest_of(key), self._settings, path, resource, key, memory).turn()
-        if seen.trouble is not None and seen.trouble.message != memory.said:
-            log.warning("%s: %s", key, seen.trouble.message, extra=Event.RESOURCE_NOT_READY.extra)
-        memory.said = seen.trouble.message if seen.trouble else ""
+        sharing = self._peers.sharing(key, resource)
+        seen = _One(self._api, self._rest_of(key), self._settings, path, resource, key, memory).turn(sharing)
+        trouble = why_not_ready(seen)
+        if trouble is not None and trouble.message != memory.said:
+            log.warning("%s: %s", key, trouble.message, extra=Event.RESOURCE_NOT_READY.extra)
+        memory.said = trouble.message if trouble else ""
         before = resource.get("status") or {}
-        patch = merge_patch(status_of(seen, before), before)
+        status = status_of(seen, before)
+        memory.condition = Condition(status["conditions"][0]["type"], status["conditions"][0].get("reason", ""))
+        patch = merge_patch(status, before)
         if patch is not None:
             self._api.merge(f"{path}/status", patch)
-        return seen.trouble is None and all(warning.reason == NO_EFFECT for warning in seen.warnings)
+        return all(item.reason in _CALM for item in (*seen.warnings, *([trouble] if trouble else ())))
 
     def _leave(self, resource: Mapping[str, Any], key: Key) -> None:
         """Remove the objects made for a resource that is no longer this operator's.
@@ -227,29 +256,39 @@ class _One:
         spec = resource.get("spec")
         self._spec: Mapping[str, Any] = spec if isinstance(spec, dict) else {}
 
-    def turn(self) -> SeenResource:
-        """Take the turn as far as possible; return the observations."""
+    def turn(self, sharing: Sharing) -> SeenResource:
+        """Take the turn as far as possible; return the observations.
+
+        Changes nothing while an older resource shares names with this resource.
+        """
         seen = SeenResource(key=self._key, generation=int(self._resource["metadata"].get("generation") or 0))
         if is_paused(self._resource):
             return replace(seen, paused=True)
         deployed = self._api.get(object_path("Deployment", self._key.namespace, component(self._key.name))) or {}
-        seen = replace(seen, replicas=int((deployed.get("status") or {}).get("replicas") or 0))
+        seen = replace(seen, replicas=_pods(deployed))
+        there = int((deployed.get("spec") or {}).get("replicas") or 0)
+        if sharing.earlier:
+            words = f"{sharing.earlier}, and was created first: this resource is held until it has names of its own"
+            return replace(seen, trouble=ResourceTrouble(SHARED, words), wanted=there)
         try:
             contents = self._contents()
             plan = make_plan(self._resource, self._key, contents)
         except ConfigError as error:
-            wanted = int((deployed.get("spec") or {}).get("replicas") or 0)
             trouble = ResourceTrouble("InvalidResourceException", error.reason + self._about_users(error.reason))
-            return replace(seen, trouble=trouble, wanted=wanted)
-        seen = replace(
-            seen, wanted=plan.replicas, warnings=[ResourceTrouble(NO_EFFECT, line) for line in plan.warnings]
-        )
+            return replace(seen, trouble=trouble, wanted=there)
+        held = [
+            ResourceTrouble(SHARED, f"{words}, and is held until it has names of its own") for words in sharing.later
+        ]
+        warnings = [ResourceTrouble(NO_EFFECT, line) for line in plan.warnings]
+        running = [item.name for item in plan.connectors if item.state == "running"]
+        seen = replace(seen, wanted=plan.replicas, warnings=[*held, *warnings], running=running)
         try:
-            self._have(plan, contents, deployed)
+            deployed = self._have(plan, contents, deployed)
         except KubeRefused as refused:
             if refused.status in (0, 401, 403, 409) or refused.status >= 500:
                 raise
             return replace(seen, trouble=ResourceTrouble("ObjectRefused", str(refused)))
+        seen = replace(seen, ready=ready_pods(deployed), replicas=_pods(deployed))
         if plan.replicas == 0:
             return seen
         return self._run(plan, seen)
@@ -283,7 +322,8 @@ class _One:
                     return f"; KafkaUser {reference.name} is there and {'Ready' if ready else 'not Ready'}"
         return ""
 
-    def _have(self, plan: Plan, contents: Contents, deployed: Mapping[str, Any]) -> None:
+    def _have(self, plan: Plan, contents: Contents, deployed: dict[str, Any]) -> dict[str, Any]:
+        """Apply the wanted objects; return the Deployment."""
         template = ((deployed.get("spec") or {}).get("template") or {}).get("metadata") or {}
         rolled_at = (template.get("annotations") or {}).get(ROLLED_AT, "")
         roll = annotations_of(self._resource).get(ROLL, "").lower() == "true"
@@ -293,9 +333,10 @@ class _One:
             self._settings.image, self._settings.operator_labels, self._settings.operator_namespace, rolled_at
         )
         for manifest in desired_objects(self._resource, self._key, plan, contents, around):
-            self._api.apply(manifest)
+            deployed = self._api.apply(manifest)
         if roll:
             self._done((ROLL,))
+        return deployed
 
     def _done(self, annotations: Sequence[str]) -> None:
         """Remove the annotations of a done command, as Strimzi does."""
@@ -432,3 +473,8 @@ class _One:
             if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
                 return ResourceTrouble("PodsNotReady", str(condition.get("message")))
         return ResourceTrouble("PodsNotReady", "no pod is ready yet")
+
+
+def _pods(deployment: Mapping[str, Any]) -> int:
+    """Return a Deployment's number of pods."""
+    return int((deployment.get("status") or {}).get("replicas") or 0)

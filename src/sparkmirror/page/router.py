@@ -12,12 +12,15 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
+from sparkmirror.engine.history import STEP_S, FlowHistory
 from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.page.access import ENDING, from_our_page, on_loopback
 from sparkmirror.page.controls import Controls
 from sparkmirror.page.feed import MOST_VIEWERS, PERIOD_S, Feed, TooManyViewers
+from sparkmirror.page.past import past
 from sparkmirror.page.rows import RowKind, WantedRows
+from sparkmirror.page.sentences import Tone
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -34,6 +37,21 @@ _HEADERS = {
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _MOST_BODY = 64 * 1024
 _MOST_ROWS = 200
+
+
+def _dot(color: str, shape: str = '<circle cx="14" cy="14" r="5"/>') -> str:
+    return f'<g fill="{color}" stroke="#fff" stroke-width="1.2">{shape}</g>'
+
+
+_DOTS = {
+    Tone.BAD: _dot("#d11a22", '<rect x="9" y="9" width="10" height="10"/>'),
+    Tone.WARNING: _dot("#e08600", '<path d="M14 8 19.5 19H8.5Z"/>'),
+    Tone.UNKNOWN: _dot("#8250c4"),
+    Tone.WORKING: _dot("#1d4ed8"),
+    Tone.GOOD: _dot("#1a9a4d"),
+    Tone.STANDBY: _dot("#8a93a1"),
+}
+"""Sign of a tone in the icon of the browser's tab: its shape tells it, too."""
 
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -60,16 +78,20 @@ def page_router(
     controls: Controls | None = None,
     may_act: Callable[[Request], bool] = on_loopback,
     period_s: float = PERIOD_S,
+    history: FlowHistory | None = None,
 ) -> APIRouter:
     """Return the routes of the live page.
 
-    Paths are `/`, `/assets/…`, `/events`, `/rows`, `/snapshot`, and with `controls` the actions under `/actions/`. All
+    Paths are `/`, `/assets/…`, `/events`, `/rows`, `/history`, `/snapshot`, and with `controls` the actions under
+    `/actions/`. Without a `history` a flow has no past. All
     addresses in the page are relative, so the router may be included under a prefix. `may_act` is asked for each
     request, and decides whether the client may act; a server with authentication passes its own function.
     """
     router = APIRouter(include_in_schema=False)
     feed = Feed(snapshots, period_s)
     assets = {file.name: file.read_bytes() for file in files("sparkmirror.page").joinpath("assets").iterdir()}
+    for tone in Tone:
+        assets[f"icon-{tone.value}.svg"] = assets["icon.svg"].replace(b"</svg>", _DOTS[tone].encode() + b"</svg>")
 
     def asset(name: str) -> Response:
         if name not in assets:
@@ -101,6 +123,11 @@ def page_router(
         kind: RowKind, flow: str, numbers: Annotated[list[int], Query(max_length=_MOST_ROWS)], of: str = ""
     ) -> Response:
         return JSONResponse(await feed.rows(WantedRows(kind, flow, of), numbers), headers=_HEADERS)
+
+    @router.get("/history")
+    def flow_history(flow: str, since_s: int = 0) -> Response:
+        samples = past(history.of(flow), since_s) if history is not None else []
+        return JSONResponse({"step_s": STEP_S, "samples": samples}, headers=_HEADERS)
 
     if controls is not None:
         _add_actions(router, controls, may_act)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sparkmirror.engine.snapshot import Cause, Flow, Group, LossRow, Partition, PartitionState, Snapshot, Topic
+from sparkmirror.engine.snapshot import Cause, Flow, Group, LossRow, Partition, PartitionState, Role, Snapshot, Topic
 from sparkmirror.page.changes import Row
 from sparkmirror.page.cut_over import if_moved
-from sparkmirror.page.sentences import STUCK
+from sparkmirror.page.sentences import ON_THE_WAY_S, STUCK
 from sparkmirror.sync.group_standing import GroupState
 
 
@@ -53,10 +53,13 @@ class Rows:
         self._made: dict[str, tuple[Topic, dict[str, Row]]] = {}
 
     def of(self, snapshot: Snapshot) -> dict[str, Row]:
-        """Return the rows by key; none if the flow, topic or group is missing."""
+        """Return the rows by key; none if the flow, topic or group is missing.
+
+        Only the process that works on a flow knows its figures; the loss ledger is known to all.
+        """
         wanted = self._wanted
         flow = next((flow for flow in snapshot.flows if flow.flow == wanted.flow), None)
-        if flow is None:
+        if flow is None or (flow.role is not Role.LEADER and wanted.kind is not RowKind.LOSSES):
             return {}
         match wanted.kind:
             case RowKind.TOPICS:
@@ -105,11 +108,15 @@ def topic_state(topic: Topic) -> str:
 def partition_state(partition: Partition) -> str:
     """Return a partition's state as a word.
 
-    The words for a running partition tell whether records are left to copy.
+    The words for a running partition tell whether records are left to copy. Records on their way don't count, as in the
+    flow's headline.
     """
     if partition.state is not PartitionState.RUNNING:
         return partition.state.value
-    return "unknown" if partition.lag is None else "copying" if partition.lag else "caught up"
+    if partition.lag is None:
+        return "unknown"
+    is_level = not partition.lag or (partition.lag_s is not None and partition.lag_s <= ON_THE_WAY_S)
+    return "caught up" if is_level else "copying"
 
 
 _NEEDS_PEOPLE = ("parked", "unknown", "waiting", "paused", "copying", "caught up", "done")

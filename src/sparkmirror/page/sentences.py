@@ -1,18 +1,22 @@
-"""Sentence about each flow: its state, its lag, the time left, and every "but".
+"""Two lines about each flow: events with the cause first, then time and outlook.
 
-A sentence names missing figures, and calls a flow well only if all figures are known.
+The lines name missing figures, and call a flow well only if all figures are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
+from sparkmirror.doctor.findings import Finding, Severity
+from sparkmirror.doctor.losses import NEWS_MS
+from sparkmirror.doctor.parked import cause_words
 from sparkmirror.durable.loss_kinds import LossOutcome
 from sparkmirror.engine.loss_counts import totals
-from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role
-from sparkmirror.page.words import cannot, count, duration, listed, rate, size
+from sparkmirror.engine.snapshot import ELSEWHERE, Flow, FlowState, PartitionState
+from sparkmirror.page.words import cannot, clock, count, duration, listed, rate, size
 from sparkmirror.sync.group_standing import GroupState
 
 OLD_S = 5.0
@@ -36,14 +40,23 @@ A longer lag means that the flow is held up; `FlowState` waits for 5 s.
 JUST_NOW_S = 1.0
 """Lag up to which records may be copied already, and not yet reported."""
 
-_REASON_LENGTH = 160
+_REASON_LENGTH = 400
+"""Characters of a reason in a line: enough for sparkmirror's own reasons."""
+
+NAMED = 3
+"""Number of further facts in the second line; the rest is counted."""
+
+_ALONE = (FlowState.WRONG_CLUSTER, FlowState.STANDING_BY, FlowState.JOINING)
+"""States without a word on further facts."""
+_FIRST = (*_ALONE, FlowState.UNREACHABLE, FlowState.NOTHING)
+"""States without a copy, told before any further fact."""
 
 STUCK = (PartitionState.PARKED, PartitionState.PAUSED)
 """States of partitions that no ETA counts."""
 
 
 class Tone(StrEnum):
-    """Tone of a sentence, the worst first."""
+    """Tone of a headline, the worst first."""
 
     BAD = "bad"
     """Data is lost or stuck."""
@@ -64,38 +77,86 @@ LOSS_TONES = {
     LossOutcome.MAY_BE_LOST: Tone.WARNING,
     LossOutcome.FOREIGN: Tone.WARNING,
 }
-"""Tone of what the loss ledger says, if the sentence speaks of it."""
+"""Tone of the loss ledger's entries, if the headline names the entries."""
+
+
+TONES_OF = {Severity.CRITICAL: Tone.BAD, Severity.WARNING: Tone.WARNING}
+"""Tone of a flow with a finding, at least; a notice changes no tone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
-    """Words about a flow, and their tone."""
+class Headline:
+    """Two lines about a flow, with a tone."""
+
+    tone: Tone
+    what: str
+    """Event, the cause first."""
+    then: str
+    """Begin, outlook, and further facts."""
+
+
+class _Head(NamedTuple):
+    """State of a flow in words, without further facts."""
+
+    tone: Tone
+    what: str
+    then: str = ""
+
+
+class _But(NamedTuple):
+    """Fact beside the state; `why` is told of the worst fact only."""
 
     tone: Tone
     words: str
+    why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _But:
-    """Fact that the headline leaves out."""
+def headline(flow: Flow, now_ms: int, findings: Iterable[Finding] = (), process: str = "") -> Headline:
+    """Describe a flow in two lines.
 
-    tone: Tone
-    words: str
-
-
-def sentence(flow: Flow, now_ms: int) -> Sentence:
-    """Describe the flow in one sentence; `now_ms` is the time of reading."""
-    if flow.state is FlowState.WRONG_CLUSTER:
-        return Sentence(Tone.BAD, f"Nothing is copied: {flow.reason}{_old(flow, now_ms)}.")
-    head = _away(flow) or _headline(flow)
-    if flow.role is not Role.LEADER and flow.state in (FlowState.STANDING_BY, FlowState.JOINING):
-        return Sentence(head.tone, head.words + _old(flow, now_ms) + ".")
-    buts = [*_stuck(flow), *_left_out(flow), *_beside(flow)]
+    `now_ms` is the time of reading, `findings` are the flow's findings, and `process` is the telling process as
+    `host:pid`, never named as another process. The tone is at least the worst finding's tone.
+    """
+    head = _head(flow, process)
+    buts = [] if flow.state in _ALONE else sorted(_buts(flow), key=_by_tone)
     worst = min((head.tone, *(but.tone for but in buts)), key=_WORST_FIRST.index)
-    words = head.words + (", but " + listed([but.words for but in buts]) if buts else "") + _old(flow, now_ms)
+    what, then = head.what, [_since(flow, now_ms, head.tone), head.then]
+    is_cause = flow.state is FlowState.HELD_UP or (bool(buts) and _by_tone(buts[0]) <= _by_tone(head))
+    if buts and flow.state not in _FIRST and is_cause:
+        first = buts.pop(0)
+        what = f"{first.words} ({first.why})" if first.why else first.words
+        what += f"; {head.what[:1].lower()}{head.what[1:]}"
+    if buts:
+        more = [f"{len(buts) - NAMED:,} more"] if len(buts) > NAMED else []
+        then.append("also: " + listed([*(but.words for but in buts[:NAMED]), *more]))
     if is_old(flow, now_ms):
         worst = min(worst, Tone.UNKNOWN, key=_WORST_FIRST.index)
-    return Sentence(worst, words + ".")
+    for finding in findings:
+        tone = TONES_OF.get(finding.severity, Tone.STANDBY)
+        if _WORST_FIRST.index(tone) < _WORST_FIRST.index(worst):
+            worst = tone
+            then.append(f"look below: {finding.title[:1].lower()}{finding.title[1:]}")
+    return Headline(worst, _sentences([what]), _sentences(then))
+
+
+def _sentences(parts: Iterable[str]) -> str:
+    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts if part)
+
+
+def _by_tone(said: _Head | _But) -> int:
+    return _WORST_FIRST.index(said.tone)
+
+
+def _since(flow: Flow, now_ms: int, tone: Tone) -> str:
+    """Return the begin of the flow's state, and the age of old figures."""
+    age_s = (now_ms - flow.at_ms) / 1000
+    old = f"as of {duration(age_s)} ago" if age_s > OLD_S else ""
+    if not flow.state_since_ms:
+        return old
+    lasts = duration(max(flow.at_ms - flow.state_since_ms, 0) / 1000)
+    state = "" if flow.state is FlowState.CAUGHT_UP and tone is not Tone.GOOD else f"{flow.state.value} "
+    since = f"{state}since {clock(flow.state_since_ms, now_ms)} ({lasts})"
+    return f"{old}: {since}" if old else since
 
 
 def is_old(flow: Flow, now_ms: int) -> bool:
@@ -116,74 +177,108 @@ def are_stuck(flow: Flow) -> bool:
     return any(partition.state in STUCK for topic in flow.topics for partition in topic.partitions)
 
 
-def _old(flow: Flow, now_ms: int) -> str:
-    age_s = (now_ms - flow.at_ms) / 1000
-    return f" (as of {duration(age_s)} ago)" if age_s > OLD_S else ""
+# --- the state ----------------------------------------------------------------------------------
 
 
-# --- the headline -------------------------------------------------------------------------------
-
-
-def _away(flow: Flow) -> Sentence | None:
-    if flow.state is not FlowState.UNREACHABLE:
-        return None
-    away = flow.source.away or flow.target.away or flow.reason
-    return Sentence(Tone.BAD, f"{away[:1].upper()}{away[1:]}; nothing is copied")
-
-
-def _headline(flow: Flow) -> Sentence:
-    since = duration(max(flow.at_ms - flow.state_since_ms, 0) / 1000) if flow.state_since_ms else ""
-    in_it = f" for {since}" if since else ""
-    leader = flow.leader or "another process"
+def _head(flow: Flow, process: str) -> _Head:
     match flow.state:
+        case FlowState.WRONG_CLUSTER:
+            return _Head(Tone.BAD, f"Nothing is copied: {flow.reason}")
+        case FlowState.UNREACHABLE:
+            return _away(flow)
         case FlowState.STANDING_BY:
-            return Sentence(Tone.STANDBY, f"Stands by{in_it}: {leader} works on it, and knows its figures")
+            return _standby(flow, process)
         case FlowState.JOINING:
-            why = short(flow.reason or flow.waiting) or "the flow's lease, or a cluster"
-            return Sentence(Tone.UNKNOWN, f"Joining{in_it}: nothing is copied here until this comes: {why}")
+            why = flow.reason or flow.waiting or "this process waits for the flow's lease, or for a cluster"
+            return _Head(Tone.UNKNOWN, f"Nothing is copied here yet: {why}", "it tries again by itself")
         case FlowState.ENDING:
-            return Sentence(Tone.WORKING, f"Ending{in_it}: {_behind(flow)}")
+            return _Head(Tone.WORKING, f"Ending: {_behind(flow)}")
         case FlowState.TRANSLATING:
-            return Sentence(Tone.WORKING, "Translates consumer groups only: its settings have it copy nothing")
+            return _Head(Tone.WORKING, "Translates consumer groups only: its settings have it copy nothing")
         case FlowState.STARTING:
-            return Sentence(Tone.UNKNOWN, f"Starting{in_it}: {_reported(flow)}")
+            return _Head(Tone.UNKNOWN, f"Starting: {_reported(flow)}")
         case FlowState.FINDING_OUT:
-            return Sentence(Tone.UNKNOWN, f"How far behind it is isn't known yet{in_it}: {_known_and_not(flow)}")
+            return _Head(Tone.UNKNOWN, f"How far behind it is isn't known yet: {_known_and_not(flow)}")
         case FlowState.INCOMPLETE:
-            return Sentence(Tone.BAD, f"Ended without having copied everything: {_behind(flow)}")
+            return _Head(Tone.BAD, f"Ended without having copied everything: {_behind(flow)}")
         case FlowState.NOTHING:
-            return Sentence(Tone.BAD, f"Nothing to copy{in_it}: {flow.reason or 'no topic of the source matches'}")
-        case FlowState.DONE | FlowState.CAUGHT_UP if flow.lag is None or unknown_partitions(flow):
-            return Sentence(Tone.UNKNOWN, f"Seems to have caught up{in_it}, which isn't certain: {_not_known(flow)}")
-        case FlowState.DONE if not flow.lag:
-            return Sentence(Tone.GOOD, f"Done: all {_partitions(flow)} were copied to their ends")
-        case FlowState.CAUGHT_UP if flow.lag == _held_back(flow):
-            return Sentence(Tone.GOOD, f"Caught up{in_it}: all that can be read at the source is at the target")
-        case FlowState.CAUGHT_UP if _is_on_the_way(flow):
-            return Sentence(Tone.GOOD, f"Caught up{in_it}: {_on_the_way(flow)}")
-        case FlowState.HELD_UP if flow.lag == 0 and not unknown_partitions(flow):
-            return Sentence(Tone.BAD, f"Held up{in_it}: all that can be copied now is copied")
-        case FlowState.HELD_UP:
-            rest = "" if any(topic.late for topic in flow.topics) else ", and the rest has caught up"
-            return Sentence(Tone.BAD, f"Held up{in_it}: {_behind(flow)}{rest}")
+            return _Head(Tone.BAD, f"Nothing to copy: {flow.reason or 'no topic of the source matches'}")
+        case FlowState.DONE | FlowState.CAUGHT_UP | FlowState.HELD_UP:
+            return _level(flow)
         case _:
             return _copying(flow)
 
 
-def _copying(flow: Flow) -> Sentence:
+def _level(flow: Flow) -> _Head:
+    match flow.state:
+        case FlowState.DONE | FlowState.CAUGHT_UP if flow.lag is None or unknown_partitions(flow):
+            return _Head(Tone.UNKNOWN, f"Seems to have caught up, which isn't certain: {_not_known(flow)}")
+        case FlowState.DONE if not flow.lag:
+            return _Head(Tone.GOOD, f"Done: all {_partitions(flow)} were copied to their ends")
+        case FlowState.CAUGHT_UP if flow.lag == _held_back(flow):
+            return _Head(Tone.GOOD, "Caught up: all that can be read at the source is at the target")
+        case FlowState.CAUGHT_UP if _is_on_the_way(flow):
+            return _Head(Tone.GOOD, f"Caught up: {_on_the_way(flow)}")
+        case FlowState.HELD_UP if flow.lag == 0 and not unknown_partitions(flow):
+            return _Head(Tone.BAD, "All that can be copied now is copied")
+        case FlowState.HELD_UP:
+            rest = "" if any(topic.late for topic in flow.topics) else ", and the rest has caught up"
+            return _Head(Tone.BAD, f"{_behind(flow)}{rest}")
+        case _:
+            return _copying(flow)
+
+
+def _away(flow: Flow) -> _Head:
+    """Tell of an absent cluster, since when, and how far the copy is."""
+    part, side = ("source", flow.source) if flow.source.away else ("target", flow.target)
+    if side.away_since_ms is None:
+        return _Head(Tone.BAD, f"{flow.reason or 'a cluster does not answer'}; nothing is copied")
+    copied = max((row.copied_ms or 0 for topic in flow.topics for row in topic.partitions), default=0)
+    stands = f"; the newest copied record is of {clock(copied, flow.at_ms, seconds=True)}" if copied else ""
+    since = clock(side.away_since_ms, flow.at_ms)
+    return _Head(
+        Tone.BAD,
+        f"{part} {side.alias} can't be reached since {since}; nothing is copied{stands}",
+        f"it goes on by itself once a broker answers ({short(side.away.partition(': ')[2]) or 'none does'})",
+    )
+
+
+def _standby(flow: Flow, process: str) -> _Head:
+    """Tell why the process does not work on the flow, and who works if known."""
+    if flow.reason not in ("", ELSEWHERE):
+        return _Head(
+            Tone.BAD,
+            f"Nothing is copied by this process, which does not have the flow's lease: {flow.reason}",
+            "it tries again by itself; whether another process works on the flow isn't known here",
+        )
+    if flow.leader_silent_ms is not None:
+        named = f"{flow.leader}, the last that announced itself," if flow.leader not in ("", process) else "it"
+        return _Head(
+            Tone.WARNING,
+            f"Another process has the flow's lease, and {named} has published nothing since "
+            f"{clock(flow.leader_silent_ms, flow.at_ms)}",
+            "look at that process, and for a MirrorMaker 2 in the lease's group",
+        )
+    if flow.leader in ("", process):
+        return _Head(Tone.STANDBY, "Stands by: another process has the flow's lease", "which one isn't known here yet")
+    takes_over = "this process takes over if that one ends"
+    return _Head(Tone.STANDBY, f"Stands by: {flow.leader} works on it, and knows its figures", takes_over)
+
+
+def _copying(flow: Flow) -> _Head:
     if flow.lag is None or unknown_partitions(flow):
-        return Sentence(Tone.UNKNOWN, f"Copying {rate(flow.records_per_s, 'records')}: {_known_and_not(flow)}")
+        return _Head(Tone.UNKNOWN, f"Copying {rate(flow.records_per_s, 'records')}: {_known_and_not(flow)}")
     if not flow.lag:
-        return Sentence(Tone.WORKING, "Copying: nothing that was seen is left to copy")
+        return _Head(Tone.WORKING, "Copying: nothing that was seen is left to copy")
     moves = _moves(flow)
     if moves and flow.lag_s is not None and flow.lag_s <= _enough(flow):
-        return Sentence(Tone.GOOD, f"Keeps up at {rate(flow.records_per_s, 'records')}: {_on_the_way(flow)}")
+        return _Head(Tone.GOOD, f"Keeps up at {rate(flow.records_per_s, 'records')}: {_on_the_way(flow)}")
     if not moves:
-        return Sentence(Tone.WARNING, f"{_behind(flow).capitalize()}, and nothing moves just now")
+        return _Head(Tone.WARNING, f"{_behind(flow)}, and nothing moves just now")
     until = "when it will have caught up isn't known"
     if flow.eta_s is not None:
         until = f"{'what can be copied is ' if are_stuck(flow) else ''}caught up in about {duration(flow.eta_s)}"
-    return Sentence(Tone.WORKING, f"{_behind(flow).capitalize()}; {rate(flow.records_per_s, 'records')}; {until}")
+    return _Head(Tone.WORKING, f"{_behind(flow)}; {rate(flow.records_per_s, 'records')}", until)
 
 
 def _is_on_the_way(flow: Flow) -> bool:
@@ -243,27 +338,32 @@ def _not_known(flow: Flow) -> str:
     return f"the lag of {count(unknown, 'partition')} isn't known{why}" if unknown else "the lag isn't known"
 
 
-# --- facts beside the headline ------------------------------------------------------------------
+# --- facts beside the state ---------------------------------------------------------------------
+
+
+def _buts(flow: Flow) -> list[_But]:
+    beside = [] if flow.state in _FIRST else _beside(flow)  # where nothing is copied, that is why the rest fails
+    return [*_stuck(flow), *_left_out(flow), *beside]
 
 
 def _stuck(flow: Flow) -> Iterator[_But]:
     if parked := flow.parked:
         topic, partition = parked[0]
-        why = short(partition.reason or partition.cause.value)
-        first = (
-            f"{topic.topic}-{partition.partition}: {why}"
-            if len(parked) == 1
-            else f"first {topic.topic}-{partition.partition}: {why}"
-        )
+        why = f"{topic.topic}-{partition.partition}: {cause_words(partition.cause) or short(partition.reason)}"
         are = "is" if len(parked) == 1 else "are"
-        yield _But(Tone.BAD, f"{count(len(parked), 'partition')} {are} parked ({first})")
+        yield _But(
+            Tone.BAD, f"{count(len(parked), 'partition')} {are} parked", why if len(parked) == 1 else f"first {why}"
+        )
     if held_back := flow.open_transactions:
         topic, partition = held_back[0]
         first = f"{topic.topic}-{partition.partition}: {short(partition.reason)}"
-        yield _But(Tone.BAD, f"an open transaction holds {count(len(held_back), 'partition')} back ({first})")
+        yield _But(Tone.BAD, f"an open transaction holds {count(len(held_back), 'partition')} back", first)
     for outcome, entries, offsets in totals(flow.losses):
         if outcome in LOSS_TONES:
-            yield _But(LOSS_TONES[outcome], outcome.words(entries, offsets))
+            newest_ms = max(loss.newest_ms for loss in flow.losses if loss.outcome is outcome and not loss.acknowledged)
+            is_history = flow.at_ms - newest_ms > NEWS_MS
+            words = outcome.words(entries, offsets)
+            yield _But(Tone.WARNING if is_history else LOSS_TONES[outcome], words, "over a week ago" * is_history)
     if flow.retention_s is not None:
         yield _But(
             Tone.BAD,
@@ -275,7 +375,7 @@ def _stuck(flow: Flow) -> Iterator[_But]:
 def _left_out(flow: Flow) -> Iterator[_But]:
     if refused := [topic for topic in flow.topics if topic.refused]:
         first = f"{refused[0].topic}: {short(refused[0].refused)}"
-        yield _But(Tone.WARNING, f"{count(len(refused), 'topic')} {cannot(refused)} ({first})")
+        yield _But(Tone.WARNING, f"{count(len(refused), 'topic')} {cannot(refused)}", first)
     stopped = [
         partition for topic in flow.topics for partition in topic.partitions if partition.state is PartitionState.PAUSED
     ]
@@ -287,7 +387,7 @@ def _left_out(flow: Flow) -> Iterator[_But]:
         )
         behind = "their lag isn't known" if lag is None else f"{count(lag, 'record')} behind"
         are = "is" if len(stopped) == 1 else "are"
-        yield _But(Tone.WARNING, f"{count(len(stopped), 'partition')} {are} paused by an operator ({behind})")
+        yield _But(Tone.WARNING, f"{count(len(stopped), 'partition')} {are} paused by an operator", behind)
     elif flow.paused:
         yield _But(Tone.WARNING, "an operator has paused " + ", ".join(flow.paused[:3]))
     slips = [pattern.words for pattern in flow.unmatched if pattern.key == "topics" and pattern.hint]
@@ -306,18 +406,21 @@ def _beside(flow: Flow) -> Iterator[_But]:
     if skipping:
         skipped = sum(group.skipped or 0 for group in skipping)
         yield _But(Tone.WARNING, f"{count(len(skipping), 'group')} would skip {count(skipped, 'record')} at a move")
-    if flow.state is FlowState.UNREACHABLE:
-        return  # all else that fails has this reason
     if failing := [duty.duty for duty in flow.duties if duty.failing]:
         yield _But(Tone.WARNING, f"{listed(failing[:3])} {'fails' if len(failing) == 1 else 'fail'}")
     told = {partition.reason for topic in flow.topics for partition in topic.partitions if partition.state in STUCK}
     if flow.waiting and flow.waiting not in told and flow.state is not FlowState.JOINING:
-        yield _But(Tone.WARNING, f"pumps wait: {short(flow.waiting)}")
+        yield _But(Tone.WARNING, "pumps wait", short(flow.waiting))
     if flow.bytes_per_s_cap is not None and flow.lag:
         yield _But(Tone.WORKING, f"it is capped at {size(flow.bytes_per_s_cap)}/s")
 
 
 def short(text: str) -> str:
-    """Return the beginning of a reason, without a full stop."""
+    """Return a reason in a line, without a full stop.
+
+    A very long reason lacks the middle.
+    """
     line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= _REASON_LENGTH else line[: _REASON_LENGTH - 1] + "…"
+    if len(line) <= _REASON_LENGTH:
+        return line
+    return f"{line[: _REASON_LENGTH * 2 // 3]} … {line[-_REASON_LENGTH // 3 :]}"

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparkmirror.doctor.findings import Finding, diagnose
-from sparkmirror.engine.snapshot import Flow, Histogram, Role, Snapshot
+from sparkmirror.engine.snapshot import Flow, FlowState, Histogram, Role, Snapshot
 from sparkmirror.page.cut_over import cut_over
+from sparkmirror.page.problems import Problem, problems
 from sparkmirror.page.rows import partition_state, rounded, total
-from sparkmirror.page.sentences import sentence
+from sparkmirror.page.sentences import headline
 
 MOST_FINDINGS = 100
+MOST_EFFECTS = 20
 MOST_PUMPS = 200
 
 
@@ -21,7 +23,9 @@ def summary(now: Snapshot, before: Sequence[Snapshot] = (), now_ms: int | None =
     """Return process, flows with sentences, and findings, the worst first, as JSON."""
     now_ms = int(time.time() * 1000) if now_ms is None else now_ms
     findings = diagnose(now, before)
+    causes = problems(findings)
     process = now.process
+    name = f"{process.host}:{process.pid}"
     return {
         "age_s": round(max(now_ms - now.at_ms, 0) / 1000, 1),
         "process": {
@@ -36,9 +40,20 @@ def summary(now: Snapshot, before: Sequence[Snapshot] = (), now_ms: int | None =
             "cpu_s": rounded(process.cpu_s),
             "memory_bytes": process.memory_bytes,
         },
-        "flows": [_flow(flow, now_ms) for flow in now.flows],
-        "findings": [_finding(finding) for finding in findings[:MOST_FINDINGS]],
-        "more_findings": max(len(findings) - MOST_FINDINGS, 0),
+        "flows": [
+            _flow(flow, now_ms, [each for each in findings if each.flow == flow.flow], name) for flow in now.flows
+        ],
+        "findings": [_problem(problem) for problem in causes[:MOST_FINDINGS]],
+        "more_findings": max(len(causes) - MOST_FINDINGS, 0),
+    }
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    return {
+        **_finding(problem.finding),
+        "severity": problem.severity.value,
+        "effects": [_finding(finding) for finding in problem.effects[:MOST_EFFECTS]],
+        "more_effects": max(len(problem.effects) - MOST_EFFECTS, 0),
     }
 
 
@@ -55,8 +70,8 @@ def _finding(finding: Finding) -> dict[str, str]:
     }
 
 
-def _flow(flow: Flow, now_ms: int) -> dict[str, Any]:
-    said, board = sentence(flow, now_ms), cut_over(flow, now_ms)
+def _flow(flow: Flow, now_ms: int, findings: Sequence[Finding], process: str) -> dict[str, Any]:
+    said, board = headline(flow, now_ms, findings, process), cut_over(flow, now_ms)
     leads = flow.role is Role.LEADER
     return {
         "flow": flow.flow,
@@ -64,27 +79,33 @@ def _flow(flow: Flow, now_ms: int) -> dict[str, Any]:
         "target": flow.target.alias,
         "state": flow.state.value,
         "tone": said.tone.value,
-        "words": said.words,
+        "what": said.what,
+        "then": said.then,
         "role": flow.role.value,
         "leader": flow.leader,
         "processes": flow.processes,
         "epoch": flow.epoch,
-        "lag": flow.lag,
-        "unknown": flow.unknown,
-        "lag_s": rounded(flow.lag_s),
+        "page": flow.page if not leads else "",
+        "lag": flow.lag if leads else None,
+        "unknown": flow.unknown if leads else 0,
+        "lag_s": rounded(flow.lag_s) if leads else None,
         "records_per_s": rounded(flow.records_per_s) if leads else None,
         "bytes_per_s": rounded(flow.bytes_per_s) if leads else None,
-        "eta_s": rounded(flow.eta_s),
+        "eta_s": rounded(flow.eta_s) if leads and flow.state is not FlowState.HELD_UP else None,
         "records": flow.records,
         "bytes": flow.bytes,
-        "latency_ms": [rounded(latency) for latency in flow.recent_latency_ms] if flow.recent_latency_ms else None,
+        "latency_ms": [rounded(latency) for latency in flow.recent_latency_ms or ()] if leads else [],
         "heartbeat_p99_s": _finite(flow.heartbeat_latency),
-        "topics": len(flow.topics),
-        "partitions": Counter(partition_state(row) for topic in flow.topics for row in topic.partitions),
-        "groups": Counter(group.state.value for group in flow.groups),
+        "topics": len(flow.topics) if leads else 0,
+        "partitions": Counter(partition_state(row) for topic in flow.topics for row in topic.partitions if leads),
+        "groups": Counter(group.state.value for group in flow.groups if leads),
         "skipped": total([group.skipped for group in flow.groups]),
         "reread": total([group.reread for group in flow.groups]),
-        "cut_over": {"verdict": board.verdict.value, "words": board.words, "reasons": board.reasons},
+        "cut_over": {
+            "verdict": board.verdict.value,
+            "words": board.words,
+            "conditions": [[each.name, each.mark.value, each.words] for each in board.conditions],
+        },
         "paused": flow.paused,
         "bytes_per_s_cap": flow.bytes_per_s_cap,
         "backfill_per_s_cap": flow.backfill_per_s_cap,
@@ -92,6 +113,10 @@ def _flow(flow: Flow, now_ms: int) -> dict[str, Any]:
         "sides": [
             {
                 "alias": side.alias,
+                "servers": side.servers,
+                "release": side.release,
+                "brokers": [side.brokers_up, side.brokers_known],
+                "away": side.away,
                 "bytes": side.bytes,
                 "requests": side.requests,
                 "throttle_s": rounded(side.throttle_s),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from sparkmirror.doctor.amounts import rate as rate
 from sparkmirror.doctor.amounts import size as size
@@ -26,6 +27,13 @@ def duration(seconds: float) -> str:
             rest = whole % unit // of
             return f"{whole // unit:,} {name}" + (f" {rest} {smaller}" if rest else "")
     raise AssertionError("unreachable")
+
+
+def clock(at_ms: int, now_ms: int, *, seconds: bool = False) -> str:
+    """Return a time of day such as `09:53 UTC`, with the date of another day."""
+    at, now = (datetime.fromtimestamp(each / 1000, UTC) for each in (at_ms, now_ms))
+    day = "" if at.date() == now.date() else "%Y-%m-%d "
+    return at.strftime(f"{day}%H:%M{':%S' if seconds else ''} UTC")
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Set
 
 from sparkmirror.cluster.error_names import error_name
 from sparkmirror.durable.claims import home_partition
-from sparkmirror.messages.control import ControlState
+from sparkmirror.messages.control import ControlState, TryNow
 from sparkmirror.messages.figures import LineFigures, PartitionFigures
 from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.position.cause import Cause
@@ -124,6 +124,8 @@ class FlowPump:
         """Topics that are paused or not, by the present state of the control topic."""
         self._read_committed = flow.fetch.isolation_level == "read_committed"
         self._control: ControlState | None = None
+        self._obeyed: TryNow | None = None
+        """Newest word to try parked partitions again."""
         """State of the control topic; None: not read, so nothing is fetched yet."""
         self._alarms: dict[PartitionCopy, float] = {}
         """Time of the next look at each waiting partition."""
@@ -386,14 +388,19 @@ class FlowPump:
     # --- commands -------------------------------------------------------------------------------
 
     def control(self, state: ControlState) -> None:
-        """Act on the control topic: pauses, caps, and topics with moved writers."""
-        self._control = state
+        """Act on the control topic: pauses, caps, retries, and topics with moved writers."""
+        wanted = state.try_now
+        if self._control is None or wanted == self._obeyed:
+            wanted = None  # a pump that begins looks at all partitions anyway
+        self._control, self._obeyed = state, state.try_now
         self._held.clear()
         self._limits.set_rates(state.bytes_per_second, state.backfill_bytes_per_second)
         self.readings.writers_moved(state.done.keys())
         for copy in self.copies:
             topic_id = NO_ID if copy.reading is None else copy.reading.source_topic_id
             copy.end_at(state.end_of(*copy.route.source, topic_id), self._loop.now)
+            if wanted is not None and copy.stage is Stage.PARKED and wanted.is_about(*copy.route.source):
+                copy.retry.look_up(self._loop.now)
             self._begin_work(copy)
 
     def end(self, deadline_s: float) -> None:

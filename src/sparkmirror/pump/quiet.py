@@ -21,7 +21,7 @@ has ended (KIP-219), also after the client has gone. Guarded batches are pipelin
 While the state is there, the leader refuses it; old records could take the state with them.
 """
 
-WAITS = "waits until no earlier request can arrive any more (records too old to be guarded)"
+WAITS = "an earlier request may still arrive: it goes on once nothing has moved for 8 s (records too old to be guarded)"
 
 
 class QuietRule:

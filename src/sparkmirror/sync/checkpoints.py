@@ -12,15 +12,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Groups, ListedGroup, Offsets
+from sparkmirror.cluster.groups import SINKS, Groups, ListedGroup, Offsets
 from sparkmirror.cluster.share_groups import SHARE
 from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.config.model import GroupConfig
 from sparkmirror.events import Event
 from sparkmirror.messages.orders import Receipt
 from sparkmirror.mm2.checkpoint_store import CheckpointStore
 from sparkmirror.mm2.record_formats import Checkpoint
-from sparkmirror.policy import GroupFilter, ReplicationPolicy
+from sparkmirror.policy import GroupFilter, NamePatterns, ReplicationPolicy
+from sparkmirror.policy.group_filter import DEFAULT as GROUP_FILTER
 from sparkmirror.sync.group_moments import GroupMoments
 from sparkmirror.sync.group_standing import GroupStanding, standing
 from sparkmirror.sync.group_translation import translate_groups
@@ -83,6 +85,8 @@ class Checkpoints:
         self._others: dict[str, GroupStanding] = {}
         self.matches = Matches()
         """Patterns that match no group of the source."""
+        self.excluded_sinks: tuple[str, ...] = ()
+        """Groups of sink connectors that the filter excludes."""
         self.standings: Mapping[str, GroupStanding] = {}
         """Standing of every group that the filter wants, as of the last turn."""
         self.current: Mapping[str, Mapping[TopicPartition, Checkpoint]] = {}
@@ -179,12 +183,25 @@ class Checkpoints:
         for line in self.matches.news(before):
             log.warning("flow %s: groups: %s", self._flow.name, line, extra=Event.PATTERN_UNMATCHED.extra)
         listed = [entry for entry in there.values() if self._wanted.should_replicate_group(entry.group)]
+        self.excluded_sinks = excluded_sinks(there.values(), self._flow.group)
         self._others = {
             entry.group: standing(entry.group, 0, missing=[f"it is a {entry.type} group at {self._groups.alias}"])
             for entry in listed
             if entry.type not in self._looked_after
         }
         return [entry.group for entry in listed if is_consumer(entry)]
+
+
+def excluded_sinks(listed: Iterable[ListedGroup], settings: GroupConfig) -> tuple[str, ...]:
+    """Return the groups of sink connectors that `groups.exclude` takes out.
+
+    Groups that `groups` does not match are left out. The default of `groups.exclude` has `connect-.*`.
+    """
+    if settings.group_filter_class != GROUP_FILTER:
+        return ()
+    included, excluded = NamePatterns(settings.groups), NamePatterns(settings.groups_exclude)
+    sinks = (entry.group for entry in listed if entry.group.startswith(SINKS) and is_consumer(entry))
+    return tuple(sorted(group for group in sinks if included.accepts(group) and excluded.accepts(group)))
 
 
 def is_consumer(group: ListedGroup) -> bool:

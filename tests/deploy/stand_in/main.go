@@ -141,8 +141,35 @@ func (p *provider) PrepareProviderConfig(_ context.Context, q *tfprotov5.Prepare
 	return &tfprotov5.PrepareProviderConfigResponse{PreparedConfig: q.Config}, nil
 }
 
-func (p *provider) ConfigureProvider(context.Context, *tfprotov5.ConfigureProviderRequest) (*tfprotov5.ConfigureProviderResponse, error) {
-	return &tfprotov5.ConfigureProviderResponse{}, nil
+// ConfigureProvider refuses an account that allowed_account_ids does not name, as the real provider does.
+func (p *provider) ConfigureProvider(_ context.Context, q *tfprotov5.ConfigureProviderRequest) (*tfprotov5.ConfigureProviderResponse, error) {
+	out := &tfprotov5.ConfigureProviderResponse{}
+	value, err := q.Config.Unmarshal(p.doc.Provider.schema().ValueType())
+	if err != nil {
+		return out, err
+	}
+	fields := map[string]tftypes.Value{}
+	if err := value.As(&fields); err != nil {
+		return out, err
+	}
+	var allowed []tftypes.Value
+	if ids := fields["allowed_account_ids"]; ids.IsFullyKnown() && !ids.IsNull() {
+		if err := ids.As(&allowed); err != nil {
+			return out, err
+		}
+	}
+	account, _ := p.fixtures["aws_caller_identity"]["account_id"].(string)
+	for _, id := range allowed {
+		if text(id) == account {
+			return out, nil
+		}
+	}
+	if len(allowed) > 0 {
+		out.Diagnostics = append(out.Diagnostics, &tfprotov5.Diagnostic{
+			Severity: tfprotov5.DiagnosticSeverityError, Summary: "AWS account ID not allowed: " + account,
+		})
+	}
+	return out, nil
 }
 
 func (p *provider) StopProvider(context.Context, *tfprotov5.StopProviderRequest) (*tfprotov5.StopProviderResponse, error) {
@@ -214,8 +241,10 @@ func valueFor(attribute, resource, id string, others map[string]tftypes.Value) s
 			return "arn:aws:made-up:us-west-1:012345678910:" + id
 		}
 		return "arn:aws:" + strings.NewReplacer("NAME", text(others[known.name]), "ID", id).Replace(known.shape)
+	case "bootstrap_brokers_sasl_iam":
+		return "b-1." + text(others["cluster_name"]) + ".made-up:9098"
 	case "repository_url":
-		return "012345678910.registry.made-up/" + text(others["name"])
+		return "012345678910.dkr.ecr.us-west-1.made-up/" + text(others["name"])
 	}
 	return "made-up-" + attribute
 }

@@ -19,9 +19,15 @@ function column(at, label, show, more = {}) {
   return { at, label, show, numeric: show !== text, ...more };
 }
 
-const STATE = column(1, "State", text, { sort: rank, state: true });
-const LAG = { title: "Offsets at the source that are there and not copied", worstUnknown: true };
-const lagCurve = { at: null, label: "Recent lag", curve: true, optional: true, numeric: false };
+// Widths are in pixels; a column without a width takes what is left, `least` at least.
+const STATE = column(1, "State", text, { sort: rank, state: true, width: 122 });
+const LAG = { title: "Offsets at the source that are there and not copied", worstUnknown: true, width: 78 };
+const OLDEST = column(7, "Oldest", duration, { title: "Age of the oldest record that is not copied", optional: true, worstUnknown: true, width: 106 });
+const PER_SECOND = column(8, "Records/s", short, { width: 86 });
+const BYTES = column(9, "Bytes/s", bytes, { optional: true, width: 88 });
+const ETA = column(10, "Caught up in", duration, { optional: true, width: 98 });
+const why = (at) => column(at, "Why", text, { optional: true, wide: true, least: 280 });
+const lagCurve = { at: null, label: "Recent lag", curve: true, optional: true, numeric: false, width: 116 };
 
 export const TABLES = {
   topics: {
@@ -32,17 +38,17 @@ export const TABLES = {
     opens: "partitions",
     columns: [
       STATE,
-      column(2, "Topic", text, { name: true }),
+      column(2, "Topic", text, { name: true, width: 200 }),
       column(6, "Lag", short, LAG),
+      OLDEST,
+      why(11),
+      PER_SECOND,
+      ETA,
+      column(3, "At the target", text, { optional: true, wide: true, width: 190 }),
       lagCurve,
-      column(7, "Oldest", duration, { title: "Age of the oldest record that is not copied", optional: true, worstUnknown: true }),
-      column(8, "Records/s", short),
-      column(9, "Bytes/s", bytes, { optional: true }),
-      column(10, "Caught up in", duration, { optional: true }),
-      column(4, "Partitions", number, { optional: true }),
-      column(5, "Parked", number, { optional: true }),
-      column(3, "At the target", text, { optional: true, wide: true }),
-      column(11, "Why", text, { optional: true, wide: true }),
+      BYTES,
+      column(4, "Partitions", number, { optional: true, width: 84 }),
+      column(5, "Parked", number, { optional: true, width: 70 }),
     ],
   },
   partitions: {
@@ -52,21 +58,21 @@ export const TABLES = {
     lag: (row) => row[6],
     columns: [
       STATE,
-      column(2, "Topic", text, { name: true }),
-      column(3, "Partition", number, { short: "P." }),
+      column(2, "Topic", text, { name: true, width: 180 }),
+      column(3, "Partition", number, { short: "P.", width: 76 }),
       column(6, "Lag", short, LAG),
+      OLDEST,
+      why(15),
+      PER_SECOND,
+      column(11, "At the target", number, { title: "Offset where the next record lands", optional: true, width: 100 }),
+      column(4, "Position", number, { title: "Offset at the source that is copied next", optional: true, width: 100 }),
+      column(5, "End", number, { optional: true, width: 100 }),
+      ETA,
+      BYTES,
       lagCurve,
-      column(7, "Oldest", duration, { optional: true, worstUnknown: true }),
-      column(8, "Records/s", short),
-      column(9, "Bytes/s", bytes, { optional: true }),
-      column(10, "Caught up in", duration, { optional: true }),
-      column(4, "Position", number, { title: "Offset at the source that is copied next", optional: true }),
-      column(5, "End", number, { optional: true }),
-      column(11, "At the target", number, { title: "Offset where the next record lands", optional: true }),
-      column(12, "Latency ms", short, { optional: true }),
-      column(13, "Task", number, { optional: true }),
-      column(14, "Leader", number, { optional: true }),
-      column(15, "Why", text, { optional: true, wide: true }),
+      column(12, "Latency ms", short, { optional: true, width: 90 }),
+      column(13, "Task", number, { optional: true, width: 60 }),
+      column(14, "Leader", number, { optional: true, width: 70 }),
     ],
   },
   groups: {
@@ -75,9 +81,9 @@ export const TABLES = {
     key: (row) => row[2],
     opens: "positions",
     columns: [
-      STATE,
-      column(2, "Group", text, { name: true }),
-      column(9, "If it moved now", text, { wide: true }),
+      { ...STATE, width: 156 },
+      column(2, "Group", text, { name: true, width: 240 }),
+      column(9, "If it moved now", text, { wide: true, least: 300 }),
       column(6, "Skips", number, { title: "Records it would skip", worstUnknown: true }),
       column(7, "Reads again", number, { title: "Records it would read again", worstUnknown: true }),
       column(3, "Partitions", number, { optional: true }),
@@ -93,7 +99,7 @@ export const TABLES = {
     order: [1, true],
     key: (row) => `${row[2]}-${row[3]}`,
     columns: [
-      STATE,
+      { ...STATE, width: 156 },
       column(2, "Topic", text, { name: true }),
       column(3, "Partition", number, { short: "P." }),
       column(4, "Offset at the source", number),

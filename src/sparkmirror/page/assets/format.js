@@ -51,11 +51,38 @@ export function element(name, properties = {}, ...children) {
   return made;
 }
 
-// Text in which `commands and keys` stand between backticks.
+const COMMAND = /^(sparkmirror \S+|[\w./-]*kafka-[a-z-]+\.sh) /;
+
+// Text in which `commands and keys` stand between backticks; a command can be copied.
 export function sayWithCode(node, text) {
   if (node.dataset.text === text) return;
   node.dataset.text = text;
-  node.replaceChildren(...text.split("`").map((part, index) => (index % 2 ? element("code", {}, part) : part)));
+  node.replaceChildren(...text.split("`").flatMap((part, index) => {
+    if (index % 2 === 0) return [part];
+    const code = element("code", {}, part);
+    return COMMAND.test(part) ? [code, copyButton(part)] : [code];
+  }));
+}
+
+function copyButton(command) {
+  const button = element("button", { type: "button", className: "copy", title: command, "aria-label": `Copy the command ${command}` }, "Copy");
+  button.addEventListener("click", async () => {
+    const done = await copied(command, button);
+    button.textContent = done ? "Copied" : "Select it";
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+  return button;
+}
+
+// Browsers give the clipboard only to pages of https or of this machine; to others the selection can be copied.
+async function copied(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    getSelection().selectAllChildren(button.previousElementSibling);
+    return document.execCommand("copy");
+  }
 }
 
 export function say(node, text) {

@@ -4,7 +4,7 @@ import { ask, caps, exactly } from "./actions.js";
 import { TABLES } from "./columns.js";
 import { arrow, bytes, duration, element, keep, number, say, sayWithCode, short } from "./format.js";
 import { PANELS } from "./panels.js";
-import { History, draw, sparkline } from "./spark.js";
+import { Past, chart, drawPast, pastPanel } from "./past.js";
 import { Stream } from "./stream.js";
 import { Table } from "./table.js";
 
@@ -13,7 +13,13 @@ const TONES = { bad: "Problem", warning: "Look", unknown: "Not known", working: 
 const TABS = { topics: "Topics", partitions: "Partitions", groups: "Groups", ...Object.fromEntries(Object.entries(PANELS).map(([id, one]) => [id, one.name])) };
 const TAB_OF = { positions: "groups" };
 
-const histories = new Map();
+const WORST_FIRST = Object.keys(TONES);
+const FIRST_FINDINGS = 8;
+
+const pasts = new Map();
+const past = pastPanel();
+at("past").append(past.node);
+let allFindings = false;
 let now = null;
 let mayAct = false;
 let where = read();
@@ -66,6 +72,8 @@ const stream = new Stream(
     const node = at("freshness");
     node.dataset.state = state;
     document.body.classList.toggle("stale", state === "lost");
+    sign(state === "lost");
+    say(at("clock"), `${new Date().toISOString().slice(11, 19)} UTC`);
     const old = age === null ? "" : duration(age < 10 ? Math.round(age * 10) / 10 : age);
     if (state === "live") say(node, age < 2 ? "Live" : `Live, ${Math.round(age)} s old`);
     else if (state === "old") say(node, `Old: these figures were taken ${duration(Math.round(age))} ago`);
@@ -97,7 +105,10 @@ function render() {
   if (flow) {
     say(at("detail-title"), arrow(flow.flow));
     say(at("caps"), caps(flow));
+    renderClusters(flow);
+    past.update(pasts.get(flow.flow));
     shown?.panel?.update(flow, process);
+    if (shown?.table) shown.table.nothing = flow.role === "leader" ? "There is nothing here." : "Only the process that works on the flow knows them.";
     renderCounts(flow);
   }
   announce();
@@ -109,7 +120,7 @@ const FIGURES = [
   ["Records/s", (flow) => short(flow.records_per_s)],
   ["Bytes/s", (flow) => bytes(flow.bytes_per_s)],
   ["Caught up in", (flow) => (flow.lag === 0 && flow.state === "caught up" ? "now" : duration(flow.eta_s))],
-  ["Latency p50 / p99", (flow) => (flow.latency_ms ? `${short(flow.latency_ms[0])} / ${short(flow.latency_ms[1])} ms` : "–")],
+  ["Latency p50 / p99", (flow) => (flow.latency_ms.length ? `${short(flow.latency_ms[0])} / ${short(flow.latency_ms[1])} ms` : "–")],
 ];
 
 function makeFlow() {
@@ -118,8 +129,9 @@ function makeFlow() {
     "li", { className: "flow" },
     element("div", { className: "flow-head" }, name, element("span", { className: "tone" })),
     element("p", { className: "sentence" }),
+    element("p", { className: "then" }, element("span"), element("a", { hidden: true, rel: "noreferrer" })),
     element("dl", {}, ...FIGURES.map(([label]) => element("div", {}, element("dt", {}, label), element("dd")))),
-    sparkline(180, 32),
+    chart("mini"),
   );
   name.addEventListener("click", () => go({ flow: item.dataset.flow }));
   return item;
@@ -128,41 +140,97 @@ function makeFlow() {
 function updateFlow(item, flow) {
   item.dataset.flow = flow.flow;
   item.dataset.tone = flow.tone;
-  const [head, sentence, figures, curve] = item.children;
+  const [head, sentence, then, figures, curve] = item.children;
   say(head.children[0], arrow(flow.flow));
   const chosen = String(flow.flow === where.flow);
   if (head.children[0].getAttribute("aria-pressed") !== chosen) head.children[0].setAttribute("aria-pressed", chosen);
   say(head.children[1], TONES[flow.tone]);
-  say(sentence, flow.words);
+  say(sentence, flow.what);
+  say(then.children[0], flow.then);
+  then.children[1].hidden = !flow.page;
+  if (flow.page && then.children[1].href !== flow.page) {
+    then.children[1].href = flow.page;
+    say(then.children[1], `Its page: ${flow.page}`);
+  }
   FIGURES.forEach(([, text], index) => say(figures.children[index].children[1], text(flow)));
-  let history = histories.get(flow.flow);
-  if (!history) histories.set(flow.flow, (history = new History()));
-  history.add(Date.now(), flow.lag);
-  draw(curve, history, Date.now());
+  let known = pasts.get(flow.flow);
+  if (!known) pasts.set(flow.flow, (known = new Past(flow.flow)));
+  known.take(flow, Date.now());
+  drawPast(curve, known, { hours: 1, figure: 0, small: true });
+}
+
+// The tab of the browser tells the worst state, by its title and its icon.
+function sign(lost) {
+  const worst = now?.flows.toSorted((one, other) => WORST_FIRST.indexOf(one.tone) - WORST_FIRST.indexOf(other.tone))[0];
+  const others = now ? now.flows.filter((flow) => flow.tone === worst?.tone).length - 1 : 0;
+  const title = lost ? "Not connected · sparkmirror" : worst ? `${TONES[worst.tone]}: ${arrow(worst.flow)}${others ? ` +${others}` : ""} · sparkmirror` : "sparkmirror";
+  const icon = lost || !worst ? "assets/icon-unknown.svg" : `assets/icon-${worst.tone}.svg`;
+  if (document.title !== title) document.title = title;
+  if (at("icon").getAttribute("href") !== icon) at("icon").setAttribute("href", icon);
+}
+
+function renderClusters(flow) {
+  keep(
+    at("clusters"), flow.sides,
+    () => element("div", {}, element("dt"), element("dd")),
+    (item, side) => {
+      const [up, known] = side.brokers;
+      const down = up != null && up < known;
+      item.dataset.down = String(Boolean(side.away) || down);
+      say(item.children[0], `${side === flow.sides[0] ? "Source" : "Target"} ${side.alias}`);
+      const brokers = up == null ? "brokers not known" : `${up} of ${known} ${known === 1 ? "broker" : "brokers"} up`;
+      say(item.children[1], [side.servers, side.release && `Kafka ${side.release} or newer`, brokers].filter(Boolean).join(" · "));
+    },
+  );
 }
 
 function renderFindings() {
   const { findings, more_findings: more } = now;
-  at("problems").hidden = !findings.length;
-  say(at("problems-title"), `Problems (${number(findings.length + more)})`);
-  keep(
-    at("findings"), findings,
-    () => element("li", {}, element("p", { className: "title" }, element("span", { className: "severity" }), element("strong"), element("span", { className: "subject" })),
-      element("p", { className: "evidence" }), element("p", { className: "cause" }), element("p", { className: "remedy" })),
-    (item, one) => {
-      item.dataset.severity = one.severity;
-      item.dataset.rule = one.rule;
-      const [severity, title, subject] = item.children[0].children;
-      say(severity, one.severity);
-      say(title, one.title);
-      say(subject, [now.flows.length > 1 ? arrow(one.flow) : "", one.subject].filter(Boolean).join(" · "));
-      say(item.children[1], one.evidence);
-      sayWithCode(item.children[2], one.cause);
-      sayWithCode(item.children[3], one.action);
-    },
-  );
+  const notices = findings.filter((one) => one.severity === "notice");
+  const problems = findings.filter((one) => one.severity !== "notice");
+  at("problems").hidden = !problems.length;
+  say(at("problems-title"), `Problems (${number(problems.length + more)})`);
+  keep(at("findings"), allFindings ? problems : problems.slice(0, FIRST_FINDINGS), makeFinding, updateFinding);
+  const left = allFindings ? 0 : Math.max(problems.length - FIRST_FINDINGS, 0);
+  at("all-findings").hidden = !left;
+  say(at("all-findings"), `Show ${number(left)} more`);
   at("more-findings").hidden = !more;
   say(at("more-findings"), more ? `and ${number(more)} more: sparkmirror doctor FILE lists them` : "");
+  at("good-to-know").hidden = !notices.length;
+  say(at("notices-title"), `Good to know (${number(notices.length)})`);
+  keep(at("notices"), notices, makeFinding, updateFinding);
+}
+
+at("all-findings").addEventListener("click", () => {
+  allFindings = true;
+  renderFindings();
+});
+
+function makeFinding() {
+  return element(
+    "li", {},
+    element("p", { className: "title" }, element("span", { className: "severity" }), element("strong"), element("span", { className: "subject" })),
+    element("p", { className: "evidence" }), element("p", { className: "cause" }), element("p", { className: "remedy" }),
+    element("ul", { className: "effects", "aria-label": "It explains" }),
+  );
+}
+
+const subject = (one) => [now.flows.length > 1 ? arrow(one.flow) : "", one.subject].filter(Boolean).join(" · ");
+
+function updateFinding(item, one) {
+  item.dataset.severity = one.severity;
+  item.dataset.rule = one.rule;
+  const [title, evidence, cause, remedy, effects] = item.children;
+  say(title.children[0], one.severity);
+  say(title.children[1], one.title);
+  say(title.children[2], subject(one));
+  say(evidence, one.evidence);
+  sayWithCode(cause, one.cause);
+  sayWithCode(remedy, one.action);
+  const lines = one.effects.map((effect) => [effect.title, effect.subject, effect.evidence].filter(Boolean).join(" · "));
+  if (one.more_effects) lines.push(`and ${number(one.more_effects)} more`);
+  effects.hidden = !lines.length;
+  keep(effects, lines, () => element("li"), say);
 }
 
 // A screen reader hears what changes, not every figure.
@@ -179,7 +247,7 @@ function announce() {
   });
   if (!news.length) return;
   saidAt = performance.now();
-  say(at("announce"), news.slice(0, 3).map((flow) => `${arrow(flow.flow)}: ${flow.words}`).join(" "));
+  say(at("announce"), news.slice(0, 3).map((flow) => `${arrow(flow.flow)}: ${flow.what}`).join(" "));
 }
 
 // --- tabs

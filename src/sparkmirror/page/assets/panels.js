@@ -28,15 +28,24 @@ function small(label, heads, nothing) {
 
 function cutOver() {
   const words = element("p", { className: "verdict" });
-  const reasons = element("ul");
-  const node = element("div", { className: "prose" }, element("h3", {}, "If you cut over now"), words, reasons);
+  const list = element("ul", { className: "checks", "aria-label": "Conditions" });
+  const node = element("div", { className: "prose" }, element("h3", {}, "If you cut over now"), words, list);
   return {
     node,
     update(flow) {
-      const { verdict, words: said, reasons: some } = flow.cut_over;
+      const { verdict, words: said, conditions } = flow.cut_over;
       say(words, said);
       words.dataset.verdict = verdict;
-      keep(reasons, some.length > 1 ? some : [], () => element("li"), (item, reason) => say(item, reason));
+      keep(
+        list, conditions,
+        () => element("li", {}, element("span", { className: "mark" }), element("span", { className: "condition" }), element("span", { className: "figure" })),
+        (item, [name, mark, figure]) => {
+          item.dataset.mark = mark;
+          say(item.children[0], mark);
+          say(item.children[1], name);
+          say(item.children[2], figure);
+        },
+      );
     },
   };
 }
@@ -103,7 +112,7 @@ function processes() {
       list(facts, [
         ["This process", `${process.host}:${process.pid}, ${process.mode}, version ${process.version}, up ${duration(process.up_s)}`],
         ["Role", flow.role],
-        ["Works on it", flow.leader || "not known"],
+        ["Works on it", flow.role === "leader" ? "this process" : flow.leader ? `${flow.leader} announced itself last` : "not known"],
         ["Processes", flow.processes == null ? "not known" : flow.processes === 1 ? "1, and none stands by" : `${flow.processes}: one works, the others stand by`],
         ["Spark", `${process.spark || "not started"}, ${process.tasks} of ${process.slots} slots in use, epoch ${flow.epoch}`],
         [`Fetched from ${flow.sides[0].alias}`, side(flow.sides[0])],

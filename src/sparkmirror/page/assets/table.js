@@ -5,11 +5,20 @@ import { element, say } from "./format.js";
 import { History, draw, sparkline } from "./spark.js";
 
 const SPARE = 6;
+const ORDER_MS = 5000;
+const WIDTH = 112;
 const collator = new Intl.Collator("en", { numeric: true });
+
+// Rows of equal state: those with a larger order of magnitude of lag come first; what has caught up is in order of names.
+function sizeOf(state, lag) {
+  if (state === "caught up" || state === "done") return 0;
+  return lag == null ? 99 : Math.floor(Math.log10(Math.max(lag, 1)));
+}
 
 export class Table {
   // `open(name)` is called when a row's name is pressed.
   constructor(kind, label, open) {
+    this.nothing = "There is nothing here.";
     this.shape = TABLES[kind];
     this.open = open;
     this.rows = new Map();
@@ -22,6 +31,8 @@ export class Table {
     this.waiting = 0;
     this.focused = null;
     this.loaded = false;
+    this.orderedAt = -Infinity;
+    this.places = new Map();
     this.#build(label);
   }
 
@@ -42,6 +53,7 @@ export class Table {
         ? column.label
         : element("button", { type: "button", title: column.title ?? "" }, column.label);
       const cell = element("th", { scope: "col", className: this.#classes(column) }, inner);
+      if (!column.least) cell.style.setProperty("--width", `${column.width ?? WIDTH}px`);
       if (!column.curve) inner.addEventListener("click", () => this.#sortBy(index));
       this.head.append(cell);
     });
@@ -52,6 +64,8 @@ export class Table {
       "table", { className: "grid", "aria-label": label },
       element("thead", {}, this.head), this.above, this.body, this.below,
     );
+    const least = this.shape.columns.reduce((sum, column) => sum + (column.least ?? column.width ?? WIDTH), 0);
+    this.table.style.setProperty("--least", `${least}px`);
     this.scroller = element("div", { className: "scroller", tabIndex: 0, role: "region", "aria-label": `${label}, rows` }, this.table);
     this.scroller.addEventListener("scroll", () => this.#later(), { passive: true });
     this.scroller.addEventListener("keydown", (event) => this.#key(event));
@@ -81,6 +95,7 @@ export class Table {
 
   take({ reset, rows, gone, waiting }) {
     if (reset) this.rows.clear();
+    if (reset || gone.length) this.orderedAt = -Infinity;
     this.loaded = true;
     this.waiting = waiting;
     for (const old of gone) this.rows.delete(old);
@@ -117,23 +132,35 @@ export class Table {
       if (this.state && row[1] !== this.state) continue;
       const key = this.shape.key(row);
       if (this.filter && !key.toLowerCase().includes(this.filter)) continue;
-      some.push({ row, key, by: value(row) ?? unknown, lag: lag(row) ?? Infinity });
+      some.push({ row, key, by: value(row) ?? unknown, size: sizeOf(row[1], lag(row)) });
     }
-    some.sort((one, other) => {
+    const compare = (one, other) => {
       if (one.by !== other.by) {
         if (typeof one.by === "number" && typeof other.by === "number") return sign * (one.by - other.by);
         return sign * collator.compare(String(one.by), String(other.by));
       }
-      return (other.lag > one.lag) - (other.lag < one.lag) || collator.compare(one.key, other.key);
-    });
-    this.shown = some;
+      return other.size - one.size || collator.compare(one.key, other.key);
+    };
+    this.shown = this.#inOrder(some, compare);
     const all = this.rows.size;
-    say(this.count, some.length === all ? `${all.toLocaleString("en")} rows` : `${some.length.toLocaleString("en")} of ${all.toLocaleString("en")} rows`);
+    say(this.count, some.length === all ? `${all.toLocaleString("en")} ${all === 1 ? "row" : "rows"}` : `${some.length.toLocaleString("en")} of ${all.toLocaleString("en")} rows`);
     this.#offer(states);
     this.table.setAttribute("aria-rowcount", String(some.length + 1));
-    say(this.empty, !this.loaded ? "Loading…" : all === 0 ? "There is nothing here." : some.length === 0 ? "Nothing matches the filter." : "");
+    say(this.empty, !this.loaded ? "Loading…" : all === 0 ? this.nothing : some.length === 0 ? "Nothing matches the filter." : "");
     this.#heads();
     this.#later();
+  }
+
+  // Rows keep their places for some seconds under a live load, so that they can be read and pressed.
+  #inOrder(some, compare) {
+    const now = performance.now();
+    if (now - this.orderedAt < ORDER_MS && some.every((one) => this.places.has(one.key))) {
+      return some.sort((one, other) => this.places.get(one.key) - this.places.get(other.key));
+    }
+    some.sort(compare);
+    this.orderedAt = now;
+    this.places = new Map(some.map((one, index) => [one.key, index]));
+    return some;
   }
 
   #offer(states) {
@@ -156,6 +183,7 @@ export class Table {
 
   #sortBy(index) {
     const column = this.shape.columns[index];
+    this.orderedAt = -Infinity;
     this.up = this.sortAt === index ? !this.up : !column.numeric;
     this.sortAt = index;
     this.scroller.scrollTop = 0;
@@ -165,6 +193,7 @@ export class Table {
   #filterBy(filter, state) {
     this.filter = filter;
     this.state = state;
+    this.orderedAt = -Infinity;
     this.scroller.scrollTop = 0;
     this.#arrange();
   }

@@ -1,0 +1,158 @@
+"""Resources that use one group, or one storage topic, at one target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from operated import KEY, PATH, SOURCE, MemoryApi, resource, secret, turns
+from tests.connect.served_api import ServedApi
+
+from sparkmirror.operator.names import CLASS, Key
+from sparkmirror.operator.peers import Peers, connect_names
+from sparkmirror.operator.plan import make_plan
+from sparkmirror.operator.references import ObjectReference
+from sparkmirror.operator.rest import ConnectRest
+
+EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+OTHER = Key(KEY.namespace, "other")
+OWN = {
+    field: f"other-{field}" for field in ("groupId", "configStorageTopic", "offsetStorageTopic", "statusStorageTopic")
+}
+
+
+def created(at: str, name: str = KEY.name, change: Callable[[dict[str, Any]], object] | None = None) -> dict[str, Any]:
+    tree = resource(change)
+    tree["metadata"] |= {"name": name, "creationTimestamp": at}
+    return tree
+
+
+def other(at: str = LATE, namespace: str = KEY.namespace, **target: str) -> dict[str, Any]:
+    tree = created(at, OTHER.name, lambda spec: spec["target"].update(target))
+    tree["metadata"]["namespace"] = namespace
+    return tree
+
+
+def shared(first: dict[str, Any], second: dict[str, Any]) -> str:
+    names, others = connect_names(first, "sparkmirror"), connect_names(second, "sparkmirror")
+    return names.shared_with(others) if names and others else "none"
+
+
+def test_what_two_resources_share_is_named() -> None:
+    ours = created(EARLY)
+    every = shared(ours, other())
+    assert every.startswith("groupId ours-groupId, configStorageTopic ours-configStorageTopic, ")
+    assert shared(ours, other(**OWN)) == ""
+    assert shared(ours, other(**OWN | {"groupId": "ours-groupId"})) == "groupId ours-groupId"
+    crossed = other(**OWN | {"statusStorageTopic": "ours-offsetStorageTopic"})
+    assert shared(ours, crossed) == "offsetStorageTopic ours-offsetStorageTopic"
+    assert shared(ours, other(bootstrapServers="eu2:9092")) == ""
+    assert shared(ours, other(bootstrapServers="away:9092, EU:9092")) == every
+
+
+@pytest.mark.parametrize(
+    ("server", "namespace", "same"),
+    [
+        ("eu:9092", "kafka", True),
+        ("eu.kafka:9092", "shop", True),
+        ("eu.kafka.svc:9092", "shop", True),
+        ("eu.kafka.svc.cluster.local:9092", "shop", True),
+        ("eu:9092", "shop", False),
+        ("eu:9093", "kafka", False),
+    ],
+)
+def test_a_service_is_the_same_however_it_is_written(server: str, namespace: str, same: bool) -> None:
+    assert bool(shared(created(EARLY), other(namespace=namespace, bootstrapServers=server))) is same
+
+
+def test_an_address_has_no_namespace() -> None:
+    ours = created(EARLY, change=lambda spec: spec["target"].update(bootstrapServers="[fd00::1]:9092,localhost:1"))
+    assert shared(ours, other(namespace="shop", bootstrapServers="[fd00::1]:9092"))
+
+
+def test_resources_that_use_nothing_share_nothing() -> None:
+    scaled = other()
+    scaled["spec"]["replicas"] = 0
+    foreign = other()
+    foreign["metadata"]["annotations"] = {CLASS: "another"}
+    without = other()
+    without["spec"] = {"target": "eu", "clusters": ["eu"]}
+    for tree in (scaled, foreign, without):
+        assert shared(created(EARLY), tree) == "none"
+
+
+def older(spec: dict[str, Any]) -> None:
+    """v1beta2's layout, with defaults but for the group."""
+    spec.clear()
+    spec |= {
+        "connectCluster": "eu",
+        "clusters": [
+            {"alias": "us", "bootstrapServers": "us:9092"},
+            {"alias": "eu", "bootstrapServers": "eu:9092", "config": {"group.id": "theirs"}},
+        ],
+        "mirrors": [{"sourceCluster": "us", "targetCluster": "eu", "sourceConnector": {}, "topicsPattern": "orders"}],
+    }
+
+
+@pytest.mark.parametrize("change", [None, older], ids=["v1", "v1beta2"])
+def test_names_are_those_of_the_workers_file(change: Callable[[dict[str, Any]], object] | None) -> None:
+    tree = created(EARLY, change=change)
+    if change is not None:
+        tree["apiVersion"] = "kafka.strimzi.io/v1beta2"
+    reference = ObjectReference("Secret", "mirror-user")
+    worker: Mapping[str, str] = make_plan(tree, KEY, {reference: {"password": b"x"}}).worker
+    names = connect_names(tree, "sparkmirror")
+    assert names is not None
+    assert names.names == {
+        "groupId": worker["group.id"],
+        **{f"{kind}StorageTopic": worker[f"{kind}.storage.topic"] for kind in ("config", "offset", "status")},
+    }
+    assert names.servers == {f"{server.replace(':', '.kafka:')}" for server in worker["bootstrap.servers"].split(",")}
+
+
+def test_the_later_one_is_held_and_both_are_named() -> None:
+    peers = Peers("sparkmirror")
+    ours, theirs = created(EARLY), other(LATE)
+    assert peers.see(KEY, ours) == set()
+    assert peers.see(OTHER, theirs) == {KEY}, "the first one is told"
+    assert "kafka/other uses the same groupId ours-groupId" in peers.sharing(KEY, ours).later[0]
+    assert peers.sharing(KEY, ours).earlier == ""
+    assert "kafka/ours uses the same" in peers.sharing(OTHER, theirs).earlier
+    assert peers.see(OTHER, other(LATE, **OWN)) == {KEY}, "the first one is told that nothing is shared any more"
+    assert peers.sharing(KEY, ours).later == ()
+    peers.see(OTHER, theirs)
+    assert peers.see(KEY, None) == {OTHER}, "the other may go on when the first one is gone"
+    assert peers.sharing(OTHER, theirs).earlier == ""
+
+
+def test_of_two_created_at_once_the_first_by_name_runs() -> None:
+    peers = Peers("sparkmirror")
+    ours, theirs = created(EARLY, "ours"), other(EARLY)
+    peers.see(KEY, ours)
+    peers.see(OTHER, theirs)
+    assert peers.sharing(KEY, ours).earlier
+    assert not peers.sharing(OTHER, theirs).earlier
+
+
+def test_a_held_resource_changes_nothing(served: ServedApi) -> None:
+    api = MemoryApi(
+        created(LATE, change=lambda spec: spec["mirrors"][0]["source"].update(bootstrapServers="no:1")), secret()
+    )
+    turn = turns(api, ConnectRest(served.url), other(EARLY))
+    assert turn(), "only a change of a resource ends it"
+    assert api.conditions() == [("NotReady", "GroupShared")]
+    message = api.status["conditions"][0]["message"]
+    assert message.startswith("KafkaMirrorMaker2 kafka/other uses the same groupId ours-groupId, ")
+    assert "this resource is held" in message
+    assert served.api.worker.connectors == {}
+    assert api.changes == 1, "its status"
+
+
+def test_the_first_one_runs_and_is_warned(served: ServedApi) -> None:
+    api = MemoryApi(created(EARLY), secret())
+    assert turns(api, ConnectRest(served.url), other(LATE))()
+    assert api.conditions() == [("Ready", ""), ("Warning", "GroupShared")]
+    assert "KafkaMirrorMaker2 kafka/other" in api.status["conditions"][1]["message"]
+    assert SOURCE in served.api.worker.connectors
+    assert PATH in api.objects
