@@ -73,7 +73,7 @@ class ClusterWatch:
 
     def __init__(self, config: ClusterConfig, role: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._config = config
-        self._client_id = f"{config.client_id}|{role}" if config.client_id else role
+        self._client_id = config.client_id or role
         self._clock = clock
         self._connection: RpcConnection | None = None
         self._brokers: list[tuple[str, int]] = []

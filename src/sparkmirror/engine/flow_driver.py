@@ -72,8 +72,8 @@ class FlowDriver:
     def __init__(self, flow: FlowConfig, incarnation: str, *, use_lease: bool, once: bool) -> None:
         self.flow = flow
         self._watches = (
-            ClusterWatch(flow.source, f"{flow.name}|watch"),
-            ClusterWatch(flow.target, f"{flow.name}|watch"),
+            ClusterWatch(flow.source, f"{flow.name}|sparkmirror-watch"),
+            ClusterWatch(flow.target, f"{flow.name}|sparkmirror-watch"),
         )
         self.view = FlowView(watches=self._watches)
         self.groups = FlowGroups()
