@@ -462,7 +462,7 @@ class Flow:
     records_per_s: float = 0.0
     bytes_per_s: float = 0.0
     lag: int | None = None
-    """Lag of all partitions where it is known; None: of none.
+    """Lag of all partitions where it is known; None: no lag above 0 is known, and not all are.
 
     Refused topics don't count. `unknown` says how many partitions are left out.
     """
