@@ -123,7 +123,7 @@ def page() -> str:
     def row(match: re.Match[str]) -> str:
         return f"| {match[1]} | {_cell(areas[match[1]])} |" if match[1] in areas else match[0]
 
-    return re.sub(r"^\| ([^|`]+) \| ([^|]*)\|", row, PAGE.read_text(), flags=re.MULTILINE)
+    return re.sub(r"^\| ([^|`]+) \| ([^|]*)\|", row, PAGE.read_text("utf-8"), flags=re.MULTILINE)
 
 
 def _cell(files: list[Path]) -> str:
@@ -136,7 +136,7 @@ def _name(path: Path) -> str:
 
 def _is_full(path: Path) -> bool:
     """True if no test of the file is among those of `make test`."""
-    text = path.read_text()
+    text = path.read_text("utf-8")
     if "mark.full" not in text:
         return False
     tree = ast.parse(text)

@@ -25,7 +25,7 @@ class Names:
         self.files = [file for folder in folders for file in sorted((root / folder).rglob("*.py"))]
         self._homes = (root, package, root / "tests")
         self._package = package
-        self._strings = set(re.findall(r"`(sparkmirror\.[\w.]+)`", settings.read_text())).union(
+        self._strings = set(re.findall(r"`(sparkmirror\.[\w.]+)`", settings.read_text("utf-8"))).union(
             *(re.findall(r'"(sparkmirror\.[\w.]+)"', text_of_code(file)) for file in package.rglob("*.py"))
         )
         """Settings, and other names that the code has as a string."""
@@ -72,4 +72,4 @@ class Names:
 @cache
 def text_of_code(file: Path) -> str:
     """A module's text."""
-    return file.read_text()
+    return file.read_text("utf-8")

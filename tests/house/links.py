@@ -15,7 +15,7 @@ _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 @cache
 def text_of(page: Path) -> str:
     """A page without its blocks of code."""
-    return _FENCED.sub("", page.read_text())
+    return _FENCED.sub("", page.read_text("utf-8"))
 
 
 @cache

@@ -14,7 +14,7 @@ def tree_of(file: Path) -> ast.Module:
     collects = gc.isenabled()
     gc.disable()
     try:
-        return ast.parse(file.read_text())
+        return ast.parse(file.read_text("utf-8"))
     finally:
         if collects:
             gc.enable()

@@ -25,17 +25,17 @@ def test_a_name_that_is_no_package() -> None:
 
 
 def test_the_page_has_the_files_that_there_are() -> None:
-    assert PAGE.read_text() == page(), "python tests/areas.py"
+    assert PAGE.read_text("utf-8") == page(), "python tests/areas.py"
     rows = re.findall(r"^\| ([^|`]+) \| \S[^|]*\| \S", page(), re.MULTILINE)
     assert [row for row in rows if row in files_by_area()] == sorted(files_by_area(), key=rows.index)
 
 
 def test_what_the_page_cites_is_there() -> None:
     """Files by their paths, and tests by their names."""
-    text = PAGE.read_text()
+    text = PAGE.read_text("utf-8")
     files = {path for path in re.findall(r"`(tests/[a-z0-9_/]+(?:\.py)?)`", text) if not (TESTS.parent / path).exists()}
     assert files == set()
     names = re.findall(r"`(test_\w+)`", text)
     assert names
-    code = "".join(path.read_text() for path in TESTS.glob("*/**/test_*.py"))
+    code = "".join(path.read_text("utf-8") for path in TESTS.glob("*/**/test_*.py"))
     assert {name for name in names if f"def {name}(" not in code} == set()

@@ -33,8 +33,8 @@ def test_a_page_without_a_link_would_be_seen(tmp_path: Path) -> None:
 
 
 def test_rules_are_on_their_page() -> None:
-    stated = set(re.findall(r"^### R(\d+)", (ROOT / "docs" / "exactness.md").read_text(), re.MULTILINE))
-    cited = {number for file in CODE for number in RULE.findall(file.read_text())}
+    stated = set(re.findall(r"^### R(\d+)", (ROOT / "docs" / "exactness.md").read_text("utf-8"), re.MULTILINE))
+    cited = {number for file in CODE for number in RULE.findall(file.read_text("utf-8"))}
     assert cited - stated == set()
     assert cited, "nothing was found: the pattern is wrong"
 
@@ -43,8 +43,10 @@ def test_sections_are_on_their_pages() -> None:
     missing = [
         f"{file.relative_to(ROOT)}: {page}.md {number}"
         for file in CODE
-        for page, number in SECTION.findall(file.read_text())
-        if not re.search(rf"^#+ {re.escape(number)}[ .]", (ROOT / "docs" / f"{page}.md").read_text(), re.MULTILINE)
+        for page, number in SECTION.findall(file.read_text("utf-8"))
+        if not re.search(
+            rf"^#+ {re.escape(number)}[ .]", (ROOT / "docs" / f"{page}.md").read_text("utf-8"), re.MULTILINE
+        )
     ]
     assert missing == []
 
@@ -55,7 +57,7 @@ def test_pages_that_code_names_exist() -> None:
         f"{file.relative_to(ROOT)}: {name}"
         for file in CODE
         if file.is_relative_to(ROOT / "src")
-        for name in re.findall(r"\b([\w-]+\.md)\b", file.read_text())
+        for name in re.findall(r"\b([\w-]+\.md)\b", file.read_text("utf-8"))
         if name not in names
     }
     assert missing == set()

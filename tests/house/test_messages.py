@@ -32,7 +32,7 @@ def test_messages(package: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages(page: Path) -> None:
-    text = page.read_text()
+    text = page.read_text("utf-8")
     assert list(faults(prose(text))) == []
     assert not begins_with_a_relative_word(text)
 

@@ -16,14 +16,14 @@ OF_EACH_USER = {"pyspark", "gssapi"}
 
 def asked() -> list[Requirement]:
     """All that users may install."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = [text for name, texts in project["optional-dependencies"].items() if name != "dev" for text in texts]
     found = [Requirement(text) for text in (*project["dependencies"], *extras)]
     return [item for item in found if item.name not in {"sparkmirror", *OF_EACH_USER}]
 
 
 def locked() -> dict[str, str]:
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
     return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines[1:])}
 
 
@@ -34,7 +34,7 @@ def test_the_lock_has_each_package_within_its_bounds() -> None:
 
 
 def test_the_lock_names_versions_and_no_places() -> None:
-    lines = (ROOT / "constraints.txt").read_text().splitlines()[1:]
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()[1:]
     assert all(re.fullmatch(r"[\w.-]+==[\w.+!]+", line) for line in lines)
 
 

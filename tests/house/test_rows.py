@@ -41,7 +41,7 @@ def test_what_runs_alone_is_in_no_row() -> None:
             assert part.arguments[-1].endswith(f"not {ALONE}") or part.arguments == list(STANDALONE)
     *_, mark = last = alone()
     assert mark == ALONE
-    marked = {file for file in FILES if f"mark.{ALONE}" in Path(file).read_text()}
+    marked = {file for file in FILES if f"mark.{ALONE}" in Path(file).read_text("utf-8")}
     assert marked
     assert marked <= files_of(last, FILES)
 

@@ -92,7 +92,9 @@ def test_what_is_listed_is_there_with_its_cause() -> None:
     for test, cause in LISTED.items():
         file, _, name = test.partition("::")
         functions = {
-            each.name for each in ast.walk(ast.parse(Path(file).read_text())) if isinstance(each, ast.FunctionDef)
+            each.name
+            for each in ast.walk(ast.parse(Path(file).read_text("utf-8")))
+            if isinstance(each, ast.FunctionDef)
         }
         assert name in functions, test
         assert len(cause.split()) > 3, test
