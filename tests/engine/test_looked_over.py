@@ -19,6 +19,7 @@ from sparkmirror.demo import KafkaCluster
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.mirror import Mirror
 from sparkmirror.engine.predecessors import Predecessors
+from sparkmirror.messages.control import ControlState
 from sparkmirror.pump.quiet import GRACE_S
 
 
@@ -29,7 +30,13 @@ class StubDriver:
 
     def __init__(self, flow: FlowConfig) -> None:
         self.flow = flow
-        self.topics = SimpleNamespace(waits=False, done_topics=SimpleNamespace(changed=False), checked=False)
+        self.topics = SimpleNamespace(
+            waits=False,
+            done_topics=SimpleNamespace(changed=False),
+            checked=False,
+            newest=SimpleNamespace(wait_s=0.0),
+        )
+        self.reports = SimpleNamespace(heard=ControlState())
         self.control = SimpleNamespace(say=lambda round_number, phase: self.done.append(phase))
         self.away = False
         self.done: list[str] = []

@@ -48,7 +48,8 @@ class FlowProgress:
     lag: int | None = 0
     """Upstream offsets not acknowledged at the target yet.
 
-    The lag of all partitions where it is known; None: of none. Refused topics don't count.
+    The lag of all partitions where it is known; None: no lag above 0 is known, and not all are. Refused topics don't
+    count.
     """
     unknown: int = 0
     """Number of partitions whose position, or whose end, is not known."""
@@ -193,7 +194,7 @@ class ProgressMeter:
             partitions=len(partitions),
             told=len(known),
             unknown=unknown,
-            lag=None if lags and unknown == len(lags) else lag,
+            lag=None if unknown and not lag else lag,  # a zero beside unknown ones would read as level
             moving_lag=sum(moving) if moving_known else None,
             done=sum(receipt.state == "done" for receipt in known),
             parked=tuple(

@@ -462,9 +462,10 @@ class Flow:
     records_per_s: float = 0.0
     bytes_per_s: float = 0.0
     lag: int | None = None
-    """Lag of all partitions where it is known; None: of none.
+    """Lag of all partitions where it is known; None: not known.
 
-    Refused topics don't count. `unknown` says how many partitions are left out.
+    A lag of 0 is known only if every partition is. Refused topics don't count. `unknown` says how many partitions are
+    left out.
     """
     lag_s: float | None = None
     """Largest of these partitions."""
