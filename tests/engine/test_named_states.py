@@ -15,6 +15,7 @@ from sparkmirror.cli.status import is_healthy, line
 from sparkmirror.doctor.findings import diagnose
 from sparkmirror.engine.cluster_watch import Away, ClusterWatch
 from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.engine.snapshot import Cause, Flow, FlowState, PartitionState, Role
 from sparkmirror.engine.transaction_watch import HeldBack
 from sparkmirror.metrics.collector import MirrorCollector
@@ -145,6 +146,22 @@ def test_a_transaction_counts_as_lag_and_after_a_while_holds_the_flow_up() -> No
     flow = seen(driver)
     assert flow.state is FlowState.COPYING
     assert_a_problem(flow)
+
+
+def test_a_flow_that_is_held_up_has_no_time_left() -> None:
+    """Records on their way are copied, and what is held up stays so."""
+    driver = a_driver(2)
+    copying(driver, {0: (100, 100), 1: (100, 100)})
+    driver.view.take_ends({("t", 0): 110, ("t", 1): 105}, {})
+    meter = ProgressMeter(driver)
+    for moment, position in enumerate((100, 105)):
+        parked = receipt(0, 100, state="parked", cause=Cause.TOO_LARGE, reason="too large")
+        tell(driver, parked, receipt(1, position), at_ms=moment * 1000, records=moment * 5)
+        progress = meter.read()
+    driver.view.take_ends({("t", 0): 110, ("t", 1): 107}, {})
+    progress = meter.read()
+    assert progress.records_per_s > 0
+    assert (progress.state, progress.lag, progress.eta_s) == ("held up", 12, None)
 
 
 def test_what_can_be_read_before_a_transaction_is_lag_as_any_other() -> None:

@@ -9,12 +9,17 @@ from typing import Any, cast
 
 import pytest
 
+from sparkmirror.engine.cluster_watch import Away
 from sparkmirror.engine.flow_driver import FlowDriver
 from sparkmirror.engine.flow_view import FlowView
 from sparkmirror.engine.still_look import KEPT_S, StillLook
 from sparkmirror.messages.orders import FlowEnd, FlowReport, Receipt
 
 RECEIPT = Receipt(flow="A->B", source_topic="orders", target_topic="A.orders", partition=0, state="running", upstream=5)
+
+
+SILENT: Any = SimpleNamespace(away=Away(1.0, "cluster A has not answered"))
+ANSWERS: Any = SimpleNamespace(away=None)
 
 
 def driver() -> Any:
@@ -69,6 +74,7 @@ def test_a_flow_that_moves_is_looked_at_each_time() -> None:
         lambda flow: setattr(flow.orders, "tasks", {}),
         lambda flow: setattr(flow.topics, "checked", False),
         lambda flow: setattr(flow.topics.done_topics, "released", ("orders",)),
+        lambda flow: setattr(flow.view, "watches", (SILENT, ANSWERS)),
     ],
 )
 def test_whatever_is_new_is_looked_at(change: Callable[[Any], object]) -> None:
