@@ -114,7 +114,7 @@ class ProbedCluster:
     limits: dict[str, int] = field(default_factory=dict)
     """Brokers' settings of `LIMITS`, by name."""
     retention: dict[str, str] = field(default_factory=dict)
-    """Brokers' defaults of `sync.retention.RETENTION` for new topics."""
+    """Brokers' defaults of new topics' retention, by the topic's property."""
     skew_s: float | None = None
     refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Answer to a dry creation, Kafka's code and words, by topic."""

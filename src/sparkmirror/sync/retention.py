@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 FOREVER = -1
 """Kafka's value of a retention without end."""
 _TIME, _SIZE, _POLICY, _TOMBSTONES = "retention.ms", "retention.bytes", "cleanup.policy", "delete.retention.ms"
-RETENTION = (_TIME, _SIZE, _POLICY, _TOMBSTONES)
 """Topic properties that decide which records a log keeps."""
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 
@@ -15,7 +14,7 @@ _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
 def keeps_less(source: Mapping[str, str], target: Mapping[str, str]) -> str:
     """Return how a copy keeps less than its source; empty if it does not.
 
-    Both have the effective values of `RETENTION`, defaults among them; what is missing is not compared.
+    Both have effective values of topic properties, defaults among them; what is missing is not compared.
     """
     return ", ".join(_shorter(source, target))
 
