@@ -39,7 +39,7 @@ bench: ## Measure against the real MirrorMaker 2
 	@$(PYTHON) bootstrap.py --mirror-maker
 	$(BIN)/python -m bench $(ARGS)
 
-chaos: setup ## Break clusters and mirror under load, check every record, write docs/scoreboard.md
+chaos: setup ## Break clusters and mirror under load, check every record, write docs/results.md
 	$(BIN)/python -m chaos $(ARGS)
 
 lint: setup ## Check style, types and layers
@@ -48,8 +48,9 @@ lint: setup ## Check style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-lock: setup ## Write the versions of packages that all tests passed with into constraints.txt
+lock: setup ## Write the packages that all tests passed with into constraints.txt, with hashes into deploy/docker/lock
 	@$(PYTHON) bootstrap.py --lock
+	$(BIN)/python deploy/docker/lock_hashes.py
 
 setup: ## Make .venv, find or install Java, fetch Kafka's jars
 	@$(PYTHON) bootstrap.py

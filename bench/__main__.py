@@ -8,12 +8,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 
-from bench import far, groups, growth, growth_plot, idling, observing, report, walking
+from bench import far, groups, idling, observing, report, rows, walking
 from bench.accounting import find_accounting
 from bench.arena import Arena
 from bench.contenders import CONTENDERS, Contender, ContenderFailed
@@ -21,7 +20,6 @@ from bench.contest import Contest, Plan
 from bench.planner import PARTITIONS, TASKS, measure_planner
 from bench.producing import TOOLS, ProducingFailed
 from bench.report import Chapter
-from bench.sizes import REAL_SIZES, Size
 from bench.translation import RECORDS, markdown, measure_translation
 from bench.workloads import WORKLOADS
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
@@ -42,8 +40,8 @@ def main() -> int:
         return _observe(options)
     if options.idle:
         return _idle(options)
-    if options.growth is not None:
-        return _grow(options)
+    if options.rows:
+        return _read_rows(options)
     if options.walk:
         return _tabulate(options, lambda _, say: (walking.table(*walking.measure_walking(say)), True))
     return _translate(options) if options.offsets else _compete(options)
@@ -87,18 +85,13 @@ def _idle(options: argparse.Namespace) -> int:
     return _tabulate(options, measure)
 
 
-def _grow(options: argparse.Namespace) -> int:
+def _read_rows(options: argparse.Namespace) -> int:
     def measure(place: Path, say: Callable[[str], None]) -> tuple[str, bool]:
         accounting = find_accounting()
         say(f"CPU seconds by {accounting.kind}")
-        with Arena(place, accounting, growth.GIGABYTES, options.patience) as arena:
-            grown = growth.measure_growth(arena, options.growth or REAL_SIZES, say)
-        file = options.json or report.default_file(PLACE)
-        report.write_growth(file, grown, accounting.kind, sys.argv[1:])
-        picture = file.with_suffix(".svg")
-        picture.write_text(growth_plot.plot([asdict(one) for one in grown.real]))
-        say(f"the figures are in {file}, the picture in {picture}")
-        return growth.markdown(grown), not grown.failures
+        class_path(TOOLS)
+        with Arena(place, accounting, options.rows * 1.1e-6, options.patience) as arena:
+            return rows.markdown(rows.measure_rows(arena, options.rows, options.partitions, say)), True
 
     return _tabulate(options, measure)
 
@@ -234,14 +227,15 @@ def _options() -> argparse.Namespace:
         help="measure nothing but idle mirrors with so many partitions, can be repeated",
     )
     parser.add_argument(
-        "--growth",
-        type=Size.parse,
-        nargs="*",
-        metavar="SIZE",
-        help="measure nothing but how cost grows, at these sizes: partitions[/tasks.max[/Spark workers]]",
+        "--walk", action="store_true", help="measure nothing but the compiled walk over records beside Python's"
     )
     parser.add_argument(
-        "--walk", action="store_true", help="measure nothing but the compiled walk over records beside Python's"
+        "--rows",
+        type=int,
+        nargs="?",
+        const=rows.RECORDS,
+        metavar="RECORDS",
+        help=f"measure nothing but topics read as tables, beside Spark's own source ({rows.RECORDS:,})",
     )
     parser.add_argument("--records", type=int, default=RECORDS, help=f"of each topic with --offsets ({RECORDS:,})")
     parser.add_argument("--only", choices=[one.name for one in CONTENDERS], help="measure one of the two")

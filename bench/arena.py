@@ -17,14 +17,14 @@ from typing import Any, Self
 import psutil
 from kafka import KafkaAdminClient
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
+from lab import Authority, KafkaCluster
+from lab.distance import Distance, DistanceProxy
 
 from bench.accounting import Account, Accounting, wait_until_quiet
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.list_offsets import LATEST, list_offsets
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import Authority, KafkaCluster
-from sparkmirror.demo.distance import Distance, DistanceProxy
 from sparkmirror.errors import SetupError
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.list_offsets import LATEST, list_offsets
 
 # What `kafka-run-class.sh` starts brokers and MirrorMaker 2 with, `-server` and headless aside.
 KAFKA_JVM_OPTIONS = (

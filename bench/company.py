@@ -18,12 +18,10 @@ SETTLING_S = 5.0
 """After a new topic was found at the latest: how long records still count as near the seam."""
 
 
-def create_idle(
-    side: Side, topic: str, partitions: int, records: int = IDLE_RECORDS, *, topics: int = IDLE_TOPICS
-) -> list[str]:
+def create_idle(side: Side, topic: str, partitions: int, records: int = IDLE_RECORDS) -> list[str]:
     """Create topics beside `topic` with so many partitions in all, `records` in each; return their names."""
-    names = [f"{topic}-idle-{number}" for number in range(min(topics, partitions))]
-    counts = {name: len(range(index, partitions, topics)) for index, name in enumerate(names)}
+    names = [f"{topic}-idle-{number}" for number in range(min(IDLE_TOPICS, partitions))]
+    counts = {name: len(range(index, partitions, IDLE_TOPICS)) for index, name in enumerate(names)}
     for name, count in counts.items():
         side.create_topic(name, count)
     producer: Any = KafkaProducer(bootstrap_servers=side.servers)

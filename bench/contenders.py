@@ -21,7 +21,7 @@ from sparkmirror import demo
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.java import java
 from sparkmirror.demo.spawn import spawn
-from sparkmirror.durable.claims import segments_topic
+from sparkmirror.exact.durable.claims import segments_topic
 
 REFRESH_S = 5
 """Where topics appear: how often both look for them. Ten minutes otherwise, which is the default of both."""
@@ -107,6 +107,8 @@ class Route:
             settings[f"{self.source_alias}.consumer.isolation.level"] = "read_committed"
         if self.workload.target_codec:
             settings[f"{self.target_alias}.producer.compression.type"] = self.workload.target_codec
+        for key, value in self.workload.transforms.items():
+            settings[f"{self.source_alias}->{self.target_alias}.{key}"] = value
         if self.workload.seams:
             settings["refresh.topics.interval.seconds"] = str(REFRESH_S)
         return settings

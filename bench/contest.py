@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from lab.distance import Distance
+
 from bench.arena import Arena
 from bench.contenders import Contender, ContenderFailed, Route, Tuning
 from bench.copying import copy
@@ -15,7 +17,6 @@ from bench.latency import LatencyResult, measure_latency
 from bench.report import Chapter, Entry, Result, line_in_words
 from bench.tuning import LATENCY_S, LatencyTry, Say, Try, default_tuning, sweep, sweep_far, sweep_linger
 from bench.workloads import Workload
-from sparkmirror.demo.distance import Distance
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 
+from lab.distance import Distance
+
 from bench.copying import CopyResult
 from bench.report import Chapter, Entry
-from sparkmirror.demo.distance import Distance
 
 ROUND_TRIPS_MS = (0.0, 40.0, 100.0, 250.0)
 """The first is the same way without any distance: what the others are compared with."""

@@ -15,20 +15,20 @@ from pathlib import Path
 
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
+from lab import KafkaCluster
 
 from bench.one_pump import copy_once
 from bench.producing import ProducingFailed
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Committed, Groups, Offsets
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.messages.orders import Receipt
-from sparkmirror.mm2.record_formats import Checkpoint
+from sparkmirror.exact.mm2.record_formats import Checkpoint
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.groups import Committed, Groups, Offsets
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.sync.checkpoints import Checkpoints
+from sparkmirror.mirror.sync.group_offsets import GroupOffsetSync
 from sparkmirror.policy import policy_for
 from sparkmirror.policy.group_filter import DefaultGroupFilter
-from sparkmirror.sync.checkpoints import Checkpoints
-from sparkmirror.sync.group_offsets import GroupOffsetSync
+from sparkmirror.pump.messages.orders import Receipt
 
 GROUPS = 10_000
 PARTITIONS_EACH = 10

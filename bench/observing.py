@@ -27,7 +27,7 @@ from bench.latency import wait_for_records
 from bench.tuning import Say, default_tuning
 from bench.workloads import WORKLOADS, Workload
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.metrics.profile import Profile
+from sparkmirror.look.metrics.profile import Profile
 
 SCRAPE_EVERY_S = 5.0
 LOAD_WINDOW_S = 5.0

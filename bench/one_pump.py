@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sparkmirror.config import FlowConfig
-from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.messages.orders import PumpOrder, Receipt
+from sparkmirror.mirror.engine.assignment import PartitionKey
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.pump.messages.orders import PumpOrder, Receipt
 from sparkmirror.pump.pump import pump
 
 

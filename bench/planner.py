@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sparkmirror.engine.assignment import Assignment, PartitionKey, PartitionLoad, plan
+from sparkmirror.mirror.engine.assignment import Assignment, PartitionKey, PartitionLoad, plan
 
 PARTITIONS = 100_000
 TASKS = 500

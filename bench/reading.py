@@ -8,8 +8,8 @@ from typing import NamedTuple
 from kafka.record.default_records import DefaultRecordBatch
 
 from bench.arena import Side
-from sparkmirror.wire import fetch_session as fetch
-from sparkmirror.wire.batches import BatchHeader, batch_headers
+from sparkmirror.kafka.wire import fetch_session as fetch
+from sparkmirror.kafka.wire.batches import BatchHeader, batch_headers
 
 _BROKER = 1
 _FETCH_BYTES = 4 << 20

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from kafka.codec import lz4_decode, zstd_decode
 
 from sparkmirror.demo.proof import LogReader
-from sparkmirror.wire.batches import HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader
+from sparkmirror.kafka.wire.batches import HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader
 
 _DECODERS: Mapping[str, Callable[[bytes], bytes]] = {
     "none": bytes,

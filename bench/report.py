@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
+from lab.distance import Distance
 from rich.console import Console
 from rich.table import Table
 
@@ -18,13 +19,11 @@ from bench.arena import BROKER_HEAP_MB, BROKER_SETTINGS, KAFKA_JVM_OPTIONS, SOUR
 from bench.contenders import CONTENDERS, MIRROR_MAKER_HEAP, Tuning
 from bench.copying import CopyResult
 from bench.datasets import Dataset
-from bench.growth import Growth
 from bench.latency import LatencyResult
 from bench.planner import FLOWS, LEADERS, PARTITIONS, TASKS, PlannerResult
 from bench.tuning import LatencyTry, Try, describe
 from bench.workloads import Workload
 from sparkmirror import __version__
-from sparkmirror.demo.distance import Distance
 from sparkmirror.demo.jars import BROKER_VERSION
 
 Result = CopyResult | LatencyResult
@@ -175,11 +174,6 @@ def write_planner(file: Path, results: Sequence[PlannerResult], command: Sequenc
         "plans": list(map(asdict, results)),
     }
     _write(file, command, {"environment": _machine(), "planner": planner})
-
-
-def write_growth(file: Path, growth: Growth, accounting: str, command: Sequence[str]) -> None:
-    """Write every size's figures."""
-    _write(file, command, {"environment": environment(accounting), "growth": asdict(growth)})
 
 
 def _write(file: Path, command: Sequence[str], what: Mapping[str, object]) -> None:

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from lab import KafkaCluster
+
 from bench.offset_topics import CASES, Case, bounds, make, read, remote
 from bench.translators import (
     EARLY,
@@ -32,8 +34,7 @@ from bench.translators import (
     our_map,
     their_answers,
 )
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.translation.offset_map import OffsetMap
+from sparkmirror.exact.maps.offset_map import OffsetMap
 
 RECORDS = 50_000
 LOOKUPS = 20_000

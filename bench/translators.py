@@ -12,18 +12,18 @@ from pathlib import Path
 
 from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
 from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NoError, NotCoordinatorError
+from lab import KafkaCluster, RealMirrorMaker
 
 from bench.offset_topics import CASES, Case, bounds, remote
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.exact.maps.offset_map import OffsetMap
+from sparkmirror.exact.mm2.record_formats import Checkpoint
 from sparkmirror.frames.claims import FlowClaims
-from sparkmirror.messages.orders import Receipt
-from sparkmirror.messages.receipts import read_reports, receipts_topic
-from sparkmirror.mm2.record_formats import Checkpoint
-from sparkmirror.translation.offset_map import OffsetMap
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.pump.messages.orders import Receipt
+from sparkmirror.pump.messages.receipts import read_reports, receipts_topic
 
 GROUPS = 50
 """Of each kind, on each topic."""

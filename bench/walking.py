@@ -22,7 +22,7 @@ from bench.payloads import order, reading
 from bench.tuning import Say
 from bench.workloads import PAYLOADS
 from sparkmirror.errors import SetupError
-from sparkmirror.wire.batches import (
+from sparkmirror.kafka.wire.batches import (
     ATTRIBUTES_AT,
     HEADER,
     HEADER_SIZE,
@@ -31,12 +31,12 @@ from sparkmirror.wire.batches import (
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
 )
-from sparkmirror.wire.codecs import LZ4, NONE, ZSTD, Codec, compress
-from sparkmirror.wire.joining import joined_lone_records
-from sparkmirror.wire.records import Records
-from sparkmirror.wire.splice import splice
-from sparkmirror.wire.varints import written, zigzag
-from sparkmirror.wire.walk_loading import WALK
+from sparkmirror.kafka.wire.codecs import LZ4, NONE, ZSTD, Codec, compress
+from sparkmirror.kafka.wire.joining import joined_lone_records
+from sparkmirror.kafka.wire.records import Records
+from sparkmirror.kafka.wire.splice import splice
+from sparkmirror.kafka.wire.varints import written, zigzag
+from sparkmirror.kafka.wire.walk_loading import WALK
 
 SURVIVING = 0.43
 """Of a compacted topic's records, as in the workload `compacted`."""
@@ -47,7 +47,7 @@ _TINY = 4096
 _LOAD = """
 import json, resource, time
 from sparkmirror.pump import pump
-from sparkmirror.wire.walk_loading import WALK
+from sparkmirror.kafka.wire.walk_loading import WALK
 def memory():
     with open("/proc/self/smaps_rollup") as file:
         sizes = dict(line.split()[:2] for line in list(file)[1:])

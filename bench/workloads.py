@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bench.payloads import noise, order, reading
@@ -47,6 +47,10 @@ class Workload:
     """Both mirrors are to leave out what was aborted; and some of it was."""
     target_codec: str = ""
     """What both are to write; empty: the source's."""
+    transforms: Mapping[str, str] = field(default_factory=dict)
+    """Connect's transforms that both are to run; none of them drops or changes a record."""
+    is_touched: bool = False
+    """Whether the transforms look at the topic's records."""
     has_tls: bool = False
     far_side: str = ""
     """The cluster, `source` or `target`, that the mirror reaches over a line of some length; empty: none."""
@@ -71,7 +75,7 @@ class Workload:
     @property
     def is_remade(self) -> bool:
         """Whether a mirror has to make new batches even if it would rather forward the source's."""
-        return self.has_gaps or bool(self.target_codec) or self.batching == ONE_RECORD
+        return self.has_gaps or bool(self.target_codec) or self.is_touched or self.batching == ONE_RECORD
 
     @property
     def copied_codec(self) -> str:
@@ -82,6 +86,19 @@ class Workload:
         """`PAYLOADS` values, the same ones in every run."""
         source = random.Random(self.name)
         return [self.line(source, number) for number in range(PAYLOADS)]
+
+
+def _dropping(predicate: str, option: str, value: str) -> Mapping[str, str]:
+    """Return the keys of a Filter that drops what a predicate holds for."""
+    package = "org.apache.kafka.connect.transforms"
+    return {
+        "transforms": "drop",
+        "transforms.drop.type": f"{package}.Filter",
+        "transforms.drop.predicate": "dropped",
+        "predicates": "dropped",
+        "predicates.dropped.type": f"{package}.predicates.{predicate}",
+        f"predicates.dropped.{option}": value,
+    }
 
 
 WORKLOADS = {
@@ -102,6 +119,22 @@ WORKLOADS = {
             read_committed=True,
         ),
         Workload("zstd", "1 kB JSON, lz4 to zstd", "lz4", order, share=0.25, target_codec="zstd"),
+        Workload(
+            "filtered",
+            "1 kB JSON, lz4, and a Filter by a header that no record has",
+            "lz4",
+            order,
+            share=0.25,
+            transforms=_dropping("HasHeaderKey", "name", "test"),
+            is_touched=True,
+        ),
+        Workload(
+            "untouched",
+            "1 kB JSON, lz4, and a Filter of other topics",
+            "lz4",
+            order,
+            transforms=_dropping("TopicNameMatches", "pattern", ".*no-such-topic"),
+        ),
         Workload("json-lz4-tls", "1 kB JSON, lz4, TLS on both sides", "lz4", order, has_tls=True),
         Workload(
             "far-source",

@@ -81,7 +81,9 @@ def _options() -> Options:
         "--plant", action="append", choices=planted, help="only these, to prove the checker, can be repeated (all)"
     )
     parser.add_argument("--brokers", type=int, default=3, help="a side (3)")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs", help="where the scoreboard goes (docs)")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "docs", help="where chaos.json and results.md are written (docs)"
+    )
     parser.add_argument("--keep", action="store_true", help=f"keep logs and histories in {PLACE.relative_to(ROOT)}")
     given = parser.parse_args()
     return Options(

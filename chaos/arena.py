@@ -9,9 +9,9 @@ from typing import Any, Self
 
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
+from lab import KafkaCluster
 
 from chaos.replication import ReplicatedCluster
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import SetupError
 
 _HEAP_MB = 384

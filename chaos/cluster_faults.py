@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 
 from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
+from lab import KafkaCluster
+from lab.quotas import set_quota
 
 from chaos.arena import NoVictim, wait_in_sync
 from chaos.records import STRANGER, last_names
 from chaos.replicas import configure, log_ends
 from chaos.world import World
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.demo.quotas import set_quota
 
 _QUOTA = 100_000.0
 """Bytes a second, of each broker for each client id: less than the load brings."""

@@ -9,13 +9,13 @@ from typing import Any
 
 from kafka import TopicPartition
 from kafka.errors import UnknownTopicOrPartitionError
+from lab import KafkaCluster
 
 from chaos.checker import check_beginning
 from chaos.logs import WRITTEN, read_logs
 from chaos.mirror import remote
 from chaos.replicas import ask, log_ends, wait_for
 from chaos.world import World
-from sparkmirror.demo import KafkaCluster
 
 _GOES_ON_TIMEOUT_S = 240.0
 _PARKED_S = 20.0

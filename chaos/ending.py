@@ -28,7 +28,7 @@ from chaos.replicas import log_ends
 from chaos.translated import commit, false_checkpoints, wait_for_checkpoints
 from chaos.words import FalseWords, state_of
 from chaos.world import World
-from sparkmirror.mm2.record_formats import Checkpoint
+from sparkmirror.exact.mm2.record_formats import Checkpoint
 from sparkmirror.pump.quiet import LATE_S
 
 PATIENCE_S = LATE_S + 60.0

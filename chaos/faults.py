@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from lab import Broker, KafkaCluster
+from lab.proxy import Proxy
+
 from chaos.arena import NoVictim, wait_in_sync
 from chaos.cluster_faults import Stranger, Throttle, TimestampLimit
 from chaos.full_disk import FullDisk
@@ -15,8 +18,6 @@ from chaos.segments_cut import SegmentsCut
 from chaos.stalled_replica import StalledReplica
 from chaos.unclean import UncleanElectionAtSource, UncleanElectionAtTarget
 from chaos.world import Fault, World
-from sparkmirror.demo import Broker, KafkaCluster
-from sparkmirror.demo.proxy import Proxy
 
 _SLOW_BYTES_PER_S = 20_000
 _STOP_TIMEOUT_S = 15.0

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lab import Broker, KafkaCluster
+
 from chaos.arena import NoVictim, wait_in_sync
 from chaos.replicas import ask
-from sparkmirror.demo import Broker, KafkaCluster
 
 try:
     from resource import RLIMIT_FSIZE, prlimit

@@ -6,10 +6,10 @@ import random
 from typing import Any
 
 from kafka import TopicPartition
+from lab import KafkaCluster
 
 from chaos.arena import NoVictim, wait_in_sync
 from chaos.replicas import ask, place, replicas
-from sparkmirror.demo import KafkaCluster
 
 _PREFERRED = 0
 

@@ -7,15 +7,16 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from lab import KafkaCluster
+
 from chaos.cuts import Cut
 from chaos.mirror import SOURCE, remote
 from chaos.words import FalseWords
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config.model import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.losses import Loss, LossKind, LossLedger, losses_topic
 from sparkmirror.errors import SetupError, SparkMirrorError
+from sparkmirror.exact.durable.losses import Loss, LossKind, LossLedger, losses_topic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 
 _TIMEOUT_S = 60.0
 _POLL_S = 0.5

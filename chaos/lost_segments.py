@@ -10,7 +10,7 @@ from chaos.copied_anew import GoingOn, copies_of, delete_topic
 from chaos.mirror import SOURCE
 from chaos.replicas import ask, log_ends
 from chaos.world import World
-from sparkmirror.durable.claims import segments_topic
+from sparkmirror.exact.durable.claims import segments_topic
 
 _QUIET_S = 2.0
 """Nothing comes for so long: what killed mirrors had sent has arrived."""

@@ -21,6 +21,8 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
+from lab.proxy import Proxy
+from lab.quotas import set_quota
 
 from chaos.arena import NoVictim, wait_in_sync
 from chaos.history import NOTE, bait
@@ -30,8 +32,6 @@ from chaos.onlookers import fetched
 from chaos.replicas import ask, wait_for
 from chaos.words import FLOW, state_of
 from chaos.world import World
-from sparkmirror.demo.proxy import Proxy
-from sparkmirror.demo.quotas import set_quota
 
 _CLIENT = f"{FLOW}|sparkmirror-produce"
 """As the mirror's pumps call themselves to the target: a quota counts all of this name together."""

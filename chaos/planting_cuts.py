@@ -21,7 +21,7 @@ from chaos.load import send_named
 from chaos.mirror import remote
 from chaos.planting import Proof, write_copy
 from chaos.records import ID_HEADER, LoggedRecord, read_topic
-from sparkmirror.durable.losses import losses_topic
+from sparkmirror.exact.durable.losses import losses_topic
 
 RECORDS = 30
 TAKEN_BACK = 5

@@ -11,8 +11,8 @@ from kafka import TopicPartition
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType, KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
+from lab import Broker, KafkaCluster
 
-from sparkmirror.demo import Broker, KafkaCluster
 from sparkmirror.errors import SetupError
 
 _T = TypeVar("_T")

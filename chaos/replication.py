@@ -7,8 +7,10 @@ answer to its fetches lives on, sends its heartbeats, and stays in sync as long 
 
 from __future__ import annotations
 
-from sparkmirror.demo import Broker, KafkaCluster
-from sparkmirror.demo.proxy import Proxy
+from lab import Broker, KafkaCluster
+from lab.proxy import Proxy
+
+from sparkmirror.demo import DemoBroker
 
 IN_SYNC_S = 120.0
 """For so long a follower may get nothing from a broker behind a proxy, and count as in sync."""
@@ -30,7 +32,7 @@ class ReplicatedCluster(KafkaCluster):
         """Start the broker again as it was."""
         self._restart(broker, None)
 
-    def inner_port(self, broker: Broker) -> int:
+    def inner_port(self, broker: DemoBroker) -> int:
         """Return the port at which the other brokers reach it."""
         return self._internal_ports[broker.node_id - 1]
 
@@ -41,7 +43,7 @@ class ReplicatedCluster(KafkaCluster):
         self._launch(broker)
         broker.wait_until_known(frozenset({broker.node_id}))
 
-    def _settings(self, broker: Broker) -> dict[str, str]:
+    def _settings(self, broker: DemoBroker) -> dict[str, str]:
         settings = super()._settings(broker)
         if self._behind is None or self._behind[0] != broker.node_id:
             return settings

@@ -10,11 +10,11 @@ import time
 from collections.abc import Sequence
 
 from sparkmirror.cli import main
-from sparkmirror.engine import round_runner
-from sparkmirror.engine.assignment import Assignment, PartitionKey
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.planner import Planner
-from sparkmirror.messages.orders import PumpOrder
+from sparkmirror.mirror.engine import round_runner
+from sparkmirror.mirror.engine.assignment import Assignment, PartitionKey
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.planner import Planner
+from sparkmirror.pump.messages.orders import PumpOrder
 
 PERIOD_S = 10.0
 

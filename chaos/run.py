@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from kafka.errors import KafkaError
+from lab.spark_cluster import standalone_cluster
 
 from chaos.arena import Arena
 from chaos.checker import Anomaly
@@ -20,7 +21,6 @@ from chaos.planting_cuts import prove_cuts
 from chaos.records import Isolation
 from chaos.round import RoundPlan, RoundResult, Say, Spark, run_round
 from chaos.scoreboard import Scoreboard
-from sparkmirror.demo.spark_cluster import standalone_cluster
 from sparkmirror.errors import SparkMirrorError
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -11,7 +11,7 @@ from chaos.mirror import SOURCE, kill, workers
 from chaos.replicas import log_ends, replicas
 from chaos.unclean import UncleanElection
 from chaos.world import World
-from sparkmirror.durable.claims import segments_topic
+from sparkmirror.exact.durable.claims import segments_topic
 
 _LOOK_S = 4.0
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from http.client import HTTPException
 
 from kafka import TopicPartition
+from lab import Broker
+from lab.proxy import Proxy
 
 from chaos.arena import NoVictim, wait_in_sync
 from chaos.history import NOTE
@@ -23,8 +25,6 @@ from chaos.replicas import Replicas, ask, configure, leaders_log_end, log_end, p
 from chaos.replication import ReplicatedCluster
 from chaos.words import position_of
 from chaos.world import World
-from sparkmirror.demo import Broker
-from sparkmirror.demo.proxy import Proxy
 from sparkmirror.errors import SetupError
 
 _RECORDS = 10

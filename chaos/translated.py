@@ -14,14 +14,14 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
+from lab import KafkaCluster
 
 from chaos.arena import Arena
 from chaos.mirror import SOURCE, remote
 from chaos.records import Log
 from chaos.replicas import ask
 from chaos.words import FalseWords
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.mm2.record_formats import Checkpoint
+from sparkmirror.exact.mm2.record_formats import Checkpoint
 
 GROUPS = 4
 _CHECKPOINTS = f"{SOURCE}.checkpoints.internal"

@@ -17,8 +17,8 @@ from chaos.mirror import remote
 REPORTED_S = 40.0
 """So long ago the source had acknowledged what a word must know of.
 
-A driver that can't read the source's ends takes those of 30 s ago (`engine/flow_view.py`), and a partition that had
-caught up still counts as such for 5 s.
+A driver that can't read the source's ends takes those of 30 s ago (`mirror/engine/flow_view.py`), and a partition that
+had caught up still counts as such for 5 s.
 """
 NOTICED_S = 60.0
 """So long the mirror may take to notice that the target has lost what it had acknowledged."""

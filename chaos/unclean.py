@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from kafka import TopicPartition
+from lab import Broker, KafkaCluster
 
 from chaos.arena import NoVictim, wait_in_sync
 from chaos.cuts import Election
@@ -17,11 +18,10 @@ from chaos.mirror import remote
 from chaos.records import Log, last_names, read_topic
 from chaos.replicas import Replicas, configure, log_end, place, replicas, wait_for
 from chaos.world import World
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.leader_epochs import epoch_ends
 from sparkmirror.config.model import ClusterConfig
-from sparkmirror.demo import Broker, KafkaCluster
 from sparkmirror.errors import SetupError, SparkMirrorError
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.leader_epochs import epoch_ends
 
 _UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
 _PROGRESS_TIMEOUT_S = 90.0

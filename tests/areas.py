@@ -1,6 +1,6 @@
-"""Areas of tests: those of a package for `make test-full AREA=position`, and the files in TESTING.md.
+"""Areas of tests: those of a package for `make test-full AREA=position`, and the files in tests/README.md.
 
-python tests/areas.py            writes the column "files" of TESTING.md
+python tests/areas.py            writes the lists of files of tests/README.md
 python tests/areas.py position   runs all tests of a package, long ones too, and of what stands on it by the lists below
 """
 
@@ -10,36 +10,53 @@ import ast
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-PAGE = TESTS.parent / "TESTING.md"
+PAGE = TESTS / "README.md"
 
 _ENGINE_AREAS = {
     "plan": "assignment change change_watch cluster_watch driver_control duties flow_duties flow_registry flow_topics"
     " flow_view forecast growth identity lag leadership lease moves_of_a_round report_watch round_job round_runner"
     " sizing slots standby still_look surroundings task topic_refresh transaction_watch waits",
     "flows": "active_active another_configuration bomb catching_up end_of_migration every_batch fairness late_records"
-    " long_lines many_partitions mirror moved_writers real_checkpoint_connector topic_list true_syncs",
+    " long_lines many_partitions mirror moved_query moved_writers real_checkpoint_connector topic_list true_syncs",
     "faults": "broker_faults cut_segments_topic expired_state kills known_losses late_requests losses lost_segments"
     " old_records replicas rival_views seam takeover unclean_elections unreplicated_copies wrong_cluster",
     "taking over": "beside_mirror_maker connect_takeover empty_alias_takeover exactly_once_takeover legacy"
     " legacy_process looked_over mirror_maker_and_back woken_mirror_maker",
     "signing in": "certificates kerberos rights_of_a_flow secrets secure_flows sign_in tls_flows",
-    "Spark": "installed_spark own_classes scaling session signals standalone",
-    "verify": "offset_runs receipts_as_rows verify verify_after_takeover verify_goes_on verify_of_a_deleted_copy"
-    " verify_of_moving_logs verify_verdicts",
+    "Spark": "installed_spark own_classes scaling scaling_by_lag session signals standalone",
+    "verify": "offset_runs public_face receipts_as_rows verify verify_after_takeover verify_goes_on"
+    " verify_of_a_deleted_copy verify_of_moving_logs verify_verdicts",
+    "rows": "beside_sparks_kafka_source exactly_once_sink notebooks oldest_spark records_as_rows"
+    " sink_by_format sink_kills tables_of_a_mirror transform_queries"
+    " transform_kills transforms_on_the_way",
     "what people see": "alerts_of_a_run diagnosed group_moves history logs_of_a_run loss_watch named_states observer"
-    " other_settings pages prometheus publishing snapshot states_of_a_run status_of_a_cluster status_topic"
-    " strimzi_examples strimzi_own terminal watched_resource",
+    " other_settings pages planted_on_clusters prometheus publishing remedies_followed remedies_of_damage"
+    " remedies_of_duties remedies_of_lag remedies_of_load remedies_of_memory remedies_of_old_brokers"
+    " remedies_of_partitions remedies_of_processes remedies_of_spark remedies_of_states snapshot states_of_a_run"
+    " status_of_a_cluster status_topic strimzi_examples strimzi_own terminal watched_resource",
 }
-"""Files of `tests/engine`, as `test_NAME.py`, by the rows that TESTING.md has for them."""
+"""Files of `tests/engine`, as `test_NAME.py`, by the areas that tests/README.md has for them."""
 
 _ENGINE_TESTS = {
+    "api": ("public_face", "exactly_once_sink"),
+    "queries": ("transform_queries", "transform_kills"),
+    "sink": ("exactly_once_sink", "sink_by_format", "sink_kills"),
+    "transforms": ("transforms_on_the_way", "transform_kills"),
     "client": ("real_checkpoint_connector",),
     "cluster": ("broker_faults", "replicas", "wrong_cluster", "sign_in", "secure_flows", "tls_flows"),
     "config": ("secrets", "strimzi_examples", "own_classes"),
-    "doctor": ("diagnosed", "alerts_of_a_run", "group_moves"),
+    "doctor": (
+        "diagnosed",
+        "alerts_of_a_run",
+        "group_moves",
+        "planted_on_clusters",
+        "remedies_followed",
+        "remedies_of_processes",
+    ),
     "durable": ("cut_segments_topic", "kills", "known_losses", "lost_segments", "losses", "takeover"),
     "formats": ("strimzi_examples", "strimzi_own", "watched_resource"),
     "frames": ("verify", "offset_runs", "receipts_as_rows"),
@@ -69,6 +86,8 @@ _ENGINE_TESTS = {
         "bomb",
         "long_lines",
     ),
+    "snapshot": ("snapshot", "status_topic", "history"),
+    "source": ("records_as_rows", "tables_of_a_mirror", "beside_sparks_kafka_source", "sink_by_format"),
     "sync": ("true_syncs", "rights_of_a_flow", "real_checkpoint_connector", "group_moves"),
     "takeover": (
         "mirror_maker_and_back",
@@ -77,7 +96,8 @@ _ENGINE_TESTS = {
         "empty_alias_takeover",
         "legacy",
     ),
-    "translation": ("offset_runs", "true_syncs", "losses"),
+    "maps": ("offset_runs", "true_syncs", "losses"),
+    "arrow": ("records_as_rows",),
     "wire": ("every_batch", "bomb", "tls_flows"),
 }
 """Flow tests that show a package at work, as `tests/engine/test_NAME.py`."""
@@ -86,10 +106,10 @@ _BESIDE = {
     "durable": ("position", "pump", "upgrade"),
     "messages": ("pump", "upgrade"),
     "mm2": ("client",),
-    "position": ("durable", "pump", "takeover", "translation"),
+    "position": ("durable", "pump", "takeover", "maps"),
     "pump": ("position",),
     "takeover": ("position",),
-    "translation": ("sync",),
+    "maps": ("sync",),
     "wire": ("pump",),
 }
 """Directories of tests of what stands on a package, or close below it."""
@@ -105,7 +125,7 @@ def paths(area: str) -> list[Path]:
 
 
 def files_by_area() -> dict[str, list[Path]]:
-    """Return the files with tests of each row of TESTING.md, by its name."""
+    """Return the files with tests of each area of tests/README.md, by its name."""
     areas: dict[str, list[Path]] = {}
     engine = {name: area for area, names in _ENGINE_AREAS.items() for name in names.split()}
     for path in sorted(TESTS.glob("*/**/test_*.py")):
@@ -117,17 +137,18 @@ def files_by_area() -> dict[str, list[Path]]:
 
 
 def page() -> str:
-    """Return TESTING.md with the files that there are."""
+    """Return tests/README.md with the files that there are."""
     areas = files_by_area()
 
-    def row(match: re.Match[str]) -> str:
-        return f"| {match[1]} | {_cell(areas[match[1]])} |" if match[1] in areas else match[0]
+    def listed(match: re.Match[str]) -> str:
+        return f"### {match[1]}\n\n{_list(areas[match[1]])}\n\n" if match[1] in areas else match[0]
 
-    return re.sub(r"^\| ([^|`]+) \| ([^|]*)\|", row, PAGE.read_text("utf-8"), flags=re.MULTILINE)
+    return re.sub(r"^### (.+)\n\n((?:.+\n)+)\n", listed, PAGE.read_text("utf-8"), flags=re.MULTILINE)
 
 
-def _cell(files: list[Path]) -> str:
-    return ", ".join(f"*{_name(path)}*" if _is_full(path) else _name(path) for path in files)
+def _list(files: list[Path]) -> str:
+    names = ", ".join(f"*{_name(path)}*" if _is_full(path) else _name(path) for path in files)
+    return textwrap.fill(names, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def _name(path: Path) -> str:
@@ -152,7 +173,7 @@ def _is_marks(node: ast.Assign) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Run a package's tests, or write TESTING.md; arguments behind the package are pytest's. Returns the exit code."""
+    """Run a package's tests, or write the page; arguments after the package are pytest's. Returns the exit code."""
     if not arguments:
         PAGE.write_text(page())
         return 0

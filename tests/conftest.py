@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import pytest
 import typer.main
 from hypothesis import settings
-from tests.connect.served_api import ServedApi, served_api
-from tests.position.copied_flow import Flow, flow_between
-from tests.started import started
+from lab import Authority, KafkaCluster
+from lab.listeners import BrokerListener, mutual_tls, plain, scram, unsecured_tokens
+from tests.support.copied_flow import Flow, flow_between
+from tests.support.served_api import ServedApi, served_api
+from tests.support.started import started
 
-from sparkmirror.cluster.expected_clusters import EXPECTED
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.java import java_home
-from sparkmirror.demo.listeners import BrokerListener, mutual_tls, plain, scram, unsecured_tokens
+from sparkmirror.kafka.cluster.expected_clusters import EXPECTED
 from sparkmirror.veil import NAMES_VEIL, VEIL
 
 if TYPE_CHECKING:

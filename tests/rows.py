@@ -46,8 +46,35 @@ ALONE = "alone"
 TIMELESS = sorted(
     str(TESTS / name)
     for name in (
-        *("bench", "config", "doctor", "durable", "formats", "frames", "house", "lint", "messages", "metrics", "mm2"),
-        *("policy", "position", "pump", "schemas", "takeover", "translation", "upgrade", "wire"),
+        *(
+            "api",
+            "arrow",
+            "bench",
+            "config",
+            "doctor",
+            "durable",
+            "formats",
+            "frames",
+            "house",
+            "lint",
+            "messages",
+            "metrics",
+            "mm2",
+        ),
+        *(
+            "policy",
+            "position",
+            "pump",
+            "queries",
+            "schemas",
+            "sink",
+            "source",
+            "takeover",
+            "transforms",
+            "maps",
+            "upgrade",
+            "wire",
+        ),
     )
 )
 """Directories whose other tests measure no time, but for those of `TIMED`."""
@@ -56,7 +83,7 @@ TIMED = sorted(
     str(TESTS / directory / f"test_{name}.py")
     for directory, names in {
         "frames": ("empty_answers",),
-        "translation": ("offset_map",),
+        "maps": ("offset_map",),
         "pump": (
             "claim_writer",
             "connections",

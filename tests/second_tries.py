@@ -17,12 +17,12 @@ _SCRAPE = "the time of a scrape of the largest mirror, on a core of its own"
 
 LISTED: Mapping[str, str] = {
     "tests/connect/test_hostile_requests.py::test_a_megabyte_of_anything_takes_no_time": "a minute for each request",
-    "tests/demo/test_distance.py::test_an_echo_takes_a_round_trip": _LINE,
-    "tests/demo/test_distance.py::test_distance_costs_time_and_no_throughput": "300 MB through Python's proxy in 20 s",
-    "tests/demo/test_distance.py::test_jitter_is_within_its_bounds": _LINE,
-    "tests/demo/test_distance.py::test_connections_share_the_bandwidth_and_directions_do_not": _LINE,
-    "tests/demo/test_distance.py::test_a_full_line_makes_others_wait_for_its_queue_only": _LINE,
-    "tests/demo/test_proxy.py::test_slow_is_as_slow_as_asked": _LINE,
+    "tests/laboratory/test_distance.py::test_an_echo_takes_a_round_trip": _LINE,
+    "tests/laboratory/test_distance.py::test_distance_costs_time_and_no_throughput": "300 MB in 20 s through Python",
+    "tests/laboratory/test_distance.py::test_jitter_is_within_its_bounds": _LINE,
+    "tests/laboratory/test_distance.py::test_connections_share_the_bandwidth_and_directions_do_not": _LINE,
+    "tests/laboratory/test_distance.py::test_a_full_line_makes_others_wait_for_its_queue_only": _LINE,
+    "tests/laboratory/test_proxy.py::test_slow_is_as_slow_as_asked": _LINE,
     "tests/metrics/test_collector.py::test_a_scrape_of_10_000_partitions": _SCRAPE,
     "tests/metrics/test_collector.py::test_a_scrape_of_many_topics_and_groups": _SCRAPE,
     "tests/page/test_page_in_a_browser.py::test_10_000_partitions_that_all_move_scroll_fluidly": (

@@ -18,11 +18,17 @@ END
 [ $# -eq 2 ] || usage
 account=$1
 region=$2
+case $region in
+    [0-9]*)
+        echo "$0: $region is no region, the account id comes first: $0 $region $account" >&2
+        exit 1
+        ;;
+esac
 case $account in
     [0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]) ;;
     *)
-        echo "$account is no account id, which has twelve digits" >&2
-        usage
+        echo "$0: $account is no account id, which has twelve digits" >&2
+        exit 1
         ;;
 esac
 root=$(cd "$(dirname "$0")/../.." && pwd)

@@ -2,7 +2,8 @@
 """What the image runs, by its first argument; no shell is needed for it.
 
 `master` and `worker` are Spark's standalone ones, `executor` and `driver` what Spark on Kubernetes starts its
-containers with, `health` looks at the mirror that $SPARKMIRROR_FILE says; everything else is a verb of sparkmirror.
+containers with, `health` asks the process at work in the container, or else looks at the mirror that $SPARKMIRROR_FILE
+says; everything else is a verb of sparkmirror.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from http.client import HTTPConnection, HTTPException
 
 _JAVA_OPTION = "SPARK_JAVA_OPT_"
 _EXECUTOR = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
@@ -23,6 +25,10 @@ _EXECUTOR_ARGUMENTS = {
     "--podName": "SPARK_EXECUTOR_POD_NAME",
 }
 """Of Spark's executor, by the variables that its driver sets in the pod."""
+METRICS_PORT = 9404
+_ANSWER_S = 5
+_VERDICTS = {200: 0, 503: 1}
+"""Exit codes by the status of `/health`; others, as those of listeners with users, say nothing of health."""
 
 
 def command(arguments: Sequence[str], environment: Mapping[str, str]) -> list[str]:
@@ -30,7 +36,7 @@ def command(arguments: Sequence[str], environment: Mapping[str, str]) -> list[st
     first, *others = arguments or ["--help"]
     match first:
         case "master" | "worker":
-            return ["python3", "-m", "sparkmirror.engine.standalone", *arguments]
+            return ["python3", "-m", "sparkmirror.mirror.engine.standalone", *arguments]
         case "executor":
             return _executor(environment)
         case "driver":
@@ -75,8 +81,26 @@ def _driver(arguments: Sequence[str], environment: Mapping[str, str]) -> list[st
     return [f"{environment['SPARK_HOME']}/bin/spark-submit", *told, "--deploy-mode", "client", *arguments]
 
 
+def told_health(port: int = METRICS_PORT) -> int | None:
+    """The exit code that the process at work means by `/health`; None if nothing there tells it without TLS."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=_ANSWER_S)
+    try:
+        connection.request("GET", "/health")
+        answer = connection.getresponse()
+        print(answer.read().decode("utf-8", "replace"))
+        return _VERDICTS.get(answer.status)
+    except (OSError, HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
 def main() -> None:
     """Become the program."""
+    if sys.argv[1:] == ["health"]:
+        told = told_health()
+        if told is not None:
+            sys.exit(told)
     try:
         program = command(sys.argv[1:], os.environ)
     except KeyError as error:

@@ -5,8 +5,10 @@ What is listed here is docs/deploy/images.md's table, too.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +24,7 @@ class LeftOut:
 
 
 SPARK = Path("/opt/spark")
+JAVA = Path("/opt/java")
 PACKAGES = Path("/opt/sparkmirror/lib/python3.11/site-packages")
 
 OTHER_MACHINE = {"x86_64": "aarch_64", "aarch64": "x86_64"}
@@ -152,6 +155,24 @@ OF_PACKAGES = (
         ),
     ),
     LeftOut(
+        "Arrow's Parquet, ORC, Substrait and data sets",
+        "nothing that stays calls them; drop_needed.py takes them off the lists of what is loaded",
+        (
+            "pyarrow/libparquet*",
+            "pyarrow/libarrow_substrait*",
+            "pyarrow/libarrow_dataset*",
+            "pyarrow/libarrow_python_parquet_encryption*",
+            "pyarrow/_dataset*",
+            "pyarrow/_orc*",
+            "pyarrow/_parquet*",
+            "pyarrow/_substrait*",
+            "pyarrow/dataset.py",
+            "pyarrow/orc.py",
+            "pyarrow/parquet",
+            "pyarrow/substrait.py",
+        ),
+    ),
+    LeftOut(
         "two of three copies of Arrow's library for Python",
         "wheels have no links; the one that is loaded stays",
         ("pyarrow/libarrow_python*.so", "pyarrow/libarrow_python*.so.*.*.*"),
@@ -170,10 +191,47 @@ OF_PACKAGES = (
     LeftOut(
         "Pygments' languages but Python",
         "no other is printed",
-        ("pygments/lexers/[a-z]*.py", "pygments/lexers/__pycache__/[a-z]*.pyc"),
-        but=("python.py", "python.cpython-311.pyc"),
+        ("pygments/lexers/[a-z]*.py",),
+        but=("python.py",),
     ),
     LeftOut("type stubs", "nothing is checked here", ("**/*.pyi",)),
+)
+
+
+OF_JAVA = (
+    LeftOut(
+        "Java's native libraries for windows, fonts, pictures and sound",
+        "there is no screen",
+        (
+            "lib/libawt*.so",
+            "lib/libfontmanager.so",
+            "lib/libjavajpeg.so",
+            "lib/libjawt.so",
+            "lib/libjsound.so",
+            "lib/liblcms.so",
+            "lib/libmlib_image.so",
+            "lib/libsplashscreen.so",
+        ),
+    ),
+)
+
+NATIVE = re.compile(r"\.(so|a|dll|dylib|jnilib)$")
+"""Names of native libraries inside jars."""
+OWN = {
+    "x86_64": re.compile(r"linux/?(amd64|x86_64|64)/", re.IGNORECASE),
+    "aarch64": re.compile(r"linux/aarch64/", re.IGNORECASE),
+}
+"""Those of the image's system, by its machine."""
+OF_ALL_SYSTEMS = LeftOut(
+    "native libraries of other systems inside of the jars of zstd, Snappy, LZ4, LevelDB and Commons Crypto",
+    "each image is of one",
+    (
+        "jars/commons-crypto-*.jar",
+        "jars/leveldbjni-all-*.jar",
+        "jars/lz4-java-*.jar",
+        "jars/snappy-java-*.jar",
+        "jars/zstd-jni-*.jar",
+    ),
 )
 
 
@@ -198,6 +256,21 @@ def leave_out(root: Path, kinds: tuple[LeftOut, ...]) -> None:
         print(f"{size / 1e6:7.1f} MB  {kind.what}", file=sys.stderr)
 
 
+def thin_out(root: Path, kind: LeftOut, own: re.Pattern[str]) -> None:
+    """Write jars again without native libraries but the system's own, and print by how much they shrank."""
+    size = 0
+    for path in sorted(path for pattern in kind.patterns for path in root.glob(pattern)):
+        before, thinner = path.stat().st_size, path.with_suffix(".thinner")
+        with zipfile.ZipFile(path) as jar, zipfile.ZipFile(thinner, "w", zipfile.ZIP_DEFLATED) as kept:
+            for entry in jar.infolist():
+                if own.search(entry.filename) or not NATIVE.search(entry.filename):
+                    kept.writestr(entry, jar.read(entry))
+        thinner.chmod(path.stat().st_mode)
+        thinner.replace(path)
+        size += before - path.stat().st_size
+    print(f"{size / 1e6:7.1f} MB  {kind.what}", file=sys.stderr)
+
+
 def _delete(path: Path) -> int:
     """Return how many bytes it had."""
     if path.is_dir() and not path.is_symlink():
@@ -211,4 +284,6 @@ def _delete(path: Path) -> int:
 
 if __name__ == "__main__":
     leave_out(SPARK, (*OF_SPARK, of_other_systems(sys.argv[1])))
+    thin_out(SPARK, OF_ALL_SYSTEMS, OWN[sys.argv[1]])
     leave_out(PACKAGES, OF_PACKAGES)
+    leave_out(JAVA, OF_JAVA)

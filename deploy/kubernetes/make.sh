@@ -13,6 +13,7 @@ make() {
 }
 
 small=$root/helm/sparkmirror/values-small.yaml
-make mirror.yaml mirror sparkmirror --set fullnameOverride=sparkmirror
-make mirror-small.yaml mirror sparkmirror --set fullnameOverride=sparkmirror --values "$small"
+example=config.text=$root/kubernetes/mm2.properties
+make mirror.yaml mirror sparkmirror --set fullnameOverride=sparkmirror --set-file "$example"
+make mirror-small.yaml mirror sparkmirror --set fullnameOverride=sparkmirror --set-file "$example" --values "$small"
 make operator.yaml sparkmirror-operator sparkmirror-operator --namespace sparkmirror-operator

@@ -1,4 +1,4 @@
-"""Parts of a sequence, for requests of bounded size."""
+"""Split a sequence into parts, for requests with bounded size."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Clocks: for time limits on zombies (R6), and for people.
 
-A zombie is a former pump that goes on sending, for instance after its machine was suspended: the clock for time limits
-also counts suspended time.
+A zombie is a former pump that continues sending, for instance after its machine was suspended: the clock for time
+limits also counts suspended time.
 """
 
 from __future__ import annotations

@@ -1,25 +1,30 @@
-"""The tree of errors: each exception derives from one of two roots.
+"""The error tree: each exception derives from one of two roots.
 
     SparkMirrorError
     ├── ConfigError            the file or the command line is wrong            exit 2
     │   └── ConfigErrors       several such mistakes                            exit 2
+    ├── RowsRefused            a DataFrame's rows can't become records          exit 2
     ├── ClusterUnreachable     a cluster is out of reach, or denies access      exit 3
     │   ├── AnotherCluster     a name leads to another cluster than the flow's  exit 2
     │   └── ClusterTooOld      a cluster answers, but lacks a needed feature    exit 3
     ├── RegistryUnreachable    a schema registry can't be asked                 exit 3
     ├── SetupError             this machine lacks Java, jars or the like        exit 3
     ├── UnfitTarget            exact copies into a cluster are impossible       exit 3
+    ├── RecordsGone            records to be read are not in the log any more   exit 1
     ├── CopyIncomplete         the run ended before all was copied              exit 1
     ├── NotAltered             an offset can't be set (takeover)                exit 1
+    ├── NotTranslated          an offset has no exact one at the other cluster  exit 1
+    ├── TransformFailed        a transform can't take a record                  exit 1
+    ├── RowsChanged            a batch's attempts have different rows           exit 1
+    ├── AttemptFenced          a newer batch of the query has begun             exit 1
     └── ClusterTrouble         a broker does not serve a request now            exit 3
                                (also a `ConnectionError`; wire, cluster, position)
 
     HandledError               the code itself answers to it, as a state, a refusal or another way
 
-A user meets a `SparkMirrorError`: the program's end, a line of the log, or a state shows its message. A user never
-meets a `HandledError`: its catcher says what follows. A message is one line (mistake, place, reason, and remedy), or a
-line for each of several mistakes. A message never holds a secret, nor a value from a config
-provider: `VEIL` shows the reference.
+A user meets a `SparkMirrorError`: the program's end, a log line, or a state shows its message. A user never meets a
+`HandledError`: its catcher says what follows. A message is one line (mistake, place, reason, and remedy), or a line for
+each mistake. A message never holds a secret, nor a value from a config provider: `VEIL` shows the reference.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ from sparkmirror.veil import VEIL
 
 
 class SparkMirrorError(Exception):
-    """Root of all errors that a user can meet; `exit_code` is the command's exit code."""
+    """Root for all errors that a user can meet; `exit_code` is the exit code."""
 
     exit_code: ClassVar[int] = 1
 
@@ -40,7 +45,7 @@ class SparkMirrorError(Exception):
 
 
 class HandledError(Exception):
-    """Root of all errors that the code itself handles, close to their place."""
+    """Root for all errors that the code itself handles, close to their place."""
 
 
 class ConfigError(SparkMirrorError):
@@ -64,9 +69,9 @@ class ConfigError(SparkMirrorError):
 
 
 class ConfigErrors(ConfigError):
-    """Several mistakes, in order of discovery; as text, a line each.
+    """Several mistakes, in the order of discovery; as text, a line each.
 
-    `reason`, `origin` and `key` are of the first mistake.
+    `reason`, `origin` and `key` are the first mistake's.
     """
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
@@ -80,6 +85,16 @@ class ConfigErrors(ConfigError):
 
     def __str__(self) -> str:
         return "\n".join(map(str, self._mistakes))
+
+
+class RowsRefused(SparkMirrorError):
+    """A DataFrame's rows can't become records: a column is missing or wrong."""
+
+    exit_code = 2
+
+    def __init__(self, column: str, why: str) -> None:
+        self.column = column
+        super().__init__(f"column {column}: {why}")
 
 
 class ClusterUnreachable(SparkMirrorError):
@@ -97,7 +112,7 @@ class AnotherCluster(ClusterUnreachable):
 class ClusterTooOld(ClusterUnreachable):
     """A cluster's brokers, or their protocol version, lack a feature a flow needs.
 
-    The protocol version is the setting of the brokers.
+    The protocol version is the brokers' setting.
     """
 
 
@@ -119,8 +134,48 @@ class UnfitTarget(SparkMirrorError):
     exit_code = 3
 
 
+class RecordsGone(SparkMirrorError):
+    """Records that a query has yet to read are not in the log any more."""
+
+    exit_code = 1
+
+
 class CopyIncomplete(SparkMirrorError):
     """A run ended as asked, but some partitions were not copied to the end."""
+
+    exit_code = 1
+
+
+class NotTranslated(SparkMirrorError):
+    """An offset has no exact counterpart at the other cluster, now or ever."""
+
+    exit_code = 1
+
+
+class TransformFailed(SparkMirrorError):
+    """A transform can't take a record, so that the record can't be copied as asked.
+
+    The message has the record's place, and no part of its key, value or headers.
+    """
+
+    exit_code = 1
+
+    def __init__(self, transform: str, topic: str, partition: int | None, offset: int | None, why: str) -> None:
+        self.transform = transform
+        self.why = why
+        place = "-".join(str(part) for part in (topic, partition) if part is not None)
+        at = "" if offset is None else f" at offset {offset}"
+        super().__init__(f"transforms.{transform}: the record of {place}{at} can't be transformed: {why}")
+
+
+class RowsChanged(SparkMirrorError):
+    """The attempts of a micro-batch have different rows, so that none can be exact."""
+
+    exit_code = 1
+
+
+class AttemptFenced(SparkMirrorError):
+    """A newer micro-batch of the query has begun: this attempt is outdated."""
 
     exit_code = 1
 
@@ -129,7 +184,7 @@ class ClusterTrouble(SparkMirrorError, ConnectionError):
     """A broker, or the way to it, does not serve a request now.
 
     Most troubles pass by themselves, and the work is tried again. As a `ConnectionError` the trouble is caught together
-    with those of the operating system.
+    with the operating system's.
     """
 
     exit_code = 3

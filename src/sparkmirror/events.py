@@ -1,6 +1,6 @@
-"""Names of log events, for programs.
+"""Names for log events, for programs.
 
-The words of a log line may change; the name of its event does not.
+A log line's words may change; its event's name does not.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Event(StrEnum):
-    """Event of a log line; docs/logs.md lists each value with its meaning."""
+    """A log line's event; docs/logs.md lists each value with its meaning."""
 
     ACL_ADDED = "acl-added"
     ACL_NOT_REMOVED = "acl-not-removed"
@@ -31,6 +31,7 @@ class Event(StrEnum):
     CONNECTORS_NOT_SERVED = "connectors-not-served"
     CONTROL_NOT_WRITTEN = "control-not-written"
     CONTROL_RECORD_UNREADABLE = "control-record-unreadable"
+    DEFINITION_FOUND = "definition-found"
     DEFINITION_MISSING = "definition-missing"
     DUTY_FAILED = "duty-failed"
     DUTY_RECOVERED = "duty-recovered"
@@ -67,6 +68,9 @@ class Event(StrEnum):
     PUMP_ENDED_EARLY = "pump-ended-early"
     QUOTA_NOT_SYNCED = "quota-not-synced"
     QUOTA_SYNCED = "quota-synced"
+    QUERY_FAILED = "query-failed"
+    QUERY_NOT_COMPARED = "query-not-compared"
+    RECORDS_GONE = "records-gone"
     REQUEST_FAILED = "request-failed"
     RESOURCE_LEFT_ALONE = "resource-left-alone"
     RESOURCE_NOT_READY = "resource-not-ready"

@@ -1,8 +1,8 @@
 """Values from elsewhere, and the references that are shown in their place.
 
-A value behind a reference (`${file:/path:key}`, or a placeholder `${NAME}`) may be secret, whatever its key. So
-each text for people passes a veil: the messages of a file's reading pass the veil of the reading; errors and lines of
-the log pass `VEIL`, which knows all but the names of topics and groups.
+A value behind a reference (`${file:/path:key}`, or a placeholder `${NAME}`) may be secret, whatever its key. So each
+text for people passes a veil: messages about reading a file pass the reading's veil; errors and log lines pass `VEIL`,
+which knows all but topic and group names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import threading
 
 LEAST = 4
-"""Characters of the shortest hidden value; a shorter value is part of many words."""
+"""Characters in the shortest hidden value; a shorter value is part of many words."""
 
 _LONG = 40
 """Characters by which a long value is known, as messages cut long values."""
@@ -21,20 +21,20 @@ _SEPARATORS = re.compile(r"[,|\s]+")
 
 
 class Veil:
-    """Cover of values by their references; thread-safe.
+    """Hides values behind their references; thread-safe.
 
-    Of each reference only the newest value is known.
+    For each reference only the newest value is known.
     """
 
     def __init__(self, least: int = LEAST) -> None:
-        """Hide values of at least `least` characters."""
+        """Hide values that have `least` characters or more."""
         self._least = least
         self._values: dict[str, str] = {}
         self._pattern: tuple[re.Pattern[str], dict[str, str]] | None = None
         self._lock = threading.Lock()
 
     def put(self, reference: str, value: str, *, short: bool = False) -> None:
-        """Hide a value, and each item of a list.
+        """Hide a value, and each item in a list.
 
         A `short` value is hidden whatever its length. A value that is a reference itself is shown.
         """
@@ -46,7 +46,7 @@ class Veil:
                 self._pattern = None
 
     def value(self, reference: str) -> str:
-        """Return the hidden value of a reference; empty if none is hidden."""
+        """Return a reference's hidden value; empty if none is hidden."""
         return self._values.get(reference, "")
 
     def over(self, text: str) -> str:
@@ -62,13 +62,13 @@ class Veil:
 VEIL = Veil(8)
 """Veil of this process."""
 NAMES_VEIL = Veil()
-"""Veil of this process over patterns of topics and groups, in shown settings."""
+"""Veil over patterns for topics and groups, in the process's shown settings."""
 
 
 def _compiled(values: dict[str, str]) -> tuple[re.Pattern[str], dict[str, str]]:
-    """Return a pattern of all spellings, the longest first, and their references.
+    """Return a pattern for all spellings, the longest first, and their references.
 
-    The spellings of the references are in lower case.
+    The references' spellings are in lower case.
     """
     references: dict[str, str] = {}
     for reference, whole in values.items():

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from sparkmirror.wire.batches import CODECS, CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader, batch_headers
+from sparkmirror.kafka.wire.batches import CODECS, CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader, batch_headers
 
 modest = settings(max_examples=60, deadline=None)
 ABORT, COMMIT = 0, 1

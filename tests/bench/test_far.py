@@ -15,8 +15,7 @@ from bench.copying import CopyResult
 from bench.far import NARROW, ROUND_TRIPS_MS, distances, markdown
 from bench.report import Chapter, Entry
 from bench.workloads import WORKLOADS
-
-from sparkmirror.demo.distance import Distance
+from lab.distance import Distance
 
 THEIRS, OURS = "MirrorMaker 2", "sparkmirror"
 

@@ -16,8 +16,8 @@ from chaos.round import PARTITIONS, _busy
 from chaos.translated import false_checkpoints
 from kafka import TopicPartition
 
-from sparkmirror.durable.losses import Loss, LossKind
-from sparkmirror.mm2.record_formats import Checkpoint
+from sparkmirror.exact.durable.losses import Loss, LossKind
+from sparkmirror.exact.mm2.record_formats import Checkpoint
 
 
 def log(*numbers: int, shift: int = 0) -> list[LoggedRecord]:

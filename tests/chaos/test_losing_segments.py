@@ -8,11 +8,11 @@ from chaos.copied_anew import delete_topic
 from chaos.mirror import SOURCE, TARGET
 from chaos.nemesis import Pace
 from chaos.round import RoundPlan, run_round
+from lab import KafkaCluster
 
 from chaos import lost_segments
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.claims import segments_topic
-from sparkmirror.mm2.connect_offsets import offsets_topics
+from sparkmirror.exact.durable.claims import segments_topic
+from sparkmirror.exact.mm2.connect_offsets import offsets_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

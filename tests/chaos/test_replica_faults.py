@@ -26,9 +26,8 @@ from chaos.unclean import UncleanElectionAtTarget
 from chaos.world import World
 from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
-
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.demo.proxy import Proxy
+from lab import KafkaCluster
+from lab.proxy import Proxy
 
 TOPIC = "A.copied"
 PARTITIONS = 2

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from chaos.restless import exchanged, make_restless
 
-from sparkmirror.engine import round_runner
-from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.planner import Planner
-from sparkmirror.engine.slots import Slots
+from sparkmirror.mirror.engine import round_runner
+from sparkmirror.mirror.engine.assignment import PartitionKey
+from sparkmirror.mirror.engine.planner import Planner
+from sparkmirror.mirror.engine.slots import Slots
 
 KEYS = [PartitionKey("A->B", topic, partition) for topic in ("orders", "payments") for partition in range(8)]
 BEST = (tuple(KEYS[::2]), tuple(KEYS[1::2]))

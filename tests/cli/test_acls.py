@@ -9,16 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import pytest
 import yaml
 from kafka import KafkaAdminClient
 from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
-from kafka_scripts import write_scripts
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.kafka_scripts import write_scripts
 from typer.testing import CliRunner, Result
 
 from sparkmirror.cli.app import app
-from sparkmirror.cluster.acls import (
+from sparkmirror.config import ClusterConfig
+from sparkmirror.kafka.cluster.acls import (
     ALL,
     ALLOW,
     DENY,
@@ -32,9 +34,7 @@ from sparkmirror.cluster.acls import (
     delete_acls,
     read_acls,
 )
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.kafka.cluster.client import ClusterClient
 
 pytestmark = pytest.mark.broker
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from snapshot_samples import flow, partition, topic
+from tests.support.snapshot_samples import flow, partition, topic
 from typer.testing import CliRunner
 
 from sparkmirror.cli import doctor as verb
 from sparkmirror.cli.app import app
-from sparkmirror.engine.snapshot import Cause, ClusterFigures, Flow, PartitionState
-from sparkmirror.engine.status_topic import Status
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.snapshot.snapshot import Cause, ClusterFigures, Flow, PartitionState
+from sparkmirror.snapshot.status_topic import Status
 
 FILE = "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\nA->B.enabled = true\n"
 PARKED = partition(3, state=PartitionState.PARKED, cause=Cause.TOO_LARGE, reason="20 MB\x1b[31m at offset 7")
@@ -61,8 +61,7 @@ def test_what_is_wrong_has_figures_cause_and_action(monkeypatch: pytest.MonkeyPa
     first, why, do, second, *_ = text.splitlines()
     assert code == 1
     assert first == (
-        "critical [parked-too-large] A->B: orders-3: A batch is larger than the target takes"
-        " (1 partition parked, first orders-3)"
+        "critical [parked-too-large] A->B: orders-3: A batch is larger than the target takes (1 partition parked)"
     )
     assert why == r"  why: 20 MB\x1b[31m at offset 7"
     assert "max.message.bytes" in do

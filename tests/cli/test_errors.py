@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.in_process import sparkmirror
+from tests.support.in_process import sparkmirror
 
 COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 

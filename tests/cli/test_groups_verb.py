@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 import pytest
-from snapshot_samples import flow
+from tests.support.snapshot_samples import flow
 from typer.testing import CliRunner
 
 from sparkmirror.cli import groups
 from sparkmirror.cli.app import app
-from sparkmirror.engine.status_topic import Status
+from sparkmirror.snapshot.status_topic import Status
 
 FILE = "clusters = A, B\nA.bootstrap.servers = a:9092\nB.bootstrap.servers = b:9092\nA->B.enabled = true\n"
 

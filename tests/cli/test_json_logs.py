@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.in_process import own_log, sparkmirror
+from tests.support.in_process import own_log, sparkmirror
 
 from sparkmirror.cli.log_lines import JsonLines, NoSettings, TextLines
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.connect.worker_properties import read_worker_properties
-from sparkmirror.engine.jvm_output import relay
 from sparkmirror.errors import ConfigError
 from sparkmirror.events import Event
+from sparkmirror.mirror.engine.jvm_output import relay
 from sparkmirror.task_lines import TaskLines, log_again
 
 SPARKMIRROR = str(Path(sys.executable).with_name("sparkmirror"))

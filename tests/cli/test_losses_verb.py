@@ -7,11 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.in_process import sparkmirror
+from tests.support.in_process import sparkmirror
 
-from sparkmirror.cli import losses as verb
-from sparkmirror.cluster.topic_log import LogEntry
-from sparkmirror.durable.losses import Loss, LossKind
+from sparkmirror.exact.durable.losses import Loss, LossKind
+from sparkmirror.kafka.cluster.topic_log import LogEntry
 
 FILE = "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\nA->B.enabled = true\n"
 LONG = "offsets 3 to 6 of source orders-0 are gone; " + "a long way to say what happened, " * 20
@@ -50,7 +49,7 @@ class LedgerTopic:
 @pytest.fixture
 def ledger(monkeypatch: pytest.MonkeyPatch) -> LedgerTopic:
     made = LedgerTopic()
-    monkeypatch.setattr(verb, "TopicLog", lambda *_: made)
+    monkeypatch.setattr("sparkmirror.snapshot.ledger.TopicLog", lambda *_: made)
     return made
 
 

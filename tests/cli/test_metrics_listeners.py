@@ -10,12 +10,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from snapshot_samples import snapshot
+from lab import Authority
+from tests.support.snapshot_samples import snapshot
 
 from sparkmirror.cli.metrics import metrics_served, page_address
 from sparkmirror.config import MirrorConfig
 from sparkmirror.config.model import MetricsConfig, SslConfig
-from sparkmirror.demo import Authority
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.errors import ConfigError
 

@@ -8,14 +8,16 @@ import time
 from pathlib import Path
 
 import pytest
-from snapshot_samples import flow, partition, topic
+from tests.support.snapshot_samples import flow, partition, topic
 from typer.testing import CliRunner
 
 from sparkmirror.cli import status as verb
 from sparkmirror.cli.app import app
-from sparkmirror.engine.snapshot import Flow, FlowState, LossCount, PartitionState
-from sparkmirror.engine.status_topic import Status
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.look.doctor import flow_status
+from sparkmirror.mirror.engine import flow_health
+from sparkmirror.snapshot.snapshot import Flow, FlowState, LossCount, PartitionState
+from sparkmirror.snapshot.status_topic import Status
 
 PARKED = topic("orders", partition(3, state=PartitionState.PARKED, reason="too large"))
 FILE = "clusters = A, B\nA.bootstrap.servers = 127.0.0.1:1\nB.bootstrap.servers = 127.0.0.1:1\nA->B.enabled = true\n"
@@ -31,7 +33,7 @@ def test_the_line_tells_state_reason_progress_rate_lag_eta_and_age() -> None:
         bytes_per_s=2e6,
         eta_s=60.0,
     )
-    assert verb.line(now, 4.2) == (
+    assert flow_status.line(now, 4.2) == (
         "A->B: held up (orders-3 is parked: too large); 1,000 records, 25.0% done; 50/s, 2.0 MB/s;"
         " lag 3,000 (12 s); ETA 60 s; 1 parked; 4 s ago"
     )
@@ -39,52 +41,52 @@ def test_the_line_tells_state_reason_progress_rate_lag_eta_and_age() -> None:
 
 def test_progress_is_never_said_to_be_whole_before_it_is() -> None:
     nearly = topic("a", partition(position=10_000_000, end=10_000_001, lag=1, downstream=10_000_000))
-    assert "99.9% done" in verb.line(flow(topics=(nearly,), lag=1), 0.0)
-    assert verb.progress(flow(lag=None)) is None
-    assert verb.progress(flow(topics=(), lag=0)) == 1.0
+    assert "99.9% done" in flow_status.line(flow(topics=(nearly,), lag=1), 0.0)
+    assert flow_status.progress(flow(lag=None)) is None
+    assert flow_status.progress(flow(topics=(), lag=0)) == 1.0
 
 
 def test_progress_does_not_start_over_with_the_process() -> None:
     half = topic("a", partition(start=8_000, position=9_000, end=10_000, lag=1_000, downstream=5_000))
-    assert verb.progress(flow(topics=(half,), lag=1_000, records=0)) == 0.5
-    assert verb.progress(flow(topics=(half,), lag=1_000, records=1_000)) == 0.5
+    assert flow_status.progress(flow(topics=(half,), lag=1_000, records=0)) == 0.5
+    assert flow_status.progress(flow(topics=(half,), lag=1_000, records=1_000)) == 0.5
     unknown = partition(1, position=None, lag=None)
     expired = partition(2, start=500, position=0, end=900, lag=400)
     some = topic("a", *half.partitions, unknown, expired)
-    assert verb.progress(flow(topics=(some,), lag=1_400)) == 1_000 / 2_400
+    assert flow_status.progress(flow(topics=(some,), lag=1_400)) == 1_000 / 2_400
+    late = flow(topics=(topic("a", partition(), late_in={0: 1_000}),))
+    assert flow_status.progress(late) == 0.5, "what came after the writers had moved is not copied"
     done = topic("b", partition(position=1_000_000, end=1_000_000, downstream=1_000))
-    assert verb.progress(flow(topics=(half, done), lag=1_000)) == 2_000 / 3_000
+    assert flow_status.progress(flow(topics=(half, done), lag=1_000)) == 2_000 / 3_000
 
 
 def test_a_loss_is_unhealthy_until_it_is_acknowledged() -> None:
     lost = LossCount(kind="expired", entries=2, offsets=40, newest_ms=7, words="40 records expired")
     known = dataclasses.replace(lost, entries=1, acknowledged=True)
-    assert not verb.is_healthy(flow(losses=(lost,)))
-    assert verb.is_healthy(flow(losses=(known,)))
-    line = verb.line(flow(losses=(lost, known)), 0.0)
+    assert not flow_health.is_healthy(flow(losses=(lost,)))
+    assert flow_health.is_healthy(flow(losses=(known,)))
+    line = flow_status.line(flow(losses=(lost, known)), 0.0)
     assert "caught up (lost: 40 records expired)" in line
     assert "; 2 losses; 1 loss acknowledged; 0 s ago" in line
-    assert "lost" not in verb.line(flow(losses=(known,)), 0.0)
-    assert (verb.row(flow(losses=(known,)), 0.0)["losses"], verb.row(flow(losses=(known,)), 0.0)["acknowledged"]) == (
-        0,
-        1,
-    )
+    assert "lost" not in flow_status.line(flow(losses=(known,)), 0.0)
+    row = flow_status.row(flow(losses=(known,)), 0.0)
+    assert (row["losses"], row["acknowledged"]) == (0, 1)
 
 
 @pytest.mark.parametrize("state", FlowState)
 def test_the_help_names_the_unhealthy_states(state: FlowState) -> None:
     told = " ".join((verb.status.__doc__ or "").split()).partition("With --check")[2].partition("Exit codes")[0]
-    assert (state.value in told) is (not verb.is_healthy(flow(state=state)))
+    assert (state.value in told) is (not flow_health.is_healthy(flow(state=state)))
 
 
 def test_a_refused_topic_is_unhealthy_and_the_reason() -> None:
     refused = topic("bills", refused="no right to create primary.bills")
     now = flow(state=FlowState.COPYING, topics=(topic(), refused), lag=0)
-    assert not verb.is_healthy(now)
-    line = verb.line(now, 0.0)
+    assert not flow_health.is_healthy(now)
+    line = flow_status.line(now, 0.0)
     assert "copying (bills is refused: no right to create primary.bills)" in line
-    assert verb.progress(now) is None, "how much of the topic is to be copied is not known"
-    assert verb.is_healthy(flow(topics=())), "no topic matches"
+    assert flow_status.progress(now) is None, "how much of the topic is to be copied is not known"
+    assert flow_health.is_healthy(flow(topics=())), "no topic matches"
 
 
 def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: Status, *arguments: str) -> tuple[int, str]:
@@ -124,7 +126,9 @@ def test_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_groups_are_listed_by_partition_with_both_sides() -> None:
-    from sparkmirror.cli.groups import COLUMNS, cells, lines, rows
+    from sparkmirror.cli.groups import COLUMNS, cells
+    from sparkmirror.cli.tables import lines
+    from sparkmirror.snapshot.group_rows import rows
 
     (row,) = rows(flow(), 3.0)
     assert cells(row) == ("shop", "orders", "0", "990", "10", "A.orders", "985", "15", "0", "5", "synced")
@@ -132,7 +136,7 @@ def test_groups_are_listed_by_partition_with_both_sides() -> None:
 
 
 def test_a_topic_is_what_its_worst_partition_is() -> None:
-    from sparkmirror.cli.topics import rows
+    from sparkmirror.cli.topic_rows import rows
 
     (row,) = rows(flow(topics=(topic("orders", partition(lag=5), *PARKED.partitions),)), 3.0)
     assert (row["state"], row["reason"], row["parked"], row["lag"]) == ("parked", "too large", 1, 5)

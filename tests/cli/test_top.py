@@ -12,11 +12,11 @@ import termios
 import time
 
 from rich.console import Console
-from snapshot_samples import flow, partition, topic
+from tests.support.snapshot_samples import flow, partition, topic
 
 from sparkmirror.cli.keys import parsed
 from sparkmirror.cli.top import Shown, Sort, View, drawn, tasks, worst_partitions
-from sparkmirror.engine.snapshot import PartitionState, Pump
+from sparkmirror.snapshot.snapshot import PartitionState, Pump
 
 PARKED = partition(3, state=PartitionState.PARKED, reason="too large", lag=5, task=1)
 BUSY = partition(0, records_per_s=90.0, lag=70, lag_s=4.0, task=0)

@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from operated import put, resource
-from tests.connect.connectors import specs, worker_file
-from tests.connect.in_memory_api import in_memory_api
-from tests.connect.rest_cases import connector
-from tests.in_process import sparkmirror
+from tests.support.connectors import specs, worker_file
+from tests.support.in_memory_api import in_memory_api
+from tests.support.in_process import sparkmirror
+from tests.support.operated import put, resource
+from tests.support.rest_cases import connector
 
 from sparkmirror.cli.log_lines import JsonLines, PlainLines, TextLines
-from sparkmirror.config import Entry
 from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.declared_providers import declared_providers
+from sparkmirror.config.entries import Entry
+from sparkmirror.config.formats.strimzi_fields import FIELDS
 from sparkmirror.config.metrics_settings import METRICS_SETTINGS
-from sparkmirror.config.providers import declared_providers, resolve
+from sparkmirror.config.providers import resolve
 from sparkmirror.config.settings import (
     ADMIN_SETTINGS,
     CLUSTERS_KEY,
@@ -38,7 +40,6 @@ from sparkmirror.config.settings import (
 )
 from sparkmirror.connect.flows import read_flows
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.formats.strimzi_fields import FIELDS
 from sparkmirror.veil import VEIL, Veil
 
 MARKER = "Marker-7c1e.of_a.secret"

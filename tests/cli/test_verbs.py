@@ -13,25 +13,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from snapshot_samples import flow
+from tests.support.snapshot_samples import flow
 from typer.testing import CliRunner
 
-from sparkmirror.cli import clusters, control, doctor, explain, groups, losses, offsets, schemas, status, top, topics
+from sparkmirror.cli import clusters, doctor, explain, groups, losses, offsets, schemas, status, telling, top, topics
 from sparkmirror.cli.app import PANELS, app
-from sparkmirror.doctor.explanation import Explanation, Mark, Step
-from sparkmirror.durable.acknowledgements import Acknowledgement, LedgerEntry
-from sparkmirror.durable.losses import Loss, LossKind
-from sparkmirror.durable.source_cluster import SourceCluster
-from sparkmirror.engine.agreed_clusters import AgreedSource, FlowClusters
-from sparkmirror.engine.status_topic import Status
+from sparkmirror.exact.durable.acknowledgements import Acknowledgement, LedgerEntry
+from sparkmirror.exact.durable.losses import Loss, LossKind
+from sparkmirror.exact.durable.source_cluster import SourceCluster
+from sparkmirror.frames.rewrite_checkpoint import MovedOffset, RewrittenCheckpoint
+from sparkmirror.look.doctor.explanation import Explanation, Mark, Step
+from sparkmirror.mirror.engine.accepted_source import AgreedSource, FlowClusters
+from sparkmirror.mirror.sync.application_translator import Stored, Translation
+from sparkmirror.mirror.sync.moved_writers import Moved
 from sparkmirror.schemas import SchemaCheck
-from sparkmirror.sync.moved_writers import Moved
-from sparkmirror.sync.translator import Translation
+from sparkmirror.snapshot.status_topic import Status
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 
@@ -74,18 +76,20 @@ def documented() -> dict[str, set[int]]:
     heads = next(row for row in rows if row[0] == "verb")
     numbers = [int(head) for head in heads[1:]]
     return {
-        row[0].strip("`"): {number for number, cell in zip(numbers, row[1:], strict=True) if cell}
+        verb: {number for number, cell in zip(numbers, row[1:], strict=True) if cell}
         for row in rows
         if row[0].startswith("`") and len(row) == len(heads)
+        for verb in re.findall(r"`([^`]+)`", row[0])
     }
 
 
 def keys_told(verb: str) -> set[str]:
-    """The names that the table of JSON has in a verb's row; a row may refer to the row of `status`."""
-    rows = [line.split("|") for line in DOCS.read_text().partition("## For programs")[2].splitlines()]
-    row = next(row[2] for row in rows if len(row) == 4 and verb in map(str.strip, row[1].split(",")))
-    names = set(re.findall(r"`(\w+)`", row))
-    return names | keys_told("status") if "the fields of `status`" in row else names
+    """The names that the list of JSON has for a verb; its item may refer to that of `status`."""
+    section = DOCS.read_text().partition("## For programs")[2].partition("\n## ")[0]
+    items = re.findall(r"^- \*\*(.+?)\*\*: (.*\n(?: +.*\n)*)", section, re.MULTILINE)
+    item = next(" ".join(text.split()) for verbs, text in items if verb in verbs.split(", "))
+    names = set(re.findall(r"`(\w+)`", item))
+    return names | keys_told("status") if "the fields of `status`" in item else names
 
 
 # --- what each has -------------------------------------------------------------------------------------
@@ -171,7 +175,7 @@ class Quiet:
 
 def told(patch: Patch) -> None:
     for name in ("ClusterClient", "TopicLog", "Control"):
-        patch.setattr(control, name, Quiet)
+        patch.setattr(telling, name, Quiet)
 
 
 def published(patch: pytest.MonkeyPatch) -> None:
@@ -210,8 +214,9 @@ def lost(patch: Patch) -> None:
         words="4 records expired",
     )
     word = Acknowledgement(acknowledged=loss.key, first=3, end=7, at_ms=1, by="ann@host", why="known")
-    patch.setattr(losses, "_read", lambda _: [LedgerEntry(loss), LedgerEntry(loss, word)])
-    for name in ("ClusterClient", "TopicLog", "acknowledge", "retract"):
+    patch.setattr(losses, "ledger_entries", lambda _: [LedgerEntry(loss), LedgerEntry(loss, word)])
+    patch.setattr(losses, "open_ledger", lambda _: nullcontext())
+    for name in ("acknowledge", "retract"):
         patch.setattr(losses, name, Quiet)
 
 
@@ -222,6 +227,12 @@ def moved(patch: Patch) -> None:
 
 def translated(patch: Patch) -> None:
     patch.setattr(offsets, "_translated", lambda _, stored, __: [Translation("A.orders", 0, 7) for _ in stored])
+
+
+def rewritten(patch: Patch) -> None:
+    moved = MovedOffset(4, "0", Stored("orders", 0, 9), Translation("A.orders", 0, 7))
+    done = RewrittenCheckpoint((moved,), planned=(4,), left=("source 1: others",))
+    patch.setattr("sparkmirror.frames.rewrite_checkpoint.rewrite_checkpoint", lambda *_: done)
 
 
 def resolved(patch: Patch) -> None:
@@ -266,6 +277,7 @@ JSON_CASES: dict[str, tuple[list[str], Callable[[Patch], None]]] = {
     "explain": (["FILE", "orders"], explained),
     "schemas check": (["FILE", *REGISTRIES], resolved),
     "offsets translate": (["FILE", "--topic", "orders", "--offset", "3"], translated),
+    "rewrite-checkpoint": (["FILE", "ck", "ck-at-b"], rewritten),
     "topics done": (["FILE", "--topics", "orders"], moved),
     "topics undo": (["FILE", "--topics", "orders"], moved),
     "pack": (["DIR/packed.tar.gz"], nothing),
@@ -280,7 +292,7 @@ def test_what_it_prints_is_json(verb: str, tmp_path: Path, monkeypatch: Patch) -
     file = tmp_path / "mm2.properties"
     file.write_text(FILE)
     prepare(monkeypatch)
-    monkeypatch.setattr("sparkmirror.engine.pack._files", lambda: iter([(file, "one")]))
+    monkeypatch.setattr("sparkmirror.mirror.engine.pack._files", lambda: iter([(file, "one")]))
     given = [word.replace("FILE", str(file)).replace("DIR", str(tmp_path)) for word in arguments]
     result = CliRunner().invoke(app, [*verb.split(), *given, "-o", "json"])
     assert result.exit_code == 0, result.output
@@ -320,6 +332,7 @@ def test_it_reads_the_secrets(verb: str, tmp_path: Path) -> None:
         "losses ack": ["known"],
         "offsets translate": ["--topic", "orders", "--offset", "3"],
         "convert": ["--to", "properties"],
+        "rewrite-checkpoint": ["ck", "ck-at-b"],
     }.get(verb, [])
     words = [*verb.split(), str(file), *more]
     refused = CliRunner().invoke(app, words)

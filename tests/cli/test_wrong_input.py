@@ -216,6 +216,10 @@ losses FILE --flow none
 convert FILE
 convert FILE --to xml
 convert FILE --to strimzi --write /dev/null/dir
+rewrite-checkpoint FILE
+rewrite-checkpoint FILE /no/such/checkpoint /tmp/new
+rewrite-checkpoint FILE nowhere://checkpoint /tmp/new
+rewrite-checkpoint FILE /no/such/checkpoint /tmp/new --flow none
 offsets translate FILE
 offsets translate FILE --topic t
 offsets translate FILE --topic t --offset -3

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
+from lab import KafkaCluster
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.mm2.record_formats import Checkpoint
+from sparkmirror.exact.mm2.record_formats import Checkpoint
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 
 
 def checkpointed(cluster: KafkaCluster, alias: str, records: Sequence[tuple[bytes, bytes | None]]) -> dict[str, str]:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
+from lab import KafkaCluster
 
 from clicks import FIRST_USER, NEXT, session
 from reader import Seen
-from sparkmirror.demo import KafkaCluster
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "clickstream"
 

@@ -1,4 +1,4 @@
-"""The examples of `docs/client.md` say what they print."""
+"""The examples of `docs/python.md` say what they print."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
+from lab import KafkaCluster
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Groups
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.mm2.record_formats import Checkpoint
+from sparkmirror.exact.mm2.record_formats import Checkpoint
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.groups import Groups
 
 pytestmark = pytest.mark.broker
 
-PAGE = Path(__file__).parents[2] / "docs" / "client.md"
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 SERVERS = "eu.example.com:9092"
 CHECKPOINTS = "us.checkpoints.internal"
 

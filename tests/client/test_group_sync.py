@@ -13,25 +13,25 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from checkpoint_topic import checkpointed, record
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata as KafkasOffset
 from kafka.structs import TopicPartition as KafkasPartition
+from lab import KafkaCluster, RealMirrorMaker
+from tests.support import mirror_process as mp
 
 from sparkmirror.client import GroupOffsets, OffsetAndMetadata, TopicPartition, translate_offsets
 from sparkmirror.client.group_sync import GroupSync, in_javas_words
 from sparkmirror.client.group_sync_file import read_group_sync_file
 from sparkmirror.client.settings import ADMIN, cluster_config
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Groups
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.providers import with_secrets
-from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
 from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.groups import Groups
 
 
 def committed(cluster: KafkaCluster, group: str) -> dict[tuple[str, int], int]:

@@ -12,8 +12,8 @@ import pytest
 
 from sparkmirror.client import GroupOffsets, OffsetAndMetadata, TopicPartition
 from sparkmirror.client.group_sync import GroupSync, GroupTurn
-from sparkmirror.cluster.groups import Committed, FetchedOffsets, ListedGroup, Offsets
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.kafka.cluster.groups import Committed, FetchedOffsets, ListedGroup, Offsets
 
 GROUP = "billing"
 CHECKPOINT: GroupOffsets = {

@@ -10,20 +10,20 @@ import pytest
 from java_oracle import JavaOracle
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from tests.mm2.offset_sync_store import OffsetSyncStore
+from lab import KafkaCluster
+from tests.support.offset_sync_store import OffsetSyncStore
 
 from sparkmirror import client as ours
 from sparkmirror.client import MirrorClient
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import HeartbeatConfig, OffsetSyncConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.mm2.record_formats import Checkpoint, Heartbeat, OffsetSync
+from sparkmirror.exact.mm2.record_formats import Checkpoint, Heartbeat, OffsetSync
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.sync.heartbeat_duty import Heartbeats
+from sparkmirror.mirror.sync.internal_topic import InternalTopic
+from sparkmirror.mirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 from sparkmirror.policy import DefaultReplicationPolicy, compile_java
-from sparkmirror.sync.heartbeat_duty import Heartbeats
-from sparkmirror.sync.internal_topic import InternalTopic
-from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 from checkpoint_topic import checkpointed, record
+from lab import KafkaCluster
 
 from sparkmirror.client import MirrorClient, OffsetAndMetadata, TopicPartition, translate_offsets
 from sparkmirror.client.settings import ADMIN, cluster_config, replication_policy
 from sparkmirror.config import IDENTITY_POLICY
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable, ConfigError
 from sparkmirror.policy import DefaultReplicationPolicy
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from kafka.protocol.metadata import ApiVersionsResponse, FindCoordinatorResponse, MetadataRequest, MetadataResponse
-from schema_answers import KINDS
+from tests.support.schema_answers import KINDS
 
 API_VERSIONS = 18
 MB = 1 << 20

@@ -43,7 +43,7 @@ from kafka.protocol.producer import (
     ProduceResponse,
 )
 
-from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
+from sparkmirror.kafka.wire.batches import SEQUENCE_MODULUS, batch_headers
 
 UNKNOWN_TOPIC, NOT_AUTHORIZED, OUT_OF_ORDER, DUPLICATE, OLD_EPOCH, UNKNOWN_PRODUCER = 3, 29, 45, 46, 47, 59
 NO_ID = uuid.UUID(int=0)

@@ -7,16 +7,16 @@ import threading
 import time
 from collections.abc import Iterator
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaProducer
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config.model import ClusterConfig
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 
 
 def config(*servers: str) -> ClusterConfig:

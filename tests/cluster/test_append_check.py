@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
+from lab import KafkaCluster
 from model_cluster import Fault, ModelCluster
-from tests.in_process import sparkmirror
+from tests.support.in_process import sparkmirror
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.cluster import append_proof, append_trial, scratch_topic
-from sparkmirror.cluster.append_check import AppendCheck, AppendVerdict, check_appends
-from sparkmirror.cluster.append_proof import Software, proof, software
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.scratch_topic import LEFT_S, PREFIX, SUFFIX
 from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.target_proof import TargetProof
 from sparkmirror.errors import UnfitTarget
+from sparkmirror.kafka.cluster import append_proof, append_trial, scratch_topic
+from sparkmirror.kafka.cluster.append_check import AppendCheck, AppendVerdict, check_appends
+from sparkmirror.kafka.cluster.append_proof import Software, proof, software
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.scratch_topic import LEFT_S, PREFIX, SUFFIX
 from sparkmirror.lint.cluster_rules import CLUSTER_RULES
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.target_proof import TargetProof
 
 EXIT_CODE = 3
 
@@ -359,14 +359,14 @@ def test_a_flow_writes_down_what_was_proven(
         tried.append(runs)
         return proof(client, runs)
 
-    monkeypatch.setattr("sparkmirror.engine.target_proof.proof", noted)
+    monkeypatch.setattr("sparkmirror.mirror.engine.target_proof.proof", noted)
     open_and_close(path)
     assert len(tried) == 1
     open_and_close(path)
     assert len(tried) == 1
     changed = Software(tried[0].cluster_id, ("another version",))
     with monkeypatch.context() as patch:
-        patch.setattr("sparkmirror.engine.target_proof.software", lambda _: changed)
+        patch.setattr("sparkmirror.mirror.engine.target_proof.software", lambda _: changed)
         open_and_close(path)
         assert tried[1:] == [changed]
         open_and_close(path)

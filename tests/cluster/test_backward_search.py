@@ -7,8 +7,8 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.cluster.log_tail import BackwardSearch, LastBatch
-from sparkmirror.wire.batches import BatchHeader
+from sparkmirror.kafka.cluster.log_tail import BackwardSearch, LastBatch
+from sparkmirror.kafka.wire.batches import BatchHeader
 
 OURS, THEIRS = 7, 8
 

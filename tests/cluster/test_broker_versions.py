@@ -6,8 +6,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from lab import KafkaCluster
 
-from sparkmirror.cluster.broker_versions import (
+from sparkmirror.config import ClusterConfig
+from sparkmirror.errors import ClusterTooOld
+from sparkmirror.kafka.cluster.broker_versions import (
     PROTOCOL_VERSION_KEY,
     STATE_LIFETIME_KEYS,
     producer_state_ms,
@@ -17,13 +20,10 @@ from sparkmirror.cluster.broker_versions import (
     too_old_as_target,
     weaker_guarantees,
 )
-from sparkmirror.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.cluster.leader_epochs import EpochEnd, epoch_ends
-from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.errors import ClusterTooOld
-from sparkmirror.wire.rpc import BrokerUnreachable, UnsupportedBroker
-from sparkmirror.wire.topic_ids import NO_ID
+from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.kafka.cluster.leader_epochs import EpochEnd, epoch_ends
+from sparkmirror.kafka.wire.rpc import BrokerUnreachable, UnsupportedBroker
+from sparkmirror.kafka.wire.topic_ids import NO_ID
 
 PRODUCE, FETCH, ALTER_CONFIGS, QUOTAS, CLUSTER, PRODUCERS, TRANSACTIONS = 0, 1, 44, 49, 60, 61, 65
 

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 from kafka.protocol.metadata import MetadataRequest
+from lab import KafkaCluster
+from lab.kdc import BROKER, REALM, Kdc, missing_programs
+from lab.listeners import kerberos
 from pydantic import SecretStr
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.tickets import SIGN_IN_S, keeper
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.kerberos_login import KERBEROS_MODULE
 from sparkmirror.config.model import SaslConfig
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.jvm import QUICK_START
-from sparkmirror.demo.kdc import BROKER, REALM, Kdc, missing_programs
-from sparkmirror.demo.listeners import kerberos
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.tickets import SIGN_IN_S, keeper
 
 pytest.importorskip("gssapi", reason="there is no gssapi here; type: pip install 'sparkmirror[kerberos]'")
 pytestmark = [pytest.mark.full, pytest.mark.skipif(bool(missing_programs()), reason=missing_programs())]

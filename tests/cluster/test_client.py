@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 from kafka.protocol.metadata import MetadataRequest
+from lab import KafkaCluster
 
-from sparkmirror.cluster.client import ClusterClient, PartitionLeader
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.wire.rpc import BrokerUnreachable
+from sparkmirror.kafka.cluster.client import ClusterClient, PartitionLeader
+from sparkmirror.kafka.wire.rpc import BrokerUnreachable
 
 
 @pytest.mark.broker

@@ -12,12 +12,12 @@ from threading import Thread
 
 import pytest
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig, load_mm2_properties
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.messages.orders import FlowOrder, PumpOrder, RouteOrder
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.pump.flow_clients import FlowClients
+from sparkmirror.pump.messages.orders import FlowOrder, PumpOrder, RouteOrder
 from sparkmirror.pump.pump import pump
 
 _HEADER = struct.Struct(">ihhih")

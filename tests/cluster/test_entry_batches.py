@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 from kafka.record.default_records import DefaultRecordBatch
 
-from sparkmirror.cluster.entry_batches import entry_batches
-from sparkmirror.wire.batches import batch_headers
-from sparkmirror.wire.pieces import records
+from sparkmirror.kafka.cluster.entry_batches import entry_batches
+from sparkmirror.kafka.wire.batches import batch_headers
+from sparkmirror.kafka.wire.pieces import records
 
 AT_MS = 1_700_000_000_000
 Entry = tuple[bytes, bytes | None]

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 import pytest
 from hostile_broker import Asked, HostileBroker, honest
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.expected_clusters import EXPECTED, AnotherClustersBroker
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import AnotherCluster
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.expected_clusters import EXPECTED, AnotherClustersBroker
 
 
 @pytest.fixture

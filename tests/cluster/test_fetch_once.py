@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import sparkmirror
-from sparkmirror.cluster.fetch_once import FetchBounds, FetchReply, fetch_once, only_part
-from sparkmirror.wire.answer_bounds import AnswerBound
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.rpc import BrokerUnreachable
+from sparkmirror.kafka.cluster.fetch_once import FetchBounds, FetchReply, fetch_once, only_part
+from sparkmirror.kafka.wire.answer_bounds import AnswerBound
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.rpc import BrokerUnreachable
 
 SOURCE = Path(sparkmirror.__file__).parent
 BOUNDS = FetchBounds(max_bytes=1000, partition_bytes=1000)
@@ -85,4 +85,4 @@ def test_nobody_else_fetches() -> None:
         for file in SOURCE.rglob("*.py")
         if "FetchSession(" in file.read_text() and "pump" not in file.parts
     }
-    assert fetchers == {"cluster/fetch_once.py"}
+    assert fetchers == {"kafka/cluster/fetch_once.py"}

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 from bench.producing import TOOLS
+from lab import Authority, KafkaCluster
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Committed, Groups
-from sparkmirror.cluster.new_topics import NewTopicSpec
-from sparkmirror.cluster.share_groups import ShareGroups
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.jars import class_path
 from sparkmirror.demo.java import java
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.groups import Committed, Groups
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.kafka.cluster.share_groups import ShareGroups
 
 pytestmark = pytest.mark.broker
 

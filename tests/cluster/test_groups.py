@@ -6,20 +6,20 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
 
-from sparkmirror.cluster import coordinators as coordinators_module
-from sparkmirror.cluster import groups as groups_module
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Committed, Groups
-from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.wire.rpc import RpcConnection
+from sparkmirror.kafka.cluster import coordinators as coordinators_module
+from sparkmirror.kafka.cluster import groups as groups_module
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.groups import Committed, Groups
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.kafka.wire.rpc import RpcConnection
 
 pytestmark = pytest.mark.broker
 

@@ -6,17 +6,17 @@ import random
 import time
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from broker_between import BrokerBetween
 from hostile_broker import Asked, framed
-from schema_answers import filled
-from tests.started import started
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.schema_answers import filled
+from tests.support.started import started
 
-from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config.model import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.lease import Lease
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.mirror.engine.lease import Lease
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 from hostile_broker import Asked, HostileBroker, endless, framed
-from schema_answers import KINDS, Crowded, arrays, schema_of, uvarint
+from tests.support.schema_answers import KINDS, Crowded, arrays, schema_of, uvarint
 
-from sparkmirror.wire.answer_bounds import ALL_METADATA, BOUNDS, LISTING, MOST_ENTRIES, MOST_PARTITIONS
+from sparkmirror.kafka.wire.answer_bounds import ALL_METADATA, BOUNDS, LISTING, MOST_ENTRIES, MOST_PARTITIONS
 
 MB = 1 << 20
 ABOVE_HONEST_MB = 300
@@ -23,10 +23,10 @@ LEAST_S = 4
 CHILD = """
 import sys, time
 import kafka.protocol.admin, kafka.protocol.consumer, kafka.protocol.metadata, kafka.protocol.producer
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_descriptions import describe_topics
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_descriptions import describe_topics
 from sparkmirror.config import ClusterConfig
-from sparkmirror.engine.lease import Lease
+from sparkmirror.mirror.engine.lease import Lease
 from sparkmirror.errors import SparkMirrorError
 
 def status(field):

@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import psutil
 import pytest
 from broker_between import BrokerBetween
 from hostile_broker import Asked, endless, framed
-from schema_answers import KINDS, Crowded, arrays, filled, schema_of
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.schema_answers import KINDS, Crowded, arrays, filled, schema_of
 
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.wire.answer_bounds import ALL_METADATA, BOUNDS, LISTING, MOST_ENTRIES, MOST_PARTITIONS
+from sparkmirror.kafka.wire.answer_bounds import ALL_METADATA, BOUNDS, LISTING, MOST_ENTRIES, MOST_PARTITIONS
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -11,7 +11,7 @@ import pytest
 from model_cluster import Fault
 from test_append_check import CAUGHT, client_of
 
-from sparkmirror.cluster.append_check import AppendVerdict, check_appends
+from sparkmirror.kafka.cluster.append_check import AppendVerdict, check_appends
 
 pytestmark = pytest.mark.full
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sparkmirror.cluster import list_offsets as module
-from sparkmirror.cluster.client import PartitionLeader, TopicLeaders
-from sparkmirror.cluster.list_offsets import LATEST, KnownLeaders, ListedOffset, offsets_by_leader
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.rpc import BrokerUnreachable
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.kafka.cluster import list_offsets as module
+from sparkmirror.kafka.cluster.client import PartitionLeader, TopicLeaders
+from sparkmirror.kafka.cluster.list_offsets import LATEST, KnownLeaders, ListedOffset, offsets_by_leader
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.rpc import BrokerUnreachable
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 
 PARTITIONS = [("t", 0), ("t", 1)]
 

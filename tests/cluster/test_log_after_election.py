@@ -8,15 +8,15 @@ from typing import Any, cast
 
 import pytest
 
-from sparkmirror.cluster import topic_log
-from sparkmirror.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
-from sparkmirror.cluster.entry_batches import entry_batches
-from sparkmirror.cluster.fetch_once import FetchBounds, FetchReply
-from sparkmirror.cluster.list_offsets import ListedOffset
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch_session import FetchedPartition
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.kafka.cluster import topic_log
+from sparkmirror.kafka.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
+from sparkmirror.kafka.cluster.entry_batches import entry_batches
+from sparkmirror.kafka.cluster.fetch_once import FetchBounds, FetchReply
+from sparkmirror.kafka.cluster.list_offsets import ListedOffset
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.fetch_session import FetchedPartition
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 
 TOPIC = "segments"
 ACKNOWLEDGED = 3

@@ -8,16 +8,16 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from built import Content, source_batches
+from tests.support.built import Content, source_batches
 
-from sparkmirror.cluster import log_range, log_samples
-from sparkmirror.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
-from sparkmirror.cluster.fetch_once import FetchBounds, FetchReply
-from sparkmirror.cluster.log_range import RangeDamaged, RangeUnread, read_batches
-from sparkmirror.cluster.log_samples import batches_at
-from sparkmirror.wire.fetch_session import FetchedPartition
-from sparkmirror.wire.pieces import RawRecord
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.kafka.cluster import log_range, log_samples
+from sparkmirror.kafka.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
+from sparkmirror.kafka.cluster.fetch_once import FetchBounds, FetchReply
+from sparkmirror.kafka.cluster.log_range import RangeDamaged, RangeUnread, read_batches
+from sparkmirror.kafka.cluster.log_samples import batches_at
+from sparkmirror.kafka.wire.fetch_session import FetchedPartition
+from sparkmirror.kafka.wire.pieces import RawRecord
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 
 CLIENT = cast("ClusterClient", SimpleNamespace(config=SimpleNamespace(alias="A")))
 TOPIC = TopicLeaders("orders", bytes(16), 0, {0: PartitionLeader(7, 1), 1: PartitionLeader(7, 1)})

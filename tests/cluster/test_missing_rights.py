@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from sparkmirror.cluster.acls import ALL, ALLOW, DENY, DESCRIBE, LITERAL, PREFIXED, READ, WRITE, Acl
-from sparkmirror.cluster.missing_rights import AT_SOURCE, AT_TARGET, MissingRights, missing_rights
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.model import SaslConfig
+from sparkmirror.kafka.cluster.acls import ALL, ALLOW, DENY, DESCRIBE, LITERAL, PREFIXED, READ, WRITE, Acl
+from sparkmirror.kafka.cluster.missing_rights import AT_SOURCE, AT_TARGET, MissingRights, missing_rights
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="mirror" password="hunter2";'
 SIGNED_IN = ClusterConfig(

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-import mirror_process as mp
 import pytest
 from kafka.protocol.admin import AlterClientQuotasRequest
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.mutation_quota import SHORTEST_S, MutationAnswers, as_quota_allows
-from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.mutation_quota import SHORTEST_S, MutationAnswers, as_quota_allows
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 
 OVER = int(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 

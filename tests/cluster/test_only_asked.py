@@ -16,24 +16,24 @@ from kafka.protocol.consumer import (
     OffsetForLeaderEpochResponse,
 )
 from kafka.protocol.metadata import MetadataResponse
-from tests.position.copied_flow import built
+from tests.support.copied_flow import built
 
-from sparkmirror.cluster import client as client_module
-from sparkmirror.cluster import coordinators as coordinators_module
-from sparkmirror.cluster import list_offsets as list_offsets_module
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once
-from sparkmirror.cluster.groups import Groups
-from sparkmirror.cluster.leader_epochs import epoch_ends
-from sparkmirror.cluster.list_offsets import LATEST, list_offsets, offsets_by_leader
-from sparkmirror.cluster.log_tail import TailUnread
-from sparkmirror.cluster.producers import describe_producers
 from sparkmirror.config import ClusterConfig
-from sparkmirror.durable.identity import Identity
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.position.log_probe import LogProbe
-from sparkmirror.wire.answer_bounds import LISTING
-from sparkmirror.wire.rpc import BrokerUnreachable
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.exact.position.log_probe import LogProbe
+from sparkmirror.kafka.cluster import client as client_module
+from sparkmirror.kafka.cluster import coordinators as coordinators_module
+from sparkmirror.kafka.cluster import list_offsets as list_offsets_module
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.fetch_once import FetchBounds, fetch_once
+from sparkmirror.kafka.cluster.groups import Groups
+from sparkmirror.kafka.cluster.leader_epochs import epoch_ends
+from sparkmirror.kafka.cluster.list_offsets import LATEST, list_offsets, offsets_by_leader
+from sparkmirror.kafka.cluster.log_tail import TailUnread
+from sparkmirror.kafka.cluster.producers import describe_producers
+from sparkmirror.kafka.wire.answer_bounds import LISTING
+from sparkmirror.kafka.wire.rpc import BrokerUnreachable
 
 GROUP = OffsetFetchResponse.OffsetFetchResponseGroup
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.cluster.log_tail import TailUnread, each_readable
+from sparkmirror.kafka.cluster.log_tail import TailUnread, each_readable
 
 
 @given(size=st.integers(1, 40), bad=st.sets(st.integers(0, 39)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sparkmirror.cluster.acls import ADVICE
-from sparkmirror.cluster.refusal_lines import refusal
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.kafka.cluster.acls import ADVICE
+from sparkmirror.kafka.cluster.refusal_lines import refusal
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 
 JAVAS = (
     "Request Request(processor=5, connectionId=127.0.0.1:9092-127.0.0.1:5-0, session=Session(User:mirror,/127.0.0.1),"

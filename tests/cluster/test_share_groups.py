@@ -9,26 +9,26 @@ from contextlib import closing
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lab import KafkaCluster
 
-from sparkmirror.cluster import coordinators as coordinators_module
-from sparkmirror.cluster import share_groups as share_groups_module
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Committed, Groups
-from sparkmirror.cluster.new_topics import NewTopicSpec
-from sparkmirror.cluster.share_groups import (
+from sparkmirror.config import ClusterConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.kafka.cluster import coordinators as coordinators_module
+from sparkmirror.kafka.cluster import share_groups as share_groups_module
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.groups import Committed, Groups
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.kafka.cluster.share_groups import (
     NOT_KNOWN,
     ShareGroups,
     StartOffsets,
     read_altered,
     read_described,
 )
-from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.primitives import INT16, INT32, INT64, NO_TAGS, Reader, compact_string, uvarint
-from sparkmirror.wire.rpc import RpcConnection, UnsupportedBroker
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.primitives import INT16, INT32, INT64, NO_TAGS, Reader, compact_string, uvarint
+from sparkmirror.kafka.wire.rpc import RpcConnection, UnsupportedBroker
 
 UNKNOWN_TOPIC, NOT_COORDINATOR, NOT_AUTHORIZED, NOT_FOUND = 3, 16, 30, 69
 

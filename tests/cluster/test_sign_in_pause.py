@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sparkmirror.cluster.sign_in_pause import LONGEST_PAUSE_S, SignInPause, sign_in_pause
 from sparkmirror.config import ClusterConfig
-from sparkmirror.wire.rpc import BrokerUnreachable, SignInRefused
+from sparkmirror.kafka.cluster.sign_in_pause import LONGEST_PAUSE_S, SignInPause, sign_in_pause
+from sparkmirror.kafka.wire.rpc import BrokerUnreachable, SignInRefused
 
 
 class Broker:

@@ -19,10 +19,10 @@ from cryptography.x509 import load_pem_x509_certificate
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.cluster.jks import MAGIC, JksError, JksKey, read_jks
-from sparkmirror.cluster.stores import read_key_store, read_trust_store
 from sparkmirror.config.model import ClusterConfig, SslConfig
 from sparkmirror.errors import ConfigError
+from sparkmirror.kafka.cluster.jks import MAGIC, JksError, JksKey, read_jks
+from sparkmirror.kafka.cluster.stores import read_key_store, read_trust_store
 
 brief = settings(
     max_examples=int(os.environ.get("SPARKMIRROR_FUZZ", "60")), suppress_health_check=[HealthCheck.too_slow]

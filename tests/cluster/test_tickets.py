@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from sparkmirror.cluster import tickets
-from sparkmirror.cluster.ticket_troubles import explain
-from sparkmirror.cluster.tickets import RENEWAL, Context, TicketKeeper, check_keytab
 from sparkmirror.config.credentials import Kerberos
-from sparkmirror.wire.sasl import SaslError
+from sparkmirror.kafka.cluster import tickets
+from sparkmirror.kafka.cluster.ticket_troubles import explain
+from sparkmirror.kafka.cluster.tickets import RENEWAL, Context, TicketKeeper, check_keytab
+from sparkmirror.kafka.wire.sasl import SaslError
 
 BY_KEYTAB = Kerberos("kafka", "mirror@R", keytab="/etc/mirror.keytab")
 BY_CACHE = Kerberos("kafka", "", cache="/run/tickets")

@@ -14,14 +14,14 @@ import trustme
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import load_pem_x509_certificate
+from lab import Authority, KafkaCluster
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config.model import ClusterConfig, SslConfig
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.java import java_home
 from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.tls_contexts import ssl_context
 
 AUTHORITY = trustme.CA()
 ROOT = load_pem_x509_certificate(AUTHORITY.cert_pem.bytes())

@@ -21,12 +21,12 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from sparkmirror.cluster.msk_tokens import region_of
-from sparkmirror.cluster.sign_in import sign_in
-from sparkmirror.cluster.tokens import TokenKeeper, keeper
 from sparkmirror.config.credentials import GivenToken, MskIam, Token, TokenFile, TokenRequest, UnsecuredToken
 from sparkmirror.config.model import ClusterConfig, SaslConfig
-from sparkmirror.wire.sasl import SaslError
+from sparkmirror.kafka.cluster.msk_tokens import region_of
+from sparkmirror.kafka.cluster.sign_in import sign_in
+from sparkmirror.kafka.cluster.tokens import TokenKeeper, keeper
+from sparkmirror.kafka.wire.sasl import SaslError
 
 ACCESS, SECRET, SESSION = "AKIDEXAMPLE", "hunter2-of-aws", "a-session"
 

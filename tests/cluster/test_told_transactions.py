@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from bench.producing import TOOLS
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourcePattern, ResourceType
+from lab import Authority, KafkaCluster
+from tests.support import mirror_process as mp
 
-from sparkmirror.cluster import open_transactions as module
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.open_transactions import OpenTransaction, open_transactions
-from sparkmirror.cluster.producers import DescribedPartition, ProducerEntry
 from sparkmirror.config import ClusterConfig, load_mm2_properties
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.jars import class_path
 from sparkmirror.demo.java import java
-from sparkmirror.engine.transaction_watch import abort_command
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.kafka.cluster import open_transactions as module
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.open_transactions import OpenTransaction, open_transactions
+from sparkmirror.kafka.cluster.producers import DescribedPartition, ProducerEntry
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.mirror.engine.transaction_watch import abort_command
 
 pytestmark = pytest.mark.broker
 

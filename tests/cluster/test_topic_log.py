@@ -10,14 +10,23 @@ from typing import cast
 import pytest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from sparkmirror.cluster import topic_log
-from sparkmirror.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
-from sparkmirror.wire import produce
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch_session import FetchedPartition
-from sparkmirror.wire.primitives import INT16, INT32, INT64, NO_TAGS, Reader, compact_string, length, request_header
-from sparkmirror.wire.rpc import BrokerUnreachable
+from sparkmirror.kafka.cluster import topic_log
+from sparkmirror.kafka.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire import produce
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.fetch_session import FetchedPartition
+from sparkmirror.kafka.wire.primitives import (
+    INT16,
+    INT32,
+    INT64,
+    NO_TAGS,
+    Reader,
+    compact_string,
+    length,
+    request_header,
+)
+from sparkmirror.kafka.wire.rpc import BrokerUnreachable
 
 TOPIC, CLIENT = "segments", "test"
 VERSION = 9

@@ -10,14 +10,14 @@ from pathlib import Path
 import javaproperties
 import pytest
 
-from sparkmirror.config import explain_mm2_properties
 from sparkmirror.config.control_settings import CONTROL_SETTINGS
 from sparkmirror.config.originals import connector_originals
+from sparkmirror.config.properties import explain_mm2_properties
 from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.settings import FETCH_SETTINGS, FLOW_SETTINGS, PRODUCE_SETTINGS
-from sparkmirror.config.values import Boolean, Choice, ClassName, Integer, Names
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.java import java
+from sparkmirror.values import Boolean, Choice, ClassName, Integer, Names
 
 FILES = 25
 KEYS = 120

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.config import EffectiveValue, explain_mm2_properties
+from sparkmirror.config.effective import EffectiveValue
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
+from sparkmirror.config.properties import explain_mm2_properties
 
 PASSWORD = "${env:PASSWORD}"
 FILE = """\

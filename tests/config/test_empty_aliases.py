@@ -8,7 +8,7 @@ import pytest
 
 from sparkmirror.config import IDENTITY_POLICY, FlowConfig, MirrorConfig
 from sparkmirror.errors import ConfigError
-from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.mirror.sync.topic_rules import topic_rules
 
 Load = Callable[..., MirrorConfig]
 KEEPS = "is MirrorMaker 2's old way to keep topics' names"

@@ -31,7 +31,7 @@ def keys(load: Load, *lines: str, **options: object) -> list[str | None]:
             ["us.bootstrap.servers = a", "tasks.max = many", "replication.factor = 0"],
             ["us.bootstrap.servers", "tasks.max", "replication.factor"],
         ),
-        (["transforms = x", "topics = a,,b"], ["transforms", "topics"]),
+        (["transforms = x", "topics = a,,b"], ["transforms.x.type", "topics"]),
         (
             ["us.security.protocol = SASL_SSL", "us.ssl.truststore.type = PKCS", "us.sasl.mechanism = SCRAM"],
             ["us.ssl.truststore.type", "us.sasl.mechanism"],

@@ -8,7 +8,7 @@ import pytest
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.flow_settings import ALWAYS, differences, flow_settings
-from sparkmirror.formats import explain, read
+from sparkmirror.config.formats import explain, read
 
 BASE = {
     "clusters": "A, B",

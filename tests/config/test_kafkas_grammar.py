@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.config import MirrorConfig, load_mm2_properties
-from sparkmirror.config.values import Boolean, Endpoints, Flag, Integer
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.java import java
 from sparkmirror.errors import ConfigError
+from sparkmirror.values import Boolean, Endpoints, Flag, Integer
 
 Load = Callable[..., MirrorConfig]
 

@@ -11,7 +11,7 @@ import pytest
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.legacy import LegacyOptions, included, load_legacy, named_after
 from sparkmirror.errors import ConfigError
-from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.mirror.sync.topic_rules import topic_rules
 
 CONSUMER = {"bootstrap.servers": "old1:9092,old2:9092", "group.id": "mirror"}
 PRODUCER = {"bootstrap.servers": "new:9092"}

@@ -22,7 +22,7 @@ from sparkmirror.config import (
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import ADMIN_SETTINGS, FETCH_SETTINGS, FLOW_SETTINGS, LOSS_SETTINGS, PRODUCE_SETTINGS
-from sparkmirror.config.values import Integer, Names
+from sparkmirror.values import Integer, Names
 
 Load = Callable[..., MirrorConfig]
 THREE = """\

@@ -60,7 +60,7 @@ REQUEST_PLACE = "write eu.producer.max.request.size or us->eu.producer.override.
         ("use.defaults.from", "write us->eu.use.defaults.from"),
         ("eu.config.storage.replication.factor", "so that no configuration is stored"),
         ("status.storage.partitions", "no connectors' states are stored"),
-        ("transforms.x.type", "records are copied unchanged"),
+        ("transforms.x.type", "no transform is named by `transforms`"),
         ("dedicated.mode.enable.internal.rest", "agree through the target cluster, without REST"),
         ("key.converter.schemas.enable", "records are copied as bytes, without converters"),
         ("us->eu.topic.creation.groups", "topics are created as they are at the source"),

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.cluster.stores import store_bytes
-from sparkmirror.cluster.tickets import check_cache, check_keytab
-from sparkmirror.cluster.tokens import TokenKeeper, keeper
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.credentials import Kerberos, TokenFile
 from sparkmirror.config.model import ProviderConfig
 from sparkmirror.config.named_file import LARGEST, read_named_file
 from sparkmirror.config.providers import resolve
 from sparkmirror.errors import ConfigError
-from sparkmirror.wire.sasl import SaslError
+from sparkmirror.kafka.cluster.stores import store_bytes
+from sparkmirror.kafka.cluster.tickets import check_cache, check_keytab
+from sparkmirror.kafka.cluster.tokens import TokenKeeper, keeper
+from sparkmirror.kafka.wire.sasl import SaslError
 
 CLUSTER = ClusterConfig(alias="A", bootstrap_servers=())
 PROVIDERS = (

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.config import ClusterConfig, EffectiveValue, explain_mm2_properties
+from sparkmirror.config import ClusterConfig
 from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.effective import EffectiveValue
+from sparkmirror.config.properties import explain_mm2_properties
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import FETCH_SETTINGS, FLOW_SETTINGS, LOSS_SETTINGS, PRODUCE_SETTINGS
-from sparkmirror.config.values import Boolean, Choice, ClassName, Integer
+from sparkmirror.values import Boolean, Choice, ClassName, Integer
 
 BASE = "clusters = us, eu\nus.bootstrap.servers = u:1\neu.bootstrap.servers = e:1\nus->eu.enabled = true\n"
 CONNECTOR = ("us->eu.{}", "{}")

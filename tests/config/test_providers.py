@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.cluster.tls_contexts import ssl_context
 from sparkmirror.config import ClusterConfig, MirrorConfig
 from sparkmirror.config.model import ProviderConfig
 from sparkmirror.config.providers import resolve, with_secrets
 from sparkmirror.errors import ConfigError
-from sparkmirror.messages.orders import FlowOrder, PumpOrder
+from sparkmirror.kafka.cluster.tls_contexts import ssl_context
+from sparkmirror.pump.messages.orders import FlowOrder, PumpOrder
 
 Load = Callable[..., MirrorConfig]
 PACKAGE = "org.apache.kafka.common.config.provider."

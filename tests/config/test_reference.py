@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tools.configuration_page import reference
+
 from sparkmirror.config.known_keys import CLIENT, CONNECT, CONNECTOR, CONNECTOR_BASE
 from sparkmirror.config.originals import CONNECTOR_NAMES
-from sparkmirror.config.reference import reference
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 DEFINITIONS = Path(__file__).parent / "connector_definitions.txt"
@@ -14,7 +15,7 @@ DEFINITIONS = Path(__file__).parent / "connector_definitions.txt"
 
 
 def test_page_is_as_the_code_is() -> None:
-    assert PAGE.read_text() == reference(), "python -m sparkmirror.config.reference > docs/configuration.md"
+    assert PAGE.read_text() == reference(), "python -m tools.configuration_page > docs/configuration.md"
 
 
 def test_every_key_of_the_connectors_is_decided() -> None:

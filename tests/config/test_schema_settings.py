@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.config import explain_mm2_properties, load_mm2_properties
+from sparkmirror.config import load_mm2_properties
+from sparkmirror.config.formats import explain, read
+from sparkmirror.config.properties import explain_mm2_properties
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats import explain, read
 
 HEAD = """\
 clusters = A, B

@@ -26,7 +26,7 @@ from sparkmirror.config.providers import with_secrets
 from sparkmirror.config.settings import SSL_SETTINGS
 from sparkmirror.config.strimzi_oauth import STRIMZI_HANDLER
 from sparkmirror.errors import ConfigError
-from sparkmirror.messages.orders import FlowOrder, PumpOrder
+from sparkmirror.pump.messages.orders import FlowOrder, PumpOrder
 
 Load = Callable[..., MirrorConfig]
 TLS = "security.protocol = SSL\n"

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
-from tests.connect.connectors import RunningWorker, StartWorker
+from tests.support.connectors import RunningWorker, StartWorker
 
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.session import open_session
+from sparkmirror.mirror.engine.session import open_session
 
 
 @pytest.fixture(scope="package")

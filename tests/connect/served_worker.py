@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
-import mirror_process as mp
 from javaproperties import dumps
-from tests.connect.connectors import quick_connectors
+from lab import KafkaCluster
 from tests.connect.serving import worker_settings
+from tests.support import mirror_process as mp
+from tests.support.connectors import quick_connectors
 
 from sparkmirror.connect.connector_model import TargetState
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
 
 _VERBS = {TargetState.STARTED: "resume", TargetState.PAUSED: "pause", TargetState.STOPPED: "stop"}

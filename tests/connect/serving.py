@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from javaproperties import dumps
-from tests.connect.in_memory_worker import InMemoryWorker
+from tests.support.in_memory_worker import InMemoryWorker
 
 from sparkmirror.connect.basic_auth import Users
 from sparkmirror.connect.server import ConnectServer

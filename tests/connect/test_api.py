@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import quote
 
 import pytest
-from tests.connect.in_memory_api import URL, InMemoryApi, InMemoryTopic, in_memory_api
-from tests.connect.rest_cases import connector
+from tests.support.in_memory_api import URL, InMemoryApi, InMemoryTopic, in_memory_api
+from tests.support.rest_cases import connector
 
-from sparkmirror.cluster.topic_log import LogUnavailable
 from sparkmirror.connect.connector_model import TargetState
 from sparkmirror.connect.loggers import LONGEST, MOST_NEW, Loggers
 from sparkmirror.connect.status_log import LEADER
 from sparkmirror.connect.storage_topic import Record
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 
 SOURCE = connector("Source", "source:9092", "target:9092")
 

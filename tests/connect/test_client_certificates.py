@@ -8,11 +8,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from lab import Authority
 from tests.connect.serving import worker_config, worker_settings
 
-from sparkmirror.cluster.tls_contexts import server_context
-from sparkmirror.demo import Authority
 from sparkmirror.errors import ConfigError
+from sparkmirror.kafka.cluster.tls_contexts import server_context
 
 HOST = "127.0.0.1"
 

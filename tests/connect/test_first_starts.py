@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from tests.connect.in_memory_api import in_memory_api
-from tests.connect.rest_cases import connector
+from tests.support.in_memory_api import in_memory_api
+from tests.support.rest_cases import connector
 
 from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
 from sparkmirror.connect.first_starts import MOST_DEATHS, PROVEN_S, FirstStarts

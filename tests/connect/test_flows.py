@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.connect.connectors import CUSTOM_POLICY, aws_connectors, demo_connectors, specs, worker_file
-from tests.connect.kit_connectors import SECRET, aws_kit
+from tests.support.connectors import CUSTOM_POLICY, aws_connectors, demo_connectors, specs, worker_file
+from tests.support.kit_connectors import SECRET, aws_kit
 
 from sparkmirror.config import FlowConfig
+from sparkmirror.config.formats.connect_files import PACKAGE
 from sparkmirror.connect.connector_model import TargetState
 from sparkmirror.connect.flows import Flows, read_flows
-from sparkmirror.formats.connect_files import PACKAGE
 
 STOPPED, PAUSED = TargetState.STOPPED, TargetState.PAUSED
 

@@ -12,17 +12,17 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from lab import Authority
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
-from tests.connect.in_memory_api import URL, asgi_answer
 from tests.connect.serving import worker_config, worker_settings
+from tests.support.in_memory_api import URL, asgi_answer
 
-from sparkmirror.cluster.tls_contexts import server_context, ssl_context
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect.forwarding import Forwarding
 from sparkmirror.connect.manners import CrossOrigin, Manners
-from sparkmirror.demo import Authority
 from sparkmirror.demo.ports import free_ports
+from sparkmirror.kafka.cluster.tls_contexts import server_context, ssl_context
 
 
 class _Leader(BaseHTTPRequestHandler):

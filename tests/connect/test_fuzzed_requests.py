@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 import psutil
 import pytest
-from snapshot_samples import snapshot
-from tests.connect.rest_cases import connector
-from tests.connect.served_api import served_api
+from tests.support.rest_cases import connector
+from tests.support.served_api import served_api
+from tests.support.snapshot_samples import snapshot
 
 from sparkmirror.cli.metrics import metrics_served
 from sparkmirror.config import MirrorConfig

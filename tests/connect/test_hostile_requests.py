@@ -18,10 +18,10 @@ import pytest
 import trustme
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.connect.connectors import worker_file
-from tests.connect.in_memory_api import InMemoryApi, in_memory_api
-from tests.connect.rest_cases import connector
-from tests.connect.served_api import ServedApi, served_api
+from tests.support.connectors import worker_file
+from tests.support.in_memory_api import InMemoryApi, in_memory_api
+from tests.support.rest_cases import connector
+from tests.support.served_api import ServedApi, served_api
 
 from sparkmirror.cli.log_lines import PlainLines
 from sparkmirror.config.model import ProviderConfig

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.connect.connectors import worker_file
-from tests.connect.in_memory_api import in_memory_api
-from tests.connect.rest_cases import connector
 from tests.connect.serving import worker_config, worker_settings
+from tests.support.connectors import worker_file
+from tests.support.in_memory_api import in_memory_api
+from tests.support.rest_cases import connector
 
 from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
 from sparkmirror.connect.flows import Flows, read_flows

@@ -12,17 +12,17 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
-from tests.connect.connectors import CUSTOM_POLICY
+from lab import KafkaCluster
 from tests.connect.served_worker import ServedWorker
+from tests.support import mirror_process as mp
+from tests.support.connectors import CUSTOM_POLICY
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Groups
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect.connector_model import TargetState
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.groups import Groups
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

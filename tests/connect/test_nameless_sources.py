@@ -9,22 +9,22 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
-import mirror_process as mp
 import pytest
-from tests.connect.connectors import quick_connectors, read, specs, worker_file
-from tests.connect.in_memory_api import in_memory_api
-from tests.connect.rest_cases import connector
+from lab import KafkaCluster
 from tests.connect.served_worker import ServedWorker
+from tests.support import mirror_process as mp
+from tests.support.connectors import quick_connectors, read, specs, worker_file
+from tests.support.in_memory_api import in_memory_api
+from tests.support.rest_cases import connector
 
 from sparkmirror.config import IDENTITY_POLICY, FlowConfig
+from sparkmirror.config.formats.connect_files import ConnectorRole
 from sparkmirror.connect.connector_model import Offset, TargetState
 from sparkmirror.connect.errors import RestError
 from sparkmirror.connect.flows import read_flows
 from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.formats.connect_files import ConnectorRole
+from sparkmirror.mirror.engine.mirror import Mirror
 
 EMPTY = {"source.cluster.alias": "", "replication.policy.separator": ""}
 MSC, CPC, HBC = "mm2-msc", "mm2-cpc", "mm2-hbc"

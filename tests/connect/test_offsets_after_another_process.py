@@ -9,28 +9,28 @@ from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
-import mirror_process as mp
 import pytest
-from tests.connect.connectors import quick_connectors, specs, worker_file
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.connectors import quick_connectors, specs, worker_file
 
-from sparkmirror.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.config import FlowConfig
+from sparkmirror.config.formats.connect_files import ConnectorRole
 from sparkmirror.connect import offset_store, offsets
 from sparkmirror.connect.connector_model import Offset
 from sparkmirror.connect.errors import RestError
 from sparkmirror.connect.flows import read_flows
 from sparkmirror.connect.offset_store import OffsetStore
 from sparkmirror.connect.offsets import ConnectorOffsets
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.leadership import lease_of
-from sparkmirror.engine.lease import Lease
-from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import ClusterTrouble
-from sparkmirror.formats.connect_files import ConnectorRole
-from sparkmirror.messages.control import control_topic
-from sparkmirror.mm2.stored_offsets import stored_entries
-from sparkmirror.wire.rpc import BrokerUnreachable
+from sparkmirror.exact.mm2.stored_offsets import stored_entries
+from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.kafka.cluster.log_range import RangeUnread
+from sparkmirror.kafka.wire.rpc import BrokerUnreachable
+from sparkmirror.mirror.engine.leadership import lease_of
+from sparkmirror.mirror.engine.lease import Lease
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.pump.messages.control import control_topic
 
 pytestmark = pytest.mark.broker
 

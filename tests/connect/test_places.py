@@ -9,18 +9,18 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.connect.connectors import aws_connectors, demo_connectors, specs, worker_file
-from tests.connect.in_memory_api import InMemoryApi, in_memory_api
-from tests.connect.rest_cases import connector
+from tests.support.connectors import aws_connectors, demo_connectors, specs, worker_file
+from tests.support.in_memory_api import InMemoryApi, in_memory_api
+from tests.support.rest_cases import connector
 
 from sparkmirror.config import FlowConfig
+from sparkmirror.config.formats.connect_files import ConnectorRole
 from sparkmirror.connect import offsets as offsets_module
 from sparkmirror.connect.config_log import PLACE, ConfigState, Record, connector_records, target_records
 from sparkmirror.connect.connector_model import ConnectorSpec, Offset, TargetState
 from sparkmirror.connect.flows import Flows, read_flows
 from sparkmirror.connect.worker import ConnectWorker
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.formats.connect_files import ConnectorRole
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
 
 STARTED, PAUSED, STOPPED = TargetState.STARTED, TargetState.PAUSED, TargetState.STOPPED
 CASE = {

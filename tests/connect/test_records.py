@@ -12,7 +12,7 @@ from sparkmirror.connect.config_log import (
     task_records,
 )
 from sparkmirror.connect.connector_model import ConnectorSpec, ConnectorStatus, TargetState, TaskStatus
-from sparkmirror.connect.java_maps import java_text
+from sparkmirror.connect.errors import as_text
 from sparkmirror.connect.status_log import StatusState, leader_record, status_records, topic_records
 
 Records = list[tuple[bytes, bytes | None]]
@@ -107,10 +107,6 @@ def test_topics_and_the_leader() -> None:
 
 
 def test_maps_as_java_prints_them() -> None:
-    """The orders are those of a Connect 4.3.1 worker's messages."""
-    assert (
-        java_text({"topic": "compared", "partition": 0, "cluster": "a"}) == "{cluster=a, partition=0, topic=compared}"
-    )
-    assert java_text({"group": "g", "topic": "t", "partition": True}) == "{partition=true, topic=t, group=g}"
-    assert java_text({"topics": "x", "name": "x"}, copied=True) == "{name=x, topics=x}"
-    assert java_text([None, 1, {}]) == "[null, 1, {}]"
+    assert as_text({"topic": "t", "partition": 0, "cluster": "a"}) == "{topic=t, partition=0, cluster=a}"
+    assert as_text({"group": {"of": True}}) == "{group={of=true}}"
+    assert as_text([None, 1, {}]) == "[null, 1, {}]"

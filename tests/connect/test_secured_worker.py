@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from javaproperties import dumps
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
-from secure_clusters import scram_settings, scram_user
-from tests.connect.connectors import CUSTOM_POLICY, quick_connectors
-from tests.connect.kit_connectors import SECRET, aws_kit
+from lab import Authority, KafkaCluster
 from tests.connect.served_worker import ServedWorker
+from tests.support import mirror_process as mp
+from tests.support.connectors import CUSTOM_POLICY, quick_connectors
+from tests.support.kit_connectors import SECRET, aws_kit
+from tests.support.secure_clusters import scram_settings, scram_user
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Groups
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.proof import compare_topics
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.groups import Groups
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -10,25 +10,25 @@ import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaProducer
 from kafka_connect import KafkaConnect
-from tests.connect.kit_connectors import SECRET, aws_kit, confluent_demo
-from tests.connect.rest_cases import connector
+from lab import KafkaCluster
 from tests.connect.serving import serving
+from tests.support import mirror_process as mp
+from tests.support.kit_connectors import SECRET, aws_kit, confluent_demo
+from tests.support.rest_cases import connector
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect.basic_auth import Users
 from sparkmirror.connect.connector_model import TargetState
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sparkmirror.demo import Authority
+    from lab import Authority
 
 pytestmark = pytest.mark.broker
 

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-import mirror_process as mp
 import pytest
 from javaproperties import dumps
-from snapshot_samples import snapshot
-from tests.connect.in_memory_api import InMemoryTopic
-from tests.connect.in_memory_worker import InMemoryWorker
-from tests.connect.rest_cases import connector
 from tests.connect.serving import worker_config, worker_settings
+from tests.support import mirror_process as mp
+from tests.support.in_memory_api import InMemoryTopic
+from tests.support.in_memory_worker import InMemoryWorker
+from tests.support.rest_cases import connector
+from tests.support.snapshot_samples import snapshot
 
 from sparkmirror.cli.serve import serve
 from sparkmirror.connect import server, worker
@@ -28,8 +28,8 @@ from sparkmirror.connect.basic_auth import EXTENSION, Users
 from sparkmirror.connect.server import ConnectServer
 from sparkmirror.connect.storage_topic import Take
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.engine.history import FlowHistory
 from sparkmirror.errors import ConfigError, SetupError
+from sparkmirror.snapshot.history import FlowHistory
 
 MODULE = EXTENSION.rpartition(".")[0] + ".PropertyFileLoginModule"
 PASSWORD = "hunter2"

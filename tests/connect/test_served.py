@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from tests.connect.connectors import read
+from lab import KafkaCluster
 from tests.connect.served_worker import ServedWorker
+from tests.support import mirror_process as mp
+from tests.support.connectors import read
 
 from sparkmirror.connect.connector_model import TargetState
-from sparkmirror.demo import KafkaCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

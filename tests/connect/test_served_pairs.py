@@ -6,16 +6,16 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
+from lab import KafkaCluster
 from tests.connect.served_worker import ServedWorker
 from tests.connect.test_places import CASE
+from tests.support import mirror_process as mp
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect.connector_model import TargetState
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

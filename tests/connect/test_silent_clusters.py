@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from tests.connect.rest_cases import connector
-from tests.connect.served_api import ServedApi, served_api
+from tests.support.rest_cases import connector
+from tests.support.served_api import ServedApi, served_api
 
 from sparkmirror.connect.cluster_requests import MOST_OF_ONE
 from sparkmirror.connect.connector_model import TargetState

@@ -6,14 +6,14 @@ import dataclasses
 from typing import Any
 
 import pytest
-from tests.connect.connectors import aws_connectors, specs, worker_file
+from tests.support.connectors import aws_connectors, specs, worker_file
 
+from sparkmirror.config.formats.connect_files import ConnectorRole
 from sparkmirror.connect.connector_model import ConnectorSpec, ConnectorStatus, TargetState
 from sparkmirror.connect.flows import ConnectorPart
 from sparkmirror.connect.status import FlowWork, connector_status
 from sparkmirror.connect.worker import LISTED_BYTES, ConnectWorker
-from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.formats.connect_files import ConnectorRole
+from sparkmirror.mirror.engine.assignment import PartitionKey
 
 KEYS = [PartitionKey("a->b", "t", index) for index in range(6)]
 AT_WORK = FlowWork(there=True, held=True, tasks=(KEYS[:5], KEYS[5:]))

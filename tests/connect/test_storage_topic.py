@@ -6,14 +6,14 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-import mirror_process as mp
 import pytest
+from tests.support import mirror_process as mp
 
-from sparkmirror.cluster.topic_log import LogEntry, LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect import storage_topic
 from sparkmirror.connect.storage_topic import StorageTopic
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.kafka.cluster.topic_log import LogEntry, LogUnavailable, TopicLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

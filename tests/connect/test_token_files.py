@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.connect.connectors import specs, worker_file
-from tests.connect.in_memory_api import in_memory_api
-from tests.connect.rest_cases import connector
 from tests.connect.serving import worker_config, worker_settings
+from tests.support.connectors import specs, worker_file
+from tests.support.in_memory_api import in_memory_api
+from tests.support.rest_cases import connector
 
 from sparkmirror.config.oauth_login import OAUTH_HANDLERS
 from sparkmirror.connect.flows import Flows, read_flows

@@ -7,13 +7,13 @@ import sys
 import time
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from loaded_flow import assert_copied
-from tests.connect.connectors import RunningWorker, StartWorker, read
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.connectors import RunningWorker, StartWorker, read
+from tests.support.loaded_flow import assert_copied
 
 from sparkmirror.connect.connector_model import TargetState
-from sparkmirror.demo import KafkaCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
+from lab import KafkaCluster
 from tests.connect.served_worker import ServedWorker
-
-from sparkmirror.demo import KafkaCluster
+from tests.support import mirror_process as mp
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.connect.connectors import worker_file
+from tests.support.connectors import worker_file
 
 from sparkmirror.connect.worker import ConnectWorker
 from sparkmirror.errors import ConfigError, SetupError

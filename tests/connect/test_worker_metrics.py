@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sparkmirror.config.entries import Entry
+from sparkmirror.config.formats.connect_files import WorkerSettings
 from sparkmirror.connect.worker import ConnectWorker
-from sparkmirror.formats.connect_files import WorkerSettings
-from sparkmirror.metrics.collector import MirrorCollector
-from sparkmirror.metrics.profile import Profile
+from sparkmirror.look.metrics.collector import MirrorCollector
+from sparkmirror.look.metrics.profile import Profile
 
 
 def test_it_is_there_and_names_its_mode() -> None:

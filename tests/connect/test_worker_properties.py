@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.connect.connectors import demo_connectors, specs
 from tests.connect.serving import worker_config, worker_settings
+from tests.support.connectors import demo_connectors, specs
 
+from sparkmirror.config.formats.connect_files import WorkerSettings
 from sparkmirror.connect.basic_auth import EXTENSION, jaas_file, read_users
 from sparkmirror.connect.flows import read_flows
 from sparkmirror.connect.worker_properties import read_worker_properties
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect_files import WorkerSettings
 from sparkmirror.web.listener import Listener
 
 IMAGES = Path(__file__).parents[2] / "docs" / "deploy" / "images.md"

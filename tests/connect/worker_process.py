@@ -9,10 +9,10 @@ import sys
 import threading
 from pathlib import Path
 
-from sparkmirror.config import Entry
+from sparkmirror.config.entries import Entry
+from sparkmirror.config.formats.connect_files import WorkerSettings
 from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
 from sparkmirror.connect.worker import ConnectWorker
-from sparkmirror.formats.connect_files import WorkerSettings
 
 
 def main(path: str) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import mirror_process as mp
 import psutil
 import pytest
+from tests.support import mirror_process as mp
 
 pytestmark = pytest.mark.broker
 

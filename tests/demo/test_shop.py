@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from sparkmirror.demo.shop import SHOP, ShopEvent, ShopTopic, events
-from sparkmirror.wire.batches import CODECS
+from sparkmirror.kafka.wire.batches import CODECS
 
 MAX_BATCH_BYTES = 1_000_000
 OVERHEAD_BYTES = 100

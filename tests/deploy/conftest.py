@@ -18,7 +18,13 @@ import pytest
 from tests.deploy.container_images import sparkmirror_image
 from tests.deploy.terraform import Workspace
 
-_NEED_KUBERNETES = ("test_chart.py", "test_operator.py", "test_operator_of_many.py")
+_NEED_KUBERNETES = (
+    "test_chart.py",
+    "test_chart_values.py",
+    "test_spark_operator.py",
+    "test_operator.py",
+    "test_operator_of_many.py",
+)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -131,9 +131,9 @@ def _digest() -> str:
     """Of all that goes into the image."""
     copied = [
         ROOT / "pyproject.toml",
-        ROOT / "constraints.txt",
         *(ROOT / "src").rglob("*"),
         *DOCKER.glob("*.py"),
+        *DOCKER.glob("lock/*.txt"),
         DOCKER / "Dockerfile",
     ]
     digest = hashlib.sha256()

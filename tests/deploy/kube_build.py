@@ -25,6 +25,7 @@ COREDNS = "github.com/coredns/coredns"
 COREDNS_VERSION = "v1.15.0"
 KWOK = "sigs.k8s.io/kwok"
 KWOK_VERSION = "v0.8.0"
+KEDA = "github.com/kedacore/keda/v2@v2.21.0"
 PLACE = cache_root() / "deploy" / "kube"
 BUILD_S = 3600
 NAMES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy")
@@ -121,6 +122,13 @@ def kwok() -> tuple[Path, Path]:
             )
             stages.write_text("---\n".join(file.read_text() for file in files))
     return PLACE / "kwok", stages
+
+
+def keda_definitions() -> Path:
+    """The directory of KEDA's definitions of its kinds, from its module."""
+    with locked(PLACE / "build"):
+        module = json.loads(_go("mod", "download", "-json", KEDA, directory=PLACE))["Dir"]
+    return Path(module) / "config" / "crd" / "bases"
 
 
 def kubectl() -> str:

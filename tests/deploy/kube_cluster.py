@@ -18,6 +18,7 @@ from tests.deploy.kube_build import kubectl, kubernetes, kwok
 from sparkmirror.demo.ports import free_ports
 
 START_S = 120.0
+MIRRORS = Path(__file__).parents[2] / "deploy" / "helm" / "sparkmirror-operator" / "files" / "mirrors.yaml"
 SERVICES = "10.96.0.0/16"
 _TOKEN = "admin-token"
 
@@ -200,6 +201,12 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def mirror_crd() -> dict[str, Any]:
+    """The definition of the kind Mirror, from the operator's chart."""
+    read: dict[str, Any] = yaml.safe_load(MIRRORS.read_text())
+    return read
 
 
 def crd() -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-from tests.deploy import tools
+from tests.deploy import programs
 
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.demo.spawn import spawn
@@ -65,11 +65,11 @@ class PlayedAws:
 @contextlib.contextmanager
 def played_aws(directory: Path) -> Iterator[PlayedAws]:
     """Start it; it knows nothing at first, and forgets everything at the end."""
-    programs = tools.python_programs(*PROGRAMS)
+    installed = programs.python_programs(*PROGRAMS)
     (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}"
     process = spawn(
-        [str(programs / "moto_server"), "-H", "127.0.0.1", "-p", str(port)],
+        [str(installed / "moto_server"), "-H", "127.0.0.1", "-p", str(port)],
         output=directory / "moto.log",
         environment={"PATH": os.defpath, "HOME": str(directory)},
     )
@@ -82,7 +82,7 @@ def played_aws(directory: Path) -> Iterator[PlayedAws]:
             except OSError:
                 assert time.monotonic() < deadline, (directory / "moto.log").read_text()
                 time.sleep(0.2)
-        yield PlayedAws(url, programs)
+        yield PlayedAws(url, installed)
     finally:
         process.terminate()
         process.wait(20)

@@ -7,32 +7,41 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
-from operated import KEY, SETTINGS, secret
-from tests.connect.served_api import ServedApi
 from tests.deploy.kube_cluster import KubeCluster
+from tests.support.operated import KEY, SETTINGS, secret
+from tests.support.served_api import ServedApi
 
 from sparkmirror.operator.controller import BUSY_S, CALM_S, Controller
 from sparkmirror.operator.kube import KubeApi
+from sparkmirror.operator.pod_flows import AskPod, pod_snapshot
 from sparkmirror.operator.rest import ConnectRest
 from sparkmirror.operator.turn import Turns
-from sparkmirror.operator.watching import cluster_access, known_peers, registry, served_version, watch
+from sparkmirror.operator.watching import cluster_access, known_peers, served_versions, watch_kinds
 
 
 @contextmanager
 def running_operator(
-    cluster: KubeCluster, served: ServedApi, *, calm_s: float = CALM_S, busy_s: float = BUSY_S
+    cluster: KubeCluster,
+    served: ServedApi,
+    *,
+    calm_s: float = CALM_S,
+    busy_s: float = BUSY_S,
+    ask: AskPod = pod_snapshot,
 ) -> Iterator[None]:
-    """Look after the cluster of KUBECONFIG, with the Secret that resources name; pods' REST interface is `served`."""
+    """Look after the cluster of KUBECONFIG, with the Secret that resources name.
+
+    Pods' REST interface is `served`; `ask` asks the pods of Mirrors.
+    """
     api = KubeApi(cluster_access)
-    version = served_version(api)
-    settings = replace(SETTINGS, version=version)
-    peers = known_peers(api, version, [KEY.namespace], settings.class_name)
-    turns = Turns(api, lambda _: ConnectRest(served.url), settings, peers)
+    versions = served_versions(api)
+    settings = replace(SETTINGS, versions=versions)
+    peers = known_peers(api, versions, [KEY.namespace], settings.class_name)
+    turns = Turns(api, lambda _: ConnectRest(served.url), settings, peers, ask)
     stop = threading.Event()
     with closing(Controller(turns.take, calm_s, busy_s)) as controller:
         watching = threading.Thread(
-            target=watch,
-            args=(registry(controller, version, peers), cluster_access, [KEY.namespace], stop),
+            target=watch_kinds,
+            args=(controller, api, peers, versions, cluster_access, [KEY.namespace], stop, 1.0),
             daemon=True,
         )
         watching.start()

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.deploy import tools
+from tests.deploy import programs
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 EXAMPLES = DEPLOY.parent / "examples"
@@ -73,7 +73,7 @@ class Workspace:
         self._variables = variables
         shutil.copytree(DEPLOY, directory / "deploy", ignore=shutil.ignore_patterns(".terraform*"))
         shutil.copytree(EXAMPLES, directory / "examples")
-        self._command = tools.terraform()
+        self._command = programs.terraform()
         told = directory / "fixtures.json"
         told.write_text(json.dumps(FIXTURES))
         self._environment = {
@@ -124,7 +124,7 @@ class Workspace:
         address = re.search(r"provider\[([^\]]+)\]", self.run("providers"))
         assert address is not None
         kinds = (set().union(*(declared(kind, place) for place in modules())) for kind in ("resource", "data"))
-        version, program = tools.PROVIDER_VERSION, tools.stand_in_provider(*kinds)
+        version, program = programs.PROVIDER_VERSION, programs.stand_in_provider(*kinds)
         place = mirror / address[1] / version / "linux_amd64"
         place.mkdir(parents=True)
         shutil.copy(program, place / f"terraform-provider-aws_v{version}")

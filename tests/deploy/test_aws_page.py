@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mirror_process import COMMAND
 from tests.deploy.played_aws import PlayedAws, played_aws
 from tests.deploy.templates import template
 from tests.deploy.terraform import Workspace
+from tests.support.mirror_process import COMMAND
 
 pytestmark = pytest.mark.full
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from tests.deploy.container_images import DOCKER, PUBLISHED_PROMETHEUS, published_prometheus, sparkmirror_image
 from tests.deploy.podman import BUILD_S, base, environment, podman
+from tests.support import mirror_process as mp
 
 from sparkmirror.demo.ports import free_ports
 

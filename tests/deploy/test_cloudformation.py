@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.deploy import tools
+from tests.deploy import programs
 from tests.deploy.played_aws import PROGRAMS, PlayedAws, played_aws
 from tests.deploy.templates import TEMPLATES, template
 
@@ -51,7 +51,7 @@ def made(aws: PlayedAws, name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", sorted(one.stem for one in TEMPLATES.glob("*.yml")))
 def test_cfn_lint(name: str, tmp_path: Path) -> None:
-    program = tools.python_programs(*PROGRAMS) / "cfn-lint"
+    program = programs.python_programs(*PROGRAMS) / "cfn-lint"
     done = subprocess.run(
         [program, TEMPLATES / f"{name}.yml"], capture_output=True, text=True, timeout=120, check=False
     )

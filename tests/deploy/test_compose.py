@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 from tests.deploy import container_images as images
 from tests.deploy.namespace import Namespace, own_namespace
 from tests.deploy.podman import environment, podman
-from tests.deploy.tools import python_programs
-from tests.metrics.deployed import DASHBOARDS, panels
+from tests.deploy.programs import python_programs
+from tests.support import mirror_process as mp
+from tests.support.deployed import DASHBOARDS, panels
 
 from sparkmirror.errors import SparkMirrorError
 

@@ -116,7 +116,7 @@ def test_a_bastion_for_everybody_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [(), ("012345678910",), ("012345678910", "us-east-1", "more"), ("us-east-1", "012345678910")],
+    [(), ("012345678910",), ("012345678910", "us-east-1", "more")],
 )
 def test_building_images_without_its_arguments(words: tuple[str, ...]) -> None:
     done = subprocess.run([BUILD, *words], capture_output=True, text=True, timeout=20, check=False)

@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import psutil
 import pytest
 import yaml
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
 
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]

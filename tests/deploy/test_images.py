@@ -12,20 +12,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import pytest
-from loss_tools import acknowledge_all
+from lab import KafkaCluster
 from tests.deploy import podman as tool
 from tests.deploy.container_images import DOCKER, prometheus_image
 from tests.deploy.podman import SHELLS, container, logs, podman
-from tests.deploy.tools import python_programs
+from tests.deploy.programs import python_programs
+from tests.support import mirror_process as mp
+from tests.support.loss_tools import acknowledge_all
 
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
 
 pytestmark = [pytest.mark.full, pytest.mark.broker]
 
-MAX_BYTES = 700e6
+MAX_BYTES = 660e6
 IN_IMAGE = "/etc/sparkmirror/mm2.properties"
 STRICT = (
     "--read-only",
@@ -170,6 +170,13 @@ def test_its_bill_of_materials(image: str, tmp_path: Path) -> None:
     jars, packages = (line.split() for line in podman(*python, "-c", listing).stdout.splitlines())
     bill = json.loads(kept)
     parts = {part["bom-ref"]: part for part in bill["components"]}
+    assert "pkg:generic" not in kept
+    installed = "import re; print(*re.findall(r'(?m)^Package: (.*)$', open('/var/lib/dpkg/status').read()))"
+    debian = podman(*python, "-c", installed).stdout.split()
+    told = {part["purl"].partition("@")[0] for part in parts.values() if "purl" in part}
+    assert {f"pkg:deb/debian/{urllib.parse.quote(name)}" for name in debian} <= told
+    unlicensed = {part["name"] for part in bill["components"] if "licenses" not in part}
+    assert unlicensed - set(debian) == {"debian"}
     assert {jar for jar in parts if jar.endswith(".jar")} == set(jars)
     assert all(parts[jar]["version"] and len(parts[jar]["hashes"][0]["content"]) == 64 for jar in jars)
     names = {part["name"] for part in parts.values()} | {"sparkmirror"}
@@ -185,6 +192,60 @@ def test_its_bill_of_materials(image: str, tmp_path: Path) -> None:
         [validator, "-c", asking, tmp_path / "sbom.json"], capture_output=True, text=True, timeout=60, check=True
     )
     assert found.stdout.strip() == "None"
+
+
+def test_nothing_gains_rights(image: str) -> None:
+    looking = """
+import os, stat
+for place, _, files in os.walk("/"):
+    for name in files:
+        path = os.path.join(place, name)
+        if not path.startswith(("/proc/", "/sys/")) and os.lstat(path).st_mode & (stat.S_ISUID | stat.S_ISGID):
+            print(path)
+"""
+    done = podman("run", "--rm", "--network=none", "--user=0", "--entrypoint=python3", image, "-c", looking)
+    assert done.stdout == ""
+
+
+def test_its_labels(image: str) -> None:
+    (inspected,) = json.loads(podman("image", "inspect", image).stdout)
+    labels = {key.removeprefix("org.opencontainers.image."): value for key, value in inspected["Labels"].items()}
+    assert labels["base.name"] == "debian:12-slim"
+    assert {"title", "licenses", "version", "source", "revision", "created", "base.digest"} <= labels.keys()
+
+
+def test_what_stays_of_arrow_calls_nothing_that_was_left_out(image: str) -> None:
+    loading = """
+import importlib, pathlib, pyarrow
+for path in pathlib.Path(pyarrow.__file__).parent.glob("*.cpython-*.so"):
+    importlib.import_module(f"pyarrow.{path.name.partition('.')[0]}")
+    print(path.name.partition('.')[0])
+"""
+    options = ["--network=none", "--env=LD_BIND_NOW=1", "--entrypoint=python3"]
+    done = podman("run", "--rm", *options, image, "-c", loading)
+    assert {"lib", "_compute", "_acero", "_fs"} <= set(done.stdout.split())
+
+
+@pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
+def test_the_process_at_work_tells_the_health(image: str, status: int, healthy: bool) -> None:
+    serving = f"""
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response({status})
+        self.end_headers()
+HTTPServer(("127.0.0.1", 9404), Answer).serve_forever()
+"""
+    options = ["--detach", "--network=none", "--entrypoint=python3"]
+    name = podman("run", *options, image, "-c", serving).stdout.strip()
+    try:
+        listens = "import socket; socket.create_connection(('127.0.0.1', 9404))"
+        mp.wait_for(
+            lambda: podman("exec", name, "python3", "-c", listens, check=False).returncode == 0, 30, "it serves"
+        )
+        assert is_healthy(name) == healthy
+    finally:
+        podman("rm", "--force", "--volumes", "--time=0", name, check=False)
 
 
 def test_only_two_places_can_be_written_to(image: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,12 @@ def test_the_pages_overlay(tmp_path: Path) -> None:
     (tmp_path / "mine" / "mm2.properties").write_text("clusters = here, there\n")
     made = objects(tmp_path / "mine")
     assert {each["metadata"]["namespace"] for each in made.values()} == {"kafka"}
-    assert made["ConfigMap"]["data"] == {"mm2.properties": "clusters = here, there\n"}
+    assert "ConfigMap" not in made
+    assert "stringData" not in made["Secret"]
+    assert {name: b64decode(text) for name, text in made["Secret"]["data"].items()} == {
+        "mm2.properties": b"clusters = here, there\n"
+    }
     pod = made["Deployment"]["spec"]["template"]["spec"]
     assert [each["image"] for each in pod["containers"]] == ["registry.example.com/sparkmirror:0.2.0"]
-    mounted = [each["configMap"]["name"] for each in pod["volumes"] if "configMap" in each]
-    assert made["ConfigMap"]["metadata"]["name"] in mounted
+    mounted = [each["secret"]["secretName"] for each in pod["volumes"] if "secret" in each]
+    assert made["Secret"]["metadata"]["name"] in mounted

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mirror_process import COMMAND
 from tests.deploy.fargate_files import DIRECTORY, SERVICES, fargate_files
 from tests.deploy.played_aws import REGION, PlayedAws, played_aws
 from tests.deploy.terraform import opened
+from tests.support.mirror_process import COMMAND
 
 pytestmark = pytest.mark.full
 
@@ -91,10 +91,13 @@ def test_the_page(aws: PlayedAws, deployment: Mapping[str, Any], tmp_path: Path)
         for role in ("task", "execution"):
             policy = aws.client("iam").get_role_policy(RoleName=f"migrationsample-{service}-{role}", PolicyName=role)
             assert "${" not in json.dumps(policy["PolicyDocument"])
-    (scaling,) = aws.client("application-autoscaling").describe_scaling_policies(ServiceNamespace="ecs")[
-        "ScalingPolicies"
-    ]
-    assert scaling["ResourceId"] == "service/migrationsample/worker"
+    scaling = aws.client("application-autoscaling").describe_scaling_policies(ServiceNamespace="ecs")["ScalingPolicies"]
+    assert {one["PolicyName"] for one in scaling} == {"cpu", "lag"}
+    assert {one["ResourceId"] for one in scaling} == {"service/migrationsample/worker"}
+    (lag,) = (one["TargetTrackingScalingPolicyConfiguration"] for one in scaling if one["PolicyName"] == "lag")
+    filters = aws.client("logs").describe_metric_filters(logGroupName="/ecs/migrationsample/driver")["metricFilters"]
+    made = {one["metricTransformations"][0]["metricName"] for one in filters}
+    assert (len(filters), made) == (2, {lag["CustomizedMetricSpecification"]["MetricName"]})
     services = {one["Name"] for one in aws.client("servicediscovery").list_services()["Services"]}
     assert services == set(SERVICES)
     bucket = f"migrationsample-configuration-{ACCOUNT}-{REGION}"

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 import yaml
-from operated import CHECKPOINT, KEY, SOURCE, resource, secret
-from tests.connect.served_api import ServedApi
 from tests.deploy.kube_cluster import KubeCluster, crd, kube_cluster
 from tests.deploy.running_operator import running_operator
+from tests.support.operated import CHECKPOINT, KEY, SOURCE, resource, secret
+from tests.support.served_api import ServedApi
 
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.operator.kube import KubeApi, object_path
@@ -380,12 +380,15 @@ def test_it_waits_for_strimzis_definition(cluster: KubeCluster) -> None:
         create(cluster, resource())
         until(lambda: status(cluster).get("observedGeneration"))
         until(
-            lambda: 'sparkmirror_operator_resource_ready{namespace="kafka",name="ours"} 0' in answers(port, "/metrics")
+            lambda: (
+                'sparkmirror_operator_resource_ready{namespace="kafka",name="ours",kind="KafkaMirrorMaker2"} 0'
+                in answers(port, "/metrics")
+            )
         )
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
-    assert "the operator waits for it" in errors
+    assert errors.count("the operator looks for it again by itself") == 2, "one line for each kind"
     cluster.kubectl("delete", "kmm2", "--all", "-n", KEY.namespace)
 
 

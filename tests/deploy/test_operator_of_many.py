@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from operated import KEY, resource
-from tests.connect.served_api import served_api
 from tests.deploy.kube_cluster import KubeCluster, crd, kube_cluster
 from tests.deploy.node.kube_node import wait_for
 from tests.deploy.running_operator import running_operator
+from tests.support.operated import KEY, resource
+from tests.support.served_api import served_api
 
 from sparkmirror.operator.controller import CALM_S
 

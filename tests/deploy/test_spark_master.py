@@ -14,16 +14,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import psutil
 import pyspark
 import pytest
-import stranger
-from loaded_flow import LoadedFlow
+from lab import KafkaCluster
 from tests.deploy.terraform import opened
 from tests.deploy.terraform import service as resource
+from tests.support import mirror_process as mp
+from tests.support import stranger
+from tests.support.loaded_flow import LoadedFlow
 
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.java import java_home
 from sparkmirror.demo.ports import free_ports
 from sparkmirror.demo.spawn import spawn

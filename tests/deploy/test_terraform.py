@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shlex
@@ -13,8 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from mirror_process import COMMAND
-from tests.deploy import tools
+from tests.deploy import programs
 from tests.deploy.module_pages import PUBLIC
 from tests.deploy.terraform import (
     MODULE,
@@ -27,10 +27,12 @@ from tests.deploy.terraform import (
     opened,
 )
 from tests.deploy.terraform import service as resource
-from tests.metrics.prometheus_programs import fetched
+from tests.support.mirror_process import COMMAND
+from tests.support.prometheus_programs import fetched
 
 from sparkmirror import __version__
-from sparkmirror.cli.run import load
+from sparkmirror.cli.loading import load
+from sparkmirror.snapshot.snapshot import Flow
 
 pytestmark = pytest.mark.full
 
@@ -405,15 +407,44 @@ def test_workers_scale(deployment: Deployment) -> None:
     assert policy["predefined_metric_specification"][0]["predefined_metric_type"] == "ECSServiceAverageCPUUtilization"
 
 
+def test_workers_scale_by_lag(deployment: Deployment) -> None:
+    """The metric is made of the lines that the drivers print, and the policy follows it."""
+    made = "module.mirror.aws_cloudwatch_log_metric_filter.catch_up"
+    filters = {name: deployment[f'{made}["{name}"]'] for name in ("behind", "caught-up")}
+    (driver,) = (one for name, one in containers(deployment, "driver").items() if name == "driver")
+    assert driver["command"][-2:] == ["--output", "json"]
+    group = resource(deployment, "driver", "aws_cloudwatch_log_group.this")["name"]
+    assert {one["log_group_name"] for one in filters.values()} == {group}
+    fields = {field for one in filters.values() for field in re.findall(r"\$\.(\w+)", one["pattern"])}
+    assert fields == {"eta_s", "lag"}
+    assert fields <= {field.name for field in dataclasses.fields(Flow)}
+    (metric,) = {
+        tuple(one["metric_transformation"][0][key] for key in ("namespace", "name")) for one in filters.values()
+    }
+    values = {name: one["metric_transformation"][0]["value"] for name, one in filters.items()}
+    assert values == {"behind": "$.eta_s", "caught-up": "0"}
+    (policy,) = deployment["module.mirror.aws_appautoscaling_policy.lag[0]"][
+        "target_tracking_scaling_policy_configuration"
+    ]
+    (followed,) = policy["customized_metric_specification"]
+    assert (followed["namespace"], followed["metric_name"]) == metric
+    assert (followed["statistic"], policy["target_value"], bool(policy["disable_scale_in"])) == ("Maximum", 60, False)
+
+
 def test_without_a_spark_cluster(tmp_path: Path) -> None:
     """`worker-max = 0`: neither master nor workers, nor what they need."""
     deployed = made(tmp_path).applied("-var=worker-max=0", "-var=spark-secret-arn=")
-    left = {address for address in deployed if re.search(r'"(master|worker)"|_efs_|_appautoscaling_', address)}
+    left = {
+        address
+        for address in deployed
+        if re.search(r'"(master|worker)"|_efs_|_appautoscaling_|_metric_filter', address)
+    }
     assert left == set()
     to_brokers = {way for way in opened(deployed) if way[1].startswith("sg-")}
     ways = {("prometheus", "driver"): {9404}, ("grafana", "prometheus"): {9090}, **BASTIONS_WAYS}
     assert {way: ports for way, ports in opened(deployed).items() if way not in to_brokers} == ways
     assert containers(deployed, "driver")["driver"]["secrets"] == []
+    assert "--output" not in containers(deployed, "driver")["driver"]["command"]
     assert "spark.master" not in configuration(deployed, "connector")["worker.properties"]
 
 
@@ -520,7 +551,7 @@ def test_secrets_are_only_referred_to(tmp_path: Path) -> None:
 
 
 def test_tflint() -> None:
-    program = tools.go_program("github.com/terraform-linters/tflint@v0.64.0")
+    program = programs.go_program("github.com/terraform-linters/tflint@v0.64.0")
     for place in modules():
         done = subprocess.run(
             [program, "--no-color"], cwd=place, capture_output=True, text=True, timeout=120, check=False
@@ -529,7 +560,7 @@ def test_tflint() -> None:
 
 
 def checkov(*words: str) -> subprocess.CompletedProcess[str]:
-    program = tools.python_programs("checkov==3.3.30") / "checkov"
+    program = programs.python_programs("checkov==3.3.30") / "checkov"
     more = ("--config-file", ".checkov.yaml", "--compact", "--quiet", *words)
     return subprocess.run([program, *more], cwd=MODULE, capture_output=True, text=True, timeout=300, check=False)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.deploy import tools
+from tests.deploy import programs
 from tests.deploy.terraform import DEPLOY
 
 UNIT = DEPLOY / "systemd" / "sparkmirror.service"
@@ -115,7 +115,7 @@ def analyze(*words: str) -> subprocess.CompletedProcess[str]:
 
 def playbook(directory: Path, *words: str) -> str:
     """Run the playbook on this machine, into the directory; what it prints."""
-    program = tools.python_programs(ANSIBLE) / "ansible-playbook"
+    program = programs.python_programs(ANSIBLE) / "ansible-playbook"
     done = subprocess.run(
         [str(program), "-i", str(directory / "inventory.yml"), str(DEPLOY / "ansible" / "site.yml"), *words],
         capture_output=True,
@@ -137,7 +137,7 @@ def host_in(directory: Path) -> None:
     python.chmod(0o755)
     told = {
         "ansible_become": False,
-        "ansible_python_interpreter": str(tools.python_programs(ANSIBLE) / "python"),
+        "ansible_python_interpreter": str(programs.python_programs(ANSIBLE) / "python"),
         "sparkmirror_python": str(python),
         "sparkmirror_wheel": str(directory / "one.whl"),
         "sparkmirror_config": str(directory / "mm2.properties"),

@@ -1,50 +1,20 @@
-"""`docs/doctor.md`: the page of the rules, and the table of planted faults. Printed, when it is run."""
+"""The doctor's rules at the end of `docs/runbook.md`: written there, when this is run."""
 
 from __future__ import annotations
 
-from planted import FAULTS
-from planted_flows import Fault
+from pathlib import Path
 
-from sparkmirror.doctor.findings import Finding, diagnose
-from sparkmirror.doctor.page import page
+from tools.runbook_rules import BEGIN, page
 
-COMMAND = "PYTHONPATH=src:tests/engine python tests/doctor/doctor_page.py > docs/doctor.md"
-
-
-def first_of(fault: Fault) -> Finding | None:
-    """The first finding."""
-    now, before = fault.snapshots
-    return next(iter(diagnose(now, before)), None)
+PAGE = Path(__file__).parents[2] / "docs" / "runbook.md"
+COMMAND = "PYTHONPATH=src python tests/doctor/doctor_page.py"
 
 
 def whole_page() -> str:
-    """The page with the table."""
-    return page() + "\n" + "\n".join(_table()) + "\n"
-
-
-def _table() -> list[str]:
-    rows, right = [], 0
-    for fault in FAULTS:
-        now, before = fault.snapshots
-        rules = list(dict.fromkeys(finding.rule for finding in diagnose(now, before)))
-        is_right = bool(rules) and rules[0] == fault.rule
-        right += is_right
-        shown = ", ".join(f"`{rule}`" for rule in rules[1:5])
-        rows.append(
-            f"| {fault.words} | `{rules[0] if rules else ''}` | {'yes' if is_right else fault.rule} | {shown} |"
-        )
-    return [
-        "## Planted faults",
-        "",
-        f"{len(FAULTS)} faults, each planted with its consequences; the right finding is first in {right}.",
-        "",
-        "| what went wrong | first finding | right | and then |",
-        "|---|---|---|---|",
-        *rows,
-        "",
-        f"This page is made from the code and its test: `{COMMAND}`.",
-    ]
+    """The runbook with the rules as they are."""
+    before, _, _ = PAGE.read_text().partition(BEGIN)
+    return f"{before}{BEGIN}{page().removeprefix(BEGIN)}"
 
 
 if __name__ == "__main__":
-    print(whole_page(), end="")
+    PAGE.write_text(whole_page())

@@ -6,23 +6,38 @@ import dataclasses
 from typing import Any
 
 import pytest
-from snapshot_samples import NOW_MS, flow, group, partition, topic
+from tests.support.snapshot_samples import NOW_MS, flow, group, partition, topic
 
 from sparkmirror.cli.explain import lines
-from sparkmirror.cluster.missing_rights import MissingRights
-from sparkmirror.config import ClusterConfig
-from sparkmirror.doctor.explain_facts import matching
-from sparkmirror.doctor.explain_group import explain_group
-from sparkmirror.doctor.explain_topic import explain_topic
-from sparkmirror.doctor.explanation import Explanation, Filtered, GroupFacts, Mark, Reason, Running, Side, TopicFacts
-from sparkmirror.doctor.parked import WAITS
-from sparkmirror.durable.losses import Loss, LossKind
-from sparkmirror.engine.snapshot import Cause, ClusterFigures, Duty, FlowState, PartitionState, Topic
-from sparkmirror.messages.control import DoneTopic
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.exact.durable.losses import Loss, LossKind
+from sparkmirror.kafka.cluster.missing_rights import MissingRights
+from sparkmirror.look.doctor.explain_group import explain_group
+from sparkmirror.look.doctor.explain_names import group_answer, topic_answers
+from sparkmirror.look.doctor.explain_topic import explain_topic
+from sparkmirror.look.doctor.explanation import (
+    Explanation,
+    GroupFacts,
+    Mark,
+    Reason,
+    Running,
+    Side,
+    TopicFacts,
+)
+from sparkmirror.look.doctor.parked import WAITS
+from sparkmirror.mirror.sync.name_refusals import LeftOut, NameAnswer
+from sparkmirror.mirror.sync.topic_rules import group_filter, topic_rules
+from sparkmirror.policy import matching
+from sparkmirror.policy.replication import AWS_SAME_NAME
+from sparkmirror.pump.messages.control import DoneTopic
 from sparkmirror.pump.quiet import GRACE_S
-from sparkmirror.sync.group_standing import GroupState
+from sparkmirror.snapshot.group_standing import GroupState
+from sparkmirror.snapshot.snapshot import Cause, ClusterFigures, Duty, FlowState, PartitionState, Topic
 
-LISTED = Filtered(key="topics", accepted=True, included_by="orders")
+FLOW = FlowConfig(
+    source=ClusterConfig(alias="A", bootstrap_servers=("a:9092",)),
+    target=ClusterConfig(alias="B", bootstrap_servers=("b:9092",)),
+)
 LOSS = Loss(
     kind=LossKind.EXPIRED,
     source_topic="orders",
@@ -35,6 +50,26 @@ LOSS = Loss(
     action="continued",
     words="4 records expired",
 )
+
+
+class Picky:
+    """A filter of the user's own."""
+
+    def should_replicate_topic(self, topic: str) -> bool:
+        return topic == "orders"
+
+
+def named(topic: str = "orders", *, picky: bool = False, **settings: Any) -> tuple[NameAnswer, ...]:
+    """What the rules of A->B answer to a topic's name."""
+    changes = {"topic_filter_class": "ours:Picky"} if picky else {}
+    rules = topic_rules(FLOW.model_copy(update=settings))
+    rules = dataclasses.replace(rules, topics=Picky()) if picky else rules
+    return topic_answers(FLOW.model_copy(update=settings | changes), rules, topic)
+
+
+def group_named(*groups: str) -> NameAnswer:
+    own = FLOW.model_copy(update={"group": FLOW.group.model_copy(update={"groups": groups})})
+    return group_answer(own, group_filter(own), "shop")
 
 
 def running(**changes: Any) -> Running:
@@ -52,7 +87,7 @@ def of_orders(**changes: Any) -> TopicFacts:
         flow="A->B",
         topic="orders",
         partition=None,
-        filtered=LISTED,
+        names=named(),
         source=Side(alias="A", partitions=1, told=True),
         target=Side(alias="B", partitions=1, told=True),
         remote="A.orders",
@@ -65,7 +100,7 @@ def of_shop(**changes: Any) -> GroupFacts:
     facts = GroupFacts(
         flow="A->B",
         group="shop",
-        filtered=Filtered(key="groups", accepted=True, included_by=".*"),
+        filtered=group_named(".*"),
         source="A",
         topics=("orders",),
     )
@@ -102,28 +137,36 @@ SETS = Duty(duty="group offsets", interval_s=60.0)
 
 
 MOVED = DoneTopic(ends={0: 7})
-CASES: dict[Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
-    Reason.NOTHING_COPIED: (of_orders(copies=False), "copies no records", "enable the flow"),
-    Reason.NOT_LISTED: (
-        of_orders(filtered=Filtered(key="topics", accepted=False)),
-        "no expression of topics",
-        "add it to topics",
-    ),
-    Reason.EXCLUDED: (
-        of_orders(filtered=Filtered(key="topics", accepted=False, included_by=".*", excluded_by="ord.*")),
+CASES: dict[LeftOut | Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
+    LeftOut.NOTHING_COPIED: (of_orders(names=named(copies=False)), "copies no records", "enable the flow"),
+    LeftOut.NOT_LISTED: (of_orders(names=named(topics=("bills",))), "no expression of topics", "add it to topics"),
+    LeftOut.EXCLUDED: (
+        of_orders(names=named(topics_exclude=("x", "ord.*"))),
         "ord.* of topics.exclude",
         "take ord.* out of topics.exclude",
     ),
-    Reason.OWN_FILTER: (
-        of_orders(filtered=Filtered(key="topics", accepted=False, own_class="ours:Picky")),
+    LeftOut.OWN_FILTER: (
+        of_orders(names=named("bills", picky=True)),
         "ours:Picky does not want it",
         "topic.filter.class",
     ),
-    Reason.INTERNAL_OF_MM2: (of_orders(internal=True, internal_of_mm2=True), "MirrorMaker 2's own", "another name"),
-    Reason.INTERNAL: (of_orders(internal=True), "internal topics are never copied", "another name"),
-    Reason.ILLEGAL_NAME: (of_orders(illegal="its remote name would have 300 characters"), "300", "shorter"),
-    Reason.CYCLE: (of_orders(cycle=True), "a copy that came from B", "does not begin with an alias"),
-    Reason.OWN_HEARTBEATS: (of_orders(own_heartbeats=True), "B's own heartbeats", "nothing"),
+    LeftOut.INTERNAL_OF_MM2: (
+        of_orders(names=named("mm2-x.internal", topics_exclude=())),
+        "MirrorMaker 2's own",
+        "another name",
+    ),
+    LeftOut.INTERNAL: (
+        of_orders(names=named("__x", topics_exclude=())),
+        "internal topics are never copied",
+        "another name",
+    ),
+    LeftOut.ILLEGAL_NAME: (of_orders(names=named("x" * 298)), "300", "shorter"),
+    LeftOut.CYCLE: (of_orders(names=named("B.x")), "a copy that came from B", "does not begin with an alias"),
+    LeftOut.OWN_HEARTBEATS: (
+        of_orders(names=named("heartbeats", replication_policy_class=AWS_SAME_NAME)),
+        "B's own heartbeats",
+        "nothing",
+    ),
     Reason.FAN_IN: (of_orders(fan_in=("C->B",)), "the copy of C->B, too", "A->B.topics and C->B.topics"),
     Reason.SOURCE_UNREACHABLE: (
         of_orders(source=Side(alias="A", trouble="cluster A is away")),
@@ -234,7 +277,7 @@ def told(facts: TopicFacts | GroupFacts) -> Explanation:
 def test_what_is_mirrored_passes_every_check() -> None:
     explanation = explain_topic(of_orders())
     assert [step.check for step in explanation.steps] == [
-        *("filter", "internal", "policy", "cycle", "fan-in", "permission", "exists", "refused", "released", "paused"),
+        *("filter", "internal", "cycle", "policy", "fan-in", "permission", "exists", "refused", "released", "paused"),
         *("state", "lease", "limit", "loss"),
     ]
     assert {step.mark for step in explanation.steps} == {Mark.YES}
@@ -256,8 +299,8 @@ def test_commands_quote_names_and_say_where_brokers_are_not_known() -> None:
     assert "--bootstrap-server B --group 'it'\"'\"'s ours' --delete-offsets" in explanation.changes[0]
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_every_reason(reason: Reason) -> None:
+@pytest.mark.parametrize("reason", [*LeftOut, *Reason])
+def test_every_reason(reason: LeftOut | Reason) -> None:
     facts, words, change = CASES[reason]
     explanation = told(facts)
     (step,) = [step for step in explanation.steps if step.reason is not None]
@@ -286,10 +329,7 @@ def test_every_cause_of_a_parked_partition_has_something_to_do(cause: Cause) -> 
 
 def test_the_earlier_check_decides() -> None:
     """Each topic's blocking reason, with all the later ones true as well."""
-    order = [
-        *(Reason.NOT_LISTED, Reason.INTERNAL, Reason.ILLEGAL_NAME, Reason.CYCLE, Reason.FAN_IN),
-        *(Reason.SOURCE_PERMISSION, Reason.NOT_AT_TARGET, Reason.RELEASED, Reason.PAUSED),
-    ]
+    order = [Reason.FAN_IN, Reason.SOURCE_PERMISSION, Reason.NOT_AT_TARGET, Reason.RELEASED, Reason.PAUSED]
     changes: dict[str, Any] = {"running": at(PartitionState.PARKED, Cause.OTHER)}
     for reason in reversed(order):
         facts, plain = CASES[reason][0], of_orders()
@@ -300,6 +340,14 @@ def test_the_earlier_check_decides() -> None:
             if name != "running" and getattr(facts, name) != getattr(plain, name)
         }
         assert told(of_orders(**changes)).last.reason is reason
+    internal, cycle = f"B.{'x' * 230}.checkpoints.internal", f"B.{'x' * 246}"
+    for answers, left_out in [
+        (named("x" * 248), LeftOut.ILLEGAL_NAME),
+        (named(cycle), LeftOut.CYCLE),
+        (named(internal), LeftOut.INTERNAL_OF_MM2),
+        (named(internal, topics=("bills",)), LeftOut.NOT_LISTED),
+    ]:
+        assert told(of_orders(**changes | {"names": answers})).last.reason is left_out
 
 
 def test_what_is_asked_of_one_partition_is_told_of_that() -> None:
@@ -354,11 +402,10 @@ def test_late_records_are_told_of_their_partition() -> None:
 
 
 def test_variants() -> None:
-    assert told(of_orders(heartbeats=True, filtered=Filtered(key="topics", accepted=False))).mirrored
-    assert told(of_orders(filtered=Filtered(key="topics", accepted=True, own_class="ours:Picky"))).mirrored
-    excluded = Filtered(key="topics", accepted=False, included_by=".*", excluded_by="__.*")
-    assert "never copied" in told(of_orders(filtered=excluded, internal=True)).last.change
-    assert "came from B" in told(of_orders(filtered=excluded, cycle=True)).last.change
+    assert told(of_orders(names=named("heartbeats", topics=("bills",)))).mirrored
+    assert told(of_orders(names=named(picky=True))).mirrored
+    assert "never copied" in told(of_orders(names=named("__x"))).last.change
+    assert "came from B" in told(of_orders(names=named("B.orders", topics_exclude=("B.*",)))).last.change
     away = told(of_orders(target=Side(alias="B", trouble="cluster B is away")))
     assert "of the file" in away.steps[4].words
     create = told(of_orders(target=Side(alias="B"), may_create=False))
@@ -390,7 +437,7 @@ def test_variants() -> None:
 
 
 def test_variants_of_groups() -> None:
-    assert told(of_shop(filtered=Filtered(key="groups", accepted=False))).last.reason is Reason.NOT_LISTED
+    assert told(of_shop(filtered=group_named("bills"))).last.reason is LeftOut.NOT_LISTED
     assert told(of_shop(trouble="cluster A is away")).last.reason is Reason.SOURCE_UNREACHABLE
     refused = told(of_shop(refused="not authorized", grant="kafka-acls.sh --add --group shop"))
     assert (refused.last.reason, "--group shop" in refused.last.change) == (Reason.SOURCE_PERMISSION, True)

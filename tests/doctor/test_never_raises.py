@@ -7,11 +7,11 @@ import dataclasses
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from planted import FAULTS
-from planted_flows import Fault
+from tests.support.planted import FAULTS
+from tests.support.planted_flows import Fault
 
-from sparkmirror.doctor.findings import Severity, diagnose
-from sparkmirror.engine.snapshot import (
+from sparkmirror.look.doctor.findings import Severity, diagnose
+from sparkmirror.snapshot.snapshot import (
     ClusterFigures,
     Duty,
     Flow,

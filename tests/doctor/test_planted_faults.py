@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
 
 import pytest
-from doctor_page import COMMAND, first_of, whole_page
-from healthy import healthy
-from planted import FAULTS
-from planted_flows import DAY_MS, Fault, copying, earlier, moved, pumps
-from snapshot_samples import NOW_MS, flow, partition, snapshot, topic
+from tests.doctor.doctor_page import COMMAND, PAGE, whole_page
+from tests.support.healthy import healthy
+from tests.support.planted import FAULTS
+from tests.support.planted_flows import DAY_MS, Fault, copying, earlier, moved, pumps
+from tests.support.snapshot_samples import NOW_MS, flow, partition, snapshot, topic
 
-from sparkmirror.doctor.diagnosis import RULES
-from sparkmirror.doctor.findings import Severity, diagnose
-from sparkmirror.doctor.parked import WAITS
-from sparkmirror.engine.snapshot import Cause, ClusterFigures, Flow, Group, LossCount, PartitionState, Pump
-from sparkmirror.sync.group_standing import GroupState
+from sparkmirror.look.doctor.diagnosis import RULES
+from sparkmirror.look.doctor.findings import Finding, Severity, diagnose
+from sparkmirror.look.doctor.parked import WAITS
+from sparkmirror.snapshot.group_standing import GroupState
+from sparkmirror.snapshot.snapshot import Cause, ClusterFigures, Flow, Group, LossCount, PartitionState, Pump
 
-DOCS = Path(__file__).parents[2] / "docs" / "doctor.md"
 MISJUDGED = 0
 """Faults whose finding isn't first; 2 of 40 may be."""
+
+
+def first_of(fault: Fault) -> Finding | None:
+    now, before = fault.snapshots
+    return next(iter(diagnose(now, before)), None)
 
 
 def test_the_right_finding_is_first() -> None:
@@ -115,7 +118,7 @@ def test_nothing_is_said_of_a_healthy_mirror(words: str, mirror: Fault) -> None:
 
 
 def test_the_page_is_as_the_rules_are() -> None:
-    assert DOCS.read_text() == whole_page(), COMMAND
+    assert PAGE.read_text() == whole_page(), COMMAND
 
 
 def test_every_rule_is_planted() -> None:
@@ -133,7 +136,7 @@ def test_each_cause_that_parks_has_a_rule() -> None:
 
 
 def test_the_runbook_has_each_cause_that_parks() -> None:
-    text = (DOCS.parent / "runbook.md").read_text().split("| cause | do |")[1].split("\n\n")[0]
+    text = PAGE.read_text().split("| cause | do |")[1].split("\n\n")[0]
     told = {
         cause for line in text.splitlines() for cause in re.findall(r"`([\w-]+)`", line.split("|")[1] if line else "")
     }

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from planted_flows import with_parked
-from snapshot_samples import NOW_MS
+from tests.support.planted_flows import with_parked
+from tests.support.snapshot_samples import NOW_MS
 
-from sparkmirror.doctor.findings import diagnose
-from sparkmirror.doctor.parked import action
-from sparkmirror.engine.snapshot import Cause, ClusterFigures, Process, Snapshot
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.look.doctor.findings import diagnose
+from sparkmirror.look.doctor.parked import action
 from sparkmirror.pump.refused import Refused
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.snapshot.snapshot import Cause, ClusterFigures, Process, Snapshot
 
 SOURCE = ClusterFigures(alias="A", tools="--bootstrap-server a1:9092,a2:9092")
 TARGET = ClusterFigures(alias="B", tools="--bootstrap-server b1:9092 --command-config admin.properties")
@@ -86,6 +86,7 @@ def test_timestamps(at_ms: int, name: str) -> None:
 def test_words_of_an_earlier_release_get_the_general_remedy() -> None:
     said = remedy(Cause.TOO_LARGE, "MESSAGE_SIZE_TOO_LARGE (20057 bytes)", {}, {})
     assert "source's topic, from where the mirror brings it to the copy" in said
+    assert "has the commands" not in said, "a finding has none then"
     assert "INVALID" not in remedy(Cause.TIMESTAMP, "INVALID_TIMESTAMP", {}, {})
 
 

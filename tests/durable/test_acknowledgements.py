@@ -9,10 +9,10 @@ from typing import cast
 import pytest
 from tests.durable.test_loss_ledger import OpenLog, loss, open_log
 
-from sparkmirror.cluster.topic_log import LogEntry, TopicLog
-from sparkmirror.durable.acknowledgements import LedgerEntry, LedgerState, acknowledge, read_ledger, retract
-from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
-from sparkmirror.durable.losses import Loss, LossKind, LossLedger
+from sparkmirror.exact.durable.acknowledgements import LedgerEntry, LedgerState, acknowledge, read_ledger, retract
+from sparkmirror.exact.durable.known_topics import KnownTopic, TopicMemory
+from sparkmirror.exact.durable.losses import Loss, LossKind, LossLedger
+from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
 
 __all__ = ["open_log"]
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import LogEntry, LogPlace, TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.durable import claim_expiry as segments_tidy
-from sparkmirror.durable.claim_expiry import retract_expired
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import Segment, start_claim
-from sparkmirror.durable.identity import Identity
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable import claim_expiry as segments_tidy
+from sparkmirror.exact.durable.claim_expiry import retract_expired
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import Claim, start_claim
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import LogEntry, LogPlace, TopicLog
+from sparkmirror.kafka.wire.splice import Run
 
 TOPIC_ID, OTHER_ID, SOURCE_ID = b"t" * 16, b"o" * 16, b"s" * 16
 HERE = TOPIC_ID, 3
@@ -54,9 +54,9 @@ class InventedLog(TopicLog):
         return {partition: LogPlace(len(self._entries[partition])) for partition in entries}
 
 
-def claim(sequence: int, incarnation: int = 1, where: tuple[bytes, int] = HERE, *, confirmed: bool = True) -> Segment:
+def claim(sequence: int, incarnation: int = 1, where: tuple[bytes, int] = HERE, *, confirmed: bool = True) -> Claim:
     """On records that landed from the target's offset `sequence` + 100 on."""
-    return Segment(
+    return Claim(
         target_topic_id=where[0],
         partition=where[1],
         sequence=sequence,
@@ -71,14 +71,14 @@ def claim(sequence: int, incarnation: int = 1, where: tuple[bytes, int] = HERE, 
     )
 
 
-def claimed(*claims: Segment) -> InventedLog:
+def claimed(*claims: Claim) -> InventedLog:
     log = InventedLog()
-    SegmentLog(log).claim(claims)
+    ClaimLog(log).claim(claims)
     return log
 
 
-def left(log: InventedLog, where: tuple[bytes, int] = HERE) -> list[Segment]:
-    return sorted(SegmentLog(log).whole(*where), key=lambda one: (one.sequence, one.incarnation))
+def left(log: InventedLog, where: tuple[bytes, int] = HERE) -> list[Claim]:
+    return sorted(ClaimLog(log).whole(*where), key=lambda one: (one.sequence, one.incarnation))
 
 
 FOUR = [claim(number * CLAIMED) for number in range(4)]
@@ -91,9 +91,9 @@ FOUR = [claim(number * CLAIMED) for number in range(4)]
 def test_the_newest_that_begins_below_the_start_stays(log_start: int, retracted: int) -> None:
     """What comes behind it is covered by it; also where the next begins right at the start."""
     log = claimed(*reversed(FOUR))
-    assert retract_expired(SegmentLog(log), {HERE: log_start}) == retracted
+    assert retract_expired(ClaimLog(log), {HERE: log_start}) == retracted
     assert left(log) == FOUR[retracted:]
-    assert retract_expired(SegmentLog(log), {HERE: log_start}) == 0
+    assert retract_expired(ClaimLog(log), {HERE: log_start}) == 0
     assert left(log) == FOUR[retracted:]
 
 
@@ -102,7 +102,7 @@ def test_only_what_was_asked_about_is_touched() -> None:
     others = [(OTHER_ID, HERE[1]), (TOPIC_ID, 4), (TOPIC_ID, 5)]
     theirs = {where: [replace(one, target_topic_id=where[0], partition=where[1]) for one in FOUR] for where in others}
     log = claimed(*FOUR, *itertools.chain.from_iterable(theirs.values()))
-    assert retract_expired(SegmentLog(log), {HERE: 125, (TOPIC_ID, 5): 0}) == 2
+    assert retract_expired(ClaimLog(log), {HERE: 125, (TOPIC_ID, 5): 0}) == 2
     assert left(log) == FOUR[2:]
     assert {where: left(log, where) for where in others} == theirs
 
@@ -112,15 +112,15 @@ def test_of_rivals_claims_each_is_retracted_by_its_own_name() -> None:
     unconfirmed = [replace(one, incarnation=2, confirmed=False) for one in FOUR]
     retracted = [replace(one, incarnation=3) for one in FOUR]
     log = claimed(*unconfirmed, *FOUR, *retracted)
-    SegmentLog(log).revise((), retracted)
-    assert retract_expired(SegmentLog(log), {HERE: 125}) == 2
+    ClaimLog(log).revise((), retracted)
+    assert retract_expired(ClaimLog(log), {HERE: 125}) == 2
     assert left(log) == sorted([*FOUR[2:], *unconfirmed], key=lambda one: (one.sequence, one.incarnation))
 
 
 def test_where_a_flow_begins_stays() -> None:
     start = start_claim(Identity("cluster", 4000, 0), HERE, SOURCE_ID, sequence=0, upstream=7, downstream=90)
     log = claimed(start, *FOUR[1:])
-    assert retract_expired(SegmentLog(log), {HERE: 125}) == 1
+    assert retract_expired(ClaimLog(log), {HERE: 125}) == 1
     assert left(log) == [start, *FOUR[2:]]
 
 
@@ -128,7 +128,7 @@ def test_many_are_retracted_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(segments_tidy, "_AT_ONCE", 3)
     log = claimed(*(claim(number * CLAIMED) for number in range(9)))
     log.appended.clear()
-    assert retract_expired(SegmentLog(log), {HERE: 10_000}) == 8
+    assert retract_expired(ClaimLog(log), {HERE: 10_000}) == 8
     assert log.appended == [3, 3, 2]
     assert left(log) == [claim(80)]
 
@@ -136,8 +136,8 @@ def test_many_are_retracted_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("twice", range(4))
 def test_a_claim_that_was_confirmed_twice_is_one(twice: int) -> None:
     log = claimed(*FOUR, FOUR[twice])
-    assert retract_expired(SegmentLog(log), {HERE: 125}) == 2
+    assert retract_expired(ClaimLog(log), {HERE: 125}) == 2
     assert left(log) == FOUR[2:]
     alone = claimed(FOUR[0], FOUR[0])
-    assert retract_expired(SegmentLog(alone), {HERE: 125}) == 0
+    assert retract_expired(ClaimLog(alone), {HERE: 125}) == 0
     assert left(alone) == FOUR[:1]

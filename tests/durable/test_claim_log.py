@@ -9,22 +9,22 @@ from dataclasses import replace
 
 import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
+from lab import KafkaCluster
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.claim_log import KEPT_CLAIMS, SegmentLog, in_safe_order
-from sparkmirror.durable.claims import (
+from sparkmirror.exact.durable.claim_log import KEPT_CLAIMS, ClaimLog, in_safe_order
+from sparkmirror.exact.durable.claims import (
     AnnouncedBatch,
+    Claim,
     Retracted,
-    Segment,
+    claim_record,
     home_partition,
     identity_record,
-    segment_record,
 )
-from sparkmirror.durable.identity import Identity, Producer
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.identity import Identity, Producer
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.splice import Run
 
 pytestmark = pytest.mark.broker
 
@@ -53,13 +53,13 @@ FENCED_01 = [
 ]  # fmt: skip
 """Keys and values that commit dd728ac wrote, in the format of release 0.1: producer 1000, followed by 1001 and, too
 late, 1003; then 1002 at epoch 3."""
-Opened = Callable[[], SegmentLog]
+Opened = Callable[[], ClaimLog]
 
 
-def segment(partition: int, sequence: int = 0, incarnation: int = 1, *, confirmed: bool = False) -> Segment:
+def claim(partition: int, sequence: int = 0, incarnation: int = 1, *, confirmed: bool = False) -> Claim:
     runs = Run(sequence + 100, 10), Run(sequence + 200, 5)
     batches = (AnnouncedBatch(15, 3, 99, 1000, 1014),)
-    return Segment(
+    return Claim(
         target_topic_id=TOPIC_ID,
         partition=partition,
         sequence=sequence,
@@ -88,7 +88,7 @@ def topic_log(target_cluster: KafkaCluster, topic_name: str) -> Callable[[], Top
 
 @pytest.fixture
 def opened(topic_log: Callable[[], TopicLog]) -> Opened:
-    return lambda: SegmentLog(topic_log())
+    return lambda: ClaimLog(topic_log())
 
 
 def test_concurrent_proposers_agree(opened: Opened) -> None:
@@ -134,19 +134,19 @@ def test_a_flow_that_release_0_1_fenced_is_still_itself(opened: Opened, topic_lo
 def test_claims_are_read_back_as_they_come(opened: Opened) -> None:
     writer, reader = opened(), opened()
     where = [(TOPIC_ID, 7)]
-    writer.claim([segment(7)])
+    writer.claim([claim(7)])
     reader.refresh(where)
-    assert list(reader.claims(TOPIC_ID, 7)) == [segment(7)]
-    opened().claim([segment(7, 50, incarnation=2)])
+    assert list(reader.claims(TOPIC_ID, 7)) == [claim(7)]
+    opened().claim([claim(7, 50, incarnation=2)])
     reader.refresh(where)
     reader.refresh(where)
-    assert list(reader.claims(TOPIC_ID, 7)) == [segment(7), segment(7, 50, incarnation=2)]
+    assert list(reader.claims(TOPIC_ID, 7)) == [claim(7), claim(7, 50, incarnation=2)]
     assert reader.claims(TOPIC_ID, 8) == ()
 
 
 def test_a_claim_is_replaced_by_its_confirmation_and_taken_back_by_name(opened: Opened) -> None:
     writer, reader = opened(), opened()
-    mine, rivals, other = segment(7), segment(7, incarnation=2), segment(7, 15)
+    mine, rivals, other = claim(7), claim(7, incarnation=2), claim(7, 15)
     writer.claim([mine, rivals, other])
     reader.refresh([(TOPIC_ID, 7)])
     assert list(reader.claims(TOPIC_ID, 7)) == [mine, rivals, other]
@@ -159,17 +159,17 @@ def test_a_claim_is_replaced_by_its_confirmation_and_taken_back_by_name(opened: 
 
 def test_whoever_is_killed_while_settling_leaves_no_less_known_than_before() -> None:
     """A split claim is shortened last, and a rival taken back when what it is false for is there."""
-    first, part, rival = segment(7, confirmed=True), segment(7, 15, confirmed=True), segment(7, incarnation=2)
-    found = in_safe_order([first, part], [rival, segment(7, 15)])
+    first, part, rival = claim(7, confirmed=True), claim(7, 15, confirmed=True), claim(7, incarnation=2)
+    found = in_safe_order([first, part], [rival, claim(7, 15)])
     assert found == [part, first, Retracted(TOPIC_ID, 7, rival.sequence, 2)]
 
 
 def test_history_tells_everything_in_order(opened: Opened) -> None:
     log = opened()
-    log.claim([segment(7)])
-    log.revise([segment(7, confirmed=True)], [segment(8, 30, 4)])
+    log.claim([claim(7)])
+    log.revise([claim(7, confirmed=True)], [claim(8, 30, 4)])
     found = [one for home in range(log.homes) for one in log.history(home) if one.partition == 7]
-    assert found == [segment(7), segment(7, confirmed=True)]
+    assert found == [claim(7), claim(7, confirmed=True)]
     assert Retracted(TOPIC_ID, 8, 30, 4) in [one for home in range(log.homes) for one in log.history(home)]
 
 
@@ -177,19 +177,19 @@ def test_claims_of_another_topic_are_not_mixed_in(opened: Opened) -> None:
     """One that had the name before: its partition may have the same home (R17)."""
     home = home_partition(TOPIC_ID, 7, PARTITIONS)
     other_id = next(id for n in range(256) if home_partition(id := bytes([n]) * 16, 7, PARTITIONS) == home)
-    others = replace(segment(7, incarnation=2), target_topic_id=other_id)
+    others = replace(claim(7, incarnation=2), target_topic_id=other_id)
     log = opened()
-    log.claim([segment(7), others])
+    log.claim([claim(7), others])
     log.refresh([(TOPIC_ID, 7)])
     for read in (log.claims, log.whole):
-        assert list(read(TOPIC_ID, 7)) == [segment(7)]
+        assert list(read(TOPIC_ID, 7)) == [claim(7)]
         assert list(read(other_id, 7)) == [others]
 
 
 def test_of_a_long_history_the_newest_are_kept_and_the_whole_is_there_when_asked_for(opened: Opened) -> None:
-    claims = [segment(7, 15 * number, confirmed=True) for number in range(3 * KEPT_CLAIMS)]
-    coming = segment(7, 15 * len(claims))
-    start = replace(segment(7), batches=(), runs=(Run(100, 0),), incarnation=2)
+    claims = [claim(7, 15 * number, confirmed=True) for number in range(3 * KEPT_CLAIMS)]
+    coming = claim(7, 15 * len(claims))
+    start = replace(claim(7), batches=(), runs=(Run(100, 0),), incarnation=2)
     opened().claim([start, *claims, coming])
     reader = opened()
     reader.refresh([(TOPIC_ID, 7)])
@@ -201,12 +201,12 @@ def test_of_a_long_history_the_newest_are_kept_and_the_whole_is_there_when_asked
 
 def test_what_is_written_late_of_a_forgotten_claim_stays_forgotten(opened: Opened) -> None:
     """It would seem to count until the first of those that are kept."""
-    claims = [segment(7, 15 * number, confirmed=True) for number in range(3 * KEPT_CLAIMS)]
+    claims = [claim(7, 15 * number, confirmed=True) for number in range(3 * KEPT_CLAIMS)]
     writer, reader = opened(), opened()
     writer.claim(claims)
     reader.refresh([(TOPIC_ID, 7)])
     kept = list(reader.claims(TOPIC_ID, 7))
-    writer.claim([claims[1], segment(7, 20, 9)])
+    writer.claim([claims[1], claim(7, 20, 9)])
     reader.refresh([(TOPIC_ID, 7)])
     assert list(reader.claims(TOPIC_ID, 7)) == kept
 
@@ -214,7 +214,7 @@ def test_what_is_written_late_of_a_forgotten_claim_stays_forgotten(opened: Opene
 def test_tombstones_and_other_versions_are_ignored(opened: Opened, topic_log: Callable[[], TopicLog]) -> None:
     raw = topic_log()
     home = home_partition(TOPIC_ID, 7, PARTITIONS)
-    key, value = segment_record(segment(7))
+    key, value = claim_record(claim(7))
     assert value is not None
     raw.append(home, [(key, None), (b"\x00\x09" + key[2:], value), (b"x", b"y")])
     raw.append(0, [(identity_record(Identity("cluster", 1, 0), bytes(16))[0], None)])
@@ -226,7 +226,7 @@ def test_tombstones_and_other_versions_are_ignored(opened: Opened, topic_log: Ca
 
 def test_a_large_pumps_claims_are_all_durable(opened: Opened) -> None:
     """Each partition of a flow claims once, at its start: all of them at the same time."""
-    claims = [segment(number) for number in range(PARTITIONS * 6000)]
+    claims = [claim(number) for number in range(PARTITIONS * 6000)]
     opened().claim(claims)
     reader = opened()
     reader.refresh((TOPIC_ID, one.partition) for one in claims)

@@ -9,23 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.durable.claims import (
+from sparkmirror.exact.durable.claims import (
     AnnouncedBatch,
+    Claim,
     Retracted,
     RunsBySequence,
-    Segment,
     chained,
+    claim_key,
+    claim_record,
     first_of,
     home_partition,
     identity_record,
     joined,
     read_record,
-    segment_key,
-    segment_record,
     segments_topic,
 )
-from sparkmirror.durable.identity import Identity, Producer
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.identity import Identity, Producer
+from sparkmirror.kafka.wire.splice import Run
 
 modest = settings(max_examples=100, deadline=None)
 
@@ -49,8 +49,8 @@ runs = st.builds(
     with_gaps, st.integers(0, 2**62), st.lists(st.tuples(st.integers(0, 2**20), counts), min_size=1, max_size=5)
 )
 announced = st.builds(AnnouncedBatch, counts, st.integers(0, 4), st.integers(0, 2**32 - 1), int64s, int64s)
-segments = st.builds(
-    Segment,
+claim_log = st.builds(
+    Claim,
     target_topic_id=ids,
     partition=int32s,
     sequence=int64s,
@@ -67,7 +67,7 @@ segments = st.builds(
 )
 identities = st.builds(Identity, st.text(max_size=40), int64s, int16s)
 
-SEGMENT = Segment(
+SEGMENT = Claim(
     target_topic_id=b"t" * 16,
     partition=3,
     sequence=70,
@@ -80,15 +80,15 @@ SEGMENT = Segment(
     runs=(Run(170, 6), Run(180, 4), Run(200, 10)),
     batches=(AnnouncedBatch(8, 3, 99, 1000, 1007), AnnouncedBatch(12, 0, 98, 1010, 1010)),
 )
-RECORDS = [segment_record(SEGMENT), identity_record(Identity("cluster", 4000, 0), b"u" * 16)]
+RECORDS = [claim_record(SEGMENT), identity_record(Identity("cluster", 4000, 0), b"u" * 16)]
 UPSTREAM = [*range(170, 176), *range(180, 184), *range(200, 210)]
 """Of each record that SEGMENT announces."""
 
 
 @modest
-@given(segments)
-def test_a_segment_is_read_as_it_was_written(segment: Segment) -> None:
-    assert read_record(*segment_record(segment)) == segment
+@given(claim_log)
+def test_a_segment_is_read_as_it_was_written(claim: Claim) -> None:
+    assert read_record(*claim_record(claim)) == claim
 
 
 @modest
@@ -98,22 +98,22 @@ def test_an_identity_is_read_as_it_was_written(identity: Identity, unique: bytes
 
 
 @modest
-@given(segments, segments)
-def test_only_the_same_claim_of_the_same_pump_replaces_one(one: Segment, other: Segment) -> None:
+@given(claim_log, claim_log)
+def test_only_the_same_claim_of_the_same_pump_replaces_one(one: Claim, other: Claim) -> None:
     """The topic is compacted by key: rivals' claims must both stay."""
 
-    def claim(segment: Segment) -> tuple[object, ...]:
+    def claim(segment: Claim) -> tuple[object, ...]:
         return segment.target_topic_id, segment.partition, segment.sequence, segment.incarnation
 
-    assert (segment_record(one)[0] == segment_record(other)[0]) == (claim(one) == claim(other))
+    assert (claim_record(one)[0] == claim_record(other)[0]) == (claim(one) == claim(other))
 
 
 @pytest.mark.parametrize("field", ["target_topic_id", "partition", "sequence", "incarnation"])
 def test_each_part_of_a_claim_is_in_its_key(field: str) -> None:
     changed = {"target_topic_id": b"T" * 16, "partition": 4, "sequence": 71, "incarnation": 6}
     fields = {name: getattr(SEGMENT, name) for name in SEGMENT.__dataclass_fields__}
-    other = Segment(**fields | {field: changed[field]})
-    assert segment_record(other)[0] != segment_record(SEGMENT)[0]
+    other = Claim(**fields | {field: changed[field]})
+    assert claim_record(other)[0] != claim_record(SEGMENT)[0]
 
 
 def test_no_proposal_replaces_another() -> None:
@@ -123,7 +123,7 @@ def test_no_proposal_replaces_another() -> None:
 
 def test_the_format_is_what_it_was() -> None:
     """Segments outlive the version that wrote them."""
-    key, value = segment_record(replace(SEGMENT, confirmed=True, shared=True))
+    key, value = claim_record(replace(SEGMENT, confirmed=True, shared=True))
     assert key.hex() == "000101" + "74" * 16 + "00000003" + "0000000000000046" + "0000000000000005"
     assert value is not None
     assert value.hex() == (
@@ -157,11 +157,11 @@ def test_the_format_is_what_it_was() -> None:
 
 
 def test_a_confirmation_replaces_its_claim() -> None:
-    assert segment_record(replace(SEGMENT, confirmed=True))[0] == segment_record(SEGMENT)[0]
+    assert claim_record(replace(SEGMENT, confirmed=True))[0] == claim_record(SEGMENT)[0]
 
 
 def test_a_claim_that_was_taken_back_is_told_by_its_key() -> None:
-    assert read_record(segment_key(SEGMENT), None) == Retracted(b"t" * 16, 3, 70, 5)
+    assert read_record(claim_key(SEGMENT), None) == Retracted(b"t" * 16, 3, 70, 5)
 
 
 # --- what a segment stands for ------------------------------------------------------------------------
@@ -303,13 +303,13 @@ def test_runs_are_found_in_one_pass_as_they_are_one_by_one(
     some: tuple[Run, ...], counts: list[int], ahead: int, count: int
 ) -> None:
     announced = tuple(AnnouncedBatch(records, 0, 0, 0, 0) for records in counts)
-    segment = replace(SEGMENT, runs=some, batches=announced)
-    begins = [segment.sequence + sum(counts[:index]) for index in range(len(counts))]
-    assert list(segment.batch_runs()) == [segment.runs_at(*one) for one in zip(begins, counts, strict=True)]
-    assert tuple(RunsBySequence(segment).at(segment.sequence + ahead, count)) == segment.runs_at(
-        segment.sequence + ahead, count
+    claim = replace(SEGMENT, runs=some, batches=announced)
+    begins = [claim.sequence + sum(counts[:index]) for index in range(len(counts))]
+    assert list(claim.batch_runs()) == [claim.runs_at(*one) for one in zip(begins, counts, strict=True)]
+    assert tuple(RunsBySequence(claim).at(claim.sequence + ahead, count)) == claim.runs_at(
+        claim.sequence + ahead, count
     )
-    found = segment.runs_at(segment.sequence + ahead, count)
+    found = claim.runs_at(claim.sequence + ahead, count)
     assert [one.upstream + n for one in found for n in range(one.length)] == [
-        segment.upstream_of(segment.sequence + ahead + n) for n in range(count)
+        claim.upstream_of(claim.sequence + ahead + n) for n in range(count)
     ]

@@ -6,29 +6,29 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from tests.durable.cut_log import Topic, View
+from tests.support.cut_log import Topic, View
 
-from sparkmirror.cluster import topic_log
-from sparkmirror.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
-from sparkmirror.cluster.fetch_once import FetchReply
-from sparkmirror.cluster.list_offsets import ListedOffset
-from sparkmirror.cluster.topic_log import LogCut, LogPlace, LogUnavailable, TopicLog
-from sparkmirror.durable.claim_log import KEPT_CLAIMS, SegmentLog, in_safe_order
-from sparkmirror.durable.claims import (
+from sparkmirror.exact.durable.claim_log import KEPT_CLAIMS, ClaimLog, in_safe_order
+from sparkmirror.exact.durable.claims import (
     AnnouncedBatch,
+    Claim,
     Homes,
     Retracted,
-    Segment,
+    claim_record,
     home_partition,
     homes_record,
     read_record,
-    segment_record,
 )
-from sparkmirror.durable.identity import Identity
-from sparkmirror.durable.own_records import KEPT_BYTES, OwnRecord, OwnRecords
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch_session import FetchedPartition
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.exact.durable.own_records import KEPT_BYTES, OwnRecord, OwnRecords
+from sparkmirror.kafka.cluster import topic_log
+from sparkmirror.kafka.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
+from sparkmirror.kafka.cluster.fetch_once import FetchReply
+from sparkmirror.kafka.cluster.list_offsets import ListedOffset
+from sparkmirror.kafka.cluster.topic_log import LogCut, LogPlace, LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.fetch_session import FetchedPartition
+from sparkmirror.kafka.wire.splice import Run
 
 TOPIC_ID = b"t" * 16
 HERE = TOPIC_ID, 7
@@ -37,10 +37,10 @@ EACH = 15
 PLACED_APART = next(p for p in range(99) if home_partition(TOPIC_ID, p, 8) != home_partition(TOPIC_ID, p, 16))
 
 
-def claim(number: int, partition: int = 7, *, confirmed: bool = False, heals: bool = False) -> Segment:
+def claim(number: int, partition: int = 7, *, confirmed: bool = False, heals: bool = False) -> Claim:
     """The claims of a partition, in order: there is a gap between any two."""
     sequence = number * EACH
-    return Segment(
+    return Claim(
         target_topic_id=TOPIC_ID,
         partition=partition,
         sequence=sequence,
@@ -57,7 +57,7 @@ def claim(number: int, partition: int = 7, *, confirmed: bool = False, heals: bo
     )
 
 
-def known(log: SegmentLog) -> list[Segment]:
+def known(log: ClaimLog) -> list[Claim]:
     log.refresh([HERE])
     return list(log.claims(*HERE))
 
@@ -77,42 +77,42 @@ def home(topic: Topic) -> int:
 
 def test_a_reader_writes_again_what_it_has_read_and_finds_no_more(topic: Topic, home: int) -> None:
     """Whoever wrote it may be dead: without it the claims before would go on without end."""
-    SegmentLog(View(topic)).claim([claim(0), claim(1), claim(2)])
-    reader = SegmentLog(View(topic))
+    ClaimLog(View(topic)).claim([claim(0), claim(1), claim(2)])
+    reader = ClaimLog(View(topic))
     assert known(reader) == [claim(0), claim(1), claim(2)]
     topic.cut(home, 1)
-    assert known(SegmentLog(View(topic))) == [claim(0)]
+    assert known(ClaimLog(View(topic))) == [claim(0)]
     reader.refresh([HERE])
     assert reader.take_cut() == {home}
     assert len(topic.entries[home]) == 3, "what was not lost is not written again"
-    assert known(SegmentLog(View(topic))) == [claim(0), claim(1), claim(2)]
+    assert known(ClaimLog(View(topic))) == [claim(0), claim(1), claim(2)]
     assert known(reader) == [claim(0), claim(1), claim(2)]
 
 
 def test_a_claim_that_came_where_the_log_was_cut_is_not_passed_over(topic: Topic, home: int) -> None:
     """The log is as long as it was when it was read: by its length nothing is to be seen."""
-    SegmentLog(View(topic)).claim([claim(0), claim(1)])
-    reader = SegmentLog(View(topic))
+    ClaimLog(View(topic)).claim([claim(0), claim(1)])
+    reader = ClaimLog(View(topic))
     known(reader)
     topic.cut(home, 1)
-    SegmentLog(View(topic)).claim([claim(2)])
+    ClaimLog(View(topic)).claim([claim(2)])
     assert known(reader) == [claim(0), claim(2)]
     assert known(reader) == [claim(0), claim(2), claim(1)]
 
 
 def test_a_claim_that_was_taken_back_is_not_written_again(topic: Topic, home: int) -> None:
-    SegmentLog(View(topic)).claim([claim(0), claim(1), claim(2)])
-    reader = SegmentLog(View(topic))
+    ClaimLog(View(topic)).claim([claim(0), claim(1), claim(2)])
+    reader = ClaimLog(View(topic))
     known(reader)
     topic.cut(home, 2)
-    SegmentLog(View(topic)).revise((), [claim(1)])
+    ClaimLog(View(topic)).revise((), [claim(1)])
     known(reader)
-    assert known(SegmentLog(View(topic))) == [claim(0), claim(2)]
+    assert known(ClaimLog(View(topic))) == [claim(0), claim(2)]
 
 
 def test_a_clean_election_costs_no_reading_anew(topic: Topic, home: int) -> None:
-    SegmentLog(View(topic)).claim([claim(number) for number in range(9)])
-    reader = SegmentLog(View(topic))
+    ClaimLog(View(topic)).claim([claim(number) for number in range(9)])
+    reader = ClaimLog(View(topic))
     known(reader)
     topic.elect(home)
     topic.asked.clear()
@@ -124,18 +124,18 @@ def test_a_clean_election_costs_no_reading_anew(topic: Topic, home: int) -> None
 def test_a_writer_writes_again_what_was_cut_off_before_it_says_that_the_next_claim_is_durable(
     topic: Topic, home: int
 ) -> None:
-    writer = SegmentLog(View(topic), 4, remembers=True)
+    writer = ClaimLog(View(topic), 4, remembers=True)
     writer.claim([claim(0)])
     writer.claim([claim(1)])
     writer.claim([replace(claim(0), confirmed=True)])
     topic.cut(home, 1)
     writer.claim([claim(2)])
     assert writer.take_cut() == {home}
-    assert known(SegmentLog(View(topic))) == [replace(claim(0), confirmed=True), claim(2), claim(1)]
+    assert known(ClaimLog(View(topic))) == [replace(claim(0), confirmed=True), claim(2), claim(1)]
 
 
 def test_a_writer_that_has_nothing_to_write_looks_for_cuts(topic: Topic, home: int) -> None:
-    writer = SegmentLog(View(topic), 4, remembers=True)
+    writer = ClaimLog(View(topic), 4, remembers=True)
     writer.look_for_cuts()
     assert not topic.asked, "nothing was written"
     writer.claim([claim(0), claim(1)])
@@ -145,18 +145,18 @@ def test_a_writer_that_has_nothing_to_write_looks_for_cuts(topic: Topic, home: i
     topic.cut(home, 0)
     writer.look_for_cuts()
     assert writer.take_cut() == {home}
-    assert known(SegmentLog(View(topic))) == [claim(0), claim(1)]
+    assert known(ClaimLog(View(topic))) == [claim(0), claim(1)]
 
 
 def test_claims_on_records_that_the_target_may_have_lost_are_not_written_again(topic: Topic, home: int) -> None:
     """The log has been looked at since: it ended after the first claim."""
-    writer = SegmentLog(View(topic), 4, remembers=True)
+    writer = ClaimLog(View(topic), 4, remembers=True)
     writer.claim([claim(0), claim(1), claim(0, 8)])
     writer.forget(HERE, EACH)
     topic.cut(home, 0)
     topic.cut(home_partition(TOPIC_ID, 8, 4), 0)
     writer.look_for_cuts()
-    assert known(SegmentLog(View(topic))) == [claim(0)]
+    assert known(ClaimLog(View(topic))) == [claim(0)]
     writer.forget((TOPIC_ID, 8), 0)
 
 
@@ -229,20 +229,20 @@ def test_the_leader_that_took_the_last_record_is_not_asked_for_it(monkeypatch: p
 # --- homes ------------------------------------------------------------------------------------------------
 
 
-def apart(number: int) -> Segment:
+def apart(number: int) -> Claim:
     return claim(number, PLACED_APART)
 
 
 def test_claims_stay_where_they_are_when_the_topic_gets_more_partitions() -> None:
     topic = Topic(8)
-    SegmentLog(View(topic)).fix_homes(8)
-    writer = SegmentLog(View(topic))
+    ClaimLog(View(topic)).fix_homes(8)
+    writer = ClaimLog(View(topic))
     writer.claim([apart(0)])
     topic.partitions = 16
-    for log in (writer, SegmentLog(View(topic)), SegmentLog(View(topic), 8)):
+    for log in (writer, ClaimLog(View(topic)), ClaimLog(View(topic), 8)):
         assert log.homes == 8
-    SegmentLog(View(topic)).claim([apart(1)])
-    reader = SegmentLog(View(topic))
+    ClaimLog(View(topic)).claim([apart(1)])
+    reader = ClaimLog(View(topic))
     reader.refresh([(TOPIC_ID, PLACED_APART)])
     assert list(reader.claims(TOPIC_ID, PLACED_APART)) == [apart(0), apart(1)]
 
@@ -250,9 +250,9 @@ def test_claims_stay_where_they_are_when_the_topic_gets_more_partitions() -> Non
 def test_the_first_record_of_the_number_counts() -> None:
     topic = Topic(8)
     for count in (8, 5):
-        SegmentLog(View(topic)).fix_homes(count)
+        ClaimLog(View(topic)).fix_homes(count)
     View(topic).append(0, [homes_record(3, bytes(16))])
-    log = SegmentLog(View(topic))
+    log = ClaimLog(View(topic))
     assert log.agree("cluster", Identity("cluster", 4000, 0)) == Identity("cluster", 4000, 0)
     assert log.homes == 8
 
@@ -260,17 +260,17 @@ def test_the_first_record_of_the_number_counts() -> None:
 def test_without_a_record_of_the_number_the_topics_own_counts() -> None:
     """As for releases before."""
     topic = Topic(5)
-    assert SegmentLog(View(topic)).homes == 5
-    assert not SegmentLog(View(topic)).has_fixed_homes
+    assert ClaimLog(View(topic)).homes == 5
+    assert not ClaimLog(View(topic)).has_fixed_homes
 
 
 def test_the_number_by_which_claims_were_dealt_is_told_by_where_they_are() -> None:
     topic = Topic(8)
-    SegmentLog(View(topic)).claim([claim(0, partition) for partition in range(40)])
+    ClaimLog(View(topic)).claim([claim(0, partition) for partition in range(40)])
     topic.partitions = 16
-    assert SegmentLog(View(topic)).fitting_homes() == 8
-    SegmentLog(View(topic), 16).claim([claim(1, partition) for partition in range(40)])
-    assert SegmentLog(View(topic)).fitting_homes() is None
+    assert ClaimLog(View(topic)).fitting_homes() == 8
+    ClaimLog(View(topic), 16).claim([claim(1, partition) for partition in range(40)])
+    assert ClaimLog(View(topic)).fitting_homes() is None
 
 
 def test_a_record_of_the_number_is_nothing_to_a_release_that_does_not_know_it() -> None:
@@ -306,8 +306,10 @@ def test_an_answer_with_fewer_partitions_is_partial(monkeypatch: pytest.MonkeyPa
 
 def test_an_ended_claim_is_read_back_as_such() -> None:
     ended = replace(claim(0, confirmed=True), ended=True)
-    assert read_record(*segment_record(ended)) == ended
-    assert read_record(*segment_record(claim(0))) == claim(0)
+    assert read_record(*claim_record(ended)) == ended
+    assert read_record(*claim_record(claim(0))) == claim(0)
+    changed = replace(claim(0), changed=True)
+    assert read_record(*claim_record(changed)) == changed
 
 
 def test_whoever_is_killed_while_settling_leaves_no_less_known_than_before() -> None:
@@ -320,7 +322,7 @@ def test_whoever_is_killed_while_settling_leaves_no_less_known_than_before() -> 
 def test_a_claim_that_heals_below_what_is_in_memory_is_known(topic: Topic) -> None:
     """The target lost what was confirmed long ago: the position is below all claims that are kept."""
     claims = [claim(number, confirmed=True) for number in range(3 * KEPT_CLAIMS)]
-    writer, reader = SegmentLog(View(topic)), SegmentLog(View(topic))
+    writer, reader = ClaimLog(View(topic)), ClaimLog(View(topic))
     writer.claim(claims)
     assert claims[1] not in known(reader)
     healing = replace(claim(1, heals=True), incarnation=999)

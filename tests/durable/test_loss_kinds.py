@@ -12,19 +12,20 @@ from typing import Any, NamedTuple, get_args
 
 import pytest
 import yaml
-from snapshot_samples import NOW_MS, flow, level_group, snapshot
+from tests.support.snapshot_samples import NOW_MS, flow, level_group, snapshot
 
-from sparkmirror.cli.status import is_healthy, line
-from sparkmirror.doctor.findings import diagnose
-from sparkmirror.doctor.losses import LOSSES_BY_OUTCOME
-from sparkmirror.durable.acknowledgements import Acknowledgement, LedgerEntry
-from sparkmirror.durable.loss_kinds import LOSS_KINDS, Action, LossKind, LossOutcome, outcome_of
-from sparkmirror.durable.losses import Loss
-from sparkmirror.engine.loss_counts import loss_counts, loss_row, summed_up
-from sparkmirror.engine.snapshot import Flow
-from sparkmirror.metrics.collector import MirrorCollector
-from sparkmirror.page.cut_over import CutOverVerdict, cut_over
-from sparkmirror.page.sentences import Tone, headline
+from sparkmirror.exact.durable.acknowledgements import Acknowledgement, LedgerEntry
+from sparkmirror.exact.durable.loss_kinds import LOSS_KINDS, Action, LossKind, LossOutcome, outcome_of
+from sparkmirror.exact.durable.losses import Loss
+from sparkmirror.look.doctor.findings import diagnose
+from sparkmirror.look.doctor.flow_status import line
+from sparkmirror.look.doctor.losses import LOSSES_BY_OUTCOME
+from sparkmirror.look.metrics.collector import MirrorCollector
+from sparkmirror.look.page.cut_over import CutOverVerdict, cut_over
+from sparkmirror.look.page.sentences import Tone, headline
+from sparkmirror.mirror.engine.flow_health import is_healthy
+from sparkmirror.snapshot.loss_counts import loss_counts, loss_row, summed_up
+from sparkmirror.snapshot.snapshot import Flow
 
 ROOT = Path(__file__).parents[2]
 LOSSES_PAGE = (ROOT / "docs" / "losses.md").read_text()
@@ -44,6 +45,7 @@ OUTCOMES: dict[tuple[LossKind, Action], LossOutcome] = {
     (LossKind.TARGET_RECREATED, "healed"): LossOutcome.HEALED,
     (LossKind.FOREIGN, "continued"): LossOutcome.FOREIGN,
     (LossKind.FENCED, "continued"): LossOutcome.EXPECTED,
+    (LossKind.COPY_EXPIRED, "continued"): LossOutcome.ONLY_AT_SOURCE,
     (LossKind.ALTERED, "continued"): LossOutcome.SKIPPED,
     (LossKind.ALTERED, "restarted"): LossOutcome.TWICE,
 }
@@ -68,6 +70,7 @@ SAID = {
     LossOutcome.MAY_BE_LOST: _Said(
         Tone.WARNING, "records may be lost", "records-may-be-lost", "warning", False, False, "warning"
     ),
+    LossOutcome.ONLY_AT_SOURCE: _Said(Tone.WARNING, "the source had longer", "copy-expired", "warning", True, False),
     LossOutcome.FOREIGN: _Said(Tone.WARNING, "another producer has written", "foreign-writer", "warning", True, True),
     LossOutcome.SKIPPED: _Said(Tone.GOOD, "", "offsets-altered", "notice", True, False),
     LossOutcome.TWICE: _Said(Tone.GOOD, "", "records-twice", "notice", True, False),
@@ -232,7 +235,7 @@ def test_the_docs_say_it() -> None:
             f"{said.severity}: `{said.rule}`" if said.rule else "-",
             "0" if said.healthy else "1",
             said.alert or "-",
-            "goes on" if said.ready else "waits",
+            "continues" if said.ready else "waits",
         ]
         for outcome, said in SAID.items()
     }

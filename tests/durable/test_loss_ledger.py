@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from lab import KafkaCluster
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
-from sparkmirror.durable.losses import Loss, LossKind, LossLedger, standing_notes
-from sparkmirror.durable.noted_progress import ProgressLog, ReportedProgress, TopicProgress
+from sparkmirror.exact.durable.known_topics import KnownTopic, TopicMemory
+from sparkmirror.exact.durable.losses import Loss, LossKind, LossLedger, standing_notes
+from sparkmirror.exact.durable.noted_progress import ProgressLog, ReportedProgress, TopicProgress
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 
 pytestmark = pytest.mark.broker
 

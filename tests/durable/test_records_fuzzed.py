@@ -14,22 +14,22 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.durable.claims import (
+from sparkmirror.exact.durable.claims import (
     AnnouncedBatch,
+    Claim,
     Retracted,
-    Segment,
+    claim_record,
     identity_record,
     read_record,
-    segment_record,
 )
-from sparkmirror.durable.identity import Identity
-from sparkmirror.mm2.connect_offsets import read_key, read_value
-from sparkmirror.mm2.record_formats import Checkpoint, Heartbeat, Malformed, OffsetSync
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.exact.mm2.connect_offsets import read_key, read_value
+from sparkmirror.exact.mm2.record_formats import Checkpoint, Heartbeat, Malformed, OffsetSync
+from sparkmirror.kafka.wire.splice import Run
 
 brief = settings(max_examples=int(os.environ.get("SPARKMIRROR_FUZZ", "120")))
 some = st.none() | st.binary(max_size=90)
-SEGMENT = Segment(
+SEGMENT = Claim(
     target_topic_id=b"t" * 16,
     partition=3,
     sequence=70,
@@ -43,7 +43,7 @@ SEGMENT = Segment(
     batches=(AnnouncedBatch(8, 3, 99, 1000, 1007), AnnouncedBatch(408, 0, 98, 1010, 1010)),
 )
 OURS = [
-    segment_record(SEGMENT),
+    claim_record(SEGMENT),
     identity_record(Identity("cluster", 4000, 0), b"u" * 16),
     (bytes.fromhex("000102" + "75" * 16), struct.pack(">hqhqhqH", 1, 4001, 0, 4000, 0, 7, 7) + b"clusterid"),
 ]
@@ -74,11 +74,11 @@ def taken(key: bytes, value: bytes | None) -> None:
     """Whatever it is, it can be used, and written again as it was read."""
     began = time.monotonic()
     read = read_record(key, value)
-    if isinstance(read, Segment):
+    if isinstance(read, Claim):
         assert read.runs
         assert (read.upstream, read.announced, read.next_upstream(read.sequence)) is not None
         assert read.runs_at(read.sequence, 5)
-        assert read_record(*segment_record(read)) == read
+        assert read_record(*claim_record(read)) == read
     elif isinstance(read, Identity):
         assert read_record(*identity_record(read, b"u" * 16)) == replace(read, former=())
     else:
@@ -96,8 +96,8 @@ def test_damaged_claims(record: tuple[bytes, bytes], data: st.DataObject) -> Non
 
 @brief
 @given(some, some, st.sampled_from([b"", b"\0\1\0", b"\0\1\1", b"\0\1\2"]))
-@example(segment_record(SEGMENT)[0], (segment_record(SEGMENT)[1] or b"")[:49] + b"\xff" * 1_000_000, b"")
-@example(segment_record(SEGMENT)[0], (segment_record(SEGMENT)[1] or b"")[:49] + b"\0\0", b"")
+@example(claim_record(SEGMENT)[0], (claim_record(SEGMENT)[1] or b"")[:49] + b"\xff" * 1_000_000, b"")
+@example(claim_record(SEGMENT)[0], (claim_record(SEGMENT)[1] or b"")[:49] + b"\0\0", b"")
 def test_whatever_bytes_in_our_topic(key: bytes | None, value: bytes | None, head: bytes) -> None:
     if key is None:
         assert read_record(key, value) is None

@@ -6,27 +6,27 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.durable.cut_log import Topic, View
+from tests.support.cut_log import Topic, View
 
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import read_record, source_record
-from sparkmirror.durable.source_cluster import SourceCluster, agreed_source
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import read_record, source_record
+from sparkmirror.exact.durable.source_cluster import SourceCluster, agreed_source
 
 
 def test_the_first_process_to_say_it_counts_for_all() -> None:
     topic = Topic(8)
-    assert SegmentLog(View(topic)).source_cluster() is None
-    assert SegmentLog(View(topic)).agree_source(SourceCluster(0, "first")) == SourceCluster(0, "first")
-    assert SegmentLog(View(topic)).agree_source(SourceCluster(0, "second")) == SourceCluster(0, "first")
-    assert SegmentLog(View(topic)).source_cluster() == SourceCluster(0, "first")
+    assert ClaimLog(View(topic)).source_cluster() is None
+    assert ClaimLog(View(topic)).agree_source(SourceCluster(0, "first")) == SourceCluster(0, "first")
+    assert ClaimLog(View(topic)).agree_source(SourceCluster(0, "second")) == SourceCluster(0, "first")
+    assert ClaimLog(View(topic)).source_cluster() == SourceCluster(0, "first")
 
 
 def test_of_two_operators_who_accept_another_source_the_first_counts() -> None:
     topic = Topic(8)
-    log = SegmentLog(View(topic))
+    log = ClaimLog(View(topic))
     log.agree_source(SourceCluster(0, "old"))
-    assert SegmentLog(View(topic)).agree_source(SourceCluster(1, "new")) == SourceCluster(1, "new")
-    assert SegmentLog(View(topic)).agree_source(SourceCluster(1, "newer")) == SourceCluster(1, "new")
+    assert ClaimLog(View(topic)).agree_source(SourceCluster(1, "new")) == SourceCluster(1, "new")
+    assert ClaimLog(View(topic)).agree_source(SourceCluster(1, "newer")) == SourceCluster(1, "new")
     assert log.source_cluster() == SourceCluster(1, "new"), "a process that had read the one before"
     assert log.agree_source(SourceCluster(2, "old")) == SourceCluster(2, "old"), "there and back"
 

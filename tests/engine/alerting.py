@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import yaml
 from scraping import asked, prometheus
-from tests.metrics.deployed import PROMETHEUS, rules
+from tests.support import mirror_process as mp
+from tests.support.deployed import PROMETHEUS, rules
 
 FOR = "2s"
 SOON_S = 90.0

@@ -17,10 +17,10 @@ from unittest import mock
 
 from pyspark import SparkContext
 
-from sparkmirror.engine import round_job
-from sparkmirror.engine.round_job import RoundJob
-from sparkmirror.engine.session import start_spark
-from sparkmirror.messages.orders import PumpOrder
+from sparkmirror.mirror.engine import round_job
+from sparkmirror.mirror.engine.round_job import RoundJob
+from sparkmirror.mirror.engine.session import start_spark
+from sparkmirror.pump.messages.orders import PumpOrder
 
 START_S = 60.0
 END_S = 20.0

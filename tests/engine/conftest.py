@@ -9,18 +9,19 @@ from importlib import import_module
 from pathlib import Path
 from subprocess import CompletedProcess
 
-import mirror_process as mp
 import pytest
-from loaded_flow import LoadedFlow
-from mirror_thread import run_mirror
+from lab import KafkaCluster
+from lab.spark_cluster import standalone_cluster
 from pyspark.sql import SparkSession
-from tests.in_process import sparkmirror
+from remedy_case import Case
+from tests.support import mirror_process as mp
+from tests.support.in_process import sparkmirror
+from tests.support.loaded_flow import LoadedFlow
+from tests.support.mirror_thread import run_mirror
 
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.demo.spark_cluster import standalone_cluster
-from sparkmirror.engine import session
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.sync import topics
+from sparkmirror.mirror.engine import lag_monitor, session
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.mirror.sync import topics
 
 StartMirror = Callable[[str, Mapping[str, str]], AbstractContextManager[Mirror]]
 VerifyVerb = Callable[..., CompletedProcess[str]]
@@ -50,6 +51,20 @@ def _looks_soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def flow(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> LoadedFlow:
     """A flow between the session's clusters."""
     return LoadedFlow(source_cluster, target_cluster, topic_name, tmp_path)
+
+
+@pytest.fixture
+def remedy_case(
+    source_cluster: KafkaCluster,
+    target_cluster: KafkaCluster,
+    topic_name: str,
+    tmp_path: Path,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Case:
+    """A file whose mirror looks at lags each second."""
+    monkeypatch.setattr(lag_monitor, "LOOK_S", 1.0)
+    return Case(source_cluster, target_cluster, topic_name, tmp_path, spark)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from javaproperties import dumps
+from lab import KafkaCluster
 
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.jvm import QUICK_START, Jvm
 from sparkmirror.demo.ports import free_ports

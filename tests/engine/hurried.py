@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparkmirror.cli import main
-from sparkmirror.engine import flow_view, forecast, lag_monitor, surroundings, transaction_watch
+from sparkmirror.mirror.engine import flow_view, forecast, lag_monitor, surroundings, transaction_watch
 
 surroundings.LOOK_S = 1.0
 lag_monitor.LOOK_S = 1.0

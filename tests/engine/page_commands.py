@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_scripts import write_scripts
+from tests.support.kafka_scripts import write_scripts
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.metrics.deployed import PROMETHEUS
-from tests.metrics.prometheus_programs import fetched
+from tests.support.deployed import PROMETHEUS
+from tests.support.prometheus_programs import fetched
 
 from sparkmirror.demo.ports import free_ports
 

@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from loss_tools import delete_records
-
-from sparkmirror.demo import KafkaCluster
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.loss_tools import delete_records
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

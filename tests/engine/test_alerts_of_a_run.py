@@ -11,19 +11,19 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import loss_tools as lt
-import mirror_process as mp
 import pytest
 from alerting import Alerts, alerts_of
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
-from loaded_flow import running
-from secure_clusters import of_cluster
+from lab import Authority, KafkaCluster
+from lab.quotas import set_quota
+from tests.support import loss_tools as lt
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import running
+from tests.support.secure_clusters import of_cluster
 
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.demo.quotas import set_quota
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
@@ -335,6 +335,21 @@ def test_a_retention_that_is_too_short(stage: Stage) -> None:
         mp.alter_topic(here, SHORT, {"retention.ms": str(7 * 86_400_000)})
         stage.alerts.wait_until_over("RetentionWillWin", flow=FLOW)
     assert stage.alerts.fired() - {"LagOverObjective"} == {"RetentionWillWin"}
+
+
+def test_a_writer_that_has_not_moved(stage: Stage) -> None:
+    """Its topic is said to be done, and it writes on; that is taken back, and all is copied."""
+    before = stage.copied(LARGE)
+    stage.sparkmirror("topics done", "--topics", LARGE)
+    stage.wait_until_told("released", "topics list")
+    stage.produce(LARGE, 7)
+    stage.alerts.wait_until_firing("LateRecords", flow=FLOW)
+    stage.wait_until_told("7 offsets came to the source after its writers had moved", "status", "--check", code=1)
+    assert stage.copied(LARGE) == before
+    stage.sparkmirror("topics undo", "--topics", LARGE)
+    stage.alerts.wait_until_over("LateRecords", flow=FLOW)
+    mp.wait_for(lambda: stage.copied(LARGE) == before + 7, 60, "all is copied")
+    assert stage.alerts.fired() - {"LagOverObjective"} == {"LateRecords"}
 
 
 def lose(stage: Stage, records: int) -> int:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from loaded_flow import assert_copied
-from mirror_thread import run_mirror
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import assert_copied
+from tests.support.mirror_thread import run_mirror
 
 from sparkmirror.config import FlowConfig, MirrorConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.mirror import Mirror
+from sparkmirror.mirror.engine.mirror import Mirror
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

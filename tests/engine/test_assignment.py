@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.engine.assignment import (
+from sparkmirror.mirror.engine.assignment import (
     HYSTERESIS,
     LIGHT_SHARE,
     Assignment,

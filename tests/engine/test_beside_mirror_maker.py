@@ -7,18 +7,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient
-from loss_tools import Record, delete_records, records
+from lab import KafkaCluster, RealMirrorMaker
 from pyspark.sql import SparkSession
-from tests.started import started
+from tests.support import mirror_process as mp
+from tests.support.loss_tools import Record, delete_records, records
+from tests.support.started import started
 
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
-from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import CopyIncomplete
+from sparkmirror.mirror.engine.mirror import Mirror
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -10,17 +10,17 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import mirror_process as mp
 import psutil
 import pytest
-from bombs import ZSTD, bomb
 from kafka.record.default_records import DefaultRecordBatch
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.bombs import ZSTD, bomb
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.log_range import read_batches
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.wire import produce
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.log_range import read_batches
+from sparkmirror.kafka.wire import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -6,22 +6,22 @@ import re
 import time
 from contextlib import closing
 
-import mirror_process as mp
 import pytest
-from loaded_flow import assert_copied
-from mirror_thread import receipt
+from lab import KafkaCluster
+from lab.quotas import set_quota
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import assert_copied
+from tests.support.mirror_thread import receipt
 
 from conftest import StartMirror
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_configs import topic_configs
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import LogReader
-from sparkmirror.demo.quotas import set_quota
-from sparkmirror.doctor.findings import diagnose
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.messages.control import Control, control_topic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_configs import topic_configs
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.look.doctor.findings import diagnose
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.pump.messages.control import Control, control_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.engine.catching_up import LIVE_S, CatchingUp, PartitionLag
+from sparkmirror.mirror.engine.catching_up import LIVE_S, CatchingUp, PartitionLag
 
 
 def standing(position: int | None, end: int | None, key: str = "t-0", *, parked: bool = False) -> PartitionLag[str]:

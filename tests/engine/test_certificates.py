@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from loaded_flow import PARTITIONS, assert_copied, running
-from mirror_thread import reasons, run_mirror
+from lab import Authority, KafkaCluster
+from lab.authority import HOST
+from lab.listeners import mutual_tls
 from pyspark.sql import SparkSession
-from secure_clusters import of_cluster
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import PARTITIONS, assert_copied, running
+from tests.support.mirror_thread import reasons, run_mirror
+from tests.support.secure_clusters import of_cluster
 
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import Authority, KafkaCluster
-from sparkmirror.demo.authority import HOST
-from sparkmirror.demo.listeners import mutual_tls
-from sparkmirror.engine.mirror import Mirror
+from sparkmirror.mirror.engine.mirror import Mirror
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

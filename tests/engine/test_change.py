@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.change import TaskChange, aligned, moved
-from sparkmirror.messages.moves import NO_TASK
+from sparkmirror.mirror.engine.assignment import PartitionKey
+from sparkmirror.mirror.engine.change import TaskChange, aligned, moved
+from sparkmirror.pump.messages.moves import NO_TASK
 
 
 def keys(*numbers: int, flow: str = "a->b") -> tuple[PartitionKey, ...]:

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from sparkmirror.engine import change_watch
-from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.change import TaskChange
-from sparkmirror.engine.change_watch import MOVE_S, TASKS_S, ChangeWatch
-from sparkmirror.engine.end_reason import EndReason
-from sparkmirror.engine.planner import PlannedChange
+from sparkmirror.mirror.engine import change_watch
+from sparkmirror.mirror.engine.assignment import PartitionKey
+from sparkmirror.mirror.engine.change import TaskChange
+from sparkmirror.mirror.engine.change_watch import MOVE_S, TASKS_S, ChangeWatch
+from sparkmirror.mirror.engine.end_reason import EndReason
+from sparkmirror.mirror.engine.planner import PlannedChange
 
 KEY = PartitionKey("a->b", "t", 0)
 

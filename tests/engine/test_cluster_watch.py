@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
+from lab import KafkaCluster
 
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.engine import cluster_watch
-from sparkmirror.engine.cluster_watch import AWAY_S, FORGET_S, ClusterWatch
+from sparkmirror.mirror.engine import cluster_watch
+from sparkmirror.mirror.engine.cluster_watch import AWAY_S, FORGET_S, ClusterWatch
 
 
 def watch_over(*servers: str) -> ClusterWatch:

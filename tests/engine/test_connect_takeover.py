@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from connect_worker import ConnectWorker, source_connector
-from handover import PARTITIONS, Handover, wait_for_all_taken
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
-
-from sparkmirror.demo import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.handover import PARTITIONS, Handover, wait_for_all_taken
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

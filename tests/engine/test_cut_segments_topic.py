@@ -9,12 +9,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import loss_tools as lt
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from mirror_thread import reasons, receipt, run_mirror
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from test_unclean_elections import (
     bring_back_the_first,
@@ -26,13 +24,15 @@ from test_unclean_elections import (
     upstream_of,
     write_transactions,
 )
+from tests.support import loss_tools as lt
+from tests.support import mirror_process as mp
+from tests.support.mirror_thread import reasons, receipt, run_mirror
 
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.claims import segments_topic
 from sparkmirror.errors import CopyIncomplete
-from sparkmirror.position.cause import Cause
+from sparkmirror.exact.durable.claims import segments_topic
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.mirror.sync.own_settings import unsafe_settings
 from sparkmirror.pump.claim_writer import CUTS_S
-from sparkmirror.sync.own_settings import unsafe_settings
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -6,19 +6,19 @@ import json
 import time
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from loss_tools import acknowledge_all
-from mirror_thread import receipt
+from lab import KafkaCluster
 from test_mirror import control
+from tests.support import mirror_process as mp
+from tests.support.loss_tools import acknowledge_all
+from tests.support.mirror_thread import receipt
 from typer.testing import CliRunner
 
 from conftest import StartMirror
 from sparkmirror.cli.app import app
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.doctor.findings import Finding, Severity, diagnose
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.snapshot import PartitionState, Topic
+from sparkmirror.look.doctor.findings import Finding, Severity, diagnose
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.snapshot.snapshot import PartitionState, Topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -10,15 +10,15 @@ from typing import Any, cast
 
 import pytest
 
-from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
-from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.engine.done_topics import DoneTopics
-from sparkmirror.engine.driver_control import DriverControl
-from sparkmirror.engine.late_offsets import LateOffsets
-from sparkmirror.messages.control import Control, ControlState, DoneTopic
-from sparkmirror.messages.moves import RouteMoves, TaskWords
-from sparkmirror.messages.orders import AddedRoutes, Receipt
+from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
+from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
+from sparkmirror.mirror.engine.done_topics import DoneTopics
+from sparkmirror.mirror.engine.driver_control import DriverControl
+from sparkmirror.pump.messages.control import Control, ControlState, DoneTopic
+from sparkmirror.pump.messages.moves import RouteMoves, TaskWords
+from sparkmirror.pump.messages.orders import AddedRoutes, Receipt
+from sparkmirror.snapshot.late_offsets import LateOffsets
 
 ADDED = AddedRoutes(incarnation="i", epoch=1, routes={}, shares={})
 MOVES = RouteMoves(incarnation="i", epoch=1, moves=(), shares={})
@@ -363,7 +363,7 @@ def test_a_partition_that_came_after_the_word_is_late_from_its_first_record() ->
         topic.done.see({"orders": TopicDescription("orders", b"t" * 16, tuple(parts))})
         assert sorted(topic.done.partitions) == [("orders", 0), ("orders", 1), ("orders", 2)]
         assert topic.done.late_offsets(at_source) == [LateOffsets("orders", 2, 0, 7)]
-        assert topic.done.late(at_source)[0].startswith("orders-2: 7 offsets came to the source")
+        assert topic.done.late_offsets(at_source)[0].line.startswith("orders-2: 7 offsets came to the source")
         assert topic.done.end_of("orders", 2) == 0
         assert topic.done.is_reached("orders", 2)
     assert topic.done.is_released("orders")

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.engine.duties import Duties, DutyTurns, Schedule
-from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.duties import Duties, DutyTurns, Schedule
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
 
 
 class Counted:
@@ -88,7 +88,7 @@ def test_what_fails_is_said_once_and_tried_again(
         running.close()
     assert len(made) == makes, "after what nobody thought of the duty is closed, and a new one made"
     assert running.failing == {}
-    ours = [record for record in caplog.records if record.name == "sparkmirror.engine.duties"]
+    ours = [record for record in caplog.records if record.name == "sparkmirror.mirror.engine.duties"]
     assert [record.message for record in ours] == [
         f"flow a->b: count: {why}",
         "flow a->b: count: works again",

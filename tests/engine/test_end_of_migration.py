@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from loss_tools import acknowledge_all, ledger, recreate_topic
-from mirror_thread import run_mirror
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from test_long_lines import values
-from test_moved_writers import is_released, progress, say
+from test_moved_writers import is_released, late, say
+from test_observer import flow_of
 from test_verify import IDENTITY, plain, write
+from tests.support import mirror_process as mp
+from tests.support.loss_tools import acknowledge_all, ledger, recreate_topic
+from tests.support.mirror_thread import run_mirror
 from typer.testing import CliRunner
 
 from conftest import VerifyVerb
 from sparkmirror.cli.app import app
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine import flow_driver, lag_monitor, publishing, report_watch
-from sparkmirror.engine.late_offsets import LateOffsets
-from sparkmirror.engine.mirror import Mirror
+from sparkmirror.mirror.engine import flow_driver, lag_monitor, publishing, report_watch
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.snapshot.late_offsets import LateOffsets
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
@@ -63,8 +64,8 @@ def is_healthy(file: Path) -> int:
 
 
 def told(mirror: Mirror, what: str) -> None:
-    now = progress(mirror)
-    print(f"{what}: {now.state}, lag {now.lag}, {list(now.late)}")
+    now = flow_of(mirror)
+    print(f"{what}: {now.state}, lag {now.lag}, {late(mirror)}")
 
 
 def test_a_writer_that_is_not_stopped_yet_when_its_topic_is_said_to_be_done(
@@ -100,13 +101,13 @@ def test_a_writer_that_is_not_stopped_yet_when_its_topic_is_said_to_be_done(
         assert ends(target_cluster, topic_name) == there, "nothing is copied after the release"
         assert there == [last + each.copied for last, each in zip(end, late, strict=True)]
         assert [each.missing for each in late] == [all_of - last for all_of, last in zip(came, there, strict=True)]
-        mp.wait_for(lambda: progress(mirror).state == "held up", 30, "the live topic does not hide it")
+        mp.wait_for(lambda: flow_of(mirror).state == "held up", 30, "the live topic does not hide it")
         mp.wait_for(lambda: is_healthy(file) == 1, 30, "status --check says so")
         said = verify_verb(str(file))
         assert said.returncode == 0, said.stdout
         assert "is copied on" in say("undo", file, topic_name)
         mp.wait_for(lambda: ends(target_cluster, topic_name) == came, 60, "the rest is copied")
-        mp.wait_for(lambda: progress(mirror).state == "caught up", 30, "nothing is late any more")
+        mp.wait_for(lambda: flow_of(mirror).state == "caught up", 30, "nothing is late any more")
         mp.wait_for(lambda: is_healthy(file) == 0, 30, "status --check says so")
         told(mirror, "taken back")
     for partition in range(PARTITIONS):
@@ -135,16 +136,16 @@ def test_a_done_topic_that_a_forgotten_writer_creates_again(
         recreate_topic(source_cluster, topic_name, PARTITIONS)
         write(source_cluster, topic_name, plain(range(1000, 1000 + again)))
         words = f"created again at the source after its writers had moved: {again} offsets are not copied"
-        mp.wait_for(lambda: any(words in line for line in progress(mirror).late), 60, "it is named")
+        mp.wait_for(lambda: any(words in line for line in late(mirror)), 60, "it is named")
         told(mirror, "created again")
-        mp.wait_for(lambda: progress(mirror).state == "held up", 30, "the flow is held up")
+        mp.wait_for(lambda: flow_of(mirror).state == "held up", 30, "the flow is held up")
         mp.wait_for(lambda: is_healthy(file) == 1, 30, "status --check says so")
         assert ends(target_cluster, topic_name) == [300, 0]
         diagnosis = CliRunner().invoke(app, ["doctor", str(file)]).output
         assert f"the topic was created again: {again} offsets since" in " ".join(diagnosis.split()), diagnosis
         say("undo", file, topic_name)
         mp.wait_for(lambda: ends(target_cluster, topic_name) == [300 + again, 0], 60, "it is copied after the old one")
-        mp.wait_for(lambda: progress(mirror).state == "caught up", 30, "nothing is late any more")
+        mp.wait_for(lambda: flow_of(mirror).state == "caught up", 30, "nothing is late any more")
         told(mirror, "taken back")
     copied, _ = values(target_cluster, topic_name, 0)
     numbers = [int(one.rpartition(b"value-")[2].rstrip(b"\0")) for one in copied]

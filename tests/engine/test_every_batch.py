@@ -7,27 +7,27 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
+from tests.support import mirror_process as mp
 
 from conftest import StartMirror
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import LogReader
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import Segment, segments_topic
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.position.arbitration import arbitrate
-from sparkmirror.position.log_probe import LogProbe
-from sparkmirror.position.matching import TargetLog
-from sparkmirror.position.questioned_claims import questioned
-from sparkmirror.wire.batches import HEADER_SIZE, BatchHeader
-from sparkmirror.wire.codecs import ZSTD, Codec, compress
-from sparkmirror.wire.records import section
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import Claim, segments_topic
+from sparkmirror.exact.position.arbitration import arbitrate
+from sparkmirror.exact.position.log_probe import LogProbe
+from sparkmirror.exact.position.matching import TargetLog
+from sparkmirror.exact.position.questioned_claims import questioned
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.batches import HEADER_SIZE, BatchHeader
+from sparkmirror.kafka.wire.codecs import ZSTD, Codec, compress
+from sparkmirror.kafka.wire.records import section
+from sparkmirror.mirror.engine.mirror import Mirror
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -117,10 +117,10 @@ def compacted(cluster: KafkaCluster, topic: str) -> None:
     mp.wait_for(lambda: len(read(cluster, topic)) < 1000, 90, f"{topic} compacted")
 
 
-def offset_map(target: KafkaCluster, topic: str) -> list[Segment]:
+def offset_map(target: KafkaCluster, topic: str) -> list[Claim]:
     """The true claims of partition 0 of a remote topic, as any reader settles them."""
     client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(target.bootstrap_servers,)), "test")
-    log = SegmentLog(TopicLog(client, segments_topic("A")))
+    log = ClaimLog(TopicLog(client, segments_topic("A")))
     try:
         found = client.metadata([topic])[topic]
         identity = log.agree(client.cluster_id, None)
@@ -135,11 +135,11 @@ def offset_map(target: KafkaCluster, topic: str) -> list[Segment]:
 
 def assert_mapped(target: KafkaCluster, topic: str, expected: list[Any], copies: list[Any]) -> None:
     """Every record's upstream and downstream offset is what the segments say."""
-    segments = offset_map(target, topic)
+    claims = offset_map(target, topic)
     for sequence, (record, copy) in enumerate(zip(expected, copies, strict=True)):
-        segment = max((one for one in segments if one.sequence <= sequence), key=lambda one: one.sequence)
-        assert segment.upstream_of(sequence) == record.offset
-        assert segment.downstream + sequence - segment.sequence == copy.offset
+        claim = max((one for one in claims if one.sequence <= sequence), key=lambda one: one.sequence)
+        assert claim.upstream_of(sequence) == record.offset
+        assert claim.downstream + sequence - claim.sequence == copy.offset
 
 
 STAMPED = {"message.timestamp.type": "LogAppendTime"}

@@ -11,16 +11,16 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import psutil
 import pytest
-from loaded_flow import PARTITIONS, LoadedFlow, running
-from loss_tools import delete_records, records
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import PARTITIONS, LoadedFlow, running
+from tests.support.loss_tools import delete_records, records
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.producers import describe_producers
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.producers import describe_producers
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import mirror_process as mp
 import psutil
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from loaded_flow import assert_copied
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import assert_copied
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.messages.control import Control, control_topic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.pump.messages.control import Control, control_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

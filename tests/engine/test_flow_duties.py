@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from sparkmirror.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.config.model import LegacyConfig
-from sparkmirror.engine.duties import Schedule
-from sparkmirror.engine.flow_duties import FlowDuties, FlowGroups
-from sparkmirror.messages.orders import Receipt
-from sparkmirror.sync.group_commits import OURS
-from sparkmirror.sync.topic_rules import group_filter, topic_rules
-from sparkmirror.sync.topics import TopicSync
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.kafka.cluster.groups import Committed, Groups, Offsets
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.engine.duties import Schedule
+from sparkmirror.mirror.engine.flow_duties import FlowDuties, FlowGroups
+from sparkmirror.mirror.sync.copy_retention import ShorterCopies
+from sparkmirror.mirror.sync.mm1_commits import OURS
+from sparkmirror.mirror.sync.topic_rules import group_filter, topic_rules
+from sparkmirror.mirror.sync.topics import TopicSync
+from sparkmirror.pump.messages.orders import Receipt
 
 NOBODY: Any = None
 """In the place of an admin that is never asked."""
 
 ALL = {
     "old segments": 600,
+    "copies' retention": 300,
     "topic configurations": 600,
     "topic ACLs": 600,
     "heartbeats": 1,
@@ -64,6 +67,7 @@ def schedules(
         receipts_mark=lambda: 0,
         copied=dict,
         groups=FlowGroups(),
+        shorter_copies=ShorterCopies(),
         once=once,
     )
     return {schedule.name: schedule for schedule in duties.schedules()}
@@ -151,3 +155,13 @@ def test_an_old_mirror_maker_gets_each_known_position(
     duty.close()
     expected = [] if committed is None else [{"g": {("t", 0): Committed(committed, OURS)}}]
     assert calls == expected
+
+
+def test_a_group_stays_while_the_first_turn_that_sets_offsets_is_under_way() -> None:
+    """A page with the group would lose it for the turn's time, and a cut-over would not see it."""
+    checkpoints: Any = SimpleNamespace(standings={"billing": "translated"})
+    sync: Any = SimpleNamespace(standings={})
+    groups: Any = FlowGroups(checkpoints=checkpoints, sync=sync)
+    assert groups.newest == {"billing": "translated"}
+    sync.standings = {"billing": "set"}
+    assert groups.newest == {"billing": "set"}

@@ -6,15 +6,15 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import cast
 
-import mirror_process as mp
 import pytest
+from tests.support import mirror_process as mp
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
-from sparkmirror.engine import flow_registry as module
-from sparkmirror.engine.duties import Duties, Schedule
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.flow_registry import FlowRegistry
 from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.mirror.engine import flow_registry as module
+from sparkmirror.mirror.engine.duties import Duties, Schedule
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.flow_registry import FlowRegistry
 from sparkmirror.policy import DefaultReplicationPolicy
 
 

@@ -9,15 +9,15 @@ from typing import Any, cast
 import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.durable.identity import Identity
-from sparkmirror.engine import flow_topics
-from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.flow_topics import FlowTopics, TargetTopic
-from sparkmirror.engine.flow_view import PartitionView
-from sparkmirror.engine.order_book import OrderBook
-from sparkmirror.messages.moves import MOST_MOVES, RouteMove
-from sparkmirror.position.route import PartitionPair
-from sparkmirror.wire.topic_ids import NO_ID
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.wire.topic_ids import NO_ID
+from sparkmirror.mirror.engine import flow_topics
+from sparkmirror.mirror.engine.assignment import PartitionKey
+from sparkmirror.mirror.engine.flow_topics import FlowTopics, TargetTopic
+from sparkmirror.mirror.engine.flow_view import PartitionView
+from sparkmirror.mirror.engine.order_book import OrderBook
+from sparkmirror.pump.messages.moves import MOST_MOVES, RouteMove
 
 SOURCE, TARGET = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
 IDENTITY = Identity(cluster_id="c", producer_id=1, producer_epoch=0)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.copied_counts import CopiedCounts
-from sparkmirror.engine.flow_view import ENDS_S, FlowView, PartitionView
-from sparkmirror.messages.figures import PartitionFigures, Totals, TrafficTotals
-from sparkmirror.messages.orders import FlowEnd, FlowReport, Receipt
+from sparkmirror.mirror.engine.assignment import PartitionKey
+from sparkmirror.mirror.engine.copied_counts import CopiedCounts
+from sparkmirror.mirror.engine.flow_view import ENDS_S, FlowView, PartitionView
+from sparkmirror.pump.messages.figures import PartitionFigures, Totals, TrafficTotals
+from sparkmirror.pump.messages.orders import FlowEnd, FlowReport, Receipt
 
 AT = ("t", 0)
 
@@ -84,6 +84,18 @@ def test_a_partition_has_not_come_back_when_an_old_report_is_late() -> None:
 
 def end(pump: str, *receipts: Receipt) -> FlowEnd:
     return FlowEnd(flow="A->B", pump=pump, receipts=receipts)
+
+
+def test_of_a_task_that_was_started_again_only_the_pump_that_was_heard_last_is_at_work() -> None:
+    """The earlier one was killed and reports no end: it would be silent until the round ends."""
+    view = FlowView()
+    again = report(0, 0).model_copy(update={"pump": "1/0 again"})
+    for word in (report(1, 5), report(0, 100), again):
+        view.note(word)
+    view.heard_at |= {"1/1": 1.0, "1/0": 2.0, "1/0 again": 3.0}
+    assert [one.pump for one in view.live] == ["1/0 again", "1/1"]
+    view.note(again.model_copy(update={"ended": True}))
+    assert [one.pump for one in view.live] == ["1/1"]
 
 
 def test_a_task_that_was_tried_again_takes_nothing_from_the_counts() -> None:
@@ -212,6 +224,13 @@ def test_late_and_repeated_counts_change_nothing(told: list[tuple[int, str, int]
             assert counts.total >= before
             before = counts.total
     assert counts.total == (sum(largest.values()), sum(largest.values()) * 10)
+
+
+def test_a_query_without_new_records_changes_no_count() -> None:
+    counts = CopiedCounts()
+    counts.add(3, 0)
+    counts.add(0, 0)
+    assert (counts.total, counts.changes) == ((3, 0), 1)
 
 
 def test_no_count_falls_while_rounds_end() -> None:

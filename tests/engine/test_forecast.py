@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.engine.forecast import WINDOW_S, Forecaster, LagSample
+from sparkmirror.mirror.engine.forecast import WINDOW_S, Forecaster, LagSample
 
 HOUR_MS = 3_600_000
 WHERE = ("orders", 3)

@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
-from kafka_scripts import write_scripts
-from mirror_thread import run_mirror
+from lab import KafkaCluster
 from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 from test_mirror import control
+from tests.support import mirror_process as mp
+from tests.support.kafka_scripts import write_scripts
+from tests.support.mirror_thread import run_mirror
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine import flow_duties, lag_monitor, publishing
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.snapshot import FlowState, Group
-from sparkmirror.metrics.collector import MirrorCollector
-from sparkmirror.page.cut_over import CutOverVerdict, cut_over
+from sparkmirror.look.metrics.collector import MirrorCollector
+from sparkmirror.look.page.cut_over import CutOverVerdict, cut_over
+from sparkmirror.mirror.engine import flow_duties, lag_monitor, publishing
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.snapshot.snapshot import FlowState, Group
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
-from sparkmirror.engine.growth import grow, grown, shares
+from sparkmirror.mirror.engine.assignment import PartitionKey, PartitionLoad
+from sparkmirror.mirror.engine.growth import grow, grown, shares
 
 
 def key(number: int, flow: str = "a->b", topic: str = "t") -> PartitionKey:

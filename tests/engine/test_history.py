@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from snapshot_samples import NOW_MS, flow, partition, topic
+from tests.support.snapshot_samples import NOW_MS, flow, partition, topic
 
-from sparkmirror.engine.history import LENGTH, MOST_FLOWS, STEP_S, FlowHistory, Sample
-from sparkmirror.engine.snapshot import Flow, FlowState, PartitionState, Role
+from sparkmirror.snapshot.history import LENGTH, MOST_FLOWS, STEP_S, FlowHistory, Sample
+from sparkmirror.snapshot.snapshot import Flow, FlowState, PartitionState, Role
 
 BEGIN_MS = NOW_MS // (STEP_S * 1000) * STEP_S * 1000
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from sparkmirror.cluster import producers
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.kafka.cluster import producers
 
 
 class StubClient:

@@ -12,9 +12,9 @@ import pyspark
 import pytest
 from packaging.requirements import Requirement
 
-from sparkmirror.engine import installed_spark
-from sparkmirror.engine.installed_spark import NEWEST, OLDEST, require_spark
 from sparkmirror.errors import SetupError
+from sparkmirror.mirror.engine import installed_spark
+from sparkmirror.mirror.engine.installed_spark import NEWEST, OLDEST, require_spark
 
 ROOT = Path(__file__).parents[2]
 HIDDEN = "import sys; sys.modules['pyspark'] = None"

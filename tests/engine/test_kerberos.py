@@ -12,17 +12,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
-from loaded_flow import PARTITIONS, assert_copied, running
-from secure_clusters import of_cluster
+from lab import Authority, KafkaCluster
+from lab.kdc import BROKER, REALM, Kdc, missing_programs
+from lab.listeners import kerberos
+from lab.spark_cluster import standalone_cluster
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import PARTITIONS, assert_copied, running
+from tests.support.secure_clusters import of_cluster
 
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.jvm import QUICK_START
-from sparkmirror.demo.kdc import BROKER, REALM, Kdc, missing_programs
-from sparkmirror.demo.listeners import kerberos
-from sparkmirror.demo.spark_cluster import standalone_cluster
 
 pytest.importorskip("gssapi", reason="there is no gssapi here; type: pip install 'sparkmirror[kerberos]'")
 pytestmark = [

@@ -6,9 +6,9 @@ import random
 import signal
 import time
 
-import mirror_process as mp
 import pytest
-from loaded_flow import PARTITIONS, LoadedFlow
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import PARTITIONS, LoadedFlow
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import loss_tools as lt
-import mirror_process as mp
 import pytest
+from lab import KafkaCluster
 from test_verify import plain, write
+from tests.support import loss_tools as lt
+from tests.support import mirror_process as mp
 
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.doctor.losses import LOSSES
-from sparkmirror.engine.snapshot import FlowState, Role, Snapshot
-from sparkmirror.engine.status_topic import read_status
-from sparkmirror.page.summary import summary
+from sparkmirror.look.doctor.losses import LOSSES
+from sparkmirror.look.page.summary import summary
+from sparkmirror.snapshot.snapshot import FlowState, Role, Snapshot
+from sparkmirror.snapshot.status_topic import read_status
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

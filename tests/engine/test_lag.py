@@ -6,25 +6,25 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loss_tools import delete_records
-from mirror_thread import run_mirror
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from test_every_batch import transactional
 from test_observer import flow_of, topic_of
 from test_verify import IDENTITY, plain, write
+from tests.support import mirror_process as mp
+from tests.support.loss_tools import delete_records
+from tests.support.mirror_thread import run_mirror
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.catching_up import PartitionLag
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.snapshot import FlowState, Partition, PartitionState
-from sparkmirror.messages.control import Control, control_topic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.engine.catching_up import PartitionLag
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.pump.messages.control import Control, control_topic
+from sparkmirror.snapshot.snapshot import FlowState, Partition, PartitionState
 
 
 @given(position=st.integers(0, 100), end=st.integers(0, 100), start=st.integers(0, 100))

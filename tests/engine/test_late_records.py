@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from snapshot_samples import flow, topic
 from test_driver_control import ENDS, PlayedTopic, receipt
 from test_observer import a_driver, copying, looked_at
+from tests.support.snapshot_samples import flow, topic
 
-from sparkmirror.cli import status, topics
-from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
-from sparkmirror.cluster.topic_log import LogEntry
-from sparkmirror.engine.done_topics import DoneTopics
-from sparkmirror.engine.late_offsets import LateOffsets
-from sparkmirror.engine.progress import ProgressMeter
-from sparkmirror.engine.snapshot import FlowState, Topic
-from sparkmirror.messages.control import Control, ControlState, DoneTopic
-from sparkmirror.wire.topic_ids import NO_ID
+from sparkmirror.cli import flow_lines, topic_rows
+from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
+from sparkmirror.kafka.cluster.topic_log import LogEntry
+from sparkmirror.kafka.wire.topic_ids import NO_ID
+from sparkmirror.look.doctor import flow_status
+from sparkmirror.mirror.engine import flow_health
+from sparkmirror.mirror.engine.done_topics import DoneTopics
+from sparkmirror.pump.messages.control import Control, ControlState, DoneTopic
+from sparkmirror.snapshot.late_offsets import LateOffsets
+from sparkmirror.snapshot.snapshot import FlowState, Topic
 
 OLD, NEW = b"1" * 16, b"2" * 16
 
@@ -68,13 +69,13 @@ def test_what_was_copied_behind_the_end_is_told_apart_from_what_is_not() -> None
     for done in (played.done, successor(played)):
         assert done.late_offsets(at_source(13, 20)) == [LateOffsets("orders", 0, 3, 0)]
         assert done.late_offsets(at_source(15, 27)) == [LateOffsets("orders", 0, 3, 2), LateOffsets("orders", 1, 0, 7)]
-        assert done.late(at_source(15, 27)) == (
+        assert tuple(each.line for each in done.late_offsets(at_source(15, 27))) == (
             "orders-0: 5 offsets came to the source after its writers had moved: 3 were copied or passed over before "
             "the pump heard of that, 2 are not copied: sparkmirror topics undo copies them",
             "orders-1: 7 offsets came to the source after its writers had moved, and are not copied: "
             "sparkmirror topics undo copies them",
         )
-        assert done.late(at_source(13, 20)) == (
+        assert tuple(each.line for each in done.late_offsets(at_source(13, 20))) == (
             "orders-0: 3 offsets came to the source after its writers had moved, and were copied or passed over before "
             "the pump heard of that",
         )
@@ -100,7 +101,7 @@ def test_a_topic_that_was_created_again_is_another_topic(ends: tuple[int, int]) 
         assert done.late_offsets(at_source(*ends)) == [
             LateOffsets("orders", partition, 0, end, recreated=True) for partition, end in enumerate(ends)
         ]
-        assert done.late(at_source(*ends))[0] == (
+        assert done.late_offsets(at_source(*ends))[0].line == (
             f"orders-0: created again at the source after its writers had moved: {ends[0]} offsets are not copied: "
             "sparkmirror topics undo copies them"
         )
@@ -165,28 +166,26 @@ def test_late_records_hold_the_flow_up_whatever_else_it_copies(
     done.see(there(topic_id, 1))
     copying(driver, {number: (70, 70) for number in range(partitions)})
     driver.view.take_ends({**driver.view.source_ends, ("orders", 0): came}, {})
-    progress = ProgressMeter(driver).read()
-    assert (progress.state, progress.lag) == (state, 0)
-    assert line in (progress.late[0] if progress.late else "")
     (seen,) = looked_at(driver)
-    assert seen.state == state
-    assert status.is_healthy(seen) is (state is FlowState.CAUGHT_UP)
-    (row,) = [row for row in topics.rows(seen, 0.0) if row["topic"] == "orders"]
+    assert (seen.state, seen.lag) == (state, 0)
+    assert line in "".join(flow_lines.late(seen)[:1])
+    assert flow_health.is_healthy(seen) is (state is FlowState.CAUGHT_UP)
+    (row,) = [row for row in topic_rows.rows(seen, 0.0) if row["topic"] == "orders"]
     assert (row["state"], row["late"], line in str(row["reason"])) == ("released", seen.topics[0].late, True)
     assert bool(row["late"]) is (state is FlowState.HELD_UP)
-    assert topics.cells(row)[topics.KEYS.index("late")] == str(row["late"])
+    assert topic_rows.cells(row)[topic_rows.KEYS.index("late")] == str(row["late"])
     copying(driver, {number: (50, 70) for number in range(partitions)})
     driver.view.take_ends({**driver.view.source_ends, ("orders", 0): came}, {})
     (seen,) = looked_at(driver)
     behind = FlowState.COPYING if partitions else FlowState.CAUGHT_UP
     assert seen.state is (state if state is FlowState.HELD_UP else behind), "also while others are copied"
     if state is FlowState.HELD_UP:
-        assert status.first_reason(seen).startswith("orders: ")
-        assert line in status.line(seen, 0.0)
+        assert flow_health.first_reason(seen).startswith("orders: ")
+        assert line in flow_status.line(seen, 0.0)
 
 
 def test_late_records_are_unhealthy_while_the_rest_is_copied() -> None:
     late = Topic(topic="bills", target_topic="", released=True, late_in={0: 4})
-    assert not status.is_healthy(flow(state=FlowState.COPYING, topics=(topic(), late)))
+    assert not flow_health.is_healthy(flow(state=FlowState.COPYING, topics=(topic(), late)))
     copied = Topic(topic="bills", target_topic="", released=True, late_copied_in={0: 4})
-    assert status.is_healthy(flow(state=FlowState.COPYING, topics=(topic(), copied)))
+    assert flow_health.is_healthy(flow(state=FlowState.COPYING, topics=(topic(), copied)))

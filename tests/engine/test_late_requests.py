@@ -10,16 +10,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaProducer
-from loaded_flow import running
+from lab import KafkaCluster
+from lab.quotas import set_quota
 from test_every_batch import contents, read
 from test_old_records import TWO_DAYS_MS
 from test_rival_views import SteppedPump, driver_of
-
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.demo.quotas import set_quota
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import running
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.engine import leadership
-from sparkmirror.engine.leadership import STATE_LIFETIME_DEFAULT_MS, Leadership
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.mirror.engine import leadership
+from sparkmirror.mirror.engine.leadership import STATE_LIFETIME_DEFAULT_MS, Leadership
 
 
 @pytest.mark.parametrize("error", [ConnectionError("reset"), ClusterUnreachable("cluster b: no broker answers")])

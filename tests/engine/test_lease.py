@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
-from tests.started import started
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.started import started
 
-from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config.model import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.lease import HolderStays, Lease, LeaseClaim, choose_holder
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.mirror.engine.lease import HolderStays, Lease, LeaseClaim, choose_holder
 
 SESSION_MS = 6000
 """The shortest that a broker allows by default."""
@@ -28,7 +28,7 @@ SESSION_MS = 6000
 CHILD = """
 import sys, time
 from sparkmirror.config.model import ClusterConfig
-from sparkmirror.engine.lease import Lease
+from sparkmirror.mirror.engine.lease import Lease
 
 servers, group, topic, session_ms = sys.argv[1:]
 lease = Lease(ClusterConfig(alias="b", bootstrap_servers=(servers,)), group, topic, int(session_ms))

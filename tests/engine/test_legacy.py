@@ -11,23 +11,23 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from mirror_thread import run_config
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
+from tests.support import mirror_process as mp
+from tests.support.mirror_thread import run_config
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.config import ClusterConfig, MirrorConfig
 from sparkmirror.config.legacy import LegacyOptions, load_legacy, named_after
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine import report_watch, topic_refresh
-from sparkmirror.engine.completion import send_failure
-from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import CopyIncomplete
-from sparkmirror.sync.group_commits import OURS
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.groups import Committed, Groups, Offsets
+from sparkmirror.mirror.engine import report_watch, topic_refresh
+from sparkmirror.mirror.engine.completion import send_failure
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.mirror.sync.mm1_commits import OURS
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

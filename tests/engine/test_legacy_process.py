@@ -7,14 +7,13 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import psutil
 import pytest
 from kafka import KafkaConsumer, TopicPartition
-from loaded_flow import PARTITIONS, assert_copied
-from secure_clusters import PASSWORD, plain_settings, scram_settings, scram_user
-
-from sparkmirror.demo import Authority, KafkaCluster
+from lab import Authority, KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import PARTITIONS, assert_copied
+from tests.support.secure_clusters import PASSWORD, plain_settings, scram_settings, scram_user
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -9,21 +9,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.position.copied_flow import Side, built, wait_for
+from lab import KafkaCluster
+from lab.distance import Distance
+from tests.support.copied_flow import Side, built, wait_for
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.demo.distance import Distance
 from sparkmirror.demo.proof import LogReader
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.messages.figures import LineFigures
-from sparkmirror.messages.orders import PumpOrder, Receipt
-from sparkmirror.messages.receipts import read_reports, receipts_topic
-from sparkmirror.pump import limits
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.records import Records
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.pump.memory_budget import FETCH_BYTES
+from sparkmirror.pump.messages.figures import LineFigures
+from sparkmirror.pump.messages.orders import PumpOrder, Receipt
+from sparkmirror.pump.messages.receipts import read_reports, receipts_topic
 from sparkmirror.pump.pump import MEMORY_BYTES, pump
-from sparkmirror.wire.records import Records
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 
@@ -133,7 +133,7 @@ def test_what_is_in_flight_follows_both_lines(
     for name in ("source", "target"):
         of_side = [line for line in chosen if line.side == name]
         assert min(line.round_trip_ms for line in of_side) >= ROUND_TRIP_MS
-        assert max(line.window_bytes for line in of_side) > limits.FETCH_BYTES
+        assert max(line.window_bytes for line in of_side) > FETCH_BYTES
         assert max(line.window_bytes for line in of_side) <= MEMORY_BYTES // 2
     assert max(line.connections for line in chosen if line.side == "source") > 1
     assert max(line.batch_bytes for line in chosen) > 64 << 10

@@ -10,16 +10,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-import mirror_process as mp
 import pytest
+from lab import KafkaCluster
 from test_rival_views import driver_of
+from tests.support import mirror_process as mp
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.predecessors import Predecessors
-from sparkmirror.messages.control import ControlState
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.mirror.engine.predecessors import Predecessors
+from sparkmirror.pump.messages.control import ControlState
 from sparkmirror.pump.quiet import GRACE_S
 
 
@@ -59,6 +59,8 @@ class StubDriver:
 
     def partitions(self) -> dict[str, int]:
         return {"t-0": 1}
+
+    pumped = partitions
 
 
 def test_a_mirror_looks_before_each_round_if_the_last_look_came_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

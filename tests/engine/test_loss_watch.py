@@ -6,18 +6,18 @@ import logging
 from collections.abc import Callable, Iterator
 
 import pytest
+from lab import KafkaCluster
 from tests.durable.test_loss_ledger import loss
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.acknowledgements import acknowledge, retract
-from sparkmirror.durable.loss_kinds import LossOutcome
-from sparkmirror.durable.losses import LossKind, LossLedger, losses_topic
-from sparkmirror.engine.loss_counts import MOST_ROWS, LossCount, summed_up
-from sparkmirror.engine.loss_watch import LossWatch
+from sparkmirror.exact.durable.acknowledgements import acknowledge, retract
+from sparkmirror.exact.durable.loss_kinds import LossOutcome
+from sparkmirror.exact.durable.losses import LossKind, LossLedger, losses_topic
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.engine.loss_watch import LossWatch
+from sparkmirror.snapshot.loss_counts import MOST_ROWS, LossCount, summed_up
 
 pytestmark = pytest.mark.broker
 

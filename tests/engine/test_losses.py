@@ -8,31 +8,33 @@ from dataclasses import replace
 from pathlib import Path
 from string import ascii_lowercase
 
-import loss_tools as lt
-import mirror_process as mp
 import pytest
-from mirror_thread import is_paused, run_mirror
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
-from tests.in_process import sparkmirror
+from test_observer import flow_of
+from tests.support import loss_tools as lt
+from tests.support import mirror_process as mp
+from tests.support.in_process import sparkmirror
+from tests.support.mirror_thread import is_paused, run_mirror
 
 from conftest import StartMirror
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.cli import flow_lines
 from sparkmirror.config import ClusterConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import segments_topic
-from sparkmirror.durable.losses import losses_topic
-from sparkmirror.durable.noted_progress import ProgressLog, ReportedProgress
-from sparkmirror.engine import forecast, lag_monitor
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.progress import ProgressMeter
 from sparkmirror.errors import CopyIncomplete
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import segments_topic
+from sparkmirror.exact.durable.losses import losses_topic
+from sparkmirror.exact.durable.noted_progress import ProgressLog, ReportedProgress
 from sparkmirror.frames import Options, run_verification
-from sparkmirror.messages.control import Control, control_topic
-from sparkmirror.wire.splice import Run
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.splice import Run
+from sparkmirror.mirror.engine import forecast, lag_monitor
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.pump.messages.control import Control, control_topic
+from sparkmirror.snapshot.loss_counts import summed_up
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -172,7 +174,7 @@ def test_expired_while_it_runs(
             assert driver.view.forecast is not None
             assert driver.view.forecast.topic == pair.topic
             assert 25 < driver.view.forecast.minutes < 30
-            assert f"uncopied records of {pair.topic}-" in ProgressMeter(driver).read().forecast
+            assert f"uncopied records of {pair.topic}-" in flow_lines.forecast(flow_of(mirror))
             lt.delete_records(pair.source, pair.topic, 0, before=77)
             words.pause([])
             mp.wait_for(lambda: copied(pair, 0) == 73 and copied(pair, 1) == 100, 180, "what is left copied")
@@ -180,13 +182,13 @@ def test_expired_while_it_runs(
             mp.wait_for(lambda: driver.view.forecast is None, 180, "the forecast withdrawn")
             entries, offsets = expired(driver)
             assert (entries, offsets) == (before[0] + 1, before[1] + 27)
-            assert f"{entries} expired ({offsets} offsets)" in ProgressMeter(driver).read().losses
+            assert f"{entries} expired ({offsets} offsets)" in summed_up(flow_of(mirror).losses)
             pair.assert_continued(0, seam=50, upstream=77)
             pair.assert_identical(1)
 
             lt.delete_topic(pair.source, pair.topic)
             mp.wait_for(lambda: driver.view.gone == (pair.topic,), 180, "its source is gone")
-            assert ProgressMeter(driver).read().gone == (pair.topic,)
+            assert flow_lines.gone(flow_of(mirror)) == [pair.topic]
             assert copied(pair, 0) == 73
             lt.delete_topic(pair.target, pair.remote)
             mp.wait_for(lambda: driver.view.gone == (), 180, "it is forgotten")
@@ -214,11 +216,11 @@ def test_truncated_halts_or_goes_on(pair: Pair) -> None:
     Real elections: `test_unclean_elections.py`.
     """
     client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(pair.target.bootstrap_servers,)), "test")
-    segments = SegmentLog(TopicLog(client, segments_topic("A")))
+    claim_log = ClaimLog(TopicLog(client, segments_topic("A")))
     topic_id = client.metadata([pair.remote])[pair.remote].topic_id
-    segments.refresh([(topic_id, 0)])
-    (claim,) = segments.claims(topic_id, 0)
-    segments.claim([replace(claim.between(40, 50, 40), runs=(Run(60, 10),))])
+    claim_log.refresh([(topic_id, 0)])
+    (claim,) = claim_log.claims(topic_id, 0)
+    claim_log.claim([replace(claim.between(40, 50, 40), runs=(Run(60, 10),))])
     client.close()
 
     with pytest.raises(CopyIncomplete, match=r"-0 is halted \(truncated\): .* was cut at offset 50"):
@@ -236,15 +238,15 @@ def test_a_loss_at_the_target_is_noticed_by_the_next_process(pair: Pair) -> None
     Real elections: `test_unclean_elections.py`.
     """
     client = ClusterClient(ClusterConfig(alias="B", bootstrap_servers=(pair.target.bootstrap_servers,)), "test")
-    segments = SegmentLog(TopicLog(client, segments_topic("A")))
+    claim_log = ClaimLog(TopicLog(client, segments_topic("A")))
     standing = ProgressLog(TopicLog(client, losses_topic("A")))
     topic_id = client.metadata([pair.remote])[pair.remote].topic_id
     assert standing.known[pair.remote].standing_of == topic_id.hex()
     assert standing.known[pair.remote].partitions == dict.fromkeys((0, 1), ReportedProgress(50, 50, 50, topic_id.hex()))
     standing.learn([standing.known[pair.remote].model_copy(update={"partitions": {0: ReportedProgress(70, 70, 70)}})])
-    segments.refresh([(topic_id, 1)])
-    (claim,) = segments.claims(topic_id, 1)
-    segments.claim([replace(claim.between(45, 60, 45), runs=(Run(45, 7), Run(60, 8)))])
+    claim_log.refresh([(topic_id, 1)])
+    (claim,) = claim_log.claims(topic_id, 1)
+    claim_log.claim([replace(claim.between(45, 60, 45), runs=(Run(45, 7), Run(60, 8)))])
     pair.produce(60)
     pair.copy()
     pair.produce(20)
@@ -255,7 +257,7 @@ def test_a_loss_at_the_target_is_noticed_by_the_next_process(pair: Pair) -> None
     ]
     for partition in (0, 1):
         pair.assert_identical(partition)
-    claims = segments.whole(topic_id, 1)
+    claims = claim_log.whole(topic_id, 1)
     assert {one.upstream_of(sequence) - sequence for one in claims for sequence in range(one.sequence, 90)} == {0}
     client.close()
 

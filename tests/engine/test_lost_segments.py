@@ -10,20 +10,20 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import loss_tools as lt
-import mirror_process as mp
 import pytest
-from loaded_flow import PARTITIONS, LoadedFlow, assert_copied, running
-from mirror_thread import reasons, run_mirror
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
+from tests.support import loss_tools as lt
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import PARTITIONS, LoadedFlow, assert_copied, running
+from tests.support.mirror_thread import reasons, run_mirror
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.claims import segments_topic
 from sparkmirror.errors import CopyIncomplete
-from sparkmirror.mm2.connect_offsets import offsets_topics
-from sparkmirror.mm2.stored_offsets import read_stored_offsets
+from sparkmirror.exact.durable.claims import segments_topic
+from sparkmirror.exact.mm2.connect_offsets import offsets_topics
+from sparkmirror.exact.mm2.stored_offsets import read_stored_offsets
+from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]

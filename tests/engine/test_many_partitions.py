@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import psutil
 import pytest
-from tests.started import started
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.started import started
 
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]

@@ -8,24 +8,25 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import loaded_flow
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
-from mirror_thread import is_paused, run_config, run_mirror
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
+from tests.support import loaded_flow
+from tests.support import mirror_process as mp
+from tests.support.mirror_thread import is_paused, run_config, run_mirror
 
 from conftest import StartMirror
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.progress import FlowProgress
 from sparkmirror.errors import ConfigError, CopyIncomplete, SparkMirrorError
-from sparkmirror.messages.control import Control, ControlState, Leader, control_topic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.mirror.engine.progress_display import OnProgress
+from sparkmirror.pump.messages.control import Control, ControlState, Leader, control_topic
+from sparkmirror.snapshot.snapshot import Flow
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -151,7 +152,7 @@ def test_pause_and_throttle_take_effect_at_once(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("sparkmirror.engine.round_runner.REPLAN_S", 1.0)
+    monkeypatch.setattr("sparkmirror.mirror.engine.round_runner.REPLAN_S", 1.0)
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 100)
     words = control(target_cluster)
@@ -182,6 +183,12 @@ def test_pause_and_throttle_take_effect_at_once(
     assert_identical(source_cluster, target_cluster, {topic_name: f"A.{topic_name}"}, 8_200)
 
 
+def noted_flows() -> tuple[list[Flow], OnProgress]:
+    """A list, and what adds each flow of a snapshot to it."""
+    said: list[Flow] = []
+    return said, lambda seen: said.extend(seen.flows)
+
+
 def test_once_ends_when_caught_up_and_goes_on_where_it_was(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
@@ -191,9 +198,9 @@ def test_once_ends_when_caught_up_and_goes_on_where_it_was(
     )
     for total in (1_000, 2_000):
         mp.produce(source_cluster.bootstrap_servers, topic_name, 2, 1_000)
-        said: list[FlowProgress] = []
+        said, note = noted_flows()
         config = load_mm2_properties(str(path))
-        Mirror(config, once=True, use_lease=False, spark=spark, on_progress=said.extend).run()
+        Mirror(config, once=True, use_lease=False, spark=spark, on_progress=note).run()
         assert {one.records for one in said if one.state in ("caught up", "done") or one.lag == 0} == {1_000}
         assert said[-1].state == "done"
         assert copied(target_cluster, f"A.{topic_name}", 2) == total
@@ -218,11 +225,17 @@ def test_a_batch_that_the_target_refuses_stops_its_successors_and_nobody_else(
         f"{topic_name}.*",
         {"sync.topic.configs.enabled": "false"},  # it would take the limit away, as the source has none
     )
-    said: list[FlowProgress] = []
+    said, note = noted_flows()
     with pytest.raises(
         CopyIncomplete, match=rf"{large}-0 stopped at offset 0: .*MESSAGE_SIZE_TOO_LARGE.*max.message.bytes"
     ):
-        Mirror(load_mm2_properties(str(path)), once=True, use_lease=False, spark=spark, on_progress=said.extend).run()
+        Mirror(
+            load_mm2_properties(str(path)),
+            once=True,
+            use_lease=False,
+            spark=spark,
+            on_progress=note,
+        ).run()
     assert said[-1].state == "incomplete"
     assert not {"caught up", "done"} & {one.state for one in said}
     assert copied(target_cluster, f"A.{large}", 1) == 0
@@ -243,12 +256,12 @@ def test_a_backlog_is_never_called_caught_up_and_heartbeats_are_no_backlog(
         target_cluster.bootstrap_servers,
         f"{topic_name}.*",
     )
-    said: list[FlowProgress] = []
+    said, note = noted_flows()
 
     def state() -> str:
         return said[-1].state if said else ""
 
-    with run_config(load_mm2_properties(str(path)), spark, said.extend):
+    with run_config(load_mm2_properties(str(path)), spark, note):
         mp.wait_for(lambda: state() == "caught up", 90, "it has caught up")
         assert min(one.records for one in said if one.state == "caught up") == records
         assert {one.records for one in said if one.lag == 0} == {records}

@@ -6,17 +6,17 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from handover import PARTITIONS, Handover
 from kafka import KafkaProducer
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
+from tests.support import mirror_process as mp
+from tests.support.handover import PARTITIONS, Handover
 
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import CopyIncomplete
-from sparkmirror.mm2.connect_offsets import SourcePartition, offset_value
+from sparkmirror.exact.mm2.connect_offsets import SourcePartition, offset_value
+from sparkmirror.mirror.engine.mirror import Mirror
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

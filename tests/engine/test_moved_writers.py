@@ -6,28 +6,29 @@ import json
 from contextlib import closing
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from loss_tools import ledger
-from mirror_thread import run_mirror
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
+from test_observer import flow_of
 from test_verify import IDENTITY, plain, write
+from tests.support import mirror_process as mp
+from tests.support.loss_tools import ledger
+from tests.support.mirror_thread import run_mirror
 from typer.testing import CliRunner
 
 from conftest import VerifyVerb
+from sparkmirror.cli import flow_lines
 from sparkmirror.cli.app import app
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.loss_kinds import LossKind, LossOutcome
-from sparkmirror.engine import lag_monitor, report_watch
-from sparkmirror.engine.loss_counts import LossRow
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.progress import FlowProgress, ProgressMeter
 from sparkmirror.errors import ConfigError
-from sparkmirror.messages.control import ControlState, control_topic
+from sparkmirror.exact.durable.loss_kinds import LossKind, LossOutcome
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.engine import lag_monitor, report_watch
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.pump.messages.control import ControlState, control_topic
+from sparkmirror.snapshot.loss_counts import LossRow
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -53,12 +54,12 @@ def file(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name:
     )
 
 
-def progress(mirror: Mirror) -> FlowProgress:
-    return ProgressMeter(mirror.drivers[0]).read()
+def late(mirror: Mirror) -> list[str]:
+    return flow_lines.late(flow_of(mirror))
 
 
 def is_released(mirror: Mirror, topic: str) -> bool:
-    return bool(mirror.drivers) and topic in progress(mirror).released
+    return bool(mirror.drivers) and topic in flow_lines.released(flow_of(mirror))
 
 
 def unexpected(mirror: Mirror, topic: str) -> list[LossRow]:
@@ -90,10 +91,10 @@ def test_writers_that_have_moved_are_no_accident(
         assert f"{topic_name} is copied up to its end" in say("done", file, topic_name)
         mp.wait_for(lambda: is_released(mirror, topic_name), 30, "the topic is released")
         write(target_cluster, topic_name, plain(range(50)))
-        assert progress(mirror).state == "caught up"
+        assert flow_of(mirror).state == "caught up"
     with run_mirror(file, spark) as mirror:  # it reads no position of what it has released
         mp.wait_for(lambda: is_released(mirror, topic_name), 30, "it is still released")
-        mp.wait_for(lambda: progress(mirror).state == "caught up", 30, "nothing is left to do")
+        mp.wait_for(lambda: flow_of(mirror).state == "caught up", 30, "nothing is left to do")
         assert not mirror.drivers[0].view.partitions
         assert unexpected(mirror, topic_name) == []
     assert ledger(target_cluster, topic_name) == []
@@ -137,13 +138,13 @@ def test_a_late_record_is_named_and_copied_when_that_is_taken_back(
         say("done", file, topic_name)
         mp.wait_for(lambda: is_released(mirror, topic_name), 30, "the topic is released")
         write(source_cluster, topic_name, plain([COUNT]))
-        mp.wait_for(lambda: len(progress(mirror).late) == 1, 30, "the late record is named")
-        assert progress(mirror).state == "held up"
-        assert f"{topic_name}-0: 1 offsets came to the source" in progress(mirror).late[0]
+        mp.wait_for(lambda: len(late(mirror)) == 1, 30, "the late record is named")
+        assert flow_of(mirror).state == "held up"
+        assert f"{topic_name}-0: 1 offsets came to the source" in late(mirror)[0]
         assert end(target_cluster, topic_name) == COUNT
         assert "is copied on" in say("undo", file, topic_name)
         mp.wait_for(lambda: end(target_cluster, topic_name) == COUNT + 1, 30, "the late record is copied")
-        mp.wait_for(lambda: not progress(mirror).late, 30, "nothing is late any more")
+        mp.wait_for(lambda: not late(mirror), 30, "nothing is late any more")
 
 
 @pytest.mark.full
@@ -160,14 +161,14 @@ def test_a_record_in_a_partition_that_came_later_is_late_too(
         with ClusterAdmin.connect(mirror.drivers[0].flow.source, "test") as admin:
             admin.create_partitions({topic_name: 3})
         mp.produce(source_cluster.bootstrap_servers, topic_name, 3, 9)
-        mp.wait_for(lambda: len(progress(mirror).late) == 3, 30, "the late records are named")
-        assert f"{topic_name}-2: 3 offsets came to the source" in progress(mirror).late[2]
-        assert progress(mirror).state == "held up"
+        mp.wait_for(lambda: len(late(mirror)) == 3, 30, "the late records are named")
+        assert f"{topic_name}-2: 3 offsets came to the source" in late(mirror)[2]
+        assert flow_of(mirror).state == "held up"
         say("undo", file, topic_name)
         mp.wait_for(
             lambda: mp.end_offsets(there, topic_name, 3) == [COUNT + 3, 3, 3], 60, "the late records are copied"
         )
-        mp.wait_for(lambda: not progress(mirror).late, 30, "nothing is late any more")
+        mp.wait_for(lambda: not late(mirror), 30, "nothing is late any more")
 
 
 @pytest.mark.full
@@ -222,7 +223,9 @@ def test_writers_that_moved_before_all_was_copied(
     assert end(target_cluster, topic_name) == 2 * COUNT + 57
     said = verify_verb(str(file), "-o", "json")
     assert (said.returncode, json.loads(said.stdout.splitlines()[-1])["verdict"]) == (0, "equal"), said.stdout
-    assert "50 target offsets are not compared: written by the topic's writers, which have moved" in said.stdout
+    rows = [row["partition"] for row in map(json.loads, said.stdout.splitlines()) if "partition" in row]
+    (told,) = [row for row in rows if (row["topic"], row["partition"]) == (topic_name, 0)]
+    assert told["not_compared"] == {"written by the topic's writers, which have moved": 50}
     say("undo", file, topic_name)  # whoever wrote them now, they are no copies
     assert json.loads(verify_verb(str(file), "-o", "json").stdout.splitlines()[-1])["verdict"] == "different"
 

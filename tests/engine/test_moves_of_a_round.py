@@ -10,22 +10,22 @@ from typing import Any, cast
 import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.durable.identity import Identity
-from sparkmirror.engine import round_runner
-from sparkmirror.engine.assignment import PartitionKey, PartitionLoad
-from sparkmirror.engine.change import TaskChange
-from sparkmirror.engine.end_reason import EndReason
-from sparkmirror.engine.flow_topics import TargetTopic
-from sparkmirror.engine.flow_view import FlowView
-from sparkmirror.engine.order_book import OrderBook
-from sparkmirror.engine.planner import Growth, Planner
-from sparkmirror.engine.predecessors import Predecessors
-from sparkmirror.engine.report_watch import ReportWatch
-from sparkmirror.engine.round_runner import RoundRunner
-from sparkmirror.engine.slots import Slots
-from sparkmirror.messages.control import Phase
-from sparkmirror.messages.moves import NO_TASK, RouteMove, RouteMoves
-from sparkmirror.messages.orders import FlowEnd, Receipt
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.mirror.engine import round_runner
+from sparkmirror.mirror.engine.assignment import PartitionKey, PartitionLoad
+from sparkmirror.mirror.engine.change import TaskChange
+from sparkmirror.mirror.engine.end_reason import EndReason
+from sparkmirror.mirror.engine.flow_topics import TargetTopic
+from sparkmirror.mirror.engine.flow_view import FlowView
+from sparkmirror.mirror.engine.order_book import OrderBook
+from sparkmirror.mirror.engine.planner import Growth, Planner
+from sparkmirror.mirror.engine.predecessors import Predecessors
+from sparkmirror.mirror.engine.report_watch import ReportWatch
+from sparkmirror.mirror.engine.round_runner import RoundRunner
+from sparkmirror.mirror.engine.slots import Slots
+from sparkmirror.pump.messages.control import Phase
+from sparkmirror.pump.messages.moves import NO_TASK, RouteMove, RouteMoves
+from sparkmirror.pump.messages.orders import FlowEnd, Receipt
 
 TARGET = TargetTopic("A.t", b"1" * 16)
 KEYS = [PartitionKey("A->B", "t", number) for number in range(3)]
@@ -79,6 +79,8 @@ class DriverOf:
 
     def partitions(self) -> Mapping[PartitionKey, tuple[str, int]]:
         return {key: ("A.t", 1) for key in self.there}
+
+    pumped = partitions
 
     def targets(self) -> Mapping[PartitionKey, TargetTopic]:
         return dict.fromkeys(self.there, TARGET)

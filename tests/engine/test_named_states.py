@@ -8,20 +8,21 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from snapshot_samples import snapshot
-from test_observer import a_driver, copying, looked_at, receipt, tell
+from test_observer import a_driver, an_observer, copying, looked_at, receipt, tell
+from tests.support.snapshot_samples import snapshot
 
-from sparkmirror.cli.status import is_healthy, line
-from sparkmirror.doctor.findings import diagnose
-from sparkmirror.engine.cluster_watch import Away, ClusterWatch
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.progress import ProgressMeter
-from sparkmirror.engine.snapshot import Cause, Flow, FlowState, PartitionState, Role
-from sparkmirror.engine.transaction_watch import HeldBack
-from sparkmirror.metrics.collector import MirrorCollector
-from sparkmirror.page.cut_over import CutOverVerdict, cut_over
-from sparkmirror.page.sentences import Tone, headline
-from sparkmirror.sync.pattern_matches import Matches, UnmatchedPattern
+from sparkmirror.look.doctor.findings import diagnose
+from sparkmirror.look.doctor.flow_status import line
+from sparkmirror.look.metrics.collector import MirrorCollector
+from sparkmirror.look.page.cut_over import CutOverVerdict, cut_over
+from sparkmirror.look.page.sentences import Tone, headline
+from sparkmirror.mirror.engine.cluster_watch import Away, ClusterWatch
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.flow_health import is_healthy
+from sparkmirror.mirror.engine.transaction_watch import HeldBack
+from sparkmirror.mirror.sync.pattern_matches import Matches
+from sparkmirror.snapshot.snapshot import Cause, Flow, FlowState, PartitionState, Role
+from sparkmirror.snapshot.unmatched_pattern import UnmatchedPattern
 
 SINCE_S = 1_764_000_000.0
 
@@ -153,15 +154,16 @@ def test_a_flow_that_is_held_up_has_no_time_left() -> None:
     driver = a_driver(2)
     copying(driver, {0: (100, 100), 1: (100, 100)})
     driver.view.take_ends({("t", 0): 110, ("t", 1): 105}, {})
-    meter = ProgressMeter(driver)
+    look = an_observer(driver)
+    look()
     for moment, position in enumerate((100, 105)):
         parked = receipt(0, 100, state="parked", cause=Cause.TOO_LARGE, reason="too large")
         tell(driver, parked, receipt(1, position), at_ms=moment * 1000, records=moment * 5)
-        progress = meter.read()
+        look()
     driver.view.take_ends({("t", 0): 110, ("t", 1): 107}, {})
-    progress = meter.read()
-    assert progress.records_per_s > 0
-    assert (progress.state, progress.lag, progress.eta_s) == ("held up", 12, None)
+    flow = look()
+    assert flow.records_per_s > 0
+    assert (flow.state, flow.lag, flow.eta_s) == (FlowState.HELD_UP, 12, None)
 
 
 def test_what_can_be_read_before_a_transaction_is_lag_as_any_other() -> None:

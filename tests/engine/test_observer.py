@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-import mirror_process as mp
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
-from mirror_thread import run_config
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from test_verify import IDENTITY, plain, write
+from tests.support import mirror_process as mp
+from tests.support.mirror_thread import run_config
 
-from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
 from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine import flow_duties, lag_monitor, publishing
-from sparkmirror.engine.duties import Duties, Schedule
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.observer import MOVES_S, Observer
-from sparkmirror.engine.progress import FlowProgress, ProgressMeter
-from sparkmirror.engine.snapshot import Cause, Flow, FlowState, PartitionState, Role, Topic
-from sparkmirror.engine.status_topic import read_status
-from sparkmirror.engine.surroundings import Surroundings
-from sparkmirror.messages.orders import FlowReport, Receipt
-from sparkmirror.sync.group_standing import GroupStanding, GroupState, standing
-from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
-from sparkmirror.sync.topics import MirroredTopic, TopicSync
+from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
+from sparkmirror.mirror.engine import flow_duties, lag_monitor, publishing
+from sparkmirror.mirror.engine.duties import Duties, Schedule
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.mirror.engine.observer import MOVES_S, Observer
+from sparkmirror.mirror.engine.surroundings import Surroundings
+from sparkmirror.mirror.engine.transaction_watch import HeldBack
+from sparkmirror.mirror.sync.share_group_offsets import ShareGroupOffsets
+from sparkmirror.mirror.sync.topics import MirroredTopic, TopicSync
+from sparkmirror.pump.messages.orders import FlowReport, Receipt
+from sparkmirror.snapshot.group_standing import GroupStanding, GroupState, standing
+from sparkmirror.snapshot.snapshot import Cause, Flow, FlowState, PartitionState, Role, Topic
+from sparkmirror.snapshot.status_topic import read_status
 
 COUNT = 300
 FAST = {
@@ -48,7 +52,8 @@ def commit(cluster: KafkaCluster, group: str, topic: str, offset: int) -> None:
 
 
 def flow_of(mirror: Mirror) -> Flow:
-    (flow,) = mirror.observer.snapshot().flows
+    """The flow as it is now, not as it was a second ago."""
+    (flow,) = mirror.observer.snapshot(newest=True).flows
     return flow
 
 
@@ -80,9 +85,7 @@ def test_it_tells_what_is_so(
     settings = {**IDENTITY, **FAST, "groups": topic_name}
     config = load_mm2_properties(str(mp.write_properties(tmp_path / "mm2.properties", *servers, topic_name, settings)))
     with run_config(config, spark) as mirror:
-        mp.wait_for(
-            lambda: bool(flow_of(mirror).groups and flow_of(mirror).groups[0].partitions), 90, "a group is seen"
-        )
+        mp.wait_for(lambda: any(group.partitions for group in flow_of(mirror).groups), 90, "a group is seen")
         mp.wait_for(lambda: flow_of(mirror).state is FlowState.CAUGHT_UP, 30, "it has caught up")
         flow = flow_of(mirror)
         assert (flow.role, flow.lag, flow.lag_s, flow.unknown, flow.records) == (Role.LEADER, 0, 0.0, 0, COUNT)
@@ -192,18 +195,25 @@ def copying(driver: FlowDriver, positions: dict[int, tuple[int, int]], **changes
     tell(driver, *(receipt(number, position, **changes) for number, (position, _) in positions.items()))
 
 
-def looked_at(*drivers: FlowDriver) -> list[Flow]:
+def observers(*drivers: FlowDriver) -> Iterator[Flow]:
     """The flow as one observer sees these drivers, each in place of the one before."""
     at_work: list[FlowDriver] = []
-    meters: dict[str, ProgressMeter] = {}
     surroundings = Surroundings(list, lambda _: False, lambda: None, lease=False)
-    observer = Observer(lambda: at_work, meters, lambda _: "", surroundings)
-    seen: list[Flow] = []
+    observer = Observer(lambda: at_work, lambda _: None, surroundings)
     for driver in drivers:
-        at_work[:], meters["A->B"] = [driver], ProgressMeter(driver)
-        observer._made_at = float("-inf")  # noqa: SLF001 - no second to wait
-        seen.extend(observer.snapshot().flows)
-    return seen
+        at_work[:] = [driver]
+        yield from observer.snapshot(newest=True).flows
+
+
+def looked_at(*drivers: FlowDriver) -> list[Flow]:
+    """All that the observer sees."""
+    return list(observers(*drivers))
+
+
+def an_observer(driver: FlowDriver) -> Callable[[], Flow]:
+    """Looks at one driver, again and again."""
+    seen = observers(*itertools.repeat(driver, 100))
+    return lambda: next(seen)
 
 
 @dataclass
@@ -217,8 +227,7 @@ def test_when_a_group_was_last_at_the_target(monkeypatch: pytest.MonkeyPatch) ->
     """As its standing says, whatever its state; what was known stays while it can't be set, or no time is known."""
     driver = a_driver(1)
     monkeypatch.setattr(FlowDriver, "duties", Duties("A->B", [], lambda: True))
-    surroundings = Surroundings(list, lambda _: False, lambda: None, lease=False)
-    observer = Observer(lambda: [driver], {"A->B": ProgressMeter(driver)}, lambda _: "", surroundings)
+    look = an_observer(driver)
     times = []
     for standing_of_turn in (
         standing("shop", 1),
@@ -229,9 +238,7 @@ def test_when_a_group_was_last_at_the_target(monkeypatch: pytest.MonkeyPatch) ->
         standing("shop", 1, beyond=["t-0: at 9"], synced_ms=8_000),
     ):
         driver.groups.share = cast(ShareGroupOffsets, SaidShareGroups({"shop": standing_of_turn}))
-        observer._made_at = float("-inf")  # noqa: SLF001 - no second to wait
-        (flow,) = observer.snapshot().flows
-        times.append(flow.groups[0].synced_ms)
+        times.append(look().groups[0].synced_ms)
     assert times == [None, 5_000, 6_000, 6_000, 6_000, 8_000]
 
 
@@ -250,9 +257,9 @@ def test_commands_reach_the_clusters_as_the_file_has_them() -> None:
 def test_a_flow_that_has_no_partition_does_not_start_for_ever(refused: dict[str, str], state: str) -> None:
     driver = a_driver(0, refused)
     driver.topics.synced = False
-    assert ProgressMeter(driver).read().state == "starting"
+    (flow,) = looked_at(driver)
+    assert flow.state is FlowState.STARTING
     driver.topics.synced = True
-    assert ProgressMeter(driver).read().state == state
     (flow,) = looked_at(driver)
     assert (flow.state, flow.unknown) == (state, 0)
 
@@ -272,14 +279,14 @@ def test_a_refused_topic_is_no_partition_whose_lag_is_not_known() -> None:
 def test_what_is_not_copied_has_no_part_in_the_time_that_is_left(stuck: dict[str, Any]) -> None:
     driver = a_driver(3)
     driver.view.take_ends({("t", 0): 10_000_000, ("t", 1): 1_000, ("t", 2): 1_000}, {})
-    meter = ProgressMeter(driver)
-    meter.read()
+    look = an_observer(driver)
+    look()
 
-    def progress(stuck_at: int, moving_at: int) -> FlowProgress:
+    def progress(stuck_at: int, moving_at: int) -> Flow:
         tell(driver, receipt(0, stuck_at, **stuck), receipt(1, 900), receipt(2, moving_at), records=1_000)
-        return meter.read()
+        return look()
 
-    def waiting(progress: FlowProgress) -> int | None:
+    def waiting(progress: Flow) -> int | None:
         """The records that the time left is meant for."""
         return None if progress.eta_s is None else round(progress.eta_s * progress.records_per_s)
 
@@ -288,6 +295,64 @@ def test_what_is_not_copied_has_no_part_in_the_time_that_is_left(stuck: dict[str
     nowhere = progress(-1, 900)
     assert (nowhere.lag, nowhere.unknown, waiting(nowhere)) == (200, 1, 200), "it is known of all that is copied"
     assert waiting(progress(0, -1)) is None, "the position of a partition that is copied is not known"
+
+
+OFFSETS = st.integers(-1, 20)
+PARTITION = st.fixed_dictionaries(
+    {
+        "told": st.booleans(),
+        "position": OFFSETS,
+        "end": OFFSETS,
+        "end_of_pump": OFFSETS,
+        "start": OFFSETS,
+        "stable": OFFSETS,
+        "is_held_back": st.booleans(),
+        "state": st.sampled_from(["running", "done", "parked", "waiting", "paused"]),
+    }
+)
+
+
+@given(st.lists(PARTITION, max_size=4), st.booleans())
+def test_a_flows_lag_and_state_are_those_of_its_partitions(told: list[dict[str, Any]], is_refused: bool) -> None:
+    """Of whatever driver and pumps have read; -1: nothing yet."""
+    driver = a_driver(len(told), {"u": "no right to create"} if is_refused else {})
+    ends = {("t", number): one["end"] for number, one in enumerate(told) if one["end"] >= 0}
+    stable = {at: min(told[at[1]]["stable"], end) for at, end in ends.items() if told[at[1]]["stable"] >= 0}
+    driver.view.take_ends(ends, {}, stable)
+    driver.view.source_starts = {("t", number): one["start"] for number, one in enumerate(told) if one["start"] >= 0}
+    driver.view.held_back = {at: HeldBack("producer 7", "end it") for at in stable if told[at[1]]["is_held_back"]}
+    receipts = []
+    for number, one in enumerate(told):
+        paused = {"state": "waiting", "cause": Cause.PAUSED} if one["state"] == "paused" else {"state": one["state"]}
+        if one["told"]:
+            receipts.append(receipt(number, one["position"], source_end=one["end_of_pump"], **paused))
+    tell(driver, *receipts)
+    (flow,) = looked_at(driver)
+    lags: list[int | None] = []
+    states = set()
+    for one in told:
+        end = max(one["end"], one["end_of_pump"]) if one["told"] else one["end"]
+        known = one["told"] and one["position"] >= 0 and end >= 0
+        lag = max(end - max(one["position"], one["start"], 0), 0) if known else None
+        lags.append(lag)
+        stable_end = end if one["stable"] < 0 or one["end"] < 0 else min(one["stable"], one["end"])
+        readable = max(stable_end, one["end_of_pump"]) if one["told"] else stable_end
+        waits = bool(lag) and readable < end
+        stuck = one["state"] == "parked" or (waits and one["is_held_back"] and one["state"] == "running")
+        if not one["told"]:
+            states.add("starting")
+        elif lag is None:
+            states.add("held up" if one["state"] == "parked" else "finding out")
+        elif stuck:
+            states.add("held up")
+        elif lag and max(one["position"], one["start"]) < readable:
+            states.add("copying")
+    known_lag = sum(lag or 0 for lag in lags)
+    assert flow.unknown == lags.count(None)
+    assert flow.lag == (None if None in lags and not known_lag else known_lag)
+    states |= {"held up"} if is_refused else {"caught up"}
+    order = ("starting", "finding out", "copying", "held up", "caught up")
+    assert flow.state == next(state for state in order if state in states)
 
 
 @pytest.mark.parametrize("ahead_s", [-3_600, 0, 3_600])
@@ -333,19 +398,13 @@ def test_a_topics_counts_have_those_of_partitions_whose_copy_has_ended(monkeypat
     monkeypatch.setattr(FlowDriver, "duties", property(lambda _: None))
     driver = a_driver(2)
     tell(driver, *(receipt(number, 100, records=70, bytes=700) for number in range(2)))
-    observer = Observer(
-        lambda: [driver],
-        {"A->B": ProgressMeter(driver)},
-        lambda _: "",
-        Surroundings(list, lambda _: False, lambda: None, lease=False),
-    )
+    look = an_observer(driver)
     counts = []
     for reached in (set[int](), {0}):
         monkeypatch.setattr(
             driver.topics.done_topics, "is_reached", lambda _, number, reached=reached: number in reached
         )
-        observer._made_at = float("-inf")  # noqa: SLF001 - no second to wait
         driver.view.changes += 1
-        (topic,) = observer.snapshot().flows[0].topics
+        (topic,) = look().topics
         counts.append((len(topic.partitions), topic.records, topic.bytes))
     assert counts == [(2, 140, 1400), (1, 140, 1400)]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import loss_tools as lt
-import mirror_process as mp
 import pytest
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from test_every_batch import read, transactional
+from tests.support import loss_tools as lt
+from tests.support import mirror_process as mp
 
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.frames import offset_runs
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]

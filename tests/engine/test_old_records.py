@@ -9,12 +9,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from loaded_flow import LoadedFlow, running
+from lab import KafkaCluster
 from test_kills import run_killed
-
-from sparkmirror.demo import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import LoadedFlow, running
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -6,10 +6,9 @@ import json
 import subprocess
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-
-from sparkmirror.demo import KafkaCluster
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -6,15 +6,15 @@ import re
 import sys
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
+from tests.support import mirror_process as mp
 
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
-from sparkmirror.engine.mirror import Mirror
+from sparkmirror.mirror.engine.mirror import Mirror
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

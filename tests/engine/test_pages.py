@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from lab import KafkaCluster
 from page_commands import DOCS, Reader, blocks
-from tests.house.links import anchors
-from tests.started import started
+from tests.support.links import anchors
+from tests.support.started import started
 
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
 
-DRILL = "runbooks/failover-drill.md"
-PAGES = ("migrate_consumers_first.md", "migrate_strimzi.md", DRILL)
+DRILL = "failover-drill.md"
+PAGES = ("migrate_consumers_first.md", "strimzi.md", DRILL)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -84,9 +84,8 @@ def test_the_drills_answers_without_the_source(tmp_path: Path, pair: list[KafkaC
 
 
 LINKED = (
-    *(DOCS / page for page in (*PAGES[:2], "faq.md")),
+    *(DOCS / page for page in (*PAGES, "planning.md", "faq.md")),
     DOCS.parent / "examples" / "README.md",
-    *sorted((DOCS / "runbooks").glob("*.md")),
 )
 
 

@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
-from mirror_thread import run_config
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from scraping import asked, prometheus
-from tests.metrics.boards import BOARDS, IN_TROUBLE, is_absent
-from tests.metrics.deployed import DASHBOARDS, panels, rules, selectors
+from tests.support import mirror_process as mp
+from tests.support.boards import BOARDS, IN_TROUBLE, is_absent
+from tests.support.deployed import DASHBOARDS, panels, rules, selectors
+from tests.support.mirror_thread import run_config
 
 from sparkmirror.cli.metrics import metrics_served
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.metrics.profile import Profile
+from sparkmirror.look.metrics.profile import Profile
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

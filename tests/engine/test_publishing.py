@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sparkmirror.engine.publishing import Publishing
 from sparkmirror.errors import ClusterTrouble
+from sparkmirror.mirror.engine.publishing import Publishing
 
 
 def test_a_status_that_can_not_be_published_is_told_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,22 +12,22 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from connect_worker import CHECKPOINT, ConnectWorker, source_connector
-from handover import Handover
 from kafka import KafkaProducer
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
-from tests.mm2.offset_sync_store import OffsetSyncStore
+from tests.support import mirror_process as mp
+from tests.support.handover import Handover
+from tests.support.offset_sync_store import OffsetSyncStore
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Committed, Groups, Offsets
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.mm2.record_formats import Checkpoint
-from sparkmirror.mm2.stored_syncs import read_syncs
-from sparkmirror.sync.translator import Stored, Translator
+from sparkmirror.exact.mm2.record_formats import Checkpoint
+from sparkmirror.exact.mm2.stored_syncs import read_syncs
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.groups import Committed, Groups, Offsets
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.sync.application_translator import ApplicationTranslator, Stored
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
@@ -125,7 +125,7 @@ class Checked:
         """Where each of them should be."""
         prefix = f"{self.handover.alias}."
         stored = [Stored(one.topic.removeprefix(prefix), one.partition, one.upstream) for one in checkpoints]
-        with Translator.of(self.flow) as translator:
+        with ApplicationTranslator.of(self.flow) as translator:
             found = translator.translate_each(stored)
         places = [one.offset for one in found if one.offset is not None]
         assert len(places) == len(found), [one.reason for one in found if one.offset is None]

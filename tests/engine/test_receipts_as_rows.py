@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import loss_tools as lt
-import mirror_process as mp
 import pytest
 from kafka import KafkaProducer
+from lab import KafkaCluster
 from pyspark.sql import DataFrame, SparkSession
+from tests.support import loss_tools as lt
+from tests.support import mirror_process as mp
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.frames import RECEIPTS, receipts
-from sparkmirror.messages.orders import FlowReport
-from sparkmirror.messages.receipts import publish, receipts_topic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.pump.messages.orders import FlowReport
+from sparkmirror.pump.messages.receipts import publish, receipts_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -6,19 +6,20 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from loaded_flow import assert_copied
-from mirror_thread import receipt, run_mirror
+from lab import KafkaCluster
+from lab.cluster import Broker
 from pyspark.sql import SparkSession
 from test_rival_views import SteppedPump, driver_of
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import assert_copied
+from tests.support.mirror_thread import receipt, run_mirror
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.topic_descriptions import PartitionDescription
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.demo.brokers import Broker
-from sparkmirror.engine.mirror import Mirror
+from sparkmirror.demo import DemoBroker
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription
+from sparkmirror.mirror.engine.mirror import Mirror
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
@@ -28,7 +29,7 @@ PARTITIONS = 3
 class RackedCluster(KafkaCluster):
     """Three brokers, each in a rack of its own; consumers are sent to the replica in theirs."""
 
-    def _settings(self, broker: Broker) -> dict[str, str]:
+    def _settings(self, broker: DemoBroker) -> dict[str, str]:
         return super()._settings(broker) | {
             "broker.rack": f"rack-{broker.node_id}",
             "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",

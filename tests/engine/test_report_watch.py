@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.flow_view import FlowView
-from sparkmirror.engine.report_watch import ReportWatch
-from sparkmirror.messages.orders import FlowEnd, FlowReport, Receipt
+from sparkmirror.mirror.engine.assignment import PartitionKey
+from sparkmirror.mirror.engine.flow_view import FlowView
+from sparkmirror.mirror.engine.report_watch import ReportWatch
+from sparkmirror.pump.messages.orders import FlowEnd, FlowReport, Receipt
 
 KEY = PartitionKey("A->B", "t", 0)
 

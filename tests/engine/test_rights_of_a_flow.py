@@ -9,18 +9,22 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.admin import ACLOperation
 from kafka.protocol.metadata import MetadataRequest
+from lab import KafkaCluster
+from lab.listeners import plain
 from page_commands import Reader, blocks
-from tests.started import started
+from tests.support import mirror_process as mp
+from tests.support.started import started
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.cluster import append_proof
-from sparkmirror.cluster.acls import (
+from sparkmirror.config import ClusterConfig
+from sparkmirror.exact.mm2.connect_offsets import STRIMZIS_TOPIC
+from sparkmirror.kafka.cluster import append_proof
+from sparkmirror.kafka.cluster.acls import (
     ALLOW,
     DENY,
     LITERAL,
@@ -33,12 +37,8 @@ from sparkmirror.cluster.acls import (
     delete_acls,
     read_acls,
 )
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.scratch_topic import PREFIX
-from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.demo.listeners import plain
-from sparkmirror.mm2.connect_offsets import STRIMZIS_TOPIC
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.scratch_topic import PREFIX
 
 pytestmark = pytest.mark.broker
 

@@ -7,19 +7,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType
+from lab import KafkaCluster
 from test_every_batch import assert_mapped, contents, read
+from tests.support import mirror_process as mp
 
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.messages.control import ControlState
-from sparkmirror.messages.orders import FlowOrder
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.control import ControlState
+from sparkmirror.pump.messages.orders import FlowOrder
 from sparkmirror.pump.stage import Stage
 
 pytestmark = pytest.mark.broker

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.engine import left_out_flows, round_runner
-from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.end_reason import EndReason
-from sparkmirror.engine.planner import Growth
-from sparkmirror.engine.round_runner import RoundRunner
-from sparkmirror.messages.orders import FlowEnd, Receipt
+from sparkmirror.mirror.engine import left_out_flows, round_runner
+from sparkmirror.mirror.engine.assignment import PartitionKey
+from sparkmirror.mirror.engine.end_reason import EndReason
+from sparkmirror.mirror.engine.planner import Growth
+from sparkmirror.mirror.engine.round_runner import RoundRunner
+from sparkmirror.pump.messages.orders import FlowEnd, Receipt
 
 
 def test_a_round_ends_a_day_after_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_work_is_complete_though_an_earlier_pumps_requests_may_still_arrive(
     noted: list[bool] = []
     driver: Any = SimpleNamespace(
         name="a->b",
-        partitions=lambda: {PartitionKey("a->b", "t", 0): None},
+        pumped=lambda: {PartitionKey("a->b", "t", 0): None},
         reports=SimpleNamespace(take_receipts=lambda *_: None),
         predecessors=SimpleNamespace(note_end=lambda *, unclean: noted.append(unclean), unclean=unclean),
         control=SimpleNamespace(say=lambda *_: None),

@@ -13,17 +13,17 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import mirror_process as mp
 import psutil
 import pytest
-from loaded_flow import PARTITIONS, LoadedFlow
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import PARTITIONS, LoadedFlow
 
 from sparkmirror.demo.java import java_home
 from sparkmirror.demo.ports import free_ports
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
-STANDALONE = (sys.executable, "-m", "sparkmirror.engine.standalone")
+STANDALONE = (sys.executable, "-m", "sparkmirror.mirror.engine.standalone")
 FOLLOWS_S = 90.0
 """On a calm machine it takes 15 s, most of it the JVMs' and Python's start and the 5 s that slots have to stay."""
 STALL_S = 5.0

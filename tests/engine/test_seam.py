@@ -10,22 +10,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import mirror_process as mp
 import psutil
 import pytest
-from loaded_flow import PARTITIONS, LoadedFlow, assert_copied
-from mirror_thread import run_mirror
 from pyspark.sql import SparkSession
 from stopwatch import Stopwatch, Wait, percentiles
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import PARTITIONS, LoadedFlow, assert_copied
+from tests.support.mirror_thread import run_mirror
 
-from sparkmirror.engine import round_runner
-from sparkmirror.engine.assignment import Assignment
-from sparkmirror.engine.change_watch import ChangeWatch
-from sparkmirror.engine.driver_control import DriverControl
-from sparkmirror.engine.end_reason import EndReason
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.planner import Planner
-from sparkmirror.messages.moves import RouteMoves
+from sparkmirror.mirror.engine import round_runner
+from sparkmirror.mirror.engine.assignment import Assignment
+from sparkmirror.mirror.engine.change_watch import ChangeWatch
+from sparkmirror.mirror.engine.driver_control import DriverControl
+from sparkmirror.mirror.engine.end_reason import EndReason
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.mirror.engine.planner import Planner
+from sparkmirror.pump.messages.moves import RouteMoves
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -7,12 +7,12 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from loaded_flow import PARTITIONS, assert_copied
-from secure_clusters import of_cluster, plain_settings, scram_settings, scram_user
+from lab import Authority, KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import PARTITIONS, assert_copied
+from tests.support.secure_clusters import of_cluster, plain_settings, scram_settings, scram_user
 
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.ports import free_ports
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]

@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from lab import Authority, KafkaCluster
 from pydantic import SecretStr
 from pyspark.sql import SparkSession
-from secure_clusters import PASSWORD, of_cluster, plain_settings, scram_settings, scram_user, token_settings
+from tests.support import mirror_process as mp
+from tests.support.secure_clusters import (
+    PASSWORD,
+    of_cluster,
+    plain_settings,
+    scram_settings,
+    scram_user,
+    token_settings,
+)
 
-from sparkmirror.cluster.kafka_python_client import build_client, client_settings
 from sparkmirror.config import ClusterConfig, load_mm2_properties
 from sparkmirror.config.model import SaslConfig
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.proof import compare_topics
-from sparkmirror.engine.mirror import Mirror
 from sparkmirror.frames import Options, run_verification
+from sparkmirror.kafka.cluster.kafka_python_client import build_client, client_settings
+from sparkmirror.mirror.engine.mirror import Mirror
 
 PARTITIONS = 2
 RECORDS = 4_000

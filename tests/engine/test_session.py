@@ -16,20 +16,20 @@ from typing import Any
 
 import psutil
 import pytest
-import stranger
 from pydantic import SecretStr
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from tests.support import stranger
 
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.model import SslConfig
 from sparkmirror.config.spark_guards import refuse_little_memory
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.engine import session, spark_start
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.session import DEFAULTS, settings_of, start_spark
-from sparkmirror.engine.spark_start import SparkStart
 from sparkmirror.errors import ConfigError, SetupError
+from sparkmirror.mirror.engine import session, spark_start
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.mirror.engine.session import DEFAULTS, settings_of, start_spark
+from sparkmirror.mirror.engine.spark_start import SparkStart
 
 SPARK_PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 
@@ -264,7 +264,7 @@ def test_no_task_runs_twice_at_a_time_by_plan(spark: SparkSession) -> None:
 
 OWN_SPARK = """
 import sys, threading, time
-from sparkmirror.engine.session import start_spark
+from sparkmirror.mirror.engine.session import start_spark
 secret, *settings = sys.argv[1:]
 context = start_spark(dict(setting.split("=", 1) for setting in settings), 1)
 task = context.parallelize([0], 1).map(lambda _: (secret, time.sleep(100)))

@@ -8,28 +8,28 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 from kafka.protocol.metadata import MetadataRequest
-from loaded_flow import assert_copied, running
-from mirror_thread import reasons, run_mirror
+from lab import Authority, KafkaCluster
+from lab.listeners import mutual_tls, scram, signed_tokens
 from pyspark.sql import SparkSession
-from secure_clusters import KAFKA, of_cluster, quoted, scram_settings, scram_user
 from test_true_syncs import PumpedFlow
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import assert_copied, running
+from tests.support.mirror_thread import reasons, run_mirror
+from tests.support.secure_clusters import KAFKA, of_cluster, quoted, scram_settings, scram_user
 from token_server import AUDIENCE, REFRESH, TokenServer
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.config.strimzi_oauth import STRIMZI_HANDLER
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.jvm import QUICK_START
-from sparkmirror.demo.listeners import mutual_tls, scram, signed_tokens
-from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.wire.channel import Channel
+from sparkmirror.mirror.engine.mirror import Mirror
 from sparkmirror.pump.pump import pump
-from sparkmirror.wire.channel import Channel
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
+from lab import KafkaCluster
 from py4j.protocol import Py4JJavaError
+from tests.support import mirror_process as mp
 
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.session import in_one_line
+from sparkmirror.mirror.engine.session import in_one_line
 
 
 class _Gone:
@@ -79,7 +79,7 @@ def test_once_ends_after_a_kill(
 
 _JVM_ENDS_FIRST = """
 import os, threading, time, psutil
-from sparkmirror.engine.session import start_spark
+from sparkmirror.mirror.engine.session import start_spark
 context = start_spark({}, 1)
 assert context.parallelize([1]).map(str).collect() == ["1"]
 (jvm,) = (child for child in psutil.Process().children(recursive=True) if "java" in child.name())

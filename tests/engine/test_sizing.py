@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.engine.sizing import (
+from sparkmirror.mirror.engine.sizing import (
     ANOTHER_CODEC,
     FAR_MB,
     MEASURED,
@@ -30,12 +30,12 @@ from sparkmirror.engine.sizing import (
 )
 from sparkmirror.pump.window import SHORT_S
 
-BENCH = Path(__file__).parents[2] / "docs" / "bench.md"
+RESULTS = Path(__file__).parents[2] / "docs" / "results.md"
 
 
 def newest() -> str:
     """The results of the newest run, and of the newest with long lines."""
-    return BENCH.read_text().partition("## Results")[2].partition("\n2026-11-24, before release 0.1")[0]
+    return RESULTS.read_text().partition("## Against MirrorMaker 2")[2].partition("\n## The fast machine")[0]
 
 
 def rows(columns: int) -> Iterator[list[str]]:

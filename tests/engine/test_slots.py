@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 from pyspark import SparkContext
 
-from sparkmirror.engine import slots as module
-from sparkmirror.engine.round_runner import REPLAN_S
-from sparkmirror.engine.slots import GROWN_S, HELD_S, LONGEST_START_S, LOOK_S, START_S, Slots
+from sparkmirror.mirror.engine import slots as module
+from sparkmirror.mirror.engine.round_runner import REPLAN_S
+from sparkmirror.mirror.engine.slots import GROWN_S, HELD_S, LONGEST_START_S, LOOK_S, START_S, Slots
 
 CLUSTER = {"spark.master": "spark://somewhere:7077"}
 SPARK = cast("SparkContext", None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from snapshot_samples import flow, group, partition, snapshot, topic
+from tests.support.snapshot_samples import flow, group, partition, snapshot, topic
 
-from sparkmirror.engine.snapshot import LATENCY_BOUNDS_S, Cause, Histogram, PartitionState, Snapshot
+from sparkmirror.snapshot.snapshot import LATENCY_BOUNDS_S, Cause, Histogram, PartitionState, Snapshot
 
 
 def test_it_comes_back_as_it_went() -> None:

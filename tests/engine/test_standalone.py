@@ -8,14 +8,13 @@ import subprocess
 import time
 from pathlib import Path
 
-import mirror_process as mp
 import psutil
 import pytest
-from loaded_flow import PARTITIONS, LoadedFlow, assert_copied
-from secure_clusters import of_cluster, scram_settings, scram_user
-
-from sparkmirror.demo import Authority, KafkaCluster
-from sparkmirror.demo.spark_cluster import standalone_cluster
+from lab import Authority, KafkaCluster
+from lab.spark_cluster import standalone_cluster
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import PARTITIONS, LoadedFlow, assert_copied
+from tests.support.secure_clusters import of_cluster, scram_settings, scram_user
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -6,15 +6,15 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
+from lab import KafkaCluster
 from pyspark import SparkContext
+from tests.support import mirror_process as mp
 
 from sparkmirror.config import ClusterConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine import spark_start
-from sparkmirror.engine.lease import Lease
-from sparkmirror.engine.mirror import Mirror
+from sparkmirror.mirror.engine import spark_start
+from sparkmirror.mirror.engine.lease import Lease
+from sparkmirror.mirror.engine.mirror import Mirror
 
 pytestmark = pytest.mark.broker
 

@@ -9,29 +9,31 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaProducer
 from kafka.protocol.admin import AlterClientQuotasRequest
-from kafka_scripts import write_scripts
-from loaded_flow import running
-from mirror_thread import run_mirror
+from lab import Authority, KafkaCluster
+from lab.listeners import scram
 from pyspark.sql import SparkSession
-from secure_clusters import of_cluster, scram_settings, scram_user
 from test_observer import commit, flow_of, topic_of
 from test_verify import IDENTITY, plain, write
+from tests.support import mirror_process as mp
+from tests.support.kafka_scripts import write_scripts
+from tests.support.loaded_flow import running
+from tests.support.mirror_thread import run_mirror
+from tests.support.secure_clusters import of_cluster, scram_settings, scram_user
 
-from sparkmirror.cli.status import is_healthy, line
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import Authority, KafkaCluster
-from sparkmirror.demo.listeners import scram
-from sparkmirror.doctor.findings import diagnose
-from sparkmirror.engine import lag_monitor, transaction_watch
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.snapshot import Cause, Flow, FlowState, PartitionState
-from sparkmirror.page.cut_over import CutOverVerdict, cut_over
-from sparkmirror.page.sentences import Tone, headline
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.look.doctor.findings import diagnose
+from sparkmirror.look.doctor.flow_status import line
+from sparkmirror.look.metrics.collector import MirrorCollector
+from sparkmirror.look.page.cut_over import CutOverVerdict, cut_over
+from sparkmirror.look.page.sentences import Tone, headline
+from sparkmirror.mirror.engine import lag_monitor, transaction_watch
+from sparkmirror.mirror.engine.flow_health import is_healthy
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.snapshot.snapshot import Cause, Flow, FlowState, PartitionState
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -218,6 +220,8 @@ def test_a_flow_that_matches_nothing_says_so(
         assert "groups = no-such-group" in flow.no_group
         assert flow.no_group in line(flow, 0.0)
         assert rules(mirror) >= {"nothing-to-copy", "no-group"}
+        metrics = MirrorCollector(mirror.observer.snapshot).text().decode()
+        assert 'sparkmirror_flow_state{flow="A->B",state="nothing to copy"} 1\n' in metrics, "NothingToCopy looks at it"
     logged = lines()
     assert sum(says.format(topic_name) in one for one in logged) == 1
     assert sum("groups = no-such-group" in one for one in logged) == 1

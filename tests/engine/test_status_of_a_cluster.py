@@ -6,17 +6,17 @@ import dataclasses
 import time
 
 import pytest
-from snapshot_samples import flow, partition, topic
+from lab import KafkaCluster
+from tests.support.snapshot_samples import flow, partition, topic
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.own_topics import create_own_topics
-from sparkmirror.engine.status_topic import StatusPublisher, read_status
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.messages.status_topic import status_topic
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.engine.own_topics import create_own_topics
+from sparkmirror.pump.messages.status_topic import status_topic
+from sparkmirror.snapshot.status_topic import StatusPublisher, read_status
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from snapshot_samples import NOW_MS, flow, group, partition, topic
+from tests.support.snapshot_samples import NOW_MS, flow, group, partition, topic
 
-from sparkmirror.cluster.topic_log import LogEntry
-from sparkmirror.durable.loss_kinds import LossOutcome
-from sparkmirror.engine.snapshot import LossCount, LossRow, Role
-from sparkmirror.engine.status_topic import RECORD_BYTES, TURN_BYTES, StatusPublisher, assembled
+from sparkmirror.exact.durable.loss_kinds import LossOutcome
+from sparkmirror.kafka.cluster.topic_log import LogEntry
+from sparkmirror.snapshot.snapshot import LossCount, LossRow, Role
+from sparkmirror.snapshot.status_topic import RECORD_BYTES, TURN_BYTES, StatusPublisher, assembled
 
 
 class Records:

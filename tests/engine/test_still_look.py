@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from sparkmirror.engine.cluster_watch import Away
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.flow_view import FlowView
-from sparkmirror.engine.still_look import KEPT_S, StillLook
-from sparkmirror.messages.orders import FlowEnd, FlowReport, Receipt
+from sparkmirror.mirror.engine.cluster_watch import Away
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.flow_view import FlowView
+from sparkmirror.mirror.engine.still_look import KEPT_S, StillLook
+from sparkmirror.pump.messages.orders import FlowEnd, FlowReport, Receipt
 
 RECEIPT = Receipt(flow="A->B", source_topic="orders", target_topic="A.orders", partition=0, state="running", upstream=5)
 
@@ -75,6 +75,7 @@ def test_a_flow_that_moves_is_looked_at_each_time() -> None:
         lambda flow: setattr(flow.topics, "checked", False),
         lambda flow: setattr(flow.topics.done_topics, "released", ("orders",)),
         lambda flow: setattr(flow.view, "watches", (SILENT, ANSWERS)),
+        lambda flow: setattr(flow.view, "gone", ("orders",)),
     ],
 )
 def test_whatever_is_new_is_looked_at(change: Callable[[Any], object]) -> None:

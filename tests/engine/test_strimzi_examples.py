@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import pytest
 import yaml
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
-from secure_clusters import scram_user
-from tests.in_process import sparkmirror
+from lab import Authority, KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.in_process import sparkmirror
+from tests.support.secure_clusters import scram_user
 
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.proof import compare_topics
-from sparkmirror.engine import flow_driver
+from sparkmirror.mirror.engine import flow_driver
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import pytest
 import yaml
-from loaded_flow import running
-from secure_clusters import scram_user
+from lab import Authority, KafkaCluster
+from lab.listeners import mutual_tls, scram
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import running
+from tests.support.secure_clusters import scram_user
 
-from sparkmirror.demo import Authority, KafkaCluster
-from sparkmirror.demo.listeners import mutual_tls, scram
 from sparkmirror.demo.proof import compare_topics
 
 _ROOT = Path(os.environ.get("STRIMZI_EXAMPLES", "/nowhere"))

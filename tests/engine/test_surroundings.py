@@ -6,13 +6,13 @@ import time
 from itertools import pairwise
 
 import pytest
-from mirror_process import wait_for
-from snapshot_samples import flow
+from tests.support.mirror_process import wait_for
+from tests.support.snapshot_samples import flow
 
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.engine import surroundings
-from sparkmirror.engine.status_topic import Status
-from sparkmirror.engine.surroundings import OLD_STATUS_S, Surroundings
+from sparkmirror.mirror.engine import surroundings
+from sparkmirror.mirror.engine.surroundings import OLD_STATUS_S, Surroundings
+from sparkmirror.snapshot.status_topic import Status
 
 
 def test_without_spark_the_clusters_are_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,18 +8,18 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import psutil
 import pytest
-from loaded_flow import LoadedFlow, running
+from lab import KafkaCluster, RealMirrorMaker
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import LoadedFlow, running
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
-from sparkmirror.engine.lease import BEATS_PER_SESSION
-from sparkmirror.messages.control import SILENCE_S, ControlState, control_topic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.engine.lease import BEATS_PER_SESSION
+from sparkmirror.pump.messages.control import SILENCE_S, ControlState, control_topic
 from sparkmirror.pump.pump import DRAIN_S
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]

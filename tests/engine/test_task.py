@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from pyspark import TaskContext
 
-from sparkmirror.engine import task
-from sparkmirror.messages.orders import FlowEnd, PumpOrder
+from sparkmirror.mirror.engine import task
+from sparkmirror.pump.messages.orders import FlowEnd, PumpOrder
 
 ORDER = PumpOrder(epoch=1, task=0, incarnation="i", seconds=60, flows=())
 

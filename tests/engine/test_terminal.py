@@ -8,17 +8,17 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import pytest
-from loss_tools import acknowledge_all
-from mirror_thread import run_mirror
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from test_observer import commit
 from test_verify import plain, write
+from tests.support import mirror_process as mp
+from tests.support.loss_tools import acknowledge_all
+from tests.support.mirror_thread import run_mirror
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]

@@ -8,19 +8,19 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
 from cryptography.x509 import load_pem_x509_certificate
-from tests.in_process import sparkmirror
+from lab import Authority, KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.in_process import sparkmirror
 
-from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.demo.proof import compare_topics
-from sparkmirror.engine.lease import Lease
-from sparkmirror.engine.mirror import Mirror
 from sparkmirror.errors import ConfigError
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.mirror.engine.lease import Lease
+from sparkmirror.mirror.engine.mirror import Mirror
 
 PARTITIONS = 4
 SECRET = "hunter2-of-the-truststore"

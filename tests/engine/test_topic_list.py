@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient
-from tests.started import started
-
-from sparkmirror.demo import KafkaCluster
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.started import started
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

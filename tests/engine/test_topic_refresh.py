@@ -10,9 +10,9 @@ from typing import cast
 import pytest
 from test_observer import a_driver
 
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.topic_refresh import QUOTA_PAUSE_S, TopicRefresh
-from sparkmirror.messages.control import ControlState, TryNow
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.topic_refresh import QUOTA_PAUSE_S, TopicRefresh
+from sparkmirror.pump.messages.control import ControlState, TryNow
 
 
 @pytest.mark.parametrize("refreshes", [True, False])

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from sparkmirror.clock import utc
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.open_transactions import Coordinated, OpenTransaction
 from sparkmirror.config import ClusterConfig
-from sparkmirror.engine.transaction_watch import ASK_S, LONG_S, MOST_ASKED, TransactionWatch, abort_command
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.open_transactions import Coordinated, OpenTransaction
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.engine.transaction_watch import ASK_S, LONG_S, MOST_ASKED, TransactionWatch, abort_command
 
 PAY = ("pay", 0)
 BEGAN_S = 1_764_000_000.0

@@ -8,28 +8,28 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.protocol.producer import InitProducerIdRequest
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FetchConfig, FlowConfig
 from sparkmirror.config.model import OffsetSyncConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import segments_topic
-from sparkmirror.durable.identity import Identity
-from sparkmirror.durable.losses import losses_topic
-from sparkmirror.messages.control import Control, Round, control_topic
-from sparkmirror.messages.orders import FlowOrder, PumpOrder, Receipt, RouteOrder
-from sparkmirror.messages.receipts import read_reports, receipts_topic
-from sparkmirror.mm2.record_formats import OffsetSync
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import segments_topic
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.exact.durable.losses import losses_topic
+from sparkmirror.exact.mm2.record_formats import OffsetSync
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 from sparkmirror.policy import DefaultReplicationPolicy
+from sparkmirror.pump.messages.control import Control, Round, control_topic
+from sparkmirror.pump.messages.orders import FlowOrder, PumpOrder, Receipt, RouteOrder
+from sparkmirror.pump.messages.receipts import read_reports, receipts_topic
 from sparkmirror.pump.pump import pump
-from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 
 pytestmark = pytest.mark.broker
 
@@ -61,7 +61,7 @@ class PumpedFlow:
         with ClusterAdmin.connect(self.config.target, "test") as admin:
             for internal in (segments_topic, control_topic, receipts_topic, losses_topic):
                 admin.create_compacted_topic(internal(name), 1, 1)
-        self._segments = SegmentLog(TopicLog(self._client, segments_topic(name)))
+        self._claim_log = ClaimLog(TopicLog(self._client, segments_topic(name)))
         self._receipts = TopicLog(self._client, receipts_topic(name))
         self._offset = 0
         self._control = Control(TopicLog(self._client, control_topic(name)))
@@ -78,7 +78,7 @@ class PumpedFlow:
             )
         )
         identity = Identity(self._client.cluster_id, answer.producer_id, answer.producer_epoch)
-        agreed = self._segments.agree(self._client.cluster_id, identity)
+        agreed = self._claim_log.agree(self._client.cluster_id, identity)
         assert agreed is not None
         routes = tuple(
             RouteOrder(source_topic=topic, target_topic=self.remote(topic), partition=0) for topic in self.topics

@@ -6,25 +6,25 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import loss_tools as lt
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 from kafka.protocol.metadata import MetadataRequest
-from mirror_thread import run_mirror
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
+from tests.support import loss_tools as lt
+from tests.support import mirror_process as mp
+from tests.support.mirror_thread import run_mirror
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.list_offsets import LATEST, list_offsets
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.proof import compare_topics
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import Segment, segments_topic
 from sparkmirror.errors import CopyIncomplete, SparkMirrorError
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import Claim, segments_topic
 from sparkmirror.frames import Options, run_verification
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.list_offsets import LATEST, list_offsets
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
@@ -312,17 +312,17 @@ def write_transactions(cluster: KafkaCluster, topic: str, count: int) -> None:
     producer.close()
 
 
-def true_claims(cluster: KafkaCluster, topic: str) -> list[Segment]:
+def true_claims(cluster: KafkaCluster, topic: str) -> list[Claim]:
     """All confirmed claims on partition 0; there are no others after a clean end."""
     client = ClusterClient(
         ClusterConfig(alias="X", bootstrap_servers=tuple(cluster.bootstrap_servers.split(","))), "test"
     )
     try:
         topic_id = client.metadata([topic])[topic].topic_id
-        return list(SegmentLog(TopicLog(client, segments_topic("A"))).whole(topic_id, 0))
+        return list(ClaimLog(TopicLog(client, segments_topic("A"))).whole(topic_id, 0))
     finally:
         client.close()
 
 
-def upstream_of(claims: list[Segment], sequence: int) -> int:
+def upstream_of(claims: list[Claim], sequence: int) -> int:
     return max((one for one in claims if one.sequence <= sequence), key=lambda one: one.sequence).upstream_of(sequence)

@@ -6,18 +6,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
-from loaded_flow import running
+from lab import KafkaCluster
 from test_every_batch import contents, read
 from test_rival_views import SteppedPump, driver_of
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import running
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.messages.control import ControlState, DoneTopic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.list_offsets import DEBUG_CONSUMER, LATEST, list_offsets
+from sparkmirror.pump.messages.control import ControlState, DoneTopic
 from sparkmirror.pump.stage import Stage
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]

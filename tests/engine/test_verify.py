@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
+from tests.support import mirror_process as mp
 
 from conftest import StartMirror
 from sparkmirror.config import MirrorConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ConfigError
 from sparkmirror.frames import Options, Progress, Verdict, Verification, ranges, run_verification, verify
 

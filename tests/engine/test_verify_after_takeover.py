@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import mirror_process as mp
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from test_verify import config_of, plain, pytestmark, write
+from tests.support import mirror_process as mp
 
 from conftest import StartMirror
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.frames import Options, run_verification
 
 __all__ = ["pytestmark"]

@@ -6,15 +6,15 @@ import importlib
 import os
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from loss_tools import delete_topic
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from test_verify import config_of, found_in, write
 from test_verify_of_moving_logs import keep_ranges
+from tests.support import mirror_process as mp
+from tests.support.loss_tools import delete_topic
 
 from conftest import StartMirror
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable, SetupError
 from sparkmirror.frames import Options, ranges, run_verification
 from sparkmirror.frames.verify_task import Answer, CompareOrder, compare_range, run_tasks

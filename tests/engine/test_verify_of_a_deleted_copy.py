@@ -6,16 +6,16 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewPartitions
-from loss_tools import delete_topic
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from test_verify import IDENTITY, config_of, plain, pytestmark, write
+from tests.support import mirror_process as mp
+from tests.support.loss_tools import delete_topic
 
 from conftest import StartMirror
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.frames import Options, PartitionResult, run_verification, verify
 
 __all__ = ["pytestmark"]

@@ -7,14 +7,14 @@ import shutil
 import time
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from loss_tools import delete_records
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from test_verify import config_of, first_offset, found_in, plain, write
+from tests.support import mirror_process as mp
+from tests.support.loss_tools import delete_records
 
 from conftest import StartMirror
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.frames import Options, ranges, run_verification
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]

@@ -8,16 +8,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import loss_tools as lt
-import mirror_process as mp
 import pytest
 from kafka import KafkaProducer
-from mirror_thread import receipt
+from lab import KafkaCluster
 from pyspark.sql import SparkSession
 from test_verify import config_of, plain, run_command, write
+from tests.support import loss_tools as lt
+from tests.support import mirror_process as mp
+from tests.support.mirror_thread import receipt
 
 from conftest import StartMirror, VerifyVerb
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.frames import Options, Progress, Verdict, Verification, run_verification
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]

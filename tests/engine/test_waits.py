@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.engine.waits import Waits
+from sparkmirror.mirror.engine.waits import Waits
 
 
 def test_a_flow_that_is_never_seen_without_lag_does_not_get_older() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from lab import KafkaCluster
 from test_strimzi_examples import RECORDS, addressed, assert_copied, fill, status_of
-
-from sparkmirror.demo import KafkaCluster
+from tests.support import mirror_process as mp
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -6,15 +6,15 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-from handover import PARTITIONS, Handover, exactly_once_support, read
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.handover import PARTITIONS, Handover, exactly_once_support, read
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.losses import Loss, LossKind, LossLedger, losses_topic
+from sparkmirror.exact.durable.losses import Loss, LossKind, LossLedger, losses_topic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -8,11 +8,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
-
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.demo.proxy import Proxy
+from lab import KafkaCluster
+from lab.proxy import Proxy
+from tests.support import mirror_process as mp
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from sparkmirror.formats import Reading, read
-from sparkmirror.formats.strimzi_shapes import SPEC, Shape
+from sparkmirror.config.formats import Reading, read
+from sparkmirror.config.formats.strimzi_shapes import SPEC, Shape
 
 TARGET = {
     "alias": "eu",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from resources import values, write_connectors
 
+from sparkmirror.config.formats import explain, read
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats import explain, read
 
 PACKAGE = "org.apache.kafka.connect.mirror."
 POLICY = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"

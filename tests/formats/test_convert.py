@@ -18,10 +18,10 @@ from resources import read_resource
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.config import read_entries
+from sparkmirror.config.entries import read_entries
+from sparkmirror.config.formats import Reading, explain, read
+from sparkmirror.config.formats.convert import convert
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
-from sparkmirror.formats import Reading, explain, read
-from sparkmirror.formats.convert import convert
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.formats import explain, read
+from sparkmirror.config.formats import explain, read
 from sparkmirror.lint import check
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -11,13 +11,13 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.in_process import own_log, sparkmirror
+from tests.support.in_process import own_log, sparkmirror
 from typer.testing import CliRunner, Result
 
 from sparkmirror.cli.app import app
+from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats.fill import Filling
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats import explain, read
-from sparkmirror.formats.fill import Filling
 
 TEMPLATE = """\
 clusters = ${SRC}, ${DST}

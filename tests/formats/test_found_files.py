@@ -10,9 +10,9 @@ import pytest
 import yaml
 from resources import RESOURCE, values
 
+from sparkmirror.config.formats import explain, files, read
+from sparkmirror.config.formats.convert import convert
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats import explain, files, read
-from sparkmirror.formats.convert import convert
 from sparkmirror.lint import check
 
 INT = " a whole number from 1 to 2147483647"

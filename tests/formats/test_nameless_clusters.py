@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from resources import change, read_resource, values, write_connectors
 
-from sparkmirror.config import IDENTITY_POLICY, FlowConfig, MirrorConfig, read_entries
+from sparkmirror.config import IDENTITY_POLICY, FlowConfig, MirrorConfig
+from sparkmirror.config.entries import read_entries
+from sparkmirror.config.formats import Reading, explain, read
+from sparkmirror.config.formats.convert import convert
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats import Reading, explain, read
-from sparkmirror.formats.convert import convert
-from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.mirror.sync.topic_rules import topic_rules
 
 PACKAGE = "org.apache.kafka.connect.mirror."
 KEEPS = "is MirrorMaker 2's old way to keep topics' names: run as with IdentityReplicationPolicy, on from its"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.formats.placeholders import is_placeholder
+from sparkmirror.config.formats.placeholders import is_placeholder
 
 SERVERS, TOPICS, PASSWORD = "us.bootstrap.servers", "us->eu.topics", "us.ssl.truststore.password"
 JAAS = "source.cluster.sasl.jaas.config"

@@ -16,9 +16,9 @@ from resources import change, read_resource, shape_at
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
+from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats.strimzi_fields import FIELDS, HONOURED
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats import explain, read
-from sparkmirror.formats.strimzi_fields import FIELDS, HONOURED
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "strimzi").glob("*.yaml"))
 MOUNTED = ("east-cluster-ca-cert", "west-cluster-ca-cert", "mirror-user", "east-mirror-user")

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
 from sparkmirror.cli.status_file import RunStatus
-from sparkmirror.engine import snapshot
-from sparkmirror.formats.strimzi_status import FlowStatus, StatusFile
+from sparkmirror.config.formats.strimzi_status import FlowStatus, StatusFile
+from sparkmirror.snapshot import snapshot
 
 FAILED = "One or more connectors are in FAILED state: us->eu.MirrorSourceConnector: orders-1: too large"
 

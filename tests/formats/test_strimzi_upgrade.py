@@ -10,9 +10,9 @@ import pytest
 import yaml
 from resources import RESOURCE, change, read_resource, values
 
+from sparkmirror.config.formats import Reading, explain, read
+from sparkmirror.config.formats.convert import convert
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
-from sparkmirror.formats import Reading, explain, read
-from sparkmirror.formats.convert import convert
 
 ROOT = Path(__file__).parents[2]
 OLD: dict[str, Any] = yaml.safe_load("""

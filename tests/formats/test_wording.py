@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from resources import RESOURCE, change
 
-from sparkmirror.config import EffectiveValue
+from sparkmirror.config.effective import EffectiveValue
+from sparkmirror.config.formats import explain, read
+from sparkmirror.config.formats.wording import Wording
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats import explain, read
-from sparkmirror.formats.wording import Wording
 from sparkmirror.lint import check
 
 PACKAGE = "org.apache.kafka.connect.mirror."
@@ -70,7 +70,7 @@ def test_each_of_several_mistakes_has_its_line(tmp_path: Path, kind: str) -> Non
     wrong = {"tasks.max": "many", "replication.factor": "0", "enabled": "true", "transforms": "x"}
     said = lines_of(connector(tmp_path, kind, **wrong, **{"source.cluster.bootstrap.servers": "s"}))
     assert [line.split(": ")[1] for line in said] == [
-        *("source.cluster.bootstrap.servers", "tasks.max", "replication.factor", "transforms"),
+        *("source.cluster.bootstrap.servers", "tasks.max", "replication.factor", "transforms.x.type"),
     ]
     assert all(line.startswith(", line ") for line in said)
     assert "->" not in "\n".join(said)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from sparkmirror.frames.stream_comparison import ComparedBatch
-from sparkmirror.wire.batches import batch_headers
+from sparkmirror.kafka.cluster.log_range import LogBatch
+from sparkmirror.kafka.wire.batches import batch_headers
 
 
 class Record(NamedTuple):
@@ -21,7 +21,7 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def batch(records: Sequence[tuple[int, Record]], codec: int = 0, attributes: int = 0) -> ComparedBatch:
+def batch(records: Sequence[tuple[int, Record]], codec: int = 0, attributes: int = 0) -> LogBatch:
     """One batch of (offset, record), as a broker would give it; `attributes` are bits to set besides the codec."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
@@ -39,10 +39,10 @@ def batch(records: Sequence[tuple[int, Record]], codec: int = 0, attributes: int
     struct.pack_into(">q", data, 0, base)
     data[22] |= attributes
     view = memoryview(data)
-    return ComparedBatch(next(batch_headers(view))[1], view)
+    return LogBatch(next(batch_headers(view))[1], view)
 
 
-def batches(records: Sequence[tuple[int, Record]], sizes: Sequence[int], codec: int = 0) -> Iterator[ComparedBatch]:
+def batches(records: Sequence[tuple[int, Record]], sizes: Sequence[int], codec: int = 0) -> Iterator[LogBatch]:
     """All records in batches of these sizes, over and over."""
     at = turn = 0
     while at < len(records):

@@ -12,9 +12,11 @@ from record_batches import Record, batch, batches
 from sparkmirror.frames import stream_comparison as compare
 from sparkmirror.frames.judge import Cleaning, Judged, KeysSeen, Placed, judge
 from sparkmirror.frames.report import SOURCE, TARGET
-from sparkmirror.frames.stream_comparison import Comparer, Comparison, OffsetBounds, content_digest
-from sparkmirror.wire.batches import TIMESTAMP_TYPE_BIT
-from sparkmirror.wire.pieces import raw_parts
+from sparkmirror.frames.stream_comparison import Comparer, Comparison, content_digest
+from sparkmirror.kafka.cluster.log_range import LogBatch
+from sparkmirror.kafka.cluster.range_reader import OffsetBounds
+from sparkmirror.kafka.wire.batches import TIMESTAMP_TYPE_BIT
+from sparkmirror.kafka.wire.pieces import raw_parts
 
 SLOT = 10
 NO_CLEANING = Cleaning(False, 0)
@@ -140,9 +142,7 @@ def test_copies_in_other_batches_are_equal(
     assert found.not_listed == 0
 
 
-def compared(
-    source: list[compare.ComparedBatch], target: list[compare.ComparedBatch], *, timestamps: bool = True
-) -> Comparison:
+def compared(source: list[LogBatch], target: list[LogBatch], *, timestamps: bool = True) -> Comparison:
     everything = OffsetBounds(0, 1 << 62)
     return Comparer(source, target, everything, everything, timestamps=timestamps).compare()
 

@@ -8,14 +8,13 @@ from typing import cast
 import pytest
 from record_batches import Record, batch
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.frames.log_reader import LogChanged, RangeReader
-from sparkmirror.frames.stream_comparison import OffsetBounds
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch_session import FetchedPartition
-from sparkmirror.wire.rpc import RpcConnection
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.range_reader import LogChanged, OffsetBounds, RangeReader
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.fetch_session import FetchedPartition
+from sparkmirror.kafka.wire.rpc import RpcConnection
 
 END = 4
 WHOLE = batch([(offset, Record(5, b"k", b"%d" % offset)) for offset in range(END)])
@@ -93,9 +92,9 @@ def test_a_leader_that_moves_while_retention_is_looked_into_is_asked_again(monke
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkmirror.frames.log_reader._PAUSE_S", 0.01)
-    monkeypatch.setattr("sparkmirror.frames.log_reader._EMPTY_PAUSE_S", 0.01)
-    monkeypatch.setattr("sparkmirror.frames.log_reader._PATIENCE_S", 0.2)
+    monkeypatch.setattr("sparkmirror.kafka.cluster.range_reader._PAUSE_S", 0.01)
+    monkeypatch.setattr("sparkmirror.kafka.cluster.range_reader._EMPTY_PAUSE_S", 0.01)
+    monkeypatch.setattr("sparkmirror.kafka.cluster.range_reader._PATIENCE_S", 0.2)
 
 
 def test_a_log_that_was_cut_short_is_said_to_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,11 @@ from record_batches import Record, batches
 from sparkmirror.frames import equal_records
 from sparkmirror.frames.judge import Cleaning, Judgement, KeysSeen, Placed, judge
 from sparkmirror.frames.report import SOURCE, TARGET, Side
-from sparkmirror.frames.stream_comparison import ComparedBatch, Comparer, OffsetBounds, content_digest, key_digest
-from sparkmirror.wire.batches import batch_headers
-from sparkmirror.wire.pieces import raw_parts
+from sparkmirror.frames.stream_comparison import Comparer, content_digest, key_digest
+from sparkmirror.kafka.cluster.log_range import LogBatch
+from sparkmirror.kafka.cluster.range_reader import OffsetBounds
+from sparkmirror.kafka.wire.batches import batch_headers
+from sparkmirror.kafka.wire.pieces import raw_parts
 
 CLEANED, KEPT = Cleaning(True, 0), Cleaning(False, 0)
 Log = Sequence[tuple[int, Record]]
@@ -52,7 +54,7 @@ def judged(
     return judge([Placed(0, one) for one in found.unmatched], cleaning, seen, timestamps=timestamps)  # type: ignore[arg-type]
 
 
-def seen_in(parts: Sequence[ComparedBatch], timestamps: bool) -> KeysSeen:
+def seen_in(parts: Sequence[LogBatch], timestamps: bool) -> KeysSeen:
     seen = KeysSeen()
     for part in parts:
         for offset, timestamp, body in raw_parts(*part):
@@ -145,7 +147,7 @@ def test_a_batch_of_which_a_cleaner_has_taken_the_last_records() -> None:
     source = log(_0="a", _1="b", _2="k1", _3="m1", _4="k2", _5="m2")
     ours, theirs = list(batches(source, [2])), list(batches([*source[:2], *source[4:]], [2]))
     struct.pack_into(">i", theirs[0].view, 23, 3)
-    theirs[0] = ComparedBatch(next(batch_headers(theirs[0].view))[1], theirs[0].view)
+    theirs[0] = LogBatch(next(batch_headers(theirs[0].view))[1], theirs[0].view)
     found = Comparer(ours, theirs, OffsetBounds(0, 6), OffsetBounds(0, 6)).compare()
     assert found.whole_batches == 1
     assert [(one.offset, one.room) for one in found.unmatched] == [(2, 2), (3, 2)]

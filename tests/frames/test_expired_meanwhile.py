@@ -10,7 +10,9 @@ from record_batches import Record, batches
 
 from sparkmirror.frames import stream_comparison as compare
 from sparkmirror.frames.report import SOURCE, TARGET, Side
-from sparkmirror.frames.stream_comparison import ComparedBatch, Comparer, Comparison, OffsetBounds
+from sparkmirror.frames.stream_comparison import Comparer, Comparison
+from sparkmirror.kafka.cluster.log_range import LogBatch
+from sparkmirror.kafka.cluster.range_reader import OffsetBounds
 
 COUNT = 100
 Log = list[tuple[int, Record]]
@@ -27,7 +29,7 @@ class Expiring:
         self.expired: list[OffsetBounds] = []
         self._records, self._spans, self._sizes = records, [OffsetBounds(*span) for span in spans], sizes
 
-    def __iter__(self) -> Iterator[ComparedBatch]:
+    def __iter__(self) -> Iterator[LogBatch]:
         edges = [0, *itertools.chain(*self._spans), 1 << 62]
         for number, (first, end) in enumerate(zip(edges[::2], edges[1::2], strict=True)):
             if number:

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.durable.claims import Segment
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.maps.map_keeper import ForeignRange
+from sparkmirror.exact.maps.offset_map import Copied, OffsetMap
 from sparkmirror.frames import ranges
 from sparkmirror.frames.ranges import LogPlan, Window, cut, extent
-from sparkmirror.translation.map_keeper import ForeignRange
-from sparkmirror.translation.offset_map import Copied, OffsetMap
-from sparkmirror.wire.splice import Run
+from sparkmirror.kafka.wire.splice import Run
 
 
 def log(start: int, end: int) -> LogPlan:
     return LogPlan(topic="t", topic_id="", start=start, end=end)
 
 
-def claim(sequence: int, downstream: int, runs: list[Run], topic: int = 0) -> Segment:
-    return Segment(
+def claim(sequence: int, downstream: int, runs: list[Run], topic: int = 0) -> Claim:
+    return Claim(
         target_topic_id=b"t" * 16,
         partition=0,
         sequence=sequence,

@@ -19,8 +19,8 @@ from sparkmirror.frames.receipt_minutes import (
     minutes,
     readings,
 )
-from sparkmirror.messages.figures import PartitionFigures
-from sparkmirror.messages.orders import FlowReport, Receipt
+from sparkmirror.pump.messages.figures import PartitionFigures
+from sparkmirror.pump.messages.orders import FlowReport, Receipt
 
 BEGAN_MS = 1_700_000_040_000 // MINUTE_MS * MINUTE_MS
 BYTES = 10

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourcePattern, ResourceType
+from lab import Authority, KafkaCluster
+from tests.support import mirror_process as mp
 
 from sparkmirror.config import FlowConfig, load_mm2_properties
-from sparkmirror.demo import Authority, KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.frames.ranges import PartitionPlan
 from sparkmirror.frames.survey import FlowSurvey, Scope

@@ -16,9 +16,10 @@ from sparkmirror.config import load_mm2_properties
 from sparkmirror.frames import Options, Verdict, Verification, verify_task
 from sparkmirror.frames import stream_comparison as compare
 from sparkmirror.frames.ranges import LogPlan, Window
-from sparkmirror.frames.stream_comparison import ComparedBatch, OffsetBounds
 from sparkmirror.frames.survey import FlowSurvey
 from sparkmirror.frames.verify_task import Answer
+from sparkmirror.kafka.cluster.log_range import LogBatch
+from sparkmirror.kafka.cluster.range_reader import OffsetBounds
 
 verify_module = importlib.import_module("sparkmirror.frames.verify")
 
@@ -29,10 +30,10 @@ Log = list[tuple[int, Record]]
 class Read:
     """A side as `RangeReader` gives it."""
 
-    batches: list[ComparedBatch]
+    batches: list[LogBatch]
     expired: list[OffsetBounds] = field(default_factory=list)
 
-    def __iter__(self) -> Iterator[ComparedBatch]:
+    def __iter__(self) -> Iterator[LogBatch]:
         return iter(self.batches)
 
     def __enter__(self) -> Self:

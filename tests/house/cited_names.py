@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.house.links import text_of
+from tests.support.links import text_of
 
 _SPAN = re.compile(r"`([^`\n]+)`")
 _FILE = re.compile(r"(?<![\w./*-])(?!/)[\w./*-]+\.py\b")

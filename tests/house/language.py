@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tests.house.syntax import tree_of
+from tests.support.syntax import tree_of
 
 LONGEST_FIRST_LINE = 80
 MOST_PRONOUNS = 0.08
@@ -36,6 +36,11 @@ NOT_FIRST = RELATIVE | PREPOSITIONS | PERSONAL
 """A first sentence begins with none of these: it is a noun phrase or an imperative."""
 
 PRONOUNS = PERSONAL | _words("what whatever who whoever whom whose which that one ones")
+OLD_WORDS = _words("anew beside lies bears")
+"""Words that nobody says so any more: again, next to, is, has."""
+MOST_OF = 0.025
+"""Share of "of" among all words of docstrings; as in comparable projects."""
+_OPENING = re.compile(r"(?:A |An |The )?(?:Maker|Teller|Author|Account|Work|Look|Answer)s? of\b")
 BANNED_VARIABLES = _words("where one found both some")
 
 
@@ -121,6 +126,12 @@ def _banned_variables(file: Path, nodes: Sequence[ast.AST]) -> Iterator[str]:
             yield f"{file}:{node.lineno} {node.arg}"
 
 
+def of_share(texts: Iterable[str]) -> float:
+    """The share of "of" among all words."""
+    words = [word.lower() for text in texts for word in _WORD.findall(_without_code(text))]
+    return words.count("of") / len(words)
+
+
 def pronoun_share(texts: Iterable[str]) -> float:
     """The share of pronouns among all words; 0 without words."""
     words = [word.lower() for text in texts for word in _WORD.findall(_without_code(text))]
@@ -140,5 +151,10 @@ def faults(file: Path) -> Iterator[str]:
             yield f"{note.place} the first sentence does not end on the first line"
         if note.first_word in NOT_FIRST:
             yield f"{note.place} begins with {note.first_word!r}"
+        if opening := _OPENING.match(note.first_line):
+            yield f"{note.place} begins with {opening[0]!r}: a verb says it"
+        plain = _without_code(note.text).lower()
+        old = [word for word in _WORD.findall(plain) if word in OLD_WORDS] + re.findall(r"\bgoes on\b", plain)
+        yield from (f"{note.place} says {word!r}" for word in old)
     for place in read(file).banned_variables:
         yield f"{place} is no variable's name"

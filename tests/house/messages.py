@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.house.language import RELATIVE
-from tests.house.syntax import tree_of
+from tests.support.syntax import tree_of
 
 LEAST_WORDS = 3
 """Shorter strings are names, keys or parts of a message."""

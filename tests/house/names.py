@@ -6,17 +6,28 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
-from tests.house.syntax import tree_of
+from tests.support.syntax import tree_of
 
 
 def classes_of_one_name(root: Path) -> dict[str, list[str]]:
-    """Return the classes, private ones too, whose name several modules define, with those modules."""
-    places: defaultdict[str, list[str]] = defaultdict(list)
+    """Return the classes, private ones too, whose name several modules define, with those modules.
+
+    A class of the public face may have the name of the one that it stands for, if its module imports that one.
+    """
+    places: defaultdict[str, list[Path]] = defaultdict(list)
     for file in sorted(root.rglob("*.py")):
         for node in tree_of(file).body:
             if isinstance(node, ast.ClassDef):
-                places[node.name].append(str(file.relative_to(root)))
-    return {name: files for name, files in places.items() if len(files) > 1}
+                places[node.name].append(file)
+    return {
+        name: [str(file.relative_to(root)) for file in files]
+        for name, files in places.items()
+        if len(files) > 1 and not (FACE in {file.parent.name for file in files} and _are_linked(root, files))
+    }
+
+
+FACE = "api"
+"""The package of what `import sparkmirror` offers."""
 
 
 VIEWS = frozenset({"cli", "doctor"})
@@ -31,7 +42,7 @@ def modules_of_one_name(root: Path) -> dict[str, list[str]]:
     """
     places: defaultdict[str, list[Path]] = defaultdict(list)
     for file in sorted(root.rglob("*.py")):
-        if file.stem != "__init__" and file.relative_to(root).parts[0] not in VIEWS:
+        if file.stem != "__init__" and VIEWS.isdisjoint(file.relative_to(root).parts):
             places[file.stem].append(file)
     return {
         name: [str(file.relative_to(root)) for file in files]

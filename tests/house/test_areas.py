@@ -1,4 +1,4 @@
-"""`make test-full AREA=PACKAGE` finds the tests of each package, and TESTING.md names the files and tests there are."""
+"""`make test-full AREA=PACKAGE` finds the tests of each package; tests/README.md names the files there are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from tests.areas import PAGE, TESTS, files_by_area, page, paths
 
 import sparkmirror
 
-PACKAGES = sorted(file.parent.name for file in Path(sparkmirror.__file__).parent.glob("*/__init__.py"))
+PACKAGES = sorted({file.parent.name for file in Path(sparkmirror.__file__).parent.glob("*/**/[a-z]*.py")})
+"""Packages with modules; a floor of packages has none."""
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -26,8 +27,8 @@ def test_a_name_that_is_no_package() -> None:
 
 def test_the_page_has_the_files_that_there_are() -> None:
     assert PAGE.read_text("utf-8") == page(), "python tests/areas.py"
-    rows = re.findall(r"^\| ([^|`]+) \| \S[^|]*\| \S", page(), re.MULTILINE)
-    assert [row for row in rows if row in files_by_area()] == sorted(files_by_area(), key=rows.index)
+    areas = re.findall(r"^### (.+)\n\n(?:.+\n)+\n[^#\n]", page(), re.MULTILINE)
+    assert areas == sorted(files_by_area(), key=areas.index), "each area has its files, and a text"
 
 
 def test_what_the_page_cites_is_there() -> None:

@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.house.links import broken_links, steps_from
+from tests.support.links import broken_links, steps_from
 
 ROOT = Path(__file__).parents[2]
 CODE = [file for part in ("src", "tests", "bench", "chaos") for file in sorted((ROOT / part).rglob("*.py"))]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
+FOLDERS = ("docs", "examples", "bench", "chaos", "tests")
+PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 RULE = re.compile(r"(?<![\w`/])R([1-9]\d?)\b(?!\.)")
 SECTION = re.compile(r"`(mm2|exactness)\.md`,? (?:sections? )?(\d+(?:\.\d+)?)")
 

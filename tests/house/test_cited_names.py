@@ -13,10 +13,12 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(sparkmirror.__file__).parent
 PAGES = [
     *(ROOT / name for name in ("README.md", "TESTING.md", "CONTRIBUTING.md")),
+    *(ROOT / folder / "README.md" for folder in ("bench", "chaos", "tests")),
+    ROOT / "tests" / "conformance.md",
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.parent.name != "decisions"),
 ]
 """Without the decisions, which tell what was there in their time."""
-FOLDERS = ("src", "tests", "bench", "chaos", "deploy", "examples")
+FOLDERS = ("src", "lab", "tools", "tests", "bench", "chaos", "deploy", "examples")
 NAMES = Names(ROOT, PACKAGE, FOLDERS, ROOT / "docs" / "configuration.md")
 
 
@@ -29,7 +31,7 @@ def test_what_a_page_cites_is_there(page: Path) -> None:
     "cited",
     [
         "`pump/partition.py` (`acknowledge`), `pump/partition.py`, `PartitionCopy.take`",
-        "`tests/house/names.py`, `names.py`, `tests/AREA/test_FILE.py`, `sync/topic_*.py`, `/etc/theirs.py`",
+        "`tests/house/names.py`, `names.py`, `tests/AREA/test_FILE.py`, `mirror/sync/topic_*.py`, `/etc/theirs.py`",
         "`tests/house/test_names.py::test_it_would_be_seen`, `test_names.test_it_would_be_seen`, `test_names.py`",
         "`::test_it_would_be_seen`, `test_names`, `test_it_would_be_seen`",
         "`sparkmirror.pump.partition.PartitionCopy`, `sparkmirror.frames`, `sparkmirror.on.expired`",

@@ -7,7 +7,7 @@ import builtins
 from functools import cache
 from pathlib import Path
 
-from tests.house.syntax import tree_of
+from tests.support.syntax import tree_of
 
 import sparkmirror
 from sparkmirror import errors

@@ -12,11 +12,13 @@ import sparkmirror
 
 SOURCE = Path(sparkmirror.__file__).parent
 ROOT = Path(__file__).parents[2]
-RECORDED = ROOT / "docs" / "scoreboard.md"
-"""Words of a run, as it printed them."""
+FOLDERS = ("bench", "chaos", "examples", "tests")
+"""Folders with a page of their own."""
 PAGES = [
-    *(ROOT / name for name in ("README.md", "TESTING.md", "CONTRIBUTING.md", "examples/README.md")),
-    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page != RECORDED),
+    *(ROOT / name for name in ("README.md", "TESTING.md", "CONTRIBUTING.md")),
+    *(ROOT / folder / "README.md" for folder in FOLDERS),
+    ROOT / "tests" / "conformance.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 
 

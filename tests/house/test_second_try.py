@@ -55,7 +55,7 @@ def test_failed_tests_are_named_once(tmp_path: Path) -> None:
 SLOW, SLOWER = sorted(LISTED)[:2]
 EXACT = "tests/engine/test_kills.py::test_workers_killed_under_load"
 NEVER = (
-    *("chaos", "durable", "engine", "frames", "messages", "mm2", "position", "pump", "sync", "takeover", "translation"),
+    *("chaos", "durable", "engine", "frames", "messages", "mm2", "position", "pump", "sync", "takeover", "maps"),
     *("upgrade", "versions", "wire"),
 )
 """Directories with tests of what was copied where: kills, takeovers, rivals, moves, elections, losses."""

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.house.syntax import tree_of
+from tests.support.syntax import tree_of
 
 WIDE = 5
 """Fields from which on nobody knows their order by heart."""
 
-HOT = frozenset({"wire", "pump", "position", "durable", "translation", "frames"})
+HOT = frozenset({"wire", "pump", "position", "durable", "maps", "frames"})
 """Packages that work batch by batch, or record by record.
 
 Their wide `NamedTuple`s are made for each batch: a call by keyword takes longer there.
@@ -58,7 +58,7 @@ def positional(root: Path) -> list[str]:
         classes += _wide_classes(file, nodes)
         calls += _calls_by_position(file, nodes)
     loose = [f"{wide.file}:{wide.line} {wide.name}" for wide in classes if not (wide.is_tuple or wide.keyword_only)]
-    named = {wide.name for wide in classes if wide.is_tuple and wide.file.relative_to(root).parts[0] not in HOT}
+    named = {wide.name for wide in classes if wide.is_tuple and HOT.isdisjoint(wide.file.relative_to(root).parts)}
     return loose + [f"{place} {name}" for place, name in calls if name in named]
 
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import (
@@ -21,15 +20,16 @@ from kafka.admin import (
     ResourcePattern,
     ResourceType,
 )
+from lab import Authority, KafkaCluster
+from tests.support import mirror_process as mp
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.cluster import broker_versions
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.quorum_clock import clock_skew_s
-from sparkmirror.cluster.scratch_topic import PREFIX
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import Authority, KafkaCluster
+from sparkmirror.kafka.cluster import broker_versions
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.quorum_clock import clock_skew_s
+from sparkmirror.kafka.cluster.scratch_topic import PREFIX
 
 pytestmark = pytest.mark.broker
 

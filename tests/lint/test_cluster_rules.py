@@ -6,18 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
-from sparkmirror.cluster.acls import ALL, ALLOW, DENY, LITERAL, PREFIXED, READ, WRITE, Acl
-from sparkmirror.cluster.append_check import AppendCheck, AppendVerdict, Trial
-from sparkmirror.cluster.new_topics import NewTopicSpec
-from sparkmirror.cluster.topic_configs import ConfigEntry
-from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, LegacyConfig, TopicSyncConfig
-from sparkmirror.durable.claims import segments_topic
+from sparkmirror.exact.durable.claims import segments_topic
+from sparkmirror.kafka.cluster.acls import ALL, ALLOW, DENY, LITERAL, PREFIXED, READ, WRITE, Acl
+from sparkmirror.kafka.cluster.append_check import AppendCheck, AppendVerdict, Trial
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.kafka.cluster.topic_configs import ConfigEntry
+from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
 from sparkmirror.lint import probe as probing
 from sparkmirror.lint.check import CONNECTED_RULES, compare
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, timestamp_limit
-from sparkmirror.sync.pattern_matches import Matches, UnmatchedPattern
+from sparkmirror.mirror.sync.pattern_matches import Matches
+from sparkmirror.snapshot.unmatched_pattern import UnmatchedPattern
 
 HOUR_MS = 3_600_000
 CREATE, ALTER, ALTER_CONFIGS = 5, 7, 11

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sparkmirror.formats import read
+from sparkmirror.config.formats import read
 from sparkmirror.lint import check
 from sparkmirror.policy.sample_names import MOST, names_like
 

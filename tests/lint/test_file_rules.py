@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
+from tools.lint_page import page
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.formats import read
+from sparkmirror.config.formats import read
 from sparkmirror.lint import RULES, LintFinding, check
 from sparkmirror.lint.format_rules import FORMAT_RULES
-from sparkmirror.lint.page import page
 
 ROOT = Path(__file__).parents[2]
 CLEAN = {
@@ -665,4 +665,4 @@ def test_what_can_not_be_read(tmp_path: Path) -> None:
 
 
 def test_the_page_is_as_the_code_is() -> None:
-    assert (ROOT / "docs" / "lint.md").read_text() == page(), "python -m sparkmirror.lint.page > docs/lint.md"
+    assert (ROOT / "docs" / "lint.md").read_text() == page(), "python -m tools.lint_page > docs/lint.md"

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.connect.kit_connectors import aws_kit
+from tests.support.kit_connectors import aws_kit
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.formats import read
+from sparkmirror.config.formats import read
 from sparkmirror.lint import check, folded
 
 MOST = 10

@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from tests.started import started
+from lab import KafkaCluster
+from tests.support.started import started
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.jars import BROKER, class_path
 from sparkmirror.demo.java import java_home
-from sparkmirror.sync.topic_rules import topic_rules
-from sparkmirror.sync.topics import TopicDuty, TopicSync
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.mirror.sync.topic_rules import topic_rules
+from sparkmirror.mirror.sync.topics import TopicDuty, TopicSync
 
 pytestmark = pytest.mark.broker
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sparkmirror.cluster import acls as codes
-from sparkmirror.cluster.acls import ALLOW, DENY, LITERAL, PREFIXED, READ, WRITE, Acl
-from sparkmirror.cluster.missing_rights import principal
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.model import SaslConfig
+from sparkmirror.kafka.cluster import acls as codes
+from sparkmirror.kafka.cluster.acls import ALLOW, DENY, LITERAL, PREFIXED, READ, WRITE, Acl
+from sparkmirror.kafka.cluster.missing_rights import principal
 from sparkmirror.lint.rights import EVERYTHING, allowed
 
 ME = "User:mirror"

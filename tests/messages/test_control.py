@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from sparkmirror.cluster.topic_log import LogEntry
-from sparkmirror.durable.noted_progress import ReportedProgress
-from sparkmirror.messages.control import ControlState, Leader, Round, TryNow
-from sparkmirror.messages.moves import MOST_MOVES, Place, Release, RouteMove, RouteMoves, TaskWords
-from sparkmirror.messages.orders import AddedRoutes, RouteOrder
-from sparkmirror.position.decision import Position
-from sparkmirror.position.route import PartitionReading
+from sparkmirror.exact.durable.noted_progress import ReportedProgress
+from sparkmirror.exact.position.decision import Position
+from sparkmirror.exact.position.route import PartitionReading
+from sparkmirror.kafka.cluster.topic_log import LogEntry
+from sparkmirror.pump.messages.control import ControlState, Leader, Round, TryNow
+from sparkmirror.pump.messages.moves import MOST_MOVES, Place, Release, RouteMove, RouteMoves, TaskWords
+from sparkmirror.pump.messages.orders import AddedRoutes, RouteOrder
 
 
 def said(key: str, value: Any, offset: int = 0) -> LogEntry:

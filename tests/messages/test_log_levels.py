@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.cluster.topic_log import LogEntry
+from sparkmirror.kafka.cluster.topic_log import LogEntry
 from sparkmirror.log_levels import AskedLevels, is_settable
-from sparkmirror.messages.control import Control, ControlState
+from sparkmirror.pump.messages.control import Control, ControlState
 from sparkmirror.task_lines import set_up_task_logging
 
 PACKAGE = "sparkmirror.levels_of_a_test"
@@ -45,14 +45,14 @@ class Written:
 def test_what_is_said_is_heard() -> None:
     topic, state = Written(), ControlState()
     control = Control(topic)  # type: ignore[arg-type]
-    control.log_level("sparkmirror.engine", "DEBUG")
+    control.log_level("sparkmirror.mirror.engine", "DEBUG")
     control.log_level("kafka", "ERROR")
     assert state.apply(topic.entries)
-    assert state.log_levels == {"sparkmirror.engine": "DEBUG", "kafka": "ERROR"}
+    assert state.log_levels == {"sparkmirror.mirror.engine": "DEBUG", "kafka": "ERROR"}
     control.log_level("kafka", None)
     state.apply(topic.entries[2:])
-    assert state.log_levels == {"sparkmirror.engine": "DEBUG"}
-    state.apply([LogEntry(9, b"log:sparkmirror.engine", None)])
+    assert state.log_levels == {"sparkmirror.mirror.engine": "DEBUG"}
+    state.apply([LogEntry(9, b"log:sparkmirror.mirror.engine", None)])
     assert state.log_levels == {}
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
+from tests.support.snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
-from sparkmirror.durable.loss_kinds import LossOutcome
-from sparkmirror.engine.snapshot import ClusterFigures, Duty, LossCount, PartitionState
-from sparkmirror.position.cause import Cause
+from sparkmirror.exact.durable.loss_kinds import LossOutcome
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.snapshot.snapshot import ClusterFigures, Duty, LossCount, PartitionState
 
 RICH = snapshot(
     flow(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from sparkmirror.engine.snapshot import Snapshot
-from sparkmirror.metrics.collector import MirrorCollector
-from sparkmirror.metrics.profile import Profile
+from sparkmirror.look.metrics.collector import MirrorCollector
+from sparkmirror.look.metrics.profile import Profile
+from sparkmirror.snapshot.snapshot import Snapshot
 
 
 def scraped(of: Snapshot, *profiles: Profile) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:

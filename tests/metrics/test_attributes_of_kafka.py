@@ -10,7 +10,7 @@ from tests.metrics.rich_snapshot import RICH
 from tests.metrics.scrapes import scraped
 
 from sparkmirror.demo.jars import MIRROR_MAKER, jar_directory
-from sparkmirror.metrics.profile import Profile
+from sparkmirror.look.metrics.profile import Profile
 
 
 def attributes() -> set[str]:

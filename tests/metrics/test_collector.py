@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
-from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 from tests.metrics.scrapes import scraped
+from tests.support.snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
-from sparkmirror.durable.loss_kinds import LossOutcome
-from sparkmirror.engine.snapshot import (
+from sparkmirror.exact.durable.loss_kinds import LossOutcome
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.look.metrics.collector import MirrorCollector
+from sparkmirror.look.metrics.profile import Profile
+from sparkmirror.snapshot.snapshot import (
     ClusterFigures,
     Duty,
     FlowState,
@@ -26,9 +29,6 @@ from sparkmirror.engine.snapshot import (
     Snapshot,
     Topic,
 )
-from sparkmirror.metrics.collector import MirrorCollector
-from sparkmirror.metrics.profile import Profile
-from sparkmirror.position.cause import Cause
 
 
 def sized(count: int) -> Snapshot:

@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 import pytest
-from snapshot_samples import flow, partition, snapshot, topic
 from tests.metrics.scrapes import scraped
+from tests.support.snapshot_samples import flow, partition, snapshot, topic
 
-from sparkmirror.engine.snapshot import ClusterFigures, Duty, FlowState, PartitionState, Pump, Role, Snapshot
-from sparkmirror.metrics.profile import Profile
+from sparkmirror.look.metrics.profile import Profile
+from sparkmirror.snapshot.snapshot import ClusterFigures, Duty, FlowState, PartitionState, Pump, Role, Snapshot
 
 
 def tasks_of(of: Snapshot, name: str, *profiles: Profile) -> dict[tuple[str, str], float]:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.metrics.boards import ABSENT, BOARDS, is_absent
-from tests.metrics.deployed import DASHBOARDS, PROMETHEUS, TARGET_LABELS, Selector, panels, queries, rules, selectors
 from tests.metrics.rich_snapshot import RICH
+from tests.support.boards import ABSENT, BOARDS, is_absent
+from tests.support.deployed import DASHBOARDS, PROMETHEUS, TARGET_LABELS, Selector, panels, queries, rules, selectors
 
-from sparkmirror.metrics.collector import MirrorCollector
-from sparkmirror.metrics.profile import Profile
+from sparkmirror.look.metrics.collector import MirrorCollector
+from sparkmirror.look.metrics.profile import Profile
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.metrics.metric_tables import tables
 
-from sparkmirror.metrics import client_names, own, profiles
+from sparkmirror.look.metrics import client_names, own, profiles
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
 

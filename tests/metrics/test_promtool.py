@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from snapshot_samples import snapshot
-from tests.metrics.deployed import PROMETHEUS, rules
-from tests.metrics.prometheus_programs import installed
+from tests.support.deployed import PROMETHEUS, rules
+from tests.support.prometheus_programs import installed
+from tests.support.snapshot_samples import snapshot
 
-from sparkmirror.metrics.collector import MirrorCollector
+from sparkmirror.look.metrics.collector import MirrorCollector
 
 
 def promtool(*words: str, given: bytes = b"", directory: Path = PROMETHEUS) -> subprocess.CompletedProcess[bytes]:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import LogEntry, LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
-from sparkmirror.mm2.checkpoint_store import CheckpointStore
-from sparkmirror.mm2.record_formats import Checkpoint
+from sparkmirror.exact.mm2.checkpoint_store import CheckpointStore
+from sparkmirror.exact.mm2.record_formats import Checkpoint
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import LogEntry, LogUnavailable, TopicLog
 
 
 class InventedLog(TopicLog):

@@ -6,7 +6,7 @@ import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage
-from sparkmirror.mm2.connect_offsets import (
+from sparkmirror.exact.mm2.connect_offsets import (
     DEDICATED_CONNECTOR,
     SourcePartition,
     java_partition,
@@ -16,7 +16,7 @@ from sparkmirror.mm2.connect_offsets import (
     read_value,
     strimzis_connector,
 )
-from sparkmirror.mm2.connector_names import is_configured, may_be
+from sparkmirror.exact.mm2.connector_names import is_configured, may_be
 
 GOLDEN = b'["MirrorSourceConnector",{"cluster":"A","partition":3,"topic":"topic1"}]'
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.mm2.record_formats import Checkpoint, Heartbeat, Malformed, OffsetSync
+from sparkmirror.exact.mm2.record_formats import Checkpoint, Heartbeat, Malformed, OffsetSync
 
 GOLDEN = [
     (Heartbeat("A", "B", 1_700_000_000_000), "000141000142", "00000000018bcfe56800"),

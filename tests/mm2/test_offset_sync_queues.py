@@ -1,12 +1,12 @@
-"""When an offset sync is due, by the sequences of MirrorMaker 2's own tests (`docs/conformance.md`); the queues."""
+"""When an offset sync is due, by the sequences of MirrorMaker 2's own tests (`tests/conformance.md`); the queues."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.mm2.offset_sync_queues import SyncQueues, SyncState
-from sparkmirror.mm2.record_formats import OffsetSync
+from sparkmirror.exact.mm2.offset_sync_queues import SyncQueues, SyncState
+from sparkmirror.exact.mm2.record_formats import OffsetSync
 
 STEPS = [
     (0, 100, "the first"),

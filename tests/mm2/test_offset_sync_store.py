@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.mm2.offset_sync_store import SLOTS, OffsetSyncStore, is_apart, is_recent
+from tests.support.offset_sync_store import SLOTS, OffsetSyncStore, is_apart, is_recent
 
-from sparkmirror.mm2.record_formats import OffsetSync
+from sparkmirror.exact.mm2.record_formats import OffsetSync
 
 
 def fed(

@@ -8,12 +8,12 @@ from typing import cast
 
 import pytest
 
-from sparkmirror.cluster.client import ClusterClient, TopicLeaders
 from sparkmirror.config import ClusterConfig
-from sparkmirror.mm2 import stored_offsets
-from sparkmirror.mm2.stored_offsets import read_stored_offsets
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.topic_ids import NO_ID
+from sparkmirror.exact.mm2 import stored_offsets
+from sparkmirror.exact.mm2.stored_offsets import read_stored_offsets
+from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.topic_ids import NO_ID
 
 FORBIDDEN, MISSING = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.mm2.record_formats import OffsetSync
-from sparkmirror.mm2.synced_map import Mm2OffsetMap, SyncedOffset
+from sparkmirror.exact.mm2.record_formats import OffsetSync
+from sparkmirror.exact.mm2.synced_map import Mm2OffsetMap, SyncedOffset
 
 
 def adopted(*pins: tuple[int, int], begins: int = 1_000) -> Mm2OffsetMap:

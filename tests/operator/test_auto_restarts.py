@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from operated import CHECKPOINT, PATH, SOURCE, MemoryApi, resource, secret, turns
-from tests.connect.served_api import ServedApi
+from tests.support.operated import CHECKPOINT, PATH, SOURCE, MemoryApi, resource, secret, turns
+from tests.support.served_api import ServedApi
 
 from sparkmirror.operator.auto_restarts import auto_restarts
 from sparkmirror.operator.rest import ConnectRest
@@ -58,7 +58,7 @@ def test_what_has_worked_for_a_while_begins_at_nothing() -> None:
     ],
 )
 def test_what_strimzis_own_operator_has_written_is_read(entry: dict[str, object], count: int) -> None:
-    """It writes fractions of seconds; what can't be read begins anew."""
+    """It writes fractions of seconds; what can't be read begins again."""
     [(restart, _)] = auto_restarts({SOURCE: {"enabled": True}}, [FAILED], {"autoRestartStatuses": [entry]}, NOW)
     assert restart.count == count
 

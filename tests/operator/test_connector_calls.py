@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.connect.in_memory_api import InMemoryApi, in_memory_api
+from tests.support.in_memory_api import InMemoryApi, in_memory_api
 
 from sparkmirror.operator.connectors import changes, config_digest
 from sparkmirror.operator.plan import WantedConnector

@@ -10,7 +10,7 @@ from contextlib import closing
 from sparkmirror.operator.controller import Controller
 from sparkmirror.operator.kube import KubeRefused
 from sparkmirror.operator.names import Key
-from sparkmirror.operator.turn import Memory
+from sparkmirror.operator.turn_settings import Memory
 
 A, B = Key("x", "a"), Key("y", "b")
 

@@ -7,15 +7,15 @@ import urllib.error
 import urllib.request
 from contextlib import closing
 
-import mirror_process as mp
 import pytest
+from tests.support import mirror_process as mp
 
 from sparkmirror.errors import SetupError
 from sparkmirror.operator.controller import Controller
 from sparkmirror.operator.health import Health, answering, metrics_text
 from sparkmirror.operator.kube import KubeRefused
 from sparkmirror.operator.names import Key
-from sparkmirror.operator.turn import Condition, Memory
+from sparkmirror.operator.turn_settings import Condition, Memory
 
 CONDITIONS = {
     Key("kafka", "shop"): Condition("Ready", ""),
@@ -44,9 +44,9 @@ def test_resources_are_counted_by_condition() -> None:
             "sparkmirror_operator_reconciliations_failed_total 1",
             'sparkmirror_operator_resources{condition="NotReady",reason="ConnectorsFailed"} 2',
             'sparkmirror_operator_resources{condition="Ready",reason=""} 1',
-            'sparkmirror_operator_resource_ready{namespace="kafka",name="bills"} 0',
-            'sparkmirror_operator_resource_ready{namespace="kafka",name="mail"} 0',
-            'sparkmirror_operator_resource_ready{namespace="kafka",name="shop"} 1',
+            'sparkmirror_operator_resource_ready{namespace="kafka",name="bills",kind="KafkaMirrorMaker2"} 0',
+            'sparkmirror_operator_resource_ready{namespace="kafka",name="mail",kind="KafkaMirrorMaker2"} 0',
+            'sparkmirror_operator_resource_ready{namespace="kafka",name="shop",kind="KafkaMirrorMaker2"} 1',
         ]
         controller.forget(Key("kafka", "bills"))
         text = metrics_text(controller).decode()

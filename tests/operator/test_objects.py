@@ -7,19 +7,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from operated import KEY, resource
+from tests.support.operated import KEY, resource
 
 from sparkmirror.operator.names import selector
 from sparkmirror.operator.objects import KINDS, Circumstances, desired_objects
 from sparkmirror.operator.plan import SECRETS, make_plan
 from sparkmirror.operator.references import Contents, ObjectReference
+from sparkmirror.operator.workload import connect_workload
 
 CONTENTS: Contents = {ObjectReference("Secret", "mirror-user"): {"password": b"hush"}}
 AROUND = Circumstances("registry/sparkmirror:1", {"app": "operator"}, "operators")
 
 
 def objects(tree: dict[str, Any], contents: Contents = CONTENTS, around: Circumstances = AROUND) -> dict[str, Any]:
-    made = desired_objects(tree, KEY, make_plan(tree, KEY, contents), contents, around)
+    workload = connect_workload(tree["spec"], KEY, make_plan(tree, KEY, contents), contents)
+    made = desired_objects(tree, KEY, workload, around)
     assert [(item["apiVersion"], item["kind"]) for item in made] == list(KINDS)
     return {item["kind"]: item for item in made}
 
@@ -62,7 +64,7 @@ def test_whatever_a_template_says_they_belong_together(template: dict[str, Any],
         made["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
         made["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
     ):
-        assert asked == selector(KEY.name)
+        assert asked == selector(KEY)
         assert asked.items() <= labels.items()
     assert deployment["replicas"] == replicas
 

@@ -12,10 +12,10 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from operated import CHECKPOINT, KEY, SOURCE, resource
-from tests.connect.in_memory_api import in_memory_api
+from tests.support.in_memory_api import in_memory_api
+from tests.support.operated import CHECKPOINT, KEY, SOURCE, resource
 
-from sparkmirror.connect.loadable import URLS_KEY
+from sparkmirror.config.named_places import URLS_KEY
 from sparkmirror.connect.worker_properties import read_worker_properties
 from sparkmirror.errors import ConfigError
 from sparkmirror.operator import plan as plans

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from operated import KEY
+from tests.support.operated import KEY
 
 from sparkmirror.operator.resource_status import ResourceTrouble, SeenResource, merge_patch, ready_pods, status_of
 

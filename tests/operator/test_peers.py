@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from operated import KEY, PATH, SOURCE, MemoryApi, resource, secret, turns
-from tests.connect.served_api import ServedApi
+from tests.support.operated import KEY, PATH, PROPERTIES, SOURCE, MemoryApi, mirror, properties, resource, secret, turns
+from tests.support.served_api import ServedApi
 
-from sparkmirror.operator.names import CLASS, Key
+from sparkmirror.operator.names import CLASS, MIRROR, Key
 from sparkmirror.operator.peers import Peers, connect_names
 from sparkmirror.operator.plan import make_plan
-from sparkmirror.operator.references import ObjectReference
+from sparkmirror.operator.references import Contents, ObjectReference
 from sparkmirror.operator.rest import ConnectRest
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
@@ -35,8 +35,9 @@ def other(at: str = LATE, namespace: str = KEY.namespace, **target: str) -> dict
 
 
 def shared(first: dict[str, Any], second: dict[str, Any]) -> str:
+    """What both use, without the servers."""
     names, others = connect_names(first, "sparkmirror"), connect_names(second, "sparkmirror")
-    return names.shared_with(others) if names and others else "none"
+    return names.shared_with(others).partition(" at ")[0] if names and others else "none"
 
 
 def test_what_two_resources_share_is_named() -> None:
@@ -104,11 +105,11 @@ def test_names_are_those_of_the_workers_file(change: Callable[[dict[str, Any]], 
     worker: Mapping[str, str] = make_plan(tree, KEY, {reference: {"password": b"x"}}).worker
     names = connect_names(tree, "sparkmirror")
     assert names is not None
-    assert names.names == {
-        "groupId": worker["group.id"],
-        **{f"{kind}StorageTopic": worker[f"{kind}.storage.topic"] for kind in ("config", "offset", "status")},
-    }
-    assert names.servers == {f"{server.replace(':', '.kafka:')}" for server in worker["bootstrap.servers"].split(",")}
+    (use,) = names.uses
+    assert use.group == ("groupId", worker["group.id"])
+    kinds = ("config", "offset", "status")
+    assert use.topics == {f"{kind}StorageTopic": worker[f"{kind}.storage.topic"] for kind in kinds}
+    assert use.servers == {f"{server.replace(':', '.kafka:')}" for server in worker["bootstrap.servers"].split(",")}
 
 
 def test_the_later_one_is_held_and_both_are_named() -> None:
@@ -156,3 +157,58 @@ def test_the_first_one_runs_and_is_warned(served: ServedApi) -> None:
     assert "KafkaMirrorMaker2 kafka/other" in api.status["conditions"][1]["message"]
     assert SOURCE in served.api.worker.connectors
     assert PATH in api.objects
+
+
+def of_flow(text: str, at: str = LATE, name: str = OTHER.name) -> dict[str, Any]:
+    tree = mirror(name, properties=text)
+    tree["metadata"]["creationTimestamp"] = at
+    return tree
+
+
+def test_mirrors_of_one_flow_share_it() -> None:
+    ours = of_flow(PROPERTIES, name="ours")
+    assert shared(ours, of_flow(PROPERTIES)) == "group us-mm2, offsets topic mm2-offsets.us.internal"
+    assert shared(ours, of_flow(properties("asia"))) == ""
+    assert shared(ours, of_flow(properties(servers="eu2:9092"))) == ""
+    assert shared(ours, of_flow("clusters = no\n")) == "none"
+    short = mirror(
+        "short",
+        clusters=[{"alias": "us", "bootstrapServers": "us:9092"}, {"alias": "eu", "bootstrapServers": "eu.kafka:9092"}],
+        mirrors=[{"source": "us", "target": "eu"}],
+    )
+    assert shared(ours, short) == "group us-mm2, offsets topic mm2-offsets.us.internal"
+    assert shared(mirror(replicas=0, properties=PROPERTIES), ours) == "none"
+
+
+def test_a_mirror_and_a_strimzi_resource_share_a_flow_or_a_topic() -> None:
+    theirs = created(EARLY)
+    assert shared(of_flow(PROPERTIES), theirs) == shared(theirs, of_flow(PROPERTIES)) == "group us-mm2"
+    elsewhere = of_flow(properties("asia"))
+    assert shared(elsewhere, theirs) == ""
+    of_topic = created(EARLY, change=lambda spec: spec["target"].update(offsetStorageTopic="mm2-offsets.asia.internal"))
+    assert shared(elsewhere, of_topic) == "offsets topic mm2-offsets.asia.internal"
+    assert shared(of_topic, elsewhere) == "offsetStorageTopic mm2-offsets.asia.internal"
+    of_group = created(EARLY, change=lambda spec: spec["target"].update(groupId="asia-mm2"))
+    assert shared(elsewhere, of_group) == "group asia-mm2"
+
+
+def test_a_mirrors_file_elsewhere_counts_and_its_change() -> None:
+    files = {"file": properties("asia")}
+
+    def contents_of(_: str, reference: ObjectReference) -> Contents:
+        return {reference: {"mm2.properties": files[reference.name].encode()}}
+
+    peers = Peers("sparkmirror", contents_of)
+    ours = of_flow(PROPERTIES, EARLY, "ours")
+    theirs = mirror(OTHER.name, propertiesFrom={"configMapKeyRef": {"name": "file"}})
+    theirs["metadata"]["creationTimestamp"] = LATE
+    key, other_key = Key(KEY.namespace, "ours", MIRROR), Key(KEY.namespace, OTHER.name, MIRROR)
+    peers.see(key, ours)
+    assert peers.see(other_key, theirs) == set()
+    assert peers.sharing(other_key, theirs).earlier == ""
+    files["file"] = PROPERTIES
+    assert peers.sharing(other_key, theirs).earlier.startswith("Mirror kafka/ours uses the same group us-mm2")
+    assert peers.sharing(key, ours).later
+    peers.see(other_key, None)
+    peers.sharing(other_key, theirs)
+    assert not peers.sharing(key, ours).later, "a turn that was under way brings no deleted resource back"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,11 +13,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from operated import KEY, MemoryApi, config_map, put, resource, secret, turns
+from tests.support.operated import KEY, MemoryApi, config_map, put, resource, secret, turns
 
 from sparkmirror.config import providers
+from sparkmirror.config.formats.strimzi_fields import FIELDS
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.strimzi_fields import FIELDS
 from sparkmirror.operator.kube import KubeRefused, object_path
 from sparkmirror.operator.names import is_object_name
 from sparkmirror.operator.plan import make_plan
@@ -135,19 +136,13 @@ def test_a_name_leads_to_no_other_object(name: str, tmp_path: Path) -> None:
     assert "InvalidResourceException" in told(resource(refer)) or not name
 
 
-def test_no_value_of_a_secret_is_written_to_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[bytes | str] = []
-    for method in ("write_bytes", "write_text"):
-        real = getattr(Path, method)
+def test_no_file_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("written to disk")
 
-        def write(path: Path, text: Any, *more: Any, real: Any = real) -> int:
-            written.append(text)
-            return int(real(path, text, *more))
-
-        monkeypatch.setattr(Path, method, write)
-    make_plan(resource(), KEY, CONTENTS)
-    assert written
-    assert not any(MARKER in str(text) for text in written)
+    for owner, method in ((Path, "write_bytes"), (Path, "write_text"), (Path, "touch"), (os, "mkdir")):
+        monkeypatch.setattr(owner, method, refuse)
+    assert make_plan(resource(), KEY, CONTENTS).connectors
 
 
 @contextmanager

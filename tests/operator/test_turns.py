@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from operated import CHECKPOINT, KEY, PATH, SOURCE, MemoryApi, config_map, resource, secret, turns
-from tests.connect.served_api import ServedApi
+from tests.support.operated import CHECKPOINT, KEY, PATH, SOURCE, MemoryApi, config_map, resource, secret, turns
+from tests.support.served_api import ServedApi
 
 from sparkmirror.operator.kube import KubeRefused, object_path
 from sparkmirror.operator.names import CLASS

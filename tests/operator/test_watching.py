@@ -12,16 +12,16 @@ from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import kopf
-import mirror_process as mp
 import pytest
-from operated import KEY, resource
+from tests.support import mirror_process as mp
+from tests.support.operated import KEY, resource
 
 from sparkmirror.operator.controller import Controller
 from sparkmirror.operator.kube import KubeApi
-from sparkmirror.operator.names import GROUP, PLURAL, Key
+from sparkmirror.operator.names import GROUP, MIRROR, PLURAL, STRIMZI, Key
 from sparkmirror.operator.peers import Peers
-from sparkmirror.operator.turn import Memory
-from sparkmirror.operator.watching import awaited_version, registry, watch
+from sparkmirror.operator.turn_settings import Memory
+from sparkmirror.operator.watching import awaited_versions, registry, watch
 
 GROUPS = {"apps": "deployments", GROUP: PLURAL, "apiextensions.k8s.io": "customresourcedefinitions"}
 CORE = ("namespaces", "secrets", "configmaps", "events")
@@ -112,7 +112,7 @@ def test_only_the_resources_and_what_was_made_for_them_are_listed(namespaces: Se
     with stand_in() as (api, url):
         controller = Controller(take)
         access = kopf.ConnectionInfo(server=url, default_namespace=KEY.namespace, insecure=True)
-        handlers = registry(controller, "v1", Peers("sparkmirror"))
+        handlers = registry(controller, {STRIMZI: "v1"}, Peers("sparkmirror"))
         watching = threading.Thread(target=watch, args=(handlers, lambda: access, namespaces, stop), daemon=True)
         watching.start()
         try:
@@ -132,20 +132,44 @@ def test_only_the_resources_and_what_was_made_for_them_are_listed(namespaces: Se
     assert all("limit" in query for query in listed), "in pages"
 
 
-def test_it_waits_for_the_definition_of_the_resource(caplog: pytest.LogCaptureFixture) -> None:
-    answers: list[dict[str, Any] | None] = [None, None, None, {"resources": []}, {"resources": [{"name": PLURAL}]}]
+class ServedKinds:
+    """The API of a cluster that serves these kinds, by their API's path."""
 
-    class Api:
-        def get(self, path: str) -> dict[str, Any] | None:
-            return answers.pop(0) if len(answers) > 1 or path.endswith("/v1") else None
+    def __init__(self, *served: dict[str, str]) -> None:
+        self.answers = list(served)
 
-    api = cast(KubeApi, Api())
-    assert awaited_version(api, threading.Event(), 0.01) == "v1"
+    def get(self, path: str) -> dict[str, Any] | None:
+        plural = self.answers[0].get(path)
+        if path.endswith("v1alpha1") and len(self.answers) > 1:
+            self.answers.pop(0)
+        return {"resources": [{"name": plural}]} if plural else None
+
+
+STRIMZIS = {f"/apis/{GROUP}/v1": PLURAL, f"/apis/{GROUP}/v1beta2": PLURAL}
+OURS = {"/apis/sparkmirror.io/v1alpha1": "mirrors"}
+
+
+def test_it_waits_until_one_kind_is_defined(caplog: pytest.LogCaptureFixture) -> None:
+    api = cast(KubeApi, ServedKinds({}, {}, {}, STRIMZIS))
+    assert awaited_versions(api, threading.Event(), 0.01) == {STRIMZI: "v1beta2"}
     assert [record.getMessage() for record in caplog.records] == [
-        "Kubernetes knows no kafkamirrormaker2s.kafka.strimzi.io: install Strimzi's CustomResourceDefinition of it; the"
-        " operator waits for it"
+        "Kubernetes knows no kafkamirrormaker2s.kafka.strimzi.io: Strimzi has its CustomResourceDefinition; the"
+        " operator looks for it again by itself",
+        "Kubernetes knows no mirrors.sparkmirror.io: the operator's chart has its CustomResourceDefinition; the"
+        " operator looks for it again by itself",
     ]
-    answers[:] = [None]
     stop = threading.Event()
     stop.set()
-    assert awaited_version(api, stop) == ""
+    assert awaited_versions(cast(KubeApi, ServedKinds({})), stop) == {}
+
+
+@pytest.mark.parametrize(
+    ("served", "versions"),
+    [(OURS, {MIRROR: "v1alpha1"}), (STRIMZIS | OURS, {STRIMZI: "v1beta2", MIRROR: "v1alpha1"})],
+    ids=["ours", "both"],
+)
+def test_it_runs_the_kinds_that_there_are(
+    served: dict[str, str], versions: dict[Any, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert awaited_versions(cast(KubeApi, ServedKinds(served)), threading.Event()) == versions
+    assert len(caplog.records) == 2 - len(versions), "one line for each kind that is missing"

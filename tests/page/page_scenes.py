@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from snapshot_samples import NOW_MS, flow, group, level_group, partition, snapshot, topic
+from tests.support.snapshot_samples import NOW_MS, flow, group, level_group, partition, snapshot, topic
 
-from sparkmirror.durable.loss_kinds import LossOutcome
-from sparkmirror.engine.history import STEP_S, FlowHistory
-from sparkmirror.engine.snapshot import (
+from sparkmirror.clock import utc
+from sparkmirror.exact.durable.loss_kinds import LossOutcome
+from sparkmirror.look.page.router import page_router
+from sparkmirror.snapshot.group_standing import GroupState
+from sparkmirror.snapshot.history import STEP_S, FlowHistory
+from sparkmirror.snapshot.snapshot import (
     Cause,
     ClusterFigures,
     Duty,
@@ -31,9 +35,9 @@ from sparkmirror.engine.snapshot import (
     Snapshot,
     Topic,
 )
-from sparkmirror.page.router import page_router
-from sparkmirror.sync.group_standing import GroupState
 from sparkmirror.web.listener import Listener, listening, serving
+
+_SINCE = re.compile(r"since \S+Z")
 
 
 class Stage:
@@ -72,7 +76,9 @@ def moved(shown: Snapshot, at_ms: int) -> Snapshot:
 
     def side(one: ClusterFigures) -> ClusterFigures:
         away_ms = one.away_since_ms + by if one.away_since_ms is not None else None
-        return dataclasses.replace(one, away_since_ms=away_ms)
+        away = one.away if away_ms is None else _SINCE.sub(f"since {utc(away_ms / 1000)}", one.away)
+        ends_ms = one.certificate_ends_ms + by if one.certificate_ends_ms is not None else None
+        return dataclasses.replace(one, away=away, away_since_ms=away_ms, certificate_ends_ms=ends_ms)
 
     def later(one: Flow) -> Flow:
         topics = one.topics
@@ -458,7 +464,11 @@ def scenes() -> dict[str, tuple[Flow, ...]]:
     )
     moving = [
         topic(
-            name, *(partition(number, lag=lag, lag_s=lag / 300, records_per_s=900.0, eta_s=40.0) for number in range(3))
+            name,
+            *(
+                partition(number, lag=lag, lag_s=lag / 300, records_per_s=900.0, bytes_per_s=455_000.0, eta_s=lag / 900)
+                for number in range(3)
+            ),
         )
         for name, lag in (("orders", 40_000), ("payments", 12), ("stores", 0))
     ]
@@ -468,31 +478,38 @@ def scenes() -> dict[str, tuple[Flow, ...]]:
         lag=120_036,
         lag_s=133.0,
         records_per_s=8_100.0,
-        bytes_per_s=4.1e6,
+        bytes_per_s=9 * 455_000.0,
         eta_s=44.0,
         topics=tuple(moving),
         recent_latency_ms=(31.0, 212.0),
         objective_s=30.0,
     )
-    why = (
-        "the batch at offsets 5,019,377 to 5,019,391 has 1,922,004 bytes after 1 record of 1,921,840 bytes, and is "
-        "larger than the copy's max.message.bytes, which is 1,048,588 (a default of the brokers at west)"
+
+    def held_up(cause: Cause, reason: str) -> Flow:
+        """One partition of three is parked."""
+        stopped = partition(3, state=PartitionState.PARKED, cause=cause, reason=reason, lag=18_221, lag_s=731.0)
+        moves = partition(0, lag=3, lag_s=0.2, records_per_s=40.0, bytes_per_s=16_000.0)
+        return flow(
+            **sides,
+            state=FlowState.HELD_UP,
+            state_since_ms=NOW_MS - 12 * minute,
+            lag=18_224,
+            lag_s=731.0,
+            records_per_s=40.0,
+            bytes_per_s=16_000.0,
+            eta_s=0.2,
+            topics=(topic("orders"), topic("payments.card.authorized", moves, stopped)),
+            groups=(level_group("billing", state=GroupState.CATCHING_UP), level_group("shop")),
+        )
+
+    parked = held_up(
+        Cause.TOO_LARGE,
+        "source offset 5019377: MESSAGE_TOO_LARGE (10), the batch of 1922004 bytes is larger than the target's "
+        "max.message.bytes; topic A.payments.card.authorized has max.message.bytes=1048588; its topic at the source "
+        "has max.message.bytes=2097164",
     )
-    stopped = partition(
-        3, state=PartitionState.PARKED, cause=Cause.TOO_LARGE, reason=why, lag=18_221, lag_s=731.0, records_per_s=0.0
-    )
-    parked = flow(
-        **sides,
-        state=FlowState.HELD_UP,
-        lag=18_221,
-        lag_s=731.0,
-        records_per_s=410.0,
-        eta_s=0.2,
-        topics=(
-            topic("orders"),
-            topic("payments.card.authorized", partition(0, lag=3, lag_s=0.2, records_per_s=40.0), stopped),
-        ),
-        groups=(level_group("billing", state=GroupState.CATCHING_UP), level_group("shop")),
+    unchanged = held_up(
+        Cause.TRANSFORM, "the record at source offset 5019377 can't be transformed by mask: its value is no JSON"
     )
     away = "cluster east has not answered since 2026-11-30T09:53:04Z: kafka-1:9092: connection refused"
     failing = "cluster east: no broker of kafka-1:9092,kafka-2:9092 answers"
@@ -510,6 +527,24 @@ def scenes() -> dict[str, tuple[Flow, ...]]:
             Duty(duty=duty, interval_s=60.0, succeeded_ms=NOW_MS - 8 * minute, took_s=0.1, failing=failing, failures=7)
             for duty in ("checkpoints", "group watch", "share groups")
         ),
+    )
+    silent = away.replace("east", "west")
+    waits = partition(
+        state=PartitionState.WAITING,
+        cause=Cause.UNREACHABLE,
+        reason="the target's broker 2 can't be reached",
+        lag=512,
+        lag_s=5.4,
+        copied_ms=NOW_MS - 5_400,
+    )
+    target_down = flow(
+        **{**sides, "target": dataclasses.replace(west, away=silent, away_since_ms=NOW_MS - 5_000, brokers_up=0)},
+        state=FlowState.UNREACHABLE,
+        state_since_ms=NOW_MS - 5_000,
+        lag=512,
+        lag_s=5.4,
+        reason=silent,
+        topics=(topic("orders", waits),),
     )
     lost_lease = flow(
         **{**sides, "target": dataclasses.replace(west, brokers_up=0)},
@@ -565,5 +600,6 @@ def scenes() -> dict[str, tuple[Flow, ...]]:
     ready = flow(**sides, groups=(level_group("billing"), level_group("shop")), recent_latency_ms=(9.0, 31.0))
     return {
         "started": (started,), "lag": (behind,), "parked": (parked,), "source down": (down,),
-        "lease lost": (lost_lease, standby), "lost": (lost,), "ready": (ready,),
+        "transform": (unchanged,), "target down": (target_down,), "lease lost": (lost_lease, standby), "lost": (lost,),
+        "ready": (ready,),
     }  # fmt: skip

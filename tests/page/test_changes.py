@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.page.changes import Changes, Delta, Row
+from sparkmirror.look.page.changes import Changes, Delta, Row
 
 tables = st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.sampled_from("xy"), st.integers(0, 3)), max_size=6)
 steps = st.lists(st.tuples(tables, st.booleans(), st.booleans()), max_size=12)

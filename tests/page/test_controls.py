@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.messages.control import ControlState, control_topic
-from sparkmirror.page.controls import FlowControls
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.look.page.controls import FlowControls
+from sparkmirror.pump.messages.control import ControlState, control_topic
 
 
 def flow_between(source: str, target: str, directory: Path) -> FlowConfig:

@@ -6,11 +6,11 @@ import dataclasses
 from typing import Any
 
 import pytest
-from snapshot_samples import NOW_MS, flow, group, level_group, partition, topic
+from tests.support.snapshot_samples import NOW_MS, flow, group, level_group, partition, topic
 
-from sparkmirror.engine.snapshot import Flow, Group, GroupPartition, LossCount, PartitionState, Role
-from sparkmirror.page.cut_over import CheckMark, CutOverVerdict, cut_over, if_moved
-from sparkmirror.sync.group_standing import GroupState
+from sparkmirror.look.page.cut_over import CheckMark, CutOverVerdict, cut_over, if_moved
+from sparkmirror.snapshot.group_standing import GroupState
+from sparkmirror.snapshot.snapshot import Flow, FlowState, Group, GroupPartition, LossCount, PartitionState, Role
 
 
 def places(*changes: dict[str, Any]) -> tuple[GroupPartition, ...]:
@@ -105,6 +105,7 @@ def test_the_check_list_has_each_condition_with_its_figure() -> None:
     ready = cut_over(flow(groups=(level_group(), level_group("b"))), NOW_MS + 400)
     assert {condition.mark for condition in ready.conditions[:-1]} == {CheckMark.OK}
     assert ready.conditions[-1].mark is CheckMark.YOURS, "whether the writers have stopped"
+    assert ready.conditions[-1].words not in ready.words, "told once"
     figures = {condition.name: condition.words for condition in ready.conditions}
     assert figures["All records are copied"] == "0 records are left"
     assert figures["Every group can move"] == "2 groups"
@@ -141,6 +142,14 @@ def test_a_group_that_cant_move_is_no_group_that_would_skip() -> None:
             "Not known: what 1 group would skip or read again isn't known.",
         ),
         (flow(role=Role.STANDBY, leader=""), "Not known: another process works on this flow; ask there."),
+        (
+            flow(role=Role.STANDBY, state=FlowState.STANDING_BY, reason="a MirrorMaker 2 still runs in group A-mm2"),
+            "Not known: this process does not work on the flow, and whether another one does isn't known here.",
+        ),
+        (
+            flow(role=Role.JOINING, state=FlowState.JOINING, leader=""),
+            "Not known: this process does not work on the flow, and whether another one does isn't known here.",
+        ),
         (flow(topics=(), groups=()), "Not known: no topic that is copied is known."),
     ],
 )

@@ -12,9 +12,9 @@ import pytest
 from chromium import chromium
 from page_scenes import Stage, staged
 from playwright.sync_api import Browser, Page, Route
-from tests.connect.in_memory_worker import InMemoryWorker
-from tests.connect.rest_cases import connector
-from tests.connect.served_api import ServedApi, served_api
+from tests.support.in_memory_worker import InMemoryWorker
+from tests.support.rest_cases import connector
+from tests.support.served_api import ServedApi, served_api
 
 pytestmark = pytest.mark.full
 

@@ -17,10 +17,10 @@ import pytest
 from chromium import DESK, PHONE, Seen, chromium
 from page_scenes import Stage, many, scenes, shop, some_past, staged
 from playwright.sync_api import Browser, Page, expect
-from snapshot_samples import flow, partition, snapshot, topic
+from tests.support.snapshot_samples import flow, partition, snapshot, topic
 
-from sparkmirror.durable.loss_kinds import LossOutcome
-from sparkmirror.engine.snapshot import Cause, Flow, FlowState, LossCount, LossRow, PartitionState
+from sparkmirror.exact.durable.loss_kinds import LossOutcome
+from sparkmirror.snapshot.snapshot import Cause, Flow, FlowState, LossCount, LossRow, PartitionState
 
 pytestmark = pytest.mark.full
 
@@ -388,6 +388,13 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 
 
+IN_ONE_LINE = """nodes => nodes.every((node) => {
+  const range = document.createRange();
+  range.selectNodeContents(node);
+  return new Set([...range.getClientRects()].map((box) => box.top)).size === 1;
+})"""
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("state", scenes())
 def test_each_state_can_be_read(browser: Browser, state: str, size: str, tmp_path: Path) -> None:
@@ -406,6 +413,31 @@ def test_each_state_can_be_read(browser: Browser, state: str, size: str, tmp_pat
         for cut_off in ("#findings", "#notices", ".sentence", ".then"):
             inner = "nodes => nodes.every((node) => node.scrollHeight <= node.clientHeight + 1)"
             assert page.locator(cut_off).evaluate_all(inner), cut_off
+        for each in ("#findings li > p", "#findings li > ul"):
+            straight = "nodes => nodes.every((node) => !node.clientWidth || node.offsetLeft < 40)"
+            assert size != "390" or page.locator(each).evaluate_all(straight), "one column on a phone"
+        heads = "nodes => new Set(nodes.map((node) => node.clientHeight)).size"
+        assert page.locator(".flow dt").evaluate_all(heads) == 1, "the figures stand in a line"
+        for tab in page.get_by_role("tab").all():
+            box = tab.bounding_box()
+            assert box is not None
+            assert box["x"] + box["width"] <= SIZES[size].get("viewport", DESK)["width"], tab.inner_text()
+        expect(page.locator(".mini text").last).to_have_text(re.compile(r"^\d\d:\d\d UTC$"))
+        assert page.locator("#findings code span, .checks .mark").evaluate_all(IN_ONE_LINE)
+        if state == "parked":
+            expect(page.locator("#findings code span").filter(has_text="--add-config")).to_have_count(2)
+        if state == "lost" and size != "390":
+            inner = "node => node.scrollWidth <= node.clientWidth"
+            assert page.get_by_role("region", name="Loss ledger").evaluate(inner), "the whole ledger is on the screen"
+        if state in ("parked", "transform", "target down"):
+            expect(
+                page.locator("table.grid tbody tr")
+                .filter(has_text=re.compile("parked|waiting"))
+                .locator("td.wide")
+                .first
+            ).not_to_have_text("–")  # noqa: RUF001
+        if state == "lease lost":
+            expect(page.locator("#tabs .number")).to_have_text(["–", "–", "–", "", "2", "–", ""])  # noqa: RUF001
         tone = page.locator(".flow").first.get_attribute("data-tone")
         expect(page.locator("#icon")).to_have_attribute("href", f"assets/icon-{tone}.svg")
         assert page.title().endswith(": east → west · sparkmirror")

@@ -11,19 +11,19 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from chromium import Seen, chromium
 from fastapi import FastAPI
-from loaded_flow import PARTITIONS, LoadedFlow, running
+from lab import KafkaCluster
 from playwright.sync_api import Page
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import PARTITIONS, LoadedFlow, running
 
 from sparkmirror.config import load_mm2_properties
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.snapshot import FlowState
-from sparkmirror.page.controls import FlowControls
-from sparkmirror.page.router import page_router
+from sparkmirror.look.page.controls import FlowControls
+from sparkmirror.look.page.router import page_router
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.snapshot.snapshot import FlowState
 from sparkmirror.web.listener import Listener, listening, serving
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full, pytest.mark.alone]

@@ -13,15 +13,15 @@ from contextlib import closing, contextmanager
 
 import pytest
 from fastapi import APIRouter, FastAPI, Request
-from snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
+from tests.support.snapshot_samples import NOW_MS, flow, group, partition, snapshot, topic
 
-from sparkmirror.durable.loss_kinds import LossOutcome
-from sparkmirror.engine.history import STEP_S, FlowHistory
-from sparkmirror.engine.snapshot import Cause, FlowState, LossRow, PartitionState, Role, Snapshot
 from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.page.feed import MOST_VIEWERS
-from sparkmirror.page.router import POLICY, page_router
-from sparkmirror.page.sentences import Tone
+from sparkmirror.exact.durable.loss_kinds import LossOutcome
+from sparkmirror.look.page.feed import MOST_VIEWERS
+from sparkmirror.look.page.router import POLICY, page_router
+from sparkmirror.look.page.sentences import Tone
+from sparkmirror.snapshot.history import STEP_S, FlowHistory
+from sparkmirror.snapshot.snapshot import Cause, FlowState, LossRow, PartitionState, Role, Snapshot
 from sparkmirror.web.listener import Listener, listening, serving
 
 OURS = {"x-sparkmirror-page": "1", "content-type": "application/json"}

@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from snapshot_samples import NOW_MS, flow, level_group, partition, topic
+from tests.support.snapshot_samples import NOW_MS, flow, level_group, partition, topic
 
-from sparkmirror.doctor.findings import Finding, Severity
-from sparkmirror.durable.loss_kinds import LossOutcome
-from sparkmirror.engine.snapshot import (
+from sparkmirror.exact.durable.loss_kinds import LossOutcome
+from sparkmirror.look.doctor.findings import Finding, Severity
+from sparkmirror.look.page.cut_over import CheckMark, CutOverVerdict, cut_over
+from sparkmirror.look.page.problems import problems
+from sparkmirror.look.page.sentences import Tone, headline, short
+from sparkmirror.look.page.words import clock, count, duration, listed, rate, size
+from sparkmirror.snapshot.group_standing import GroupState
+from sparkmirror.snapshot.snapshot import (
     ELSEWHERE,
     Cause,
     ClusterFigures,
@@ -27,11 +32,6 @@ from sparkmirror.engine.snapshot import (
     Role,
     Topic,
 )
-from sparkmirror.page.cut_over import CheckMark, CutOverVerdict, cut_over
-from sparkmirror.page.problems import problems
-from sparkmirror.page.sentences import Tone, headline, short
-from sparkmirror.page.words import clock, count, duration, listed, rate, size
-from sparkmirror.sync.group_standing import GroupState
 
 
 def parked(number: int = 3, **changes: Any) -> Partition:
@@ -335,6 +335,25 @@ LOST_LEASE: dict[str, Any] = {**STANDING_BY, "role": Role.JOINING, "leader": "ho
 def test_a_standby_names_only_another_process_that_works(changes: dict[str, Any], tone: Tone, what: str) -> None:
     said = headline(flow(**{**STANDING_BY, **changes}), NOW_MS, (), "host-1:4711")
     assert (said.tone, said.what) == (tone, what)
+
+
+def test_the_begin_of_an_absence_is_told_once() -> None:
+    away_ms = NOW_MS - 7 * 60_000
+    target = ClusterFigures(alias="B", away="cluster B has not answered since noon: refused", away_since_ms=away_ms)
+    said = headline(flow(state=FlowState.UNREACHABLE, state_since_ms=away_ms + 900, target=target), NOW_MS)
+    assert said.what.startswith("Target B can't be reached since 15:53 UTC; nothing is copied; ")
+    assert said.then == "For 6 min 59 s. It goes on by itself once a broker answers (refused)."
+    old = headline(flow(state=FlowState.UNREACHABLE, state_since_ms=away_ms, target=target), NOW_MS + 60_000)
+    assert old.then.startswith("As of 1 min ago: for 7 min. ")
+
+
+def test_an_absent_target_comes_before_the_lease_that_it_keeps() -> None:
+    target = ClusterFigures(alias="B", brokers_up=0, brokers_known=3)
+    said = headline(flow(**LOST_LEASE, target=target, reason="A-mm2: no answer from b:9092"), NOW_MS)
+    assert said.what == (
+        "Target B does not answer: nothing is copied by this process, which does not have the flow's lease: A-mm2: no "
+        "answer from b:9092."
+    )
 
 
 def test_a_process_without_the_lease_says_why() -> None:

@@ -1,8 +1,9 @@
-"""The cases of MirrorSourceConnectorTest about which topics are replicated (`docs/conformance.md`)."""
+"""The cases of MirrorSourceConnectorTest about which topics are replicated (`tests/conformance.md`)."""
 
 from __future__ import annotations
 
 import pytest
+from tests.policy.replicated import replicated
 
 from sparkmirror.policy import (
     DefaultReplicationPolicy,
@@ -10,17 +11,10 @@ from sparkmirror.policy import (
     IdentityReplicationPolicy,
     ReplicationPolicy,
     is_cycle,
-    should_replicate,
 )
 
 NOTHING, EVERYTHING = DefaultTopicFilter([]), DefaultTopicFilter([".*"])
 DEFAULT, UNDERSCORE = DefaultReplicationPolicy(), DefaultReplicationPolicy("_")
-
-
-def replicated(topic: str, policy: ReplicationPolicy, topics: DefaultTopicFilter, *, heartbeats: bool = True) -> bool:
-    return should_replicate(
-        topic, policy=policy, topics=topics, target_alias="target", heartbeats_replication_enabled=heartbeats
-    )
 
 
 @pytest.mark.parametrize(

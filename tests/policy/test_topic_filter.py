@@ -8,6 +8,7 @@ import warnings
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.policy.replicated import replicated
 
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.policy import (
@@ -17,7 +18,6 @@ from sparkmirror.policy import (
     ReplicationPolicy,
     compile_java,
     is_cycle,
-    should_replicate,
 )
 
 DEFAULT_EXCLUDE = (r"mm2.*\.internal", r".*\.replica", r"__.*")
@@ -171,19 +171,12 @@ def test_cycles(policy: ReplicationPolicy, topic: str, expected: bool) -> None:
 )
 def test_should_replicate(topic: str, heartbeats: bool, expected: bool) -> None:
     topics = DefaultTopicFilter([".*orders.*"], ["secret"])
-    replicated = should_replicate(
-        topic,
-        policy=DEFAULT,
-        topics=topics,
-        target_alias="target",
-        heartbeats_replication_enabled=heartbeats,
-    )
-    assert replicated is expected
+    assert replicated(topic, DEFAULT, topics, heartbeats=heartbeats) is expected
 
 
 def test_default_policy_copies_copies() -> None:
     """`x.topic` at the source came from elsewhere, and goes on to the target."""
-    assert should_replicate("x.topic", policy=DEFAULT, topics=DefaultTopicFilter([".*"]), target_alias="target")
+    assert replicated("x.topic", DEFAULT, DefaultTopicFilter([".*"]))
 
 
 def test_an_expression_that_would_never_end() -> None:

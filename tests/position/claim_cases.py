@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tests.position.claims_model import Sent, Target
+from tests.support.claims_model import Sent, Target
 
-from sparkmirror.durable.claims import Segment
-from sparkmirror.position.arbitration import Ruling
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.position.arbitration import Ruling
+from sparkmirror.kafka.wire.splice import Run
 
 ONE, OTHER = 1 << 40, 1 << 50
 """Where two pumps' numbers begin."""
@@ -26,12 +26,12 @@ def batches(sequence: int, *offsets: Iterable[int]) -> list[Sent]:
     return found
 
 
-def claim(incarnation: int, sequence: int, *offsets: Iterable[int], confirmed: bool = False) -> Segment:
+def claim(incarnation: int, sequence: int, *offsets: Iterable[int], confirmed: bool = False) -> Claim:
     """What a pump claims that is about to send batches with these upstream offsets."""
     sent = batches(sequence, *offsets)
     runs = tuple(run for one in sent for run in one.runs)
     announced = tuple(one.announced for one in sent)
-    return Segment(
+    return Claim(
         target_topic_id=b"t" * 16,
         partition=0,
         sequence=sequence,
@@ -47,7 +47,7 @@ def claim(incarnation: int, sequence: int, *offsets: Iterable[int], confirmed: b
     )
 
 
-def a_target(claims: Iterable[Segment], *offsets: Iterable[int]) -> Target:
+def a_target(claims: Iterable[Claim], *offsets: Iterable[int]) -> Target:
     """With batches of these upstream offsets in its log."""
     target = Target()
     target.write(*claims)
@@ -72,9 +72,9 @@ def assert_right(target: Target) -> Ruling:
     return ruling
 
 
-def incarnations(claims: Sequence[Segment]) -> list[int]:
+def incarnations(claims: Sequence[Claim]) -> list[int]:
     return [one.incarnation for one in claims]
 
 
-def start(incarnation: int, upstream: int) -> Segment:
+def start(incarnation: int, upstream: int) -> Claim:
     return replace(claim(incarnation, 0, [upstream]), runs=(Run(upstream, 0),), batches=())

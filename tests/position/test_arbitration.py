@@ -22,16 +22,16 @@ from tests.position.claim_cases import (
     known,
     start,
 )
-from tests.position.claims_model import Pump, Source, Target
 from tests.position.steps import steps_of
+from tests.support.claims_model import Pump, Source, Target
 
-from sparkmirror.durable.claims import Segment
-from sparkmirror.position.arbitration import Ruling, arbitrate
-from sparkmirror.position.decision import Position
-from sparkmirror.position.judged_claims import ONE_PUMP
-from sparkmirror.position.matching import Match, MatchedLog, TargetLog, matches
-from sparkmirror.position.questioned_claims import questioned, sort_claims
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.position.arbitration import Ruling, arbitrate
+from sparkmirror.exact.position.decision import Position
+from sparkmirror.exact.position.judged_claims import ONE_PUMP
+from sparkmirror.exact.position.matching import Match, MatchedLog, TargetLog, matches
+from sparkmirror.exact.position.questioned_claims import questioned, sort_claims
+from sparkmirror.kafka.wire.splice import Run
 
 # --- a log that nobody altered ------------------------------------------------------------------------
 
@@ -319,7 +319,7 @@ def test_a_lone_claim_for_a_batch_that_is_gone_may_be_of_a_pump_that_lost() -> N
 @pytest.mark.parametrize(
     "rival", [claim(OTHER, 10, [11, 13]), claim(OTHER, 5, [5, 6], [8, 9, 10, 11, 12]), claim(OTHER, 8, range(20, 24))]
 )
-def test_what_was_confirmed_contradicts_a_rivals_batch_that_is_gone(rival: Segment) -> None:
+def test_what_was_confirmed_contradicts_a_rivals_batch_that_is_gone(rival: Claim) -> None:
     """It had other records there, or a batch that began in the midst of the rival's."""
     claims = [claim(ONE, 0, dense, confirmed=True), claim(ONE + 1, 10, [12, 13], confirmed=True), rival]
     target = a_target(claims, dense, [12, 13], [14])

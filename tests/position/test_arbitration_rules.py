@@ -8,16 +8,16 @@ from dataclasses import replace
 import pytest
 from tests.position.claim_cases import ONE, OTHER, a_target, assert_right, claim, dense, incarnations, start
 
-from sparkmirror.durable.claims import Segment
-from sparkmirror.position import arbitration_rules as rules
-from sparkmirror.position.arbitration import Ruling, arbitrate
-from sparkmirror.position.arbitration_rules import RULES, Rule
-from sparkmirror.position.matching import MatchedLog, TargetLog
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.position import arbitration_rules as rules
+from sparkmirror.exact.position.arbitration import Ruling, arbitrate
+from sparkmirror.exact.position.arbitration_rules import RULES, Rule
+from sparkmirror.exact.position.matching import MatchedLog, TargetLog
 
 CONFIRMED = claim(ONE, 0, dense, confirmed=True)
 
 
-def emptied(claims: list[Segment]) -> Ruling:
+def emptied(claims: list[Claim]) -> Ruling:
     """The ruling on claims whose batches retention has deleted."""
     target = a_target(claims, dense, [10, 11], [12])
     target.delete_records(13)

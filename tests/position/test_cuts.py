@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.cluster.leader_epochs import EpochEnd
-from sparkmirror.durable.claims import Segment
-from sparkmirror.position.loss_detection import cut_in
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.position.loss_detection import cut_in
+from sparkmirror.kafka.cluster.leader_epochs import EpochEnd
+from sparkmirror.kafka.wire.splice import Run
 
 SOURCE_ID, TARGET_ID = bytes(16), bytes(15) + b"\x01"
 
@@ -55,7 +55,7 @@ class Source:
 class Mirror:
     """Copies as a pump does, with a claim wherever an epoch begins, and goes on behind each cut."""
 
-    claims: list[Segment] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
     view: list[int] = field(default_factory=list)
     """Epochs of the records copied, as the source's one history."""
     sequence: int = 0
@@ -77,8 +77,8 @@ class Mirror:
             self.sequence += 1
 
 
-def claim(sequence: int, upstream: int, epoch: int) -> Segment:
-    return Segment(
+def claim(sequence: int, upstream: int, epoch: int) -> Claim:
+    return Claim(
         target_topic_id=TARGET_ID,
         partition=0,
         sequence=sequence,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.durable.claims import Segment
-from sparkmirror.position.decision import Doubt, LogTail, Position, ProducerState, TargetReading, appended, decide
-from sparkmirror.wire.batches import SEQUENCE_MODULUS
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.position.decision import Doubt, LogTail, Position, ProducerState, TargetReading, appended, decide
+from sparkmirror.kafka.wire.batches import SEQUENCE_MODULUS
+from sparkmirror.kafka.wire.splice import Run
 
 NOW_MS = 1_700_000_000_000
 EMPTY = TargetReading(
@@ -19,9 +19,9 @@ EMPTY = TargetReading(
 )
 
 
-def claim(sequence: int, upstream: int, downstream: int, count: int = 0, source: bytes = b"s" * 16) -> Segment:
+def claim(sequence: int, upstream: int, downstream: int, count: int = 0, source: bytes = b"s" * 16) -> Claim:
     """One that announced so many records."""
-    return Segment(
+    return Claim(
         target_topic_id=b"t" * 16,
         partition=3,
         sequence=sequence,
@@ -39,7 +39,7 @@ class Flow:
     """What a flow has written to one partition: dense segments, from any sequence on."""
 
     def __init__(self, first_sequence: int, upstream: int, downstream: int, runs: list[tuple[int, int]]) -> None:
-        self.claims: list[Segment] = []
+        self.claims: list[Claim] = []
         self.sequence, self.upstream, self.downstream = first_sequence, upstream, downstream
         for gap, count in runs:
             self.upstream += gap
@@ -234,7 +234,7 @@ def test_a_partition_that_was_taken_over_is_begun_where_the_claim_says(sequence:
 
 @pytest.mark.parametrize("sequence", [0, 12])
 def test_of_a_partition_that_was_taken_over_all_that_we_copied_is_lost(sequence: int) -> None:
-    """What is left was there before us, and the copy begins anew behind it."""
+    """What is left was there before us, and the copy begins again behind it."""
     reading = replace(EMPTY, log_end_before=9, log_end_after=9, has_records=True)
     first = replace(claim(sequence, 70, 9, 30), confirmed=True)
     claims = [first, replace(claim(sequence + 30, 200, 39, 5), confirmed=True)]
@@ -263,7 +263,7 @@ def test_an_end_that_alone_tells_is_one_that_our_records_have_come_to() -> None:
     """Below where we began nothing is ours; an operator's claim says itself where to go on."""
     first = replace(claim(0, 70, 9, 30), confirmed=True)
 
-    def unseen(end: int, *claims: Segment) -> bool:
+    def unseen(end: int, *claims: Claim) -> bool:
         position = decide(replace(EMPTY, log_start=end, log_end_before=end, log_end_after=end), claims, whole=True)
         assert isinstance(position, Position), position
         return position.unseen
@@ -276,7 +276,7 @@ def test_an_end_that_alone_tells_is_one_that_our_records_have_come_to() -> None:
 
 # --- gaps, and what is claimed next -------------------------------------------------------------------
 
-WITH_GAPS = Segment(
+WITH_GAPS = Claim(
     target_topic_id=b"t" * 16,
     partition=3,
     sequence=0,

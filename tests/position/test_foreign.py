@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import KafkaProducer
-from tests.position.copied_flow import COPIED, Flow, built
+from tests.support.copied_flow import COPIED, Flow, built
 
-from sparkmirror.durable.claims import Segment
-from sparkmirror.durable.losses import LossKind
-from sparkmirror.position.foreign import Explained, ForeignRecords, explain, foreign_tail, told_apart
-from sparkmirror.position.log_probe import LogProbe
-from sparkmirror.position.matching import StoredBatch
-from sparkmirror.position.reader import PositionReader
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.durable.losses import LossKind
+from sparkmirror.exact.position.foreign import Explained, ForeignRecords, explain, foreign_tail, told_apart
+from sparkmirror.exact.position.log_probe import LogProbe
+from sparkmirror.exact.position.matching import StoredBatch
+from sparkmirror.exact.position.reader import PositionReader
+from sparkmirror.kafka.wire.splice import Run
 
 # --- a log in memory ----------------------------------------------------------------------------------
 
 OURS, FOREIGN = "ours", "foreign"
 modest = settings(max_examples=200, deadline=None)
 WHERE = ("us.orders", 0)
-CLAIM = Segment(
+CLAIM = Claim(
     target_topic_id=b"t" * 16,
     partition=0,
     sequence=0,

@@ -12,16 +12,16 @@ import pytest
 from crc32c import crc32c
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.fetch_once import FetchBounds, FetchReply
 from sparkmirror.errors import ClusterTrouble
-from sparkmirror.position import last_records
-from sparkmirror.position.last_records import BACK, Likeness, LogSide, Tail, compare
-from sparkmirror.position.route import PartitionPair
-from sparkmirror.wire.batches import CONTROL_BIT, TIMESTAMP_TYPE_BIT
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch_session import FetchedPartition
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.exact.position import last_records
+from sparkmirror.exact.position.last_records import BACK, Likeness, LogSide, Tail, compare
+from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.fetch_once import FetchBounds, FetchReply
+from sparkmirror.kafka.wire.batches import CONTROL_BIT, TIMESTAMP_TYPE_BIT
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.fetch_session import FetchedPartition
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 
 PAIR = PartitionPair("orders", "us.orders", 0)
 NOW_MS = 1_700_000_000_000
@@ -104,9 +104,9 @@ def side() -> LogSide:
     return LogSide(client, 1, {"orders": bytes(16), "us.orders": bytes(16)})
 
 
-def likeness(upstream: int, records: int = 1 << 30) -> Likeness:
+def likeness(upstream: int, records: int = 1 << 30, *, changed: bool = False) -> Likeness:
     """Of a copy that should end with the source's record at this offset."""
-    return compare(side(), side(), {PAIR: Tail(upstream, upstream - SHIFT, records)})[PAIR]
+    return compare(side(), side(), {PAIR: Tail(upstream, upstream - SHIFT, records, changed=changed)})[PAIR]
 
 
 def copied(logs: Logs, source: list[bytes], target: list[bytes] | None = None) -> None:
@@ -145,6 +145,23 @@ def test_times_that_a_broker_has_stamped_are_no_difference(logs: Logs, bits: tup
     here, there = (batch(200, values(200, 210), bits=one) for one in bits)
     copied(logs, [here], [there])
     assert likeness(209) is Likeness.ALIKE
+
+
+def test_of_changed_records_the_times_tell(logs: Logs) -> None:
+    """Whatever a transform has made of the contents."""
+    other = {offset: b"changed" for offset in range(200, 210)}
+    copied(logs, [batch(200, values(200, 210))], [batch(200, other)])
+    assert likeness(209) is Likeness.DIFFERENT
+    assert likeness(209, changed=True) is Likeness.ALIKE
+    copied(logs, [batch(200, values(200, 210))], [batch(200, other, age_ms=1)])
+    assert likeness(209, changed=True) is Likeness.DIFFERENT
+
+
+@pytest.mark.parametrize("bits", [(TIMESTAMP_TYPE_BIT, 0), (0, TIMESTAMP_TYPE_BIT)], ids=["source", "target"])
+def test_changed_records_with_stamped_times_are_no_evidence(logs: Logs, bits: tuple[int, int]) -> None:
+    here, there = (batch(200, values(200, 210), bits=each) for each in bits)
+    copied(logs, [here], [there])
+    assert likeness(209, changed=True) is Likeness.UNKNOWN
 
 
 def test_a_batch_that_was_joined_or_compressed_at_the_target_is_no_difference(logs: Logs) -> None:

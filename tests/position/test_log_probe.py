@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.position.copied_flow import Flow, announced, built
+from tests.support.copied_flow import Flow, announced, built
 
-from sparkmirror.durable.claims import Segment
-from sparkmirror.position.log_probe import LogProbe
-from sparkmirror.position.matching import Match, MatchedLog, TargetLog, matches
-from sparkmirror.wire.batches import CODEC_MASK, CODECS, TIMESTAMP_TYPE_BIT
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.position.log_probe import LogProbe
+from sparkmirror.exact.position.matching import Match, MatchedLog, TargetLog, matches
+from sparkmirror.kafka.wire.batches import CODEC_MASK, CODECS, TIMESTAMP_TYPE_BIT
+from sparkmirror.kafka.wire.splice import Run
 
 pytestmark = pytest.mark.broker
 
@@ -26,7 +26,9 @@ class Sent:
         self.first = built([b"first"] * 10, flow.producer(0))
         self.second = built([b"second"] * 10, flow.producer(10))
         self.claim = flow.announce(0, 1 << 40, (self.first, BEFORE_GAP), (self.second, BEHIND_GAP))
-        self.rival = flow.announce(10, 1 << 50, (built([b"other"] * 10, flow.producer(10)), (Run(11, 10),)))
+        # A second older: a broker that compresses again leaves counts and timestamps to compare.
+        other = built([b"other"] * 10, flow.producer(10), age_ms=1000)
+        self.rival = flow.announce(10, 1 << 50, (other, (Run(11, 10),)))
 
     def copy(self) -> None:
         """All of it, and a rival that comes too late."""
@@ -46,7 +48,7 @@ def probe_of(flow: Flow) -> LogProbe:
     return LogProbe(flow.target.client, leader, {flow.target_topic: found.topic_id}, flow.identity)
 
 
-def seen(flow: Flow, claim: Segment, log_start: int = 0) -> MatchedLog:
+def seen(flow: Flow, claim: Claim, log_start: int = 0) -> MatchedLog:
     where = flow.route.target
     return probe_of(flow).evidence({where: [claim]}, {where: log_start})[where][claim.key]
 
@@ -119,7 +121,7 @@ def test_large_batches_in_many_partitions_are_all_read(flow: Flow) -> None:
             flow.target.send(topic, batch, partition)
         runs = (Run(0, 100), Run(150, 100), Run(300, 100))
         claim = replace(
-            flow.segment(), partition=partition, runs=runs, batches=tuple(map(announced, batches)), confirmed=False
+            flow.a_claim(), partition=partition, runs=runs, batches=tuple(map(announced, batches)), confirmed=False
         )
         claims[topic, partition] = [claim]
     leader = flow.target.client.metadata([topic])[topic].partitions[0].leader

@@ -8,12 +8,12 @@ from typing import Any, Literal
 import pytest
 
 from sparkmirror.config import LossPolicy
-from sparkmirror.durable.claims import Segment
-from sparkmirror.durable.loss_kinds import LossOutcome
-from sparkmirror.durable.losses import Loss, LossKind
-from sparkmirror.position.decision import Position
-from sparkmirror.position.foreign import ForeignRecords
-from sparkmirror.position.loss_detection import (
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.durable.loss_kinds import LossOutcome
+from sparkmirror.exact.durable.losses import Loss, LossKind
+from sparkmirror.exact.position.decision import Position
+from sparkmirror.exact.position.foreign import ForeignRecords
+from sparkmirror.exact.position.loss_detection import (
     Found,
     look_for_losses,
     not_ours,
@@ -21,9 +21,9 @@ from sparkmirror.position.loss_detection import (
     target_recreated,
     target_truncated,
 )
-from sparkmirror.position.route import PartitionPair
-from sparkmirror.wire.splice import Run
-from sparkmirror.wire.topic_ids import NO_ID
+from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.wire.splice import Run
+from sparkmirror.kafka.wire.topic_ids import NO_ID
 
 ROUTE = PartitionPair("orders", "us.orders", 3)
 OLD, NEW, TARGET = b"o" * 16, b"n" * 16, b"t" * 16
@@ -311,7 +311,7 @@ def test_a_new_target_topic_is_filled_from_what_the_source_has(
 
 
 def test_a_partition_that_is_gone_was_copied_up_to_its_last_claim() -> None:
-    newest = Segment(
+    newest = Claim(
         target_topic_id=TARGET,
         partition=3,
         sequence=10,

@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import pytest
 from kafka import KafkaProducer
-from tests.position.copied_flow import (
+from lab import KafkaCluster
+from tests.support.copied_flow import (
     AT_SOURCE,
     COPIED,
     DAY_MS,
@@ -22,27 +23,26 @@ from tests.position.copied_flow import (
     read_all,
     wait_for,
 )
-from tests.started import started
+from tests.support.started import started
 
-from sparkmirror.cluster import log_tail
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, LossPolicy
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import Segment
-from sparkmirror.durable.losses import LossKind, LossLedger
-from sparkmirror.durable.noted_progress import ReportedProgress
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.durable.losses import LossKind, LossLedger
+from sparkmirror.exact.durable.noted_progress import ReportedProgress
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.decision import Position
+from sparkmirror.exact.position.resolving import PositionResolver
+from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.kafka.cluster import log_tail
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.splice import Run
+from sparkmirror.kafka.wire.topic_ids import NO_ID
+from sparkmirror.mirror.takeover import altered_offsets
+from sparkmirror.mirror.takeover.altered_offsets import AlteredOffsets
+from sparkmirror.mirror.takeover.log_bounds import by_target_leader
+from sparkmirror.mirror.takeover.our_records import ForeignEnds, OurRecords
 from sparkmirror.policy import ReplicationPolicy
-from sparkmirror.position.cause import Cause
-from sparkmirror.position.decision import Position
-from sparkmirror.position.resolving import PositionResolver
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
-from sparkmirror.takeover import altered_offsets
-from sparkmirror.takeover.altered_offsets import AlteredOffsets
-from sparkmirror.takeover.log_bounds import by_target_leader
-from sparkmirror.takeover.our_records import ForeignEnds, OurRecords
-from sparkmirror.wire.splice import Run
-from sparkmirror.wire.topic_ids import NO_ID
 
 pytestmark = pytest.mark.broker
 
@@ -57,9 +57,9 @@ UNTOUCHED = Position(
 )
 
 
-def after_the_copy(found: Position, segment: Segment) -> None:
+def after_the_copy(found: Position, claim: Claim) -> None:
     assert (found.sequence, found.upstream, found.downstream) == (COPIED, FIRST_UPSTREAM + COPIED, COPIED)
-    assert (found.source_topic_id, found.leader_epoch) == (segment.source_topic_id, segment.source_leader_epoch)
+    assert (found.source_topic_id, found.leader_epoch) == (claim.source_topic_id, claim.source_leader_epoch)
 
 
 # --- where it stands ----------------------------------------------------------------------------------
@@ -93,9 +93,9 @@ def test_an_open_transaction_is_nothing_to_read_with_read_committed(flow: Flow, 
 
 def test_the_producer_state_tells_the_position(flow: Flow) -> None:
     started = time.time() * 1000
-    segment = flow.copy()
+    claim = flow.copy()
     found = flow.partition_reading()
-    after_the_copy(found.position, segment)
+    after_the_copy(found.position, claim)
     assert found.position.newest_timestamp_ms is not None
     assert abs(found.position.newest_timestamp_ms - started) < 60_000
 
@@ -112,7 +112,7 @@ def test_the_position_moves_with_the_log(flow: Flow) -> None:
 
 def test_a_newer_segment_takes_over_where_it_begins(flow: Flow) -> None:
     flow.copy()
-    newer = flow.segment(sequence=COPIED, upstream=35, incarnation=2)
+    newer = flow.a_claim(sequence=COPIED, upstream=35, incarnation=2)
     flow.claim(newer)
     assert flow.partition_reading().position.upstream == COPIED
     flow.target.append(flow.target_topic, 10, flow.producer(COPIED))
@@ -121,20 +121,20 @@ def test_a_newer_segment_takes_over_where_it_begins(flow: Flow) -> None:
 
 
 def test_deleted_records_were_copied_all_the_same(flow: Flow) -> None:
-    segment = flow.copy()
+    claim = flow.copy()
     for before in (15, COPIED):
         flow.target.delete_records(flow.target_topic, before)
-        after_the_copy(flow.partition_reading().position, segment)
+        after_the_copy(flow.partition_reading().position, claim)
 
 
 def test_the_log_end_alone_tells_the_position(flow: Flow) -> None:
     """Neither a state of ours nor records: as after expiry, DeleteRecords and a restart. Only the count is left."""
-    segment = flow.segment()
-    flow.claim(segment)
+    claim = flow.a_claim()
+    flow.claim(claim)
     flow.target.append(flow.target_topic, COPIED)
     flow.target.delete_records(flow.target_topic, COPIED)
     found = flow.partition_reading().position
-    after_the_copy(found, segment)
+    after_the_copy(found, claim)
     assert found.newest_timestamp_ms is None
 
 
@@ -150,21 +150,21 @@ def test_a_target_topic_created_again_starts_anew(flow: Flow) -> None:
 
 def test_claims_of_another_identity_are_not_ours(flow: Flow) -> None:
     """Of another epoch of our own producer id too: it counted its sequences by itself."""
-    segment = flow.copy()
+    claim = flow.copy()
     for number, other in enumerate(({"producer_id": 1 << 40}, {"producer_epoch": 9})):
         changed: dict[str, Any] = {"incarnation": 70 + number, "runs": (Run(999, 0),), **other}
-        flow.claim(replace(segment, **changed))
-    after_the_copy(flow.partition_reading().position, segment)
+        flow.claim(replace(claim, **changed))
+    after_the_copy(flow.partition_reading().position, claim)
 
 
 def test_each_route_is_answered_for_itself(flow: Flow) -> None:
-    segment = flow.copy()
+    claim = flow.copy()
     empty, missing = replace(flow.route, partition=1), replace(flow.route, partition=2)
     found = read_all(flow.reader(), [missing, flow.route, empty])
     assert set(found) == {flow.route, empty, missing}
     copied, untouched, nowhere = found[flow.route], found[empty], found[missing]
     assert isinstance(copied, PartitionReading)
-    after_the_copy(copied.position, segment)
+    after_the_copy(copied.position, claim)
     assert isinstance(untouched, PartitionReading)
     assert untouched.position == UNTOUCHED
     assert nowhere == Refusal(f"us: {flow.topic} has no partition 2", transient=True, cause=Cause.NO_TOPIC)
@@ -201,7 +201,7 @@ def test_records_that_expired_before_they_were_copied_are_counted(flow: Flow) ->
 
 def test_a_source_that_ends_before_what_was_copied(flow: Flow) -> None:
     """It was cut: an unclean election. Where, its leader epochs tell."""
-    flow.claim(flow.segment(upstream=AT_SOURCE - 20))
+    flow.claim(flow.a_claim(upstream=AT_SOURCE - 20))
     flow.target.append(flow.target_topic, COPIED, flow.producer(0))
     found = flow.refusal()
     assert not found.transient
@@ -225,7 +225,7 @@ def test_a_source_topic_created_again_is_not_the_one_that_was_copied(flow: Flow)
 
 def test_a_topic_that_gets_an_id_is_claimed_with_it(flow: Flow) -> None:
     """Its cluster was upgraded since it was copied: nothing is lost, and what comes next says what is known now."""
-    flow.claim(replace(flow.segment(), source_topic_id=NO_ID))
+    flow.claim(replace(flow.a_claim(), source_topic_id=NO_ID))
     flow.target.append(flow.target_topic, COPIED, flow.producer(0))
     found = flow.partition_reading()
     assert found.position.source_topic_id == NO_ID
@@ -308,13 +308,13 @@ def forgetful_flow(source_cluster: KafkaCluster, forgetful_cluster: KafkaCluster
 
 def test_the_tail_of_the_log_tells_the_position_when_the_state_has_expired(forgetful_flow: Flow) -> None:
     flow = forgetful_flow
-    segment = flow.copy(age_ms=2 * DAY_MS)
+    claim = flow.copy(age_ms=2 * DAY_MS)
     wait_for(lambda: flow.partition_reading().position.newest_timestamp_ms is None, "the state expires")
-    after_the_copy(flow.partition_reading().position, segment)
+    after_the_copy(flow.partition_reading().position, claim)
     flow.target.delete_records(flow.target_topic, 25)
-    after_the_copy(flow.partition_reading().position, segment)
+    after_the_copy(flow.partition_reading().position, claim)
     flow.target.delete_records(flow.target_topic, COPIED)
-    after_the_copy(flow.partition_reading().position, segment)
+    after_the_copy(flow.partition_reading().position, claim)
     flow.target.append(flow.target_topic, 3)
     assert "none that this flow wrote" in flow.refusal().reason
 
@@ -418,7 +418,7 @@ def test_an_operator_may_say_what_a_claim_says_that_a_cut_went_through(
 def test_behind_a_start_nothing_is_ours(forgetful_flow: Flow) -> None:
     """It would have been claimed."""
     flow = forgetful_flow
-    flow.claim(replace(flow.segment(upstream=7), confirmed=False))
+    flow.claim(replace(flow.a_claim(upstream=7), confirmed=False))
     flow.target.append(flow.target_topic, 4)
     for deleted in (0, 3):
         flow.target.delete_records(flow.target_topic, deleted)
@@ -455,8 +455,8 @@ def test_what_is_only_supposed_to_be_ours_is_not_held_against_what_another_mirro
     wait_for(lambda: flow.partition_reading().position.newest_timestamp_ms is None, "the state expires")
     flow.target.append(flow.target_topic, 40)
     client = flow.target.client
-    segments = SegmentLog(TopicLog(client, flow.segments_topic))
-    ends = ForeignEnds(client, segments, LossLedger(TopicLog(client, flow.losses_topic)), flow.identity)
+    claim_log = ClaimLog(TopicLog(client, flow.segments_topic))
+    ends = ForeignEnds(client, claim_log, LossLedger(TopicLog(client, flow.losses_topic)), flow.identity)
 
     def so_far() -> OurRecords:
         groups = by_target_leader(flow.source.client, client, [flow.route], lambda *_: None)

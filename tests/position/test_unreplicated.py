@@ -9,21 +9,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.position.copied_flow import COPIED, Flow, flow_between
+from lab import KafkaCluster
+from tests.support.copied_flow import COPIED, Flow, flow_between
 
-from sparkmirror.cluster.list_offsets import LATEST, list_offsets
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.losses import LossKind, LossLedger
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.losses import LossKind, LossLedger
+from sparkmirror.exact.position import target_reading
+from sparkmirror.exact.position.route import Refusal
+from sparkmirror.exact.position.target_reading import Unserved
+from sparkmirror.kafka.cluster.list_offsets import LATEST, list_offsets
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.takeover.altered_offsets import AlteredOffsets, NotAltered
+from sparkmirror.mirror.takeover.log_bounds import by_target_leader
+from sparkmirror.mirror.takeover.our_records import ForeignEnds, OurRecords
 from sparkmirror.policy.replication import DefaultReplicationPolicy
-from sparkmirror.position import target_reading
-from sparkmirror.position.route import Refusal
-from sparkmirror.position.target_reading import Unserved
-from sparkmirror.takeover.altered_offsets import AlteredOffsets, NotAltered
-from sparkmirror.takeover.log_bounds import by_target_leader
-from sparkmirror.takeover.our_records import ForeignEnds, OurRecords
 
 pytestmark = pytest.mark.broker
 
@@ -62,8 +62,8 @@ def own(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: 
 
 def so_far(flow: Flow, *, whoever: bool = False) -> OurRecords | Unserved | None:
     client = flow.target.client
-    segments = SegmentLog(TopicLog(client, flow.segments_topic))
-    ends = ForeignEnds(client, segments, LossLedger(TopicLog(client, flow.losses_topic)), flow.identity)
+    claim_log = ClaimLog(TopicLog(client, flow.segments_topic))
+    ends = ForeignEnds(client, claim_log, LossLedger(TopicLog(client, flow.losses_topic)), flow.identity)
     ((leader, group),) = by_target_leader(flow.source.client, client, [flow.route], lambda *_: None).items()
     (found,) = ends.so_far(leader, group, whoever=whoever)
     return found
@@ -122,7 +122,7 @@ def test_no_offset_is_altered_by_what_only_the_leader_has(own: Flow, monkeypatch
     with AlteredOffsets(
         FlowConfig(source=own.source.config, target=own.target.config), policy, own.identity
     ) as altered:
-        monkeypatch.setattr(altered, "_segments", SegmentLog(TopicLog(client, own.segments_topic)))
+        monkeypatch.setattr(altered, "_claim_log", ClaimLog(TopicLog(client, own.segments_topic)))
         monkeypatch.setattr(altered, "_ledger", LossLedger(TopicLog(client, own.losses_topic)))
         (partition,) = altered._located({own.route.source: 0})  # noqa: SLF001
         assert altered._reached(partition).sequence == COPIED  # noqa: SLF001

@@ -16,28 +16,28 @@ from typing import NamedTuple, cast
 from crc32c import crc32c
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from sparkmirror.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.config import LossPolicy
-from sparkmirror.durable.claim_log import SegmentLog, in_safe_order
-from sparkmirror.durable.claims import Segment
-from sparkmirror.durable.identity import Identity, Producer
-from sparkmirror.durable.losses import LossLedger
-from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
-from sparkmirror.position.arbitration import Ruling, arbitrate
-from sparkmirror.position.decision import Doubt, LogTail, Position, ProducerState, TargetReading, appended
-from sparkmirror.position.foreign_notes import ForeignNotes
-from sparkmirror.position.last_records import Likeness, tail_of
-from sparkmirror.position.log_probe import LogProbe
-from sparkmirror.position.loss_detection import look_for_losses
-from sparkmirror.position.lost_claims import LostClaims
-from sparkmirror.position.matching import MatchedLog, StoredBatch
-from sparkmirror.position.matching import TargetLog as Reach
-from sparkmirror.position.questioned_claims import Evidence, questioned
-from sparkmirror.position.resolving import PositionResolver, Superseded
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
-from sparkmirror.wire.batches import SEQUENCE_MODULUS, batch_headers
-from sparkmirror.wire.produce import Ack
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.exact.durable.claim_log import ClaimLog, in_safe_order
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.durable.identity import Identity, Producer
+from sparkmirror.exact.durable.losses import LossLedger
+from sparkmirror.exact.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
+from sparkmirror.exact.position.arbitration import Ruling, arbitrate
+from sparkmirror.exact.position.decision import Doubt, LogTail, Position, ProducerState, TargetReading, appended
+from sparkmirror.exact.position.foreign_notes import ForeignNotes
+from sparkmirror.exact.position.last_records import Likeness, tail_of
+from sparkmirror.exact.position.log_probe import LogProbe
+from sparkmirror.exact.position.loss_detection import look_for_losses
+from sparkmirror.exact.position.lost_claims import LostClaims
+from sparkmirror.exact.position.matching import MatchedLog, StoredBatch
+from sparkmirror.exact.position.matching import TargetLog as Reach
+from sparkmirror.exact.position.questioned_claims import Evidence, questioned
+from sparkmirror.exact.position.resolving import PositionResolver, Superseded
+from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
+from sparkmirror.kafka.wire.batches import SEQUENCE_MODULUS, batch_headers
+from sparkmirror.kafka.wire.produce import Ack
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 
 IDENTITY = Identity("target-cluster", 4000, 0)
 ROUTE = PartitionPair("orders", "us.orders", 0)
@@ -155,7 +155,7 @@ class TargetLog:
         """The upstream offset of each record, or FOREIGN, also of what retention has deleted."""
         self.start = 0
         """Of the log: below it nothing can be read."""
-        self.claims: list[Segment] = []
+        self.claims: list[Claim] = []
         self.ledger = LossLedger(cast("TopicLog", MemoryLog()))
         """What readers have found of them, and lost."""
         self.killed_after = -1
@@ -172,7 +172,7 @@ class TargetLog:
         self.replicated: int | None = None
         """The high watermark while a follower in sync lags; None: it is the log's end."""
         self.elections = 0
-        self.lost_claims = LostClaims(cast("SegmentLog", Clerk(self)))
+        self.lost_claims = LostClaims(cast("ClaimLog", Clerk(self)))
         """What readers have seen of the last records on both sides."""
         self._writers: list[Producer] = []
         """Of each of the batches stored."""
@@ -338,7 +338,7 @@ class TargetLog:
         """As a `PositionReader` reads them."""
         known = self.ledger.known(TARGET_ID.hex(), 0)
         clerk = Clerk(self)
-        resolver = PositionResolver(cast("SegmentLog", clerk), cast("LogProbe", clerk), identity, self.notes)
+        resolver = PositionResolver(cast("ClaimLog", clerk), cast("LogProbe", clerk), identity, self.notes)
         leaders = self.reading(identity)
         if leaders.state is None and self.high_watermark < len(self.log):
             return Refusal("the high watermark is below the log end", transient=True)
@@ -413,7 +413,7 @@ class TargetLog:
         end = len(self.log)
         return Reach(self.start, end, appended(self.reading(self.identity).last_sequence, end, self.claims))
 
-    def seen(self, claim: Segment) -> MatchedLog:
+    def seen(self, claim: Claim) -> MatchedLog:
         """Our batches from where a claim should be on, and from its sequence."""
         return MatchedLog(
             tuple(
@@ -426,14 +426,14 @@ class TargetLog:
             self.high_watermark,
         )
 
-    def settle(self, confirmed: Iterable[Segment], false: Iterable[Segment]) -> None:
+    def settle(self, confirmed: Iterable[Claim], false: Iterable[Claim]) -> None:
         """The segments topic is compacted by its keys; whoever writes may be killed between any two records."""
         for one in in_safe_order(confirmed, false):
             if self.killed_after == 0:
                 raise Killed
             self.killed_after -= 1
             self.claims = [claim for claim in self.claims if claim.key != one.key]
-            self.claims += [one] if isinstance(one, Segment) else []
+            self.claims += [one] if isinstance(one, Claim) else []
 
     @property
     def copied(self) -> list[int]:
@@ -448,7 +448,7 @@ class TargetLog:
         """Where each record of ours lies, as the claims tell when somebody has just looked at the log."""
         return [claim.downstream + sequence - claim.sequence for sequence, claim in self._told()]
 
-    def _told(self) -> list[tuple[int, Segment]]:
+    def _told(self) -> list[tuple[int, Claim]]:
         claims = self.ruling().true
         return [
             (sequence, [claim for claim in claims if claim.sequence <= sequence][-1])
@@ -462,18 +462,18 @@ class Clerk:
 
     target: TargetLog
 
-    def claims(self, topic_id: bytes, partition: int) -> Sequence[Segment]:
+    def claims(self, topic_id: bytes, partition: int) -> Sequence[Claim]:
         assert (topic_id, partition) == (TARGET_ID, 0)
         return tuple(self.target.claims)
 
-    def wholes(self, partitions: Iterable[tuple[bytes, int]]) -> dict[tuple[bytes, int], Sequence[Segment]]:
+    def wholes(self, partitions: Iterable[tuple[bytes, int]]) -> dict[tuple[bytes, int], Sequence[Claim]]:
         return {where: self.claims(*where) for where in partitions}
 
-    def revise(self, claimed: Iterable[Segment], retracted: Iterable[Segment]) -> None:
+    def revise(self, claimed: Iterable[Claim], retracted: Iterable[Claim]) -> None:
         self.target.settle(claimed, retracted)
 
     def evidence(
-        self, claims: Mapping[TopicPartition, Sequence[Segment]], log_starts: Mapping[TopicPartition, int]
+        self, claims: Mapping[TopicPartition, Sequence[Claim]], log_starts: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, Evidence]:
         return {where: {one.key: self.target.seen(one) for one in some} for where, some in claims.items()}
 

@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 from model_broker import FRESH_AFTER_MS, FRESH_MS, NOT_LEADER, ROUTE, Source, TargetLog, refused
 
-from sparkmirror.durable.claims import Segment
-from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
-from sparkmirror.position.route import PartitionReading, Refusal
-from sparkmirror.pump.batch import Claim
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
+from sparkmirror.exact.position.route import PartitionReading, Refusal
+from sparkmirror.kafka.wire.batches import HEADER_SIZE
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.produce import Ack
+from sparkmirror.pump.batch import PendingClaim
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.quiet import GRACE_S, LATE_S
 from sparkmirror.pump.ready import Question, Ready
 from sparkmirror.pump.stage import Stage
-from sparkmirror.wire.batches import HEADER_SIZE
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.produce import Ack
 
 PROMPT_S, MUTED_S = GRACE_S - 1, LATE_S - 1
 """How late a request may arrive after its client has gone: one that went alone, and one that was pipelined."""
@@ -105,7 +105,7 @@ class Pump:
             intake=Intake(read_committed=False, codec=None, merge_tiny=merge_tiny),
             reported=reported,
         )
-        self.confirming: list[Segment] = []
+        self.confirming: list[Claim] = []
         """Claims to be written again, confirmed."""
         self.question: Question | None = None
         """The last question about the target's settings."""
@@ -116,7 +116,7 @@ class Pump:
         self.reading: PartitionReading | Refusal | None = None
         self.has_asked = False
         """Whether it has read a position, or tried to."""
-        self.claiming: Claim | None = None
+        self.claiming: PendingClaim | None = None
         self.sent = 0
 
     def ready(self) -> Ready:
@@ -180,7 +180,7 @@ class Pump:
             return False
         self.claiming = claims[0]
         self.copy.claiming(1)
-        self.world.target.claims.append(self.claiming.segment)
+        self.world.target.claims.append(self.claiming.claim)
         return True
 
     def confirm(self) -> bool:

@@ -17,24 +17,24 @@ from model_broker import FRESH_MS, SOURCE_ID, TARGET_ID, Source
 from model_pump import World
 
 from sparkmirror.config import ClusterConfig, FetchConfig, FlowConfig
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import Segment
-from sparkmirror.messages.control import ControlState
-from sparkmirror.messages.moves import TaskWords
-from sparkmirror.messages.orders import FlowEnd, FlowOrder, FlowReport, PumpOrder, RouteOrder
-from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.position.reader import PositionReader
+from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.channel import Channel
+from sparkmirror.kafka.wire.fetch_session import FetchSession
 from sparkmirror.pump import pump as pump_module
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.control import ControlState
+from sparkmirror.pump.messages.moves import TaskWords
+from sparkmirror.pump.messages.orders import FlowEnd, FlowOrder, FlowReport, PumpOrder, RouteOrder
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.pump import _PumpRun
 from sparkmirror.pump.source_connection import SourceConnection
 from sparkmirror.pump.target_connection import TargetConnection
 from sparkmirror.pump.task_teller import TaskTeller
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.channel import Channel
-from sparkmirror.wire.fetch_session import FetchSession
 
 FETCH_VERSION, PRODUCE_VERSION = 13, 13
 LEADERS = {0: 1, 1: 1, 2: 2}
@@ -124,14 +124,14 @@ class PlayedRun:
         """Partitions of which the position was read."""
         self.ahead: list[PartitionPair] = []
         """What was read ahead."""
-        self.claim: Callable[[Sequence[Segment]], None] = lambda _: None
+        self.claim: Callable[[Sequence[Claim]], None] = lambda _: None
         """What becomes of claims, in their own thread."""
         self.outdated = 0
         """How often the ledger was to be read again."""
         self.words: list[TaskWords] = []
         """What this task has told of moves."""
-        monkeypatch.setattr(SegmentLog, "claim", lambda _, segments: self.claim(segments))
-        monkeypatch.setattr(SegmentLog, "reach", lambda _: None)
+        monkeypatch.setattr(ClaimLog, "claim", lambda _, claims: self.claim(claims))
+        monkeypatch.setattr(ClaimLog, "reach", lambda _: None)
         monkeypatch.setattr(PositionReader, "look_ahead", lambda _, routes: self._look_ahead(routes))
         monkeypatch.setattr(PositionReader, "came", lambda _: self._outdate())
         monkeypatch.setattr(TaskTeller, "reach", lambda _: None)

@@ -11,10 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from model_broker import ERRORS, FOREIGN, FRESH_MS, MARKER, OLD_MS, ROUTE, Killed, Source, TargetLog
 from model_pump import Pump, World
 
-from sparkmirror.doctor.parked import WAITS
-from sparkmirror.durable.losses import LossKind
-from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
-from sparkmirror.position.route import PartitionReading
+from sparkmirror.exact.durable.losses import LossKind
+from sparkmirror.exact.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
+from sparkmirror.exact.position.route import PartitionReading
+from sparkmirror.look.doctor.parked import WAITS
 from sparkmirror.pump.stage import Stage
 
 

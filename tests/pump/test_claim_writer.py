@@ -10,36 +10,36 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from functools import partial
 
 import pytest
+from lab import KafkaCluster
 from model_broker import LEADER
 from model_pump import Pump, a_world, running
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import AnnouncedBatch, Segment, segment_record, segments_topic
-from sparkmirror.position.cause import Cause
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import AnnouncedBatch, Claim, claim_record, segments_topic
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.pump import claim_writer
-from sparkmirror.pump.batch import Claim
+from sparkmirror.pump.batch import PendingClaim
 from sparkmirror.pump.claim_writer import ClaimWriter
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
-from sparkmirror.wire.error_codes import ErrorCode
 
 
 class Writing:
     """A writer whose claims go into a list, or nowhere with an error."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.written: list[Segment] = []
+        self.written: list[Claim] = []
         self.writes = 0
         self.may_end = threading.Event()
         """Cleared, it holds up each write."""
         self.may_end.set()
         self.error: Exception | None = None
-        self.refused: set[Segment] = set()
+        self.refused: set[Claim] = set()
         """Claims that are too large, so that nothing is written with them."""
         self.most = 1 << 20
         """Most claims that are not too large together."""
@@ -49,7 +49,7 @@ class Writing:
         self.confirmed: list[PartitionCopy] = []
         self.cut: list[Set[int]] = []
         self.loop = Loop()
-        monkeypatch.setattr(SegmentLog, "claim", lambda _, segments: self._claim(segments))
+        monkeypatch.setattr(ClaimLog, "claim", lambda _, claims: self._claim(claims))
         source, target = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")
         self.writer = ClaimWriter(
             FlowConfig(source=source, target=target),
@@ -62,12 +62,12 @@ class Writing:
             homes=8,
         )
 
-    def _claim(self, segments: Sequence[Segment]) -> None:
+    def _claim(self, claims: Sequence[Claim]) -> None:
         if self.error is not None:
             raise self.error
-        if len(segments) > self.most or not self.refused.isdisjoint(segments):
+        if len(claims) > self.most or not self.refused.isdisjoint(claims):
             raise LogUnavailable("the segments topic", "a record was refused", ErrorCode.MESSAGE_TOO_LARGE)
-        self.written += segments
+        self.written += claims
         self.writes += 1
         assert self.may_end.wait(10)
 
@@ -98,15 +98,15 @@ def fetched() -> Pump:
     return pump
 
 
-def different(pumps: Sequence[Pump]) -> list[Claim]:
+def different(pumps: Sequence[Pump]) -> list[PendingClaim]:
     """A claim of each, as of different partitions."""
     claims = [pump.ready().claims[0] for pump in pumps]
     for number, claim in enumerate(claims):
-        claim.segment = dataclasses.replace(claim.segment, partition=number)
+        claim.claim = dataclasses.replace(claim.claim, partition=number)
     return claims
 
 
-def confirmed() -> tuple[PartitionCopy, Sequence[Segment]]:
+def confirmed() -> tuple[PartitionCopy, Sequence[Claim]]:
     """A partition's copy, and its claim with all batches acknowledged."""
     pump = running(a_world())
     pump.ready()
@@ -118,7 +118,7 @@ def test_a_claim_is_written_and_said_to_be_durable(writing: Writing) -> None:
     (claim,) = pump.ready().claims
     writing.writer.want(pump.copy, (claim,))
     writing.flush_until(lambda: writing.claimed)
-    assert (writing.written, writing.claimed, claim.durable) == ([claim.segment], [pump.copy], True)
+    assert (writing.written, writing.claimed, claim.durable) == ([claim.claim], [pump.copy], True)
     assert pump.ready().claims == ()
 
 
@@ -138,7 +138,7 @@ def test_claims_that_come_while_others_are_written_are_written_next_in_one_go(wr
     writing.may_end.set()
     writing.flush_until(lambda: len(writing.claimed) == 4)
     assert writing.writes == 2
-    assert writing.written == [claim.segment for claim in claims]
+    assert writing.written == [claim.claim for claim in claims]
     assert all(claim.durable for claim in claims)
 
 
@@ -178,7 +178,7 @@ def test_a_claim_that_is_too_large_fails_alone(writing: Writing, which: int) -> 
     """The others, which were written with it, are durable; its partition is told what to do."""
     pumps = [fetched() for _ in range(5)]
     claims = different(pumps)
-    writing.refused = {claims[which].segment}
+    writing.refused = {claims[which].claim}
     for pump, claim in zip(pumps, claims, strict=True):
         writing.writer.want(pump.copy, (claim,))
     writing.flush_until(lambda: writing.unclaimed)
@@ -187,7 +187,7 @@ def test_a_claim_that_is_too_large_fails_alone(writing: Writing, which: int) -> 
     assert [claim.durable for claim in claims] == [number != which for number in range(5)]
     ((copy, reason),) = writing.unclaimed
     assert (copy, writing.causes) == (pumps[which].copy, [Cause.TOO_LARGE])
-    size = len(segment_record(claims[which].segment)[1] or b"")
+    size = len(claim_record(claims[which].claim)[1] or b"")
     assert reason == (
         f"its claim of {size} bytes is larger than topic mm2-sparkmirror-segments.A.internal takes: raise"
         " max.message.bytes of that topic at the target"
@@ -208,14 +208,14 @@ def test_no_claim_is_written_behind_one_of_its_partition_that_is_too_large(writi
     """It would announce batches that do not come next."""
     large, small = fetched(), fetched()
     first, other = different([large, small])
-    behind = Claim(dataclasses.replace(first.segment, sequence=first.segment.sequence + 1000))
+    behind = PendingClaim(dataclasses.replace(first.claim, sequence=first.claim.sequence + 1000))
     large.copy.backlog.claims.append(behind)
-    writing.refused = {first.segment}
+    writing.refused = {first.claim}
     writing.writer.want(large.copy, (first, behind))
     writing.writer.want(small.copy, (other,))
     writing.flush_until(lambda: writing.unclaimed)
     assert (writing.claimed, behind.durable) == ([small.copy], False)
-    assert behind.segment not in writing.written
+    assert behind.claim not in writing.written
 
 
 def test_a_confirmed_claim_that_is_too_large_keeps_no_other_unconfirmed(writing: Writing) -> None:
@@ -311,7 +311,7 @@ def test_a_broker_refuses_one_claim_and_takes_the_others(target_cluster: KafkaCl
         AnnouncedBatch(1, 0, choices.getrandbits(32), choices.getrandbits(60), choices.getrandbits(60))
         for _ in range(60_000)
     )
-    claims[2].segment = dataclasses.replace(claims[2].segment, batches=many)
+    claims[2].claim = dataclasses.replace(claims[2].claim, batches=many)
     loop, claimed, unclaimed = Loop(), list[PartitionCopy](), dict[PartitionCopy, tuple[str, Cause]]()
     client = ClusterClient(target, "test")
     writer = ClaimWriter(
@@ -338,7 +338,7 @@ def test_a_broker_refuses_one_claim_and_takes_the_others(target_cluster: KafkaCl
     assert (copy, cause) == (pumps[2].copy, Cause.TOO_LARGE)
     assert f"topic {segments_topic(topic_name)} takes: raise max.message.bytes" in reason
     client = ClusterClient(target, "test")
-    log = SegmentLog(TopicLog(client, segments_topic(topic_name)))
-    found = [log.whole(claim.segment.target_topic_id, number) for number, claim in enumerate(claims)]
+    log = ClaimLog(TopicLog(client, segments_topic(topic_name)))
+    found = [log.whole(claim.claim.target_topic_id, number) for number, claim in enumerate(claims)]
     client.close()
     assert [len(each) for each in found] == [1, 1, 0, 1, 1, 1]

@@ -16,7 +16,11 @@ from model_broker import FRESH_AFTER_MS, FRESH_MS, IDENTITY, LEADER, OLD_MS, ROU
 from model_pump import Pump, World
 from played_run import PRODUCE_VERSION, Broker
 
-from sparkmirror.position.route import PartitionReading
+from sparkmirror.exact.position.route import PartitionReading
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.channel import Channel
+from sparkmirror.kafka.wire.fetch_session import FetchPosition, FetchSession
+from sparkmirror.kafka.wire.produce import Ack, produce_request
 from sparkmirror.pump import target_connection
 from sparkmirror.pump.intake import Intake
 from sparkmirror.pump.limits import Lane
@@ -26,10 +30,6 @@ from sparkmirror.pump.source_connection import FetchSize, SourceConnection
 from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.pump.target_connection import TargetConnection
 from sparkmirror.pump.window import LineMeter
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.channel import Channel
-from sparkmirror.wire.fetch_session import FetchPosition, FetchSession
-from sparkmirror.wire.produce import Ack, produce_request
 
 
 def a_producing_connection(
@@ -111,7 +111,7 @@ def test_latest_is_the_first_look_and_is_claimed_at_once() -> None:
         assert isinstance(reading, PartitionReading)
         copy.take(reading, world.now)
         (claim,) = copy.backlog.claims
-        assert (claim.segment.upstream, claim.segment.sequence, claim.segment.announced) == (40, 0, 0)
+        assert (claim.claim.upstream, claim.claim.sequence, claim.claim.announced) == (40, 0, 0)
         source.end += 10  # more arrives before the claim is durable
         copy.doubt("a lost connection", world.now)
 

@@ -7,12 +7,12 @@ from model_broker import IDENTITY, ROUTE
 from model_pump import a_world
 
 from sparkmirror.config import ClusterConfig, FetchConfig, FlowConfig, ProduceConfig
-from sparkmirror.durable.claims import Segment
-from sparkmirror.messages.orders import FlowOrder, RouteOrder
-from sparkmirror.position.judged_claims import of_one_pump
-from sparkmirror.position.route import PartitionReading
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.position.judged_claims import of_one_pump
+from sparkmirror.exact.position.route import PartitionReading
+from sparkmirror.kafka.wire.codecs import GZIP, LZ4, SNAPPY, ZSTD, Codec
 from sparkmirror.pump.copies import PartitionCopies, wanted_codec
-from sparkmirror.wire.codecs import GZIP, LZ4, SNAPPY, ZSTD, Codec
+from sparkmirror.pump.messages.orders import FlowOrder, RouteOrder
 
 LEVELS = {"compression_gzip_level": 1, "compression_lz4_level": 2, "compression_zstd_level": -7}
 
@@ -43,14 +43,14 @@ def test_each_stay_of_a_partition_has_claims_of_its_own() -> None:
         producer_epoch=IDENTITY.producer_epoch,
         routes=(route,),
     )
-    copies, world, claims = PartitionCopies(order), a_world(), list[Segment]()
+    copies, world, claims = PartitionCopies(order), a_world(), list[Claim]()
     for _ in range(2):
         (copy,) = copies.add([route], world.now, unclean=False)
         copy.ask(world.now)
         reading = world.target.partition_reading(world.source, world.now)
         assert isinstance(reading, PartitionReading)
         copy.take(reading, world.now)
-        claims += [claim.segment for claim in copy.backlog.claims]
+        claims += [claim.claim for claim in copy.backlog.claims]
         copies.remove(copy)
     first, second = claims
     assert first.sequence == second.sequence

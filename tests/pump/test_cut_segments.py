@@ -14,22 +14,22 @@ from model_broker import FRESH_MS, OLD_MS, Source, TargetLog
 from model_pump import Pump, World
 from test_any_order import SETTINGS, Copies
 
-from sparkmirror.durable.claim_log import in_safe_order
-from sparkmirror.durable.claims import Segment
-from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
-from sparkmirror.position.cause import Cause
-from sparkmirror.position.route import PartitionReading
+from sparkmirror.exact.durable.claim_log import in_safe_order
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.route import PartitionReading
 from sparkmirror.pump.stage import Stage
 
 
-class _Claims(list[Segment]):
+class _Claims(list[Claim]):
     """Claims as they are now; one that is appended is written to the topic."""
 
-    def __init__(self, target: CutTarget, claims: Iterable[Segment]) -> None:
+    def __init__(self, target: CutTarget, claims: Iterable[Claim]) -> None:
         super().__init__(claims)
         self._target = target
 
-    def append(self, claim: Segment) -> None:
+    def append(self, claim: Claim) -> None:
         self._target.written.append((claim, False))
 
 
@@ -37,13 +37,13 @@ class CutTarget(TargetLog):
     """A target whose segments topic keeps its records in the order of writing, and loses the newest ones."""
 
     def __init__(self) -> None:
-        self.written: list[tuple[Segment, bool]] = []
+        self.written: list[tuple[Claim, bool]] = []
         """Each record; with True it retracts the claim."""
         super().__init__()
 
     @property
-    def claims(self) -> list[Segment]:
-        there: dict[tuple[int, int], Segment] = {}
+    def claims(self) -> list[Claim]:
+        there: dict[tuple[int, int], Claim] = {}
         for claim, is_retracted in self.written:
             there.pop(claim.key, None)
             if not is_retracted:
@@ -51,16 +51,16 @@ class CutTarget(TargetLog):
         return _Claims(self, there.values())
 
     @claims.setter
-    def claims(self, claims: Sequence[Segment]) -> None:
+    def claims(self, claims: Sequence[Claim]) -> None:
         assert not claims, "settle writes"
 
-    def settle(self, confirmed: Iterable[Segment], false: Iterable[Segment]) -> None:
+    def settle(self, confirmed: Iterable[Claim], false: Iterable[Claim]) -> None:
         false = list(false)
         by_key = {claim.key: claim for claim in false}
         for one in in_safe_order(confirmed, false):
-            self.written.append((one, False) if isinstance(one, Segment) else (by_key[one.key], True))
+            self.written.append((one, False) if isinstance(one, Claim) else (by_key[one.key], True))
 
-    def cut(self, records: int) -> list[tuple[Segment, bool]]:
+    def cut(self, records: int) -> list[tuple[Claim, bool]]:
         lost = self.written[-records:]
         del self.written[-records:]
         return lost

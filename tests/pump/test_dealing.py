@@ -11,12 +11,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump import target_broker
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.source_lane import SourceLane
 from sparkmirror.pump.target_broker import TargetBroker
 from sparkmirror.pump.window import LineWindow, WindowReason
-from sparkmirror.wire.topic_partition import TopicPartition
 
 MB = 1 << 20
 PARTITIONS = 9

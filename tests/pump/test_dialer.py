@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.kafka.wire.buffers import FramePool
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.loop import Loop
-from sparkmirror.wire.buffers import FramePool
 
 
 class LongLine:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from built import LZ4, Content, build, contents, read_back
 from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,19 +18,20 @@ from model_broker import FRESH_MS, SOURCE_ID, Source
 from model_pump import Pump, World, a_world, assert_exact
 from played_run import LEADERS, PlayedRun
 from test_any_order import SETTINGS, CleanedLogs, Copies, Gaps, LosingTargets, OldRecords
+from tests.support.built import LZ4, Content, build, contents, read_back
 
-from sparkmirror.messages.control import ControlState, DoneTopic
-from sparkmirror.position.cause import Cause
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.kafka.wire import pieces, records, splice
+from sparkmirror.kafka.wire.batches import ATTRIBUTES_AT, TRANSACTIONAL_BIT
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.kafka.wire.pieces import RawRecord
+from sparkmirror.kafka.wire.walk_loading import WALK
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.intake import Intake
+from sparkmirror.pump.messages.control import ControlState, DoneTopic
 from sparkmirror.pump.receipt_of import receipt_of
 from sparkmirror.pump.stage import Stage
-from sparkmirror.wire import pieces, records, splice
-from sparkmirror.wire.batches import ATTRIBUTES_AT, TRANSACTIONAL_BIT
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.codecs import Codec
-from sparkmirror.wire.pieces import RawRecord
-from sparkmirror.wire.walk_loading import WALK
 
 NOW = 1_700_000_000_000
 
@@ -58,14 +58,25 @@ def stored(source: Sequence[Content], attributes: int = 0) -> bytes:
 
 
 def taken(
-    log: bytes, upstream: int, until: int, aborted: Sequence[tuple[int, int]] = (), **intake: Any
+    log: bytes,
+    upstream: int,
+    until: int,
+    aborted: Sequence[tuple[int, int]] = (),
+    *,
+    into: list[RawRecord] | None = None,
+    steps: list[int] | None = None,
+    made_by: type[Intake] = Intake,
+    **intake: Any,
 ) -> tuple[list[RawRecord], int]:
-    """Take an answer in; return the records of the new batches, and the next offset to fetch."""
+    """Take an answer in; return the records of the new batches, and the next offset to fetch.
+
+    Both also come as they are made, in the lists `into` and `steps`.
+    """
     frame = FramePool(1 << 20, keep=1).take(len(log))
     frame.view[: len(log)] = log
-    prepared = Intake(**{"read_committed": False, "codec": None, "merge_tiny": True, **intake})
+    prepared = made_by(**{"read_committed": False, "codec": None, "merge_tiny": True, **intake})
     prepared.until = until
-    found: list[RawRecord] = []
+    found: list[RawRecord] = [] if into is None else into
     for item in prepared.prepare(frame, frame.view[: len(log)], upstream, aborted):
         if isinstance(item, Batch):
             places = [run.upstream + at for run in item.runs for at in range(run.length)]
@@ -77,6 +88,8 @@ def taken(
             item.frame.release()
         assert item.next_upstream >= upstream
         upstream = item.next_upstream
+        if steps is not None:
+            steps.append(upstream)
     frame.release()
     return found, upstream
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from played_run import LEADERS, PlayedRun
 
-from sparkmirror.messages.control import ControlState
-from sparkmirror.messages.orders import Receipt
 from sparkmirror.pump import flow_reports
+from sparkmirror.pump.messages.control import ControlState
+from sparkmirror.pump.messages.orders import Receipt
 from sparkmirror.pump.receipt_of import receipt_of
 from sparkmirror.pump.verdicts import explanation
 

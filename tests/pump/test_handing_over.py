@@ -10,12 +10,12 @@ import pytest
 from model_broker import TARGET_ID
 from played_run import LEADERS, PlayedRun
 
-from sparkmirror.durable.claims import Segment
-from sparkmirror.messages.control import ControlState, DoneTopic
-from sparkmirror.messages.moves import NO_TASK, Place, Release, RouteMove, RouteMoves, TaskWords
-from sparkmirror.messages.orders import RouteOrder
-from sparkmirror.position.route import PartitionReading
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.position.route import PartitionReading
 from sparkmirror.pump import look_ahead, moved_routes, quiet
+from sparkmirror.pump.messages.control import ControlState, DoneTopic
+from sparkmirror.pump.messages.moves import NO_TASK, Place, Release, RouteMove, RouteMoves, TaskWords
+from sparkmirror.pump.messages.orders import RouteOrder
 from sparkmirror.pump.moved_routes import MovedRoutes
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.source_connection import HELD_BACK_WAIT_MS
@@ -57,10 +57,10 @@ def test_what_was_to_be_claimed_is_not_claimed_once_the_round_ends(make: Make) -
     """Its partition may have dropped it since, while the claims of another one were being written."""
     run = make(partitions=(0,))
     begun, may_end = threading.Event(), threading.Event()
-    claimed: list[Segment] = []
+    claimed: list[Claim] = []
 
-    def claim(segments: Sequence[Segment]) -> None:
-        claimed.extend(segments)
+    def claim(claims: Sequence[Claim]) -> None:
+        claimed.extend(claims)
         begun.set()
         assert may_end.wait(20)
 
@@ -139,7 +139,7 @@ def test_a_claim_that_is_being_written_is_waited_for(make: Make) -> None:
     run = make()
     began, may_end = threading.Event(), threading.Event()
 
-    def claim(_: Sequence[Segment]) -> None:
+    def claim(_: Sequence[Claim]) -> None:
         began.set()
         assert may_end.wait(20)
 
@@ -162,7 +162,7 @@ def test_a_claim_that_may_have_been_written_is_told(make: Make) -> None:
     run = make()
     began, may_end = threading.Event(), threading.Event()
 
-    def claim(_: Sequence[Segment]) -> None:
+    def claim(_: Sequence[Claim]) -> None:
         began.set()
         assert may_end.wait(20)
         raise ConnectionError("nobody is there")
@@ -180,8 +180,8 @@ def test_a_confirmed_claim_that_is_being_written_is_waited_for(make: Make) -> No
     run = make()
     began, may_end = threading.Event(), threading.Event()
 
-    def claim(segments: Sequence[Segment]) -> None:
-        if any(segment.confirmed for segment in segments):
+    def claim(claims: Sequence[Claim]) -> None:
+        if any(segment.confirmed for segment in claims):
             began.set()
             assert may_end.wait(20)
 
@@ -221,8 +221,8 @@ def test_where_a_claim_could_not_be_confirmed_the_position_is_read(make: Make) -
     """By the next task: later the log may show less of the claim's batches."""
     run = make()
 
-    def claim(segments: Sequence[Segment]) -> None:
-        if any(segment.confirmed for segment in segments):
+    def claim(claims: Sequence[Claim]) -> None:
+        if any(segment.confirmed for segment in claims):
             raise ConnectionError("nobody is there")
 
     run.claim = claim
@@ -333,7 +333,7 @@ def test_a_partition_that_comes_goes_on_where_its_former_task_said(make: Make) -
     """Nothing is read first, and nothing is claimed."""
     run = make(partitions=(1, 2))
     is_ready(run)
-    claimed: list[Segment] = []
+    claimed: list[Claim] = []
     run.claim = claimed.extend
     comes(run)
     run.turn_until(lambda: sends_or_is_answered(run))
@@ -502,7 +502,7 @@ def test_no_claim_is_confirmed_after_its_leaders_connection_broke(make: Make) ->
     """Another pump may look at the next leader's log first: what this pump saw acknowledged may be lost there."""
     run = make(partitions=(1, 2))
     run.turn_until(lambda: run.sent == {1, 2})
-    written: list[Segment] = []
+    written: list[Claim] = []
     run.claim = written.extend
     run.pump._claims._confirm_at = run.loop.now + 3600  # noqa: SLF001 - the last ones were written just now
     for leader in run.brokers:

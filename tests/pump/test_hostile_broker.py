@@ -13,27 +13,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from bombs import ZSTD, batch_of_section, bomb
 from crc32c import crc32c
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from kafka.record import MemoryRecords
 from model_broker import FRESH_MS, Source, batch_of
 from model_pump import World
+from tests.support.bombs import ZSTD, batch_of_section, bomb
 from told_receipts import ToldReceipts
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig, FlowConfig, ProduceConfig
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import Segment
-from sparkmirror.messages.control import ControlState
-from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
-from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.position.reader import PositionReader
+from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.wire.answer_bounds import LARGEST_BATCH
+from sparkmirror.kafka.wire.batches import batch_headers
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
-from sparkmirror.wire.answer_bounds import LARGEST_BATCH
-from sparkmirror.wire.batches import batch_headers
+from sparkmirror.pump.messages.control import ControlState
+from sparkmirror.pump.messages.orders import FlowOrder, Receipt, RouteOrder
 
 VERSION = 13
 """Of Fetch and Produce: both with topic ids."""
@@ -209,7 +209,7 @@ Make = Callable[..., Flow]
 def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     loop = Loop()
     flows: list[Flow] = []
-    claims: list[Segment] = []
+    claims: list[Claim] = []
 
     def read(
         _: PositionReader,
@@ -227,11 +227,11 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
             found[route] = world.target.partition_reading(world.source, loop.now)
         ready(found)
 
-    def claim(_: SegmentLog, segments: Sequence[Segment]) -> None:
+    def claim(_: ClaimLog, segments: Sequence[Claim]) -> None:
         claims.extend(segments)
 
     monkeypatch.setattr(PositionReader, "read", read)
-    monkeypatch.setattr(SegmentLog, "claim", claim)
+    monkeypatch.setattr(ClaimLog, "claim", claim)
     monkeypatch.setattr(ClusterClient, "dial", lambda client, *_, **__: flows[0].dial(client))
 
     def made(source: PlayedSource, target: PlayedTarget | None = None, codec: str = "none") -> Flow:

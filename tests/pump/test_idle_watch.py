@@ -11,16 +11,16 @@ import pytest
 from model_broker import LEADER, ROUTE
 from model_pump import Pump, a_world
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.list_offsets import ListedOffset
 from sparkmirror.config import ClusterConfig
-from sparkmirror.position.cause import Cause
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.list_offsets import ListedOffset
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.pump import idle_watch
 from sparkmirror.pump.idle_watch import AT_ONCE, LOOK_S, IdleWatch
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.stage import Stage
-from sparkmirror.wire.error_codes import ErrorCode
 
 COPIED = 120
 

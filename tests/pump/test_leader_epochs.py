@@ -6,7 +6,7 @@ import dataclasses
 
 from model_pump import Pump, World, a_world, assert_exact
 
-from sparkmirror.position.route import PartitionReading
+from sparkmirror.exact.position.route import PartitionReading
 
 
 def led_by_three() -> World:

@@ -9,17 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparkmirror.kafka.wire.buffers import FramePool
 from sparkmirror.pump.limits import (
-    BACKFILL_SHARE,
-    LIVE_SHARE,
-    SMALLEST_FETCH_BYTES,
     STEP_S,
     Bucket,
     Lane,
     Limits,
 )
+from sparkmirror.pump.memory_budget import SMALLEST_FETCH_BYTES, MemoryBudget
 from sparkmirror.pump.source_connections import SourceConnections
-from sparkmirror.wire.buffers import FramePool
 
 MB = 1 << 20
 modest = settings(max_examples=200, deadline=None)
@@ -45,7 +43,7 @@ def clock() -> Clock:
 
 
 def limits_of(clock: Clock, *, share: float = 1.0, pool: FramePool | None = None) -> Limits:
-    return Limits(pool or FramePool(4 * MB, keep=2), 64 * MB, share, clock)
+    return Limits(pool or FramePool(4 * MB, keep=2), MemoryBudget(64 * MB), share, clock)
 
 
 class Fetcher:
@@ -211,8 +209,8 @@ def test_the_backfill_stops_at_a_lower_mark_of_memory(clock: Clock) -> None:
     limits = limits_of(clock, pool=pool)
     for held in range(1, 65):
         pool.take(MB)
-        assert limits.has_memory(backfill=True) == (held * MB <= 64 * MB * BACKFILL_SHARE)
-        assert limits.has_memory(backfill=False) == (held * MB <= 64 * MB * LIVE_SHARE)
+        assert limits.has_memory(backfill=True) == (held * MB <= 64 * MB * 3 / 8)
+        assert limits.has_memory(backfill=False) == (held * MB <= 64 * MB / 2)
 
 
 def test_a_lane_that_waits_for_its_cap_has_one_timer() -> None:

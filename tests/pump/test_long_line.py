@@ -13,21 +13,22 @@ from typing import Any
 import pytest
 from framed_server import FramedServer
 from kafka.protocol.consumer import FetchRequest, FetchResponse
+from lab.distance import Distance, DistanceProxy
 from model_broker import FRESH_MS, batch_of
 
 from sparkmirror.config import ClusterConfig, FetchConfig, FlowConfig
-from sparkmirror.demo.distance import Distance, DistanceProxy
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.pump.limits import FETCH_BYTES, Lane, Limits
+from sparkmirror.kafka.wire.buffers import Frame, FramePool
+from sparkmirror.kafka.wire.channel import Channel
+from sparkmirror.kafka.wire.fetch_session import FetchedPartition, FetchPosition, FetchSession
+from sparkmirror.pump.limits import Lane, Limits
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.memory_budget import FETCH_BYTES, MemoryBudget
 from sparkmirror.pump.ready import Fetch
 from sparkmirror.pump.source_connection import SourceConnection
 from sparkmirror.pump.source_connections import SourceConnections
 from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.pump.window import WindowReason
-from sparkmirror.wire.buffers import Frame, FramePool
-from sparkmirror.wire.channel import Channel
-from sparkmirror.wire.fetch_session import FetchedPartition, FetchPosition, FetchSession
 
 VERSION = 13
 TOPIC_ID = bytes(15) + b"1"
@@ -92,9 +93,9 @@ class Fetching:
             flow,
             self.loop,
             dialer,
-            Limits(self.pool, memory, 1.0),
+            Limits(self.pool, MemoryBudget(memory), 1.0),
             TrafficMeter(),
-            memory,
+            MemoryBudget(memory),
             on_fetched=self._fed,
             on_refused=lambda *_: None,
             on_lost=lambda *_: None,

@@ -17,22 +17,22 @@ import pytest
 from framed_server import FramedServer
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
+from lab.distance import Distance, DistanceProxy
 from model_broker import FRESH_MS, IDENTITY, Source, batch_of
 from model_pump import World
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.demo.distance import Distance, DistanceProxy
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import Segment
-from sparkmirror.messages.control import ControlState
-from sparkmirror.messages.orders import FlowOrder, RouteOrder
-from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.position.reader import PositionReader
+from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.pump import source_connections
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.control import ControlState
+from sparkmirror.pump.messages.orders import FlowOrder, RouteOrder
 
 VERSION = 13
 """Of Fetch and Produce: both with topic ids."""
@@ -160,7 +160,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LongFlows, DistanceP
     loop = Loop()
     target = FarTarget(loop)
     servers = FramedServer(fetched), FramedServer(target.answer)
-    claims: list[Segment] = []
+    claims: list[Claim] = []
     flows: list[LongFlow] = []
     (port,) = free_ports(1)
 
@@ -179,7 +179,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LongFlows, DistanceP
                 read_now[route] = world.target.partition_reading(world.source, loop.now)
         ready(read_now)
 
-    def claim(_: SegmentLog, segments: Sequence[Segment]) -> None:
+    def claim(_: ClaimLog, segments: Sequence[Claim]) -> None:
         claims.extend(segments)
 
     def dial(client: ClusterClient, *_: object, **__: object) -> Dialed:
@@ -192,7 +192,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LongFlows, DistanceP
 
     monkeypatch.setattr(source_connections, "QUEUE_BYTES", 1 << 16)  # else all is queued before the line is measured
     monkeypatch.setattr(PositionReader, "read", read)
-    monkeypatch.setattr(SegmentLog, "claim", claim)
+    monkeypatch.setattr(ClaimLog, "claim", claim)
     monkeypatch.setattr(ClusterClient, "dial", dial)
     with DistanceProxy({port: servers[1].port}, Distance(ROUND_TRIP_MS)) as proxy:
         yield made, proxy

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from sparkmirror.clock import now_s
+from sparkmirror.kafka.wire.answer_bounds import fetch_bound
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.channel import Channel
 from sparkmirror.pump.loop import SUSPENDED_S, Loop
-from sparkmirror.wire.answer_bounds import fetch_bound
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.channel import Channel
 
 
 class Clock:

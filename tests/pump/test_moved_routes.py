@@ -13,18 +13,18 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from sparkmirror.cluster.topic_log import LogEntry, TopicLog
-from sparkmirror.durable.noted_progress import ReportedProgress
-from sparkmirror.messages.control import Control, ControlState
-from sparkmirror.messages.moves import NO_TASK, RouteMove, RouteMoves, TaskWords
-from sparkmirror.messages.orders import RouteOrder
-from sparkmirror.position.decision import Position
-from sparkmirror.position.route import PartitionReading
+from sparkmirror.exact.durable.noted_progress import ReportedProgress
+from sparkmirror.exact.position.decision import Position
+from sparkmirror.exact.position.route import PartitionReading
+from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump import moved_routes
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.control import Control, ControlState
+from sparkmirror.pump.messages.moves import NO_TASK, RouteMove, RouteMoves, TaskWords
+from sparkmirror.pump.messages.orders import RouteOrder
 from sparkmirror.pump.moved_routes import LEAVE_S, MovedRoutes
 from sparkmirror.pump.quiet import GRACE_S
-from sparkmirror.wire.topic_partition import TopicPartition
 
 DRIVER, ROUND, TASKS, PARTITIONS = "driver", 1, 3, 4
 TOPIC_ID = bytes(range(16))

@@ -8,8 +8,8 @@ import pytest
 from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS, Source
 from model_pump import Pump, World, a_world, assert_exact, running
 
-from sparkmirror.position.cause import Cause
-from sparkmirror.position.route import PartitionReading
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.route import PartitionReading
 from sparkmirror.pump.source_side import BACKFILL_OFFSETS
 from sparkmirror.pump.stage import Stage
 from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S, Stamping
@@ -260,7 +260,7 @@ def test_a_loss_that_a_reading_shows_confirms_no_copy_at_work() -> None:
     pump.start()
     assert [batch.sequence for batch in pump.copy.queue] == [], "fetched again, to be claimed"
     pump.fetch()
-    assert pump.copy.backlog.claims[0].segment.heals
+    assert pump.copy.backlog.claims[0].claim.heals
     pump.finish()
     assert_exact(world)
 

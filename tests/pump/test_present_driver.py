@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from played_run import LEADERS, PlayedRun
 
-from sparkmirror.cluster.topic_log import LogEntry
-from sparkmirror.messages.control import SILENCE_S, ControlState
-from sparkmirror.messages.moves import TaskWords
+from sparkmirror.kafka.cluster.topic_log import LogEntry
+from sparkmirror.pump.messages.control import SILENCE_S, ControlState
+from sparkmirror.pump.messages.moves import TaskWords
 
 Make = Callable[..., PlayedRun]
 RANK = 5

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.messages.orders import FlowOrder, RouteOrder
-from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.exact.position.reader import PositionReader
+from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
 from sparkmirror.pump import readings as readings_module
 from sparkmirror.pump.copies import PartitionCopies
 from sparkmirror.pump.flow_clients import FlowClients
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.orders import FlowOrder, RouteOrder
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.readings import PositionReadings
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pytest
 from model_broker import FRESH_MS, batch_of
 
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.produce import Ack
+from sparkmirror.kafka.wire.splice import Run
+from sparkmirror.kafka.wire.unpacking import Oversized
 from sparkmirror.pump import refused
 from sparkmirror.pump.batch import Batch
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.produce import Ack
-from sparkmirror.wire.splice import Run
-from sparkmirror.wire.unpacking import Oversized
 
 ACK = Ack((b"t", 0), ErrorCode.INVALID_TIMESTAMP, -1, -1, ((3, ""),), "")
 

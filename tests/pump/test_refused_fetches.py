@@ -17,16 +17,16 @@ from model_broker import FRESH_MS, Source
 from model_pump import World
 from told_receipts import ToldReceipts
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_names import error_name
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.messages.control import ControlState
-from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
-from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.exact.position.reader import PositionReader
+from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.error_names import error_name
 from sparkmirror.pump import retry
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.control import ControlState
+from sparkmirror.pump.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.pump.source_connection import FIRST_PAUSE_S, SESSION_ERRORS
 
 VERSION = 13

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 
 import pytest
 
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.messages.control import ControlState
-from sparkmirror.messages.orders import FlowReport
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.pump import report_channel
 from sparkmirror.pump.control_channel import ControlChannel
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.control import ControlState
+from sparkmirror.pump.messages.orders import FlowReport
 from sparkmirror.pump.report_channel import ReportChannel
 
 SOURCE, TARGET = (ClusterConfig(alias=alias, bootstrap_servers=("127.0.0.1:1",)) for alias in "AB")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sparkmirror.messages.figures import PartitionFigures
-from sparkmirror.messages.orders import FlowReport, Receipt
+from sparkmirror.pump.messages.figures import PartitionFigures
+from sparkmirror.pump.messages.orders import FlowReport, Receipt
 from sparkmirror.pump.pump import RECEIPTS_AT_ONCE, with_receipts
 
 LARGEST_RECORD = 1_048_588

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
-from sparkmirror.position.route import PartitionPair
+from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.pump import rights_reader
 from sparkmirror.pump.rights_reader import KEPT_S, RightsReader
 

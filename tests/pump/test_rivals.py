@@ -8,10 +8,10 @@ import pytest
 from model_broker import FRESH_MS, OLD_MS, TARGET_ID, Source, refused
 from model_pump import Pump, World, a_world, assert_exact, running
 
-from sparkmirror.durable.losses import LossKind
-from sparkmirror.durable.noted_progress import ReportedProgress
-from sparkmirror.position.cause import Cause
-from sparkmirror.position.route import PartitionReading
+from sparkmirror.exact.durable.losses import LossKind
+from sparkmirror.exact.durable.noted_progress import ReportedProgress
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.route import PartitionReading
 from sparkmirror.pump.quiet import GRACE_S, LATE_S
 from sparkmirror.pump.stage import Stage
 from sparkmirror.pump.trust import MAX_CONFIRMATION_AGE_S, Stamping

@@ -9,7 +9,7 @@ import pytest
 from model_broker import FRESH_MS, Source
 from model_pump import Pump, World, a_world, running
 
-from sparkmirror.position.route import Refusal
+from sparkmirror.exact.position.route import Refusal
 from sparkmirror.pump import partition
 from sparkmirror.pump.retry import PATIENCE_S
 from sparkmirror.pump.stage import TRANSITIONS, ForbiddenEvent, Stage, StageEvent, StageRow

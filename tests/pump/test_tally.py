@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.durable.losses import LossKind
-from sparkmirror.messages.figures import LATENCY_BOUNDS_S, Totals, TrafficTotals
-from sparkmirror.position.cause import Cause, cause_of_error, cause_of_loss
+from sparkmirror.exact.durable.losses import LossKind
+from sparkmirror.exact.position.cause import Cause, cause_of_error, cause_of_loss
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.splice import Run
 from sparkmirror.pump.batch import Batch
+from sparkmirror.pump.messages.figures import LATENCY_BOUNDS_S, Totals, TrafficTotals
 from sparkmirror.pump.tally import SAMPLE_S, FigureWindow, Tally
 from sparkmirror.pump.verdicts import TABLE, ErrorAction
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.splice import Run
 
 NOW_MS = 1_764_000_000_000
 
@@ -77,5 +77,5 @@ def test_each_error_that_parks_has_a_cause() -> None:
 
 
 def test_each_loss_that_can_halt_has_a_cause() -> None:
-    harmless = {LossKind.FENCED, LossKind.ALTERED}
+    harmless = {LossKind.FENCED, LossKind.ALTERED, LossKind.COPY_EXPIRED}
     assert Cause.OTHER not in map(cause_of_loss, set(LossKind) - harmless)

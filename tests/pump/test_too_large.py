@@ -11,12 +11,12 @@ from model_broker import FRESH_MS, Source, batch_of
 from model_pump import Pump, World
 from played_run import PlayedRun
 
-from sparkmirror.cluster.topic_log import LogUnavailable
-from sparkmirror.durable.claims import Segment
-from sparkmirror.position.cause import Cause
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.pump.refused import Obstructed
 from sparkmirror.pump.stage import Stage
-from sparkmirror.wire.error_codes import ErrorCode
 
 LARGE_AT, LARGE_BYTES = 10, 5_000
 """Where the large record is, and its value's size."""
@@ -100,11 +100,11 @@ def test_a_record_larger_than_what_was_refused_before_is_named_so_and_not_sent()
 def test_a_partition_whose_claim_is_too_large_is_parked_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others' claims were in the same request; it tries again after a pause that grows."""
     run = PlayedRun(monkeypatch)
-    tries: list[Sequence[Segment]] = []
+    tries: list[Sequence[Claim]] = []
 
-    def claim(segments: Sequence[Segment]) -> None:
-        tries.append(segments)
-        if any(segment.partition == 0 for segment in segments):
+    def claim(claims: Sequence[Claim]) -> None:
+        tries.append(claims)
+        if any(segment.partition == 0 for segment in claims):
             raise LogUnavailable("segments", "a record was refused", ErrorCode.MESSAGE_TOO_LARGE)
 
     run.claim = claim
@@ -115,9 +115,7 @@ def test_a_partition_whose_claim_is_too_large_is_parked_alone(monkeypatch: pytes
         for leader in run.brokers:
             run.acknowledge(leader, {})
         run.turn_until(lambda: run.records() == [0, 10, 10])
-        assert len([1 for segments in tries if [one.partition for one in segments] == [0]]) == 1, (
-            "it was tried alone once"
-        )
+        assert len([1 for claims in tries if [one.partition for one in claims] == [0]]) == 1, "it was tried alone once"
         assert run.copy_of(0).retry.at - run.loop.now > 3.0
     finally:
         run.close()

@@ -8,8 +8,10 @@ import pytest
 from model_broker import FRESH_AFTER_MS, FRESH_MS, OLD_MS
 from model_pump import Pump, a_world
 
-from sparkmirror.durable.claims import Segment
-from sparkmirror.pump.batch import Batch, Claim
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.splice import Run
+from sparkmirror.pump.batch import Batch, PendingClaim
 from sparkmirror.pump.trust import (
     ASK_AGAIN_S,
     MAX_CONFIRMATION_AGE_S,
@@ -19,14 +21,12 @@ from sparkmirror.pump.trust import (
     Stamping,
     Trust,
 )
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.splice import Run
 
 NOW = 1000.0
 MOST = 5
 
 
-def a_batch(timestamp_ms: int, claim: Claim | None = None) -> Batch:
+def a_batch(timestamp_ms: int, claim: PendingClaim | None = None) -> Batch:
     frame = FramePool(1 << 10, keep=1).take(100)
     batch = Batch(frame, frame.view[:100], 0, (Run(0, 10),), 10, 10, timestamp_ms, timestamp_ms, -1)
     batch.claim = claim
@@ -43,11 +43,11 @@ def trust() -> Trust:
 
 
 @pytest.fixture
-def segment() -> Segment:
+def claim() -> Claim:
     pump = Pump(a_world())
     pump.start()
     pump.fetch()
-    return pump.ready().claims[0].segment
+    return pump.ready().claims[0].claim
 
 
 def most(trust: Trust, head: Batch, *, compacted: bool = False) -> int:
@@ -100,21 +100,21 @@ def test_over_a_log_that_is_cleaned_one_goes_at_a_time(trust: Trust) -> None:
     assert most(trust, a_batch(FRESH_MS), compacted=True) == 1
 
 
-def test_without_a_word_on_duplicates_a_claimed_batch_goes_alone(trust: Trust, segment: Segment) -> None:
+def test_without_a_word_on_duplicates_a_claimed_batch_goes_alone(trust: Trust, claim: Claim) -> None:
     """A rival may have sent another batch of the same sequences (R15)."""
     trust.note(a_batch(FRESH_MS), NOW)
     trust.stamping = Stamping.LOG_APPEND_TIME
     assert most(trust, a_batch(FRESH_MS)) == MOST
-    assert most(trust, a_batch(FRESH_MS, Claim(segment))) == 1
+    assert most(trust, a_batch(FRESH_MS, PendingClaim(claim))) == 1
 
 
 @pytest.mark.parametrize(("claimed", "looked_up"), [(True, True), (False, False)])
 def test_without_a_word_on_duplicates_a_claimed_batch_is_looked_up(
-    trust: Trust, segment: Segment, claimed: bool, looked_up: bool
+    trust: Trust, claim: Claim, claimed: bool, looked_up: bool
 ) -> None:
     trust.note(a_batch(FRESH_MS), NOW)
     trust.stamping = Stamping.LOG_APPEND_TIME
-    assert trust.note(a_batch(FRESH_MS, Claim(segment) if claimed else None), NOW) is looked_up
+    assert trust.note(a_batch(FRESH_MS, PendingClaim(claim) if claimed else None), NOW) is looked_up
     assert not trust.is_claim_proven
 
 
@@ -150,15 +150,16 @@ def test_settings_that_were_not_told_are_asked_for_again_now_and_then(trust: Tru
     assert [trust.must_ask(now) for now in times] == [True, False, False, True, False]
 
 
-def test_the_first_batch_after_a_loss_is_looked_up(trust: Trust, segment: Segment) -> None:
-    assert trust.note(a_batch(FRESH_MS, Claim(replace(segment, heals=True))), NOW)
+def test_the_first_batch_after_a_loss_is_looked_up(trust: Trust, claim: Claim) -> None:
+    assert trust.note(a_batch(FRESH_MS, PendingClaim(replace(claim, heals=True))), NOW)
     assert not trust.is_claim_proven
 
 
-def test_a_claim_is_proven_by_the_answers_to_all_its_batches(trust: Trust, segment: Segment) -> None:
+def test_a_claim_is_proven_by_the_answers_to_all_its_batches(trust: Trust, claim: Claim) -> None:
     proven = []
-    for timestamp_ms, claim in ((FRESH_MS, Claim(segment)), (-1, None), (FRESH_MS, None), (FRESH_MS, Claim(segment))):
-        trust.note(a_batch(timestamp_ms, claim), NOW)
+    pending = PendingClaim(claim)
+    for timestamp_ms, completed in ((FRESH_MS, pending), (-1, None), (FRESH_MS, None), (FRESH_MS, PendingClaim(claim))):
+        trust.note(a_batch(timestamp_ms, completed), NOW)
         proven.append(trust.is_claim_proven)
     assert proven == [True, False, False, True], "after a silent answer a batch of it may be a rival's"
 

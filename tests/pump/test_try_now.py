@@ -8,19 +8,19 @@ from collections.abc import Sequence
 import pytest
 from played_run import PlayedRun
 
-from sparkmirror.cluster.topic_log import LogEntry, LogUnavailable
-from sparkmirror.durable.claims import Segment
-from sparkmirror.messages.control import ControlState
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.kafka.cluster.topic_log import LogEntry, LogUnavailable
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.pump.messages.control import ControlState
 from sparkmirror.pump.stage import Stage
-from sparkmirror.wire.error_codes import ErrorCode
 
 
 def test_a_parked_partition_is_tried_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     run = PlayedRun(monkeypatch)
     state = ControlState()
 
-    def claim(segments: Sequence[Segment]) -> None:
-        if any(segment.partition == 0 for segment in segments):
+    def claim(claims: Sequence[Claim]) -> None:
+        if any(segment.partition == 0 for segment in claims):
             raise LogUnavailable("segments", "a record was refused", ErrorCode.MESSAGE_TOO_LARGE)
 
     def say(rank: int, *names: str) -> None:

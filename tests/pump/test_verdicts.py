@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sparkmirror.cluster.append_trial import _PASSING
-from sparkmirror.cluster.coordinators import PASSING
-from sparkmirror.cluster.topic_log import _FINAL_ERRORS
+from sparkmirror.kafka.cluster.append_trial import _PASSING
+from sparkmirror.kafka.cluster.coordinators import PASSING
+from sparkmirror.kafka.cluster.topic_log import _FINAL_ERRORS
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.pump.verdicts import TABLE, ErrorAction, explanation, verdict
-from sparkmirror.wire.error_codes import ErrorCode
 
 ANY_ANSWER = {
     ErrorCode.UNKNOWN_SERVER_ERROR,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.pump.limits import FETCH_BYTES
+from sparkmirror.pump.memory_budget import FETCH_BYTES
 from sparkmirror.pump.window import (
     GAIN,
     MOST_CONNECTIONS,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from sparkmirror.messages.orders import Receipt
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump.flow_pump import FlowPump
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.pump.messages.orders import Receipt
 
 
 class ToldReceipts:

@@ -6,15 +6,15 @@ from itertools import pairwise
 from uuid import UUID
 
 import pytest
-from built import Content, source_batches
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.built import Content, source_batches
 
-from sparkmirror.cluster.log_range import LogBatch
+from sparkmirror.kafka.cluster.log_range import LogBatch
+from sparkmirror.kafka.wire.pieces import RawRecord, raw_parts
+from sparkmirror.kafka.wire.unpacking import PIECE_BYTES
 from sparkmirror.schemas.header import NULL, PLAIN, Field, IdKind, SchemaId, fields, large_fields, schema_id
 from sparkmirror.schemas.scan import Scan, TopicField
-from sparkmirror.wire.pieces import RawRecord, raw_parts
-from sparkmirror.wire.unpacking import PIECE_BYTES
 
 numbers = st.integers(1, 2**31 - 1)
 uuids = st.uuids()

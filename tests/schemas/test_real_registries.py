@@ -13,13 +13,13 @@ from uuid import UUID
 import pytest
 from apicurio import NEW, OLD, Apicurio, needs_new_java
 from kafka import KafkaProducer
+from lab import KafkaCluster
 from typer.testing import CliRunner, Result
 
 from sparkmirror.cli.app import app
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 

@@ -7,16 +7,16 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from built import Content, source_batches
+from tests.support.built import Content, source_batches
 
-from sparkmirror.cluster import log_range, log_samples
-from sparkmirror.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
-from sparkmirror.cluster.fetch_once import FetchReply
+from sparkmirror.kafka.cluster import log_range, log_samples
+from sparkmirror.kafka.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
+from sparkmirror.kafka.cluster.fetch_once import FetchReply
+from sparkmirror.kafka.wire.fetch_session import FetchedPartition
+from sparkmirror.kafka.wire.pieces import RawRecord
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.schemas import scan as scans
 from sparkmirror.schemas.scan import Scan, TopicField
-from sparkmirror.wire.fetch_session import FetchedPartition
-from sparkmirror.wire.pieces import RawRecord
-from sparkmirror.wire.topic_partition import TopicPartition
 
 LEADERS = TopicLeaders("t", bytes(16), 0, {index: PartitionLeader(1, 1) for index in range(3)})
 DAMAGED = 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lab import KafkaCluster
+
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.mirror.sync.topic_rules import TopicRules
 from sparkmirror.policy import (
     DefaultConfigPropertyFilter,
     DefaultReplicationPolicy,
@@ -14,7 +16,6 @@ from sparkmirror.policy import (
     ReplicationPolicy,
     TopicFilter,
 )
-from sparkmirror.sync.topic_rules import TopicRules
 
 
 class OneName(DefaultReplicationPolicy):

@@ -13,21 +13,21 @@ from bench.one_pump import copy_once
 from bench.producing import TOOLS
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
+from lab import KafkaCluster
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Committed, Groups, Offsets
-from sparkmirror.cluster.share_groups import ShareGroups, StartOffsets
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.jars import class_path
 from sparkmirror.demo.java import java
-from sparkmirror.messages.orders import Receipt
-from sparkmirror.mm2.record_formats import Checkpoint
+from sparkmirror.exact.mm2.record_formats import Checkpoint
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.groups import Committed, Groups, Offsets
+from sparkmirror.kafka.cluster.share_groups import ShareGroups, StartOffsets
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.sync.checkpoints import Checkpoints
+from sparkmirror.mirror.sync.group_offsets import GroupOffsetSync
+from sparkmirror.mirror.sync.share_group_offsets import ShareGroupOffsets
 from sparkmirror.policy import DefaultGroupFilter, DefaultTopicFilter, ReplicationPolicy, policy_for
-from sparkmirror.sync.checkpoints import Checkpoints
-from sparkmirror.sync.group_offsets import GroupOffsetSync
-from sparkmirror.sync.share_group_offsets import ShareGroupOffsets
+from sparkmirror.pump.messages.orders import Receipt
 
 _numbers = itertools.count(1)
 

@@ -11,7 +11,8 @@ import yaml
 from flow_rules import rules
 from kafka.admin import ACLOperation
 
-from sparkmirror.cluster.acls import (
+from sparkmirror.config import ClusterConfig
+from sparkmirror.kafka.cluster.acls import (
     ALL,
     ALLOW,
     DENY,
@@ -23,11 +24,10 @@ from sparkmirror.cluster.acls import (
     Acl,
     AclResource,
 )
-from sparkmirror.cluster.tool_commands import acl_lines
-from sparkmirror.config import ClusterConfig
+from sparkmirror.kafka.cluster.tool_commands import acl_lines
+from sparkmirror.mirror.sync.acl_commands import kafka_users
+from sparkmirror.mirror.sync.acl_rules import of_copies, of_groups, while_mirrored
 from sparkmirror.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
-from sparkmirror.sync.acl_commands import kafka_users
-from sparkmirror.sync.acl_rules import of_copies, of_groups, while_mirrored
 
 DELETE = int(ACLOperation.DELETE)
 COPIES = {"orders": "us.orders", "orders-eu": "us.orders-eu", "bills": "us.bills"}

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from flow_rules import cluster_config
+from lab import KafkaCluster
 from waiting import assert_soon
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.client_quotas import Entity, change_quotas, read_quotas
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import TopicSyncConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.losses import losses_topic
-from sparkmirror.sync.client_quotas import ClientQuotaSync
+from sparkmirror.exact.durable.losses import losses_topic
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.client_quotas import Entity, change_quotas, read_quotas
+from sparkmirror.mirror.sync.client_quotas import ClientQuotaSync
 
 pytestmark = pytest.mark.broker
 

@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from sparkmirror.cli.app import app
-from sparkmirror.formats import explain, read
+from sparkmirror.config.formats import explain, read
+from sparkmirror.mirror.sync.flow_troubles import FATAL, FlowTrouble, TroubleKind, flow_troubles
 from sparkmirror.policy.sample_names import named
-from sparkmirror.sync.flow_troubles import FATAL, FlowTrouble, TroubleKind, flow_troubles
 
 APACHE = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 STRIMZI = "io.strimzi.kafka.connect.mirror.IdentityReplicationPolicy"

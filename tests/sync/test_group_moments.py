@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkmirror.sync.group_moments import GroupMoments
+from sparkmirror.mirror.sync.group_moments import GroupMoments
 
 
 class Turns:
@@ -13,7 +13,7 @@ class Turns:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._moments = GroupMoments()
         self._s = 0
-        monkeypatch.setattr("sparkmirror.sync.group_moments.time.time", lambda: float(self._s))
+        monkeypatch.setattr("sparkmirror.mirror.sync.group_moments.time.time", lambda: float(self._s))
 
     def turn(self, *places: tuple[int, int | None]) -> int | None:
         """Seconds of the group's time after a turn with these offsets, and these ends of the copy."""

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from group_flow import Cluster, GroupFlow, Record, group_flows
 from kafka import KafkaConsumer
+from lab import KafkaCluster
 
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.flow_duties import FlowGroups
-from sparkmirror.sync.group_standing import GroupState
-from sparkmirror.sync.group_watch import GroupWatch, Whereabouts
+from sparkmirror.mirror.engine.flow_duties import FlowGroups
+from sparkmirror.mirror.sync.group_watch import GroupWatch, Whereabouts
+from sparkmirror.snapshot.group_standing import GroupState
 
 pytestmark = pytest.mark.broker
 
@@ -272,7 +272,7 @@ def test_a_few_groups_a_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each keeps what was last seen of it; those that are gone are forgotten."""
-    monkeypatch.setattr("sparkmirror.sync.group_watch.MOST_GROUPS", 2)
+    monkeypatch.setattr("sparkmirror.mirror.sync.group_watch.MOST_GROUPS", 2)
     near.create(topic_name)
     near.produce(topic_name, 9)
     flow = make_flow(near, far, topic_name)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from group_flow import Cluster, GroupFlow, group_flows, wait_for
+from lab import KafkaCluster
 
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.sync.group_standing import GroupState
+from sparkmirror.snapshot.group_standing import GroupState
 
 pytestmark = pytest.mark.broker
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from bench.one_pump import begun
 from group_flow import Cluster, GroupFlow, from_offset, wait_for
+from lab import KafkaCluster
 
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
 from sparkmirror.pump.pump import pump
-from sparkmirror.sync.group_standing import GroupState
+from sparkmirror.snapshot.group_standing import GroupState
 
 pytestmark = pytest.mark.broker
 

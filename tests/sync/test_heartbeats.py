@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
+from lab import KafkaCluster
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import HeartbeatConfig
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.mm2.record_formats import Heartbeat
+from sparkmirror.exact.mm2.record_formats import Heartbeat
+from sparkmirror.mirror.sync.heartbeat_duty import Heartbeats
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.sync.heartbeat_duty import Heartbeats
 
 pytestmark = pytest.mark.broker
 

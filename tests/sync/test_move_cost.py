@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.durable.claims import Segment
-from sparkmirror.sync.move_cost import EndPair, MoveCost, cost_at_copy, cost_at_original, cost_between
-from sparkmirror.translation.map_keeper import LogBounds
-from sparkmirror.translation.offset_map import Copied, OffsetMap
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.maps.map_keeper import LogBounds
+from sparkmirror.exact.maps.offset_map import Copied, OffsetMap
+from sparkmirror.kafka.wire.splice import Run
+from sparkmirror.mirror.sync.move_cost import EndPair, MoveCost, cost_at_copy, cost_at_original, cost_between
 
 modest = settings(max_examples=300, deadline=None)
 
@@ -30,7 +30,7 @@ class Logs:
     """Upstream offsets of records that are not copied yet."""
     foreign: list[int] = field(default_factory=list)
     """Downstream offsets of another producer's records."""
-    claims: list[Segment] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
     end: EndPair = field(default_factory=lambda: EndPair(0, 0))
 
     def play(self, steps: list[tuple[str, int]], waiting: list[tuple[str, int]]) -> None:
@@ -52,7 +52,7 @@ class Logs:
 
     def _claim(self, count: int) -> None:
         self.claims.append(
-            Segment(
+            Claim(
                 target_topic_id=b"t" * 16,
                 partition=0,
                 sequence=len(self.copies),

@@ -10,15 +10,15 @@ import pytest
 from group_flow import Cluster, GroupFlow, wait_for
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
+from lab import KafkaCluster
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.coordinators import Coordinators
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.sync.checkpoints import Checkpoints
-from sparkmirror.sync.group_offsets import GroupOffsetSync
-from sparkmirror.sync.group_standing import GroupState
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.coordinators import Coordinators
+from sparkmirror.mirror.sync.checkpoints import Checkpoints
+from sparkmirror.mirror.sync.group_offsets import GroupOffsetSync
+from sparkmirror.snapshot.group_standing import GroupState
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 

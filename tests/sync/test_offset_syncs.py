@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 
-import mirror_process as mp
 import pytest
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import ConnectStorage, OffsetSyncConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.mm2.record_formats import OffsetSync
+from sparkmirror.exact.mm2.record_formats import OffsetSync
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 
 pytestmark = pytest.mark.broker
 POLICY = DefaultReplicationPolicy()

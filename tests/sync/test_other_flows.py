@@ -8,22 +8,22 @@ from contextlib import closing, contextmanager, nullcontext
 import pytest
 from flow_rules import cluster_config
 from kafka import KafkaAdminClient
+from lab import KafkaCluster
 from waiting import assert_soon
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.new_topics import NewTopicSpec
-from sparkmirror.cluster.topic_descriptions import TopicDescription
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import IDENTITY_POLICY, ClusterConfig, FlowConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
-from sparkmirror.durable.losses import losses_topic
-from sparkmirror.sync.first_notes import FirstNotes
-from sparkmirror.sync.other_flows import OtherFlows
-from sparkmirror.sync.topic_rules import topic_rules
-from sparkmirror.sync.topics import MirroredTopic, TopicDuty, TopicSync
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.exact.durable.known_topics import KnownTopic, TopicMemory
+from sparkmirror.exact.durable.losses import losses_topic
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.kafka.cluster.topic_descriptions import TopicDescription
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.mirror.sync.first_notes import FirstNotes
+from sparkmirror.mirror.sync.other_flows import OtherFlows
+from sparkmirror.mirror.sync.topic_rules import topic_rules
+from sparkmirror.mirror.sync.topics import MirroredTopic, TopicDuty, TopicSync
 
 pytestmark = pytest.mark.broker
 

@@ -8,9 +8,10 @@ import pytest
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import GroupConfig
+from sparkmirror.mirror.sync.pattern_matches import Matches, group_matches, topic_matches
+from sparkmirror.mirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.policy import DefaultGroupFilter
-from sparkmirror.sync.pattern_matches import Matches, UnmatchedPattern, group_matches, topic_matches
-from sparkmirror.sync.topic_rules import group_filter, topic_rules
+from sparkmirror.snapshot.unmatched_pattern import UnmatchedPattern
 
 A = ClusterConfig(alias="A", bootstrap_servers=("a:1",))
 B = ClusterConfig(alias="B", bootstrap_servers=("b:1",))

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.cluster.new_topics import NewTopicSpec
-from sparkmirror.sync.refused_properties import (
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.mirror.sync.refused_properties import (
     Answers,
     exclusion,
     property_refusal,
     refused_properties,
 )
-from sparkmirror.wire.error_codes import ErrorCode
 
 Judge = Callable[[dict[str, str]], bool]
 CONFIGS = {"remote.storage.enable": "true", "local.retention.ms": "1", "remote.log.copy.disable": "true", "x": "1"}

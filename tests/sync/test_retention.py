@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.sync.retention import keeps_less
+from sparkmirror.mirror.sync.retention import keeps_less
 
 DAY, HOUR = 86_400_000, 3_600_000
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from flow_rules import rules
 
-from sparkmirror.cluster.acls import Acl
-from sparkmirror.cluster.config_changes import ConfigChange
-from sparkmirror.cluster.topic_configs import ConfigEntry
 from sparkmirror.demo.jars import MIRROR_MAKER, class_path
 from sparkmirror.demo.java import java
+from sparkmirror.kafka.cluster.acls import Acl
+from sparkmirror.kafka.cluster.config_changes import ConfigChange
+from sparkmirror.kafka.cluster.topic_configs import ConfigEntry
+from sparkmirror.mirror.sync.topic_acls import remote_acl
+from sparkmirror.mirror.sync.topic_properties import config_change, creation_configs
 from sparkmirror.policy import DefaultReplicationPolicy, DefaultTopicFilter, IdentityReplicationPolicy, is_cycle
-from sparkmirror.sync.topic_acls import remote_acl
-from sparkmirror.sync.topic_properties import config_change, creation_configs
 
 pytestmark = pytest.mark.full
 

@@ -11,13 +11,13 @@ import pytest
 from group_flow import Cluster, GroupFlow, console, from_offset, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
+from lab import KafkaCluster
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Groups
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.sync.group_standing import GroupStanding, GroupState
-from sparkmirror.sync.share_group_offsets import ShareGroupOffsets, later
-from sparkmirror.wire.rpc import RpcConnection, UnsupportedBroker
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.groups import Groups
+from sparkmirror.kafka.wire.rpc import RpcConnection, UnsupportedBroker
+from sparkmirror.mirror.sync.share_group_offsets import ShareGroupOffsets, later
+from sparkmirror.snapshot.group_standing import GroupStanding, GroupState
 
 RECORDS = 24
 """At the target: eight transactions of three records. Two more at the source are aborted, and each has a marker."""

@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 from flow_rules import OneName, cluster_config, rules
 from kafka.admin import ACLOperation
+from lab import Authority, KafkaCluster
 from waiting import assert_soon
 
-from sparkmirror.cluster.acls import (
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.config.model import SslConfig, TopicSyncConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.exact.durable.losses import losses_topic
+from sparkmirror.kafka.cluster.acls import (
     ALL,
     ALLOW,
     DENY,
@@ -24,20 +29,15 @@ from sparkmirror.cluster.acls import (
     delete_acls,
     read_acls,
 )
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.new_topics import NewTopicSpec
-from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.config.model import SslConfig, TopicSyncConfig
-from sparkmirror.demo import Authority, KafkaCluster
-from sparkmirror.durable.losses import losses_topic
-from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.mirror.sync import topic_acls
+from sparkmirror.mirror.sync.topic_acls import TopicAclSync, remote_acl
+from sparkmirror.mirror.sync.topic_config_duty import TopicConfigSync
+from sparkmirror.mirror.sync.topic_rules import TopicRules
+from sparkmirror.mirror.sync.topics import MirroredTopic, TopicSync
 from sparkmirror.policy import IdentityReplicationPolicy, ReplicationPolicy, SameNameReplicationPolicy
-from sparkmirror.sync import topic_acls
-from sparkmirror.sync.topic_acls import TopicAclSync, remote_acl
-from sparkmirror.sync.topic_config_duty import TopicConfigSync
-from sparkmirror.sync.topic_rules import TopicRules
-from sparkmirror.sync.topics import MirroredTopic, TopicSync
 
 DESCRIBE, ALTER, DELETE = int(ACLOperation.DESCRIBE), int(ACLOperation.ALTER), int(ACLOperation.DELETE)
 

@@ -6,22 +6,22 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 from flow_rules import cluster_config, rules
+from lab import KafkaCluster
 from waiting import assert_soon
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.config_changes import ConfigChange, alter_topic_configs
-from sparkmirror.cluster.new_topics import NewTopicSpec
-from sparkmirror.cluster.topic_configs import ConfigEntry
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.config_changes import ConfigChange, alter_topic_configs
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.kafka.cluster.topic_configs import ConfigEntry
+from sparkmirror.kafka.wire.rpc import UnsupportedBroker
+from sparkmirror.mirror.sync.topic_config_duty import TopicConfigSync
+from sparkmirror.mirror.sync.topic_properties import config_change, creation_configs
+from sparkmirror.mirror.sync.topic_rules import TopicRules
+from sparkmirror.mirror.sync.topics import MirroredTopic, TopicSync
 from sparkmirror.policy import IdentityReplicationPolicy
-from sparkmirror.sync.topic_config_duty import TopicConfigSync
-from sparkmirror.sync.topic_properties import config_change, creation_configs
-from sparkmirror.sync.topic_rules import TopicRules
-from sparkmirror.sync.topics import MirroredTopic, TopicSync
-from sparkmirror.wire.rpc import UnsupportedBroker
 
 EXCLUDED = (*DEFAULT_CONFIG_EXCLUDE, r"delete\.retention\..*")
 TOPIC, DEFAULT = "DYNAMIC_TOPIC_CONFIG", "DEFAULT_CONFIG"
@@ -267,7 +267,7 @@ def test_an_old_target_is_named_once(
     def refuse(*_: object) -> None:
         raise UnsupportedBroker("the broker speaks no IncrementalAlterConfigs")
 
-    monkeypatch.setattr("sparkmirror.sync.topic_config_duty.alter_topic_configs", refuse)
+    monkeypatch.setattr("sparkmirror.mirror.sync.topic_config_duty.alter_topic_configs", refuse)
     pair.create({"retention.ms": "1"}, {})
     for expected in (1, 0):
         pair.sync(rules())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,9 +12,9 @@ import pytest
 from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
 from sparkmirror.config.model import DEFAULT_CONFIG_EXCLUDE
 from sparkmirror.errors import ConfigError, SparkMirrorError
+from sparkmirror.mirror.sync.topic_rules import NameCheck, group_filter, topic_rules
 from sparkmirror.policy import DefaultReplicationPolicy, IdentityReplicationPolicy
 from sparkmirror.policy.replication import AWS_SAME_NAME, STRIMZI_IDENTITY
-from sparkmirror.sync.topic_rules import group_filter, topic_rules
 
 FLOW = FlowConfig(
     source=ClusterConfig(alias="us", bootstrap_servers=("us:9092",)),
@@ -176,3 +177,32 @@ def test_heartbeats_are_not_mixed_with_the_targets_own() -> None:
     assert rules.remote_name("heartbeats") == "heartbeats"
     assert not rules.wanted("heartbeats")
     assert rules.wanted("orders")
+
+
+class NothingPasses(DefaultReplicationPolicy):
+    """A policy by which a topic fails all checks of names."""
+
+    def is_internal_topic(self, topic: str) -> bool:
+        return True
+
+    def topic_source(self, topic: str) -> str | None:
+        return "eu"
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        return True
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return "h" * 250
+
+    def heartbeats_topic(self) -> str:
+        return "h" * 250
+
+
+def test_checks_of_names_come_in_their_order() -> None:
+    own = topic_rules(flow(topics=(), heartbeats_replication_enabled=False))
+    assert own.failed("orders") == [NameCheck.FILTER]
+    nothing = dataclasses.replace(own, policy=NothingPasses())
+    assert nothing.failed("orders") == list(NameCheck)
+    assert not nothing.wanted("orders")
+    listed = topic_rules(flow(topics=("x+",)))
+    assert (listed.failed("x" * 300), listed.wanted("x" * 300)) == ([NameCheck.LEGAL], True)

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import pytest
 from flow_rules import OneName, rules
+from lab import KafkaCluster
 from waiting import assert_soon
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.new_topics import NewTopicSpec
-from sparkmirror.cluster.topic_configs import ConfigEntry
-from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
 from sparkmirror.config.model import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.sync.topics import TopicDuty
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.kafka.cluster.topic_configs import ConfigEntry
+from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.mirror.sync.topics import TopicDuty
 
 CREATED = 0, ""
 

@@ -7,21 +7,32 @@ from pathlib import Path
 
 import pytest
 from kafka.admin import ACLOperation
-from tests.started import started
+from lab import KafkaCluster, RealMirrorMaker
+from tests.support.started import started
 from waiting import assert_soon
 
-from sparkmirror.cluster.acls import ALL, ALLOW, DENY, PREFIXED, READ, WRITE, Acl, AclResource, create_acls, read_acls
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.config_changes import ConfigChange, alter_topic_configs
-from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
-from sparkmirror.sync.topic_acls import TopicAclSync
-from sparkmirror.sync.topic_config_duty import TopicConfigSync
-from sparkmirror.sync.topic_rules import topic_rules
-from sparkmirror.sync.topics import TopicDuty
+from sparkmirror.kafka.cluster.acls import (
+    ALL,
+    ALLOW,
+    DENY,
+    PREFIXED,
+    READ,
+    WRITE,
+    Acl,
+    AclResource,
+    create_acls,
+    read_acls,
+)
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.config_changes import ConfigChange, alter_topic_configs
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.mirror.sync.topic_acls import TopicAclSync
+from sparkmirror.mirror.sync.topic_config_duty import TopicConfigSync
+from sparkmirror.mirror.sync.topic_rules import topic_rules
+from sparkmirror.mirror.sync.topics import TopicDuty
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+from lab import KafkaCluster
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.config.model import HeartbeatConfig, OffsetSyncConfig
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.mirror.sync.heartbeat_duty import Heartbeats
+from sparkmirror.mirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.sync.heartbeat_duty import Heartbeats
-from sparkmirror.sync.offset_syncs import CopiedTo, OffsetSyncEmitter
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from flow_rules import cluster_config, rules
+from lab import KafkaCluster
 from waiting import assert_soon
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import TopicSyncConfig
-from sparkmirror.demo import KafkaCluster
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
 from sparkmirror.lint.cluster_rules import CLUSTER_RULES
 from sparkmirror.lint.probe import probe
-from sparkmirror.sync.topic_config_duty import TopicConfigSync
-from sparkmirror.sync.topics import TopicDuty, TopicSync
+from sparkmirror.mirror.sync.topic_config_duty import TopicConfigSync
+from sparkmirror.mirror.sync.topics import TopicDuty, TopicSync
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 
@@ -112,7 +112,9 @@ def test_a_value_that_the_target_refuses(
     with admin("us", source_cluster) as source, admin("eu", old_cluster) as target:
         assert source.create_topics([NewTopicSpec(topic_name, 1, 1, UNKNOWN)]) == {topic_name: None}
         assert_soon(lambda: topic_name in source.topics(), True)
-        monkeypatch.setattr("sparkmirror.sync.topics.creation_configs", lambda *_: UNKNOWN | {"cleanup.policy": "tidy"})
+        monkeypatch.setattr(
+            "sparkmirror.mirror.sync.topics.creation_configs", lambda *_: UNKNOWN | {"cleanup.policy": "tidy"}
+        )
         result = TopicDuty(source, target, rules(topics=topic_name, heartbeats=False)).sync_once()
         assert (result.mirrored, result.unknown) == ((), {})
         assert "Invalid value tidy for configuration cleanup.policy" in result.refused[topic_name]

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 from kafka import KafkaProducer
 from kafka.admin import NewTopic
-from tests.position.copied_flow import Side, read_all
+from tests.support.copied_flow import Side, read_all
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig, LossPolicy
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import segments_topic
-from sparkmirror.durable.identity import Identity
-from sparkmirror.durable.losses import LossLedger, losses_topic
-from sparkmirror.mm2.connect_offsets import SourcePartition, java_partition, offset_value
-from sparkmirror.mm2.record_formats import OffsetSync
-from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
-from sparkmirror.takeover.from_mm2 import Takeover
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import segments_topic
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.exact.durable.losses import LossLedger, losses_topic
+from sparkmirror.exact.mm2.connect_offsets import SourcePartition, java_partition, offset_value
+from sparkmirror.exact.mm2.record_formats import OffsetSync
+from sparkmirror.exact.position.reader import PositionReader
+from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.takeover.from_mm2 import Takeover
 
 AT_SOURCE = 60
 BEGAN_MS = int(time.time() * 1000) - 3_600_000
@@ -55,6 +55,7 @@ class Mirrored:
         self.target.client.metadata([])
         self.identity = Identity(self.target.client.cluster_id, self.target.producer_id(), 0)
         self.takeover = Takeover(self.flow)
+        self._stored_ms = 0
 
     @property
     def segments(self) -> str:
@@ -80,11 +81,15 @@ class Mirrored:
         """As MirrorMaker 2 appends."""
         self.produce(self.target, self.route.target_topic, range(first, end))
 
-    def store(self, upstream: int, connector: str = "MirrorSourceConnector", topic: str = "") -> None:
-        """As Connect stores an offset."""
+    def store(
+        self, upstream: int, connector: str = "MirrorSourceConnector", topic: str = "", *, at_ms: int | None = None
+    ) -> None:
+        """As Connect stores an offset, at least a millisecond after the last one, or at a time."""
         key = SourcePartition(connector, self.alias, self.topic, 0).key()
         log = TopicLog(self.target.client, topic or self.offsets_topic)
-        log.append(java_partition(key, log.partitions), [(key, offset_value(upstream))])
+        self._stored_ms = max(self._stored_ms + 1, int(time.time() * 1000))
+        entries = [(key, offset_value(upstream))]
+        log.append(java_partition(key, log.partitions), entries, timestamp_ms=at_ms or self._stored_ms)
 
     def sync(self, *pins: tuple[int, int]) -> None:
         """As MirrorMaker 2 writes offset syncs."""
@@ -101,10 +106,10 @@ class Mirrored:
     def read(self) -> PartitionReading | Refusal:
         """Where a pump would begin."""
         client = ClusterClient(self.target.config, "test")
-        segments = SegmentLog(TopicLog(client, self.segments))
+        claim_log = ClaimLog(TopicLog(client, self.segments))
         ledger = LossLedger(TopicLog(client, losses_topic(self.alias)))
         reader = PositionReader(
-            self.source.client, client, segments, ledger, LossPolicy(), self.identity, time.monotonic
+            self.source.client, client, claim_log, ledger, LossPolicy(), self.identity, time.monotonic
         )
         found = read_all(reader, [self.route])[self.route]
         client.close()

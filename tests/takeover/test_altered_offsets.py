@@ -6,12 +6,12 @@ import random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.position.claims_model import Pump, Source, Target
+from tests.support.claims_model import Pump, Source, Target
 
-from sparkmirror.durable.claims import Segment, read_record, segment_record
-from sparkmirror.position.decision import Position
-from sparkmirror.translation.offset_map import Copied, OffsetMap
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.claims import Claim, claim_record, read_record
+from sparkmirror.exact.maps.offset_map import Copied, OffsetMap
+from sparkmirror.exact.position.decision import Position
+from sparkmirror.kafka.wire.splice import Run
 
 SIZE = 200
 
@@ -21,7 +21,7 @@ def alter(target: Target, upstream: int) -> None:
     position = target.position()
     assert isinstance(position, Position), position
     target.retract(*[claim for claim in target.claims.values() if claim.sequence >= position.sequence])
-    claim = Segment(
+    claim = Claim(
         target_topic_id=b"t" * 16,
         partition=0,
         sequence=position.sequence,
@@ -34,7 +34,7 @@ def alter(target: Target, upstream: int) -> None:
         runs=(Run(upstream, 0),),
         altered=True,
     )
-    found = read_record(*segment_record(claim))
+    found = read_record(*claim_record(claim))
     assert found == claim
     target.write(claim)
 

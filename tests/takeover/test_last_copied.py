@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
+from lab import KafkaCluster
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.position.route import PartitionPair
-from sparkmirror.takeover import last_copied
-from sparkmirror.takeover.last_copied import LastCopied, LastCopiedReader, OurEnd, Untold
-from sparkmirror.takeover.log_bounds import Bounds, by_target_leader, read_bounds
+from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.mirror.takeover import last_copied
+from sparkmirror.mirror.takeover.last_copied import LastCopied, LastCopiedReader, OurEnd, Untold
+from sparkmirror.mirror.takeover.log_bounds import Bounds, by_target_leader, read_bounds
 
 pytestmark = pytest.mark.broker
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparkmirror.takeover.from_mm2 import _Copied, _Refused, _settled
+from sparkmirror.mirror.takeover.from_mm2 import _Copied, _Refused, _settled
 
 COPIED = (_Copied(7, "one"), _Copied(9, "two"))
 

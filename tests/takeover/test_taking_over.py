@@ -11,20 +11,15 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 from kafka.errors import TopicAlreadyExistsError
-from tests.position.copied_flow import Side, built, wait_for
+from lab import KafkaCluster
+from tests.support.copied_flow import Side, built, wait_for
 from tests.takeover.mirrored import AT_SOURCE, BEGAN_MS, Mirrored
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.groups import Committed, Groups
-from sparkmirror.cluster.list_offsets import ListedOffset
-from sparkmirror.cluster.log_range import RangeUnread
-from sparkmirror.cluster.log_tail import TailUnread
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config.model import LegacyConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.losses import LossLedger, losses_topic
-from sparkmirror.mm2.connect_offsets import (
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.losses import LossLedger, losses_topic
+from sparkmirror.exact.maps.map_keeper import Unmapped
+from sparkmirror.exact.mm2.connect_offsets import (
     DEDICATED_CONNECTOR,
     STRIMZIS_TOPIC,
     SourcePartition,
@@ -32,24 +27,29 @@ from sparkmirror.mm2.connect_offsets import (
     offset_value,
     strimzis_connector,
 )
-from sparkmirror.mm2.record_formats import OffsetSync
-from sparkmirror.mm2.stored_offsets import read_stored_offsets
+from sparkmirror.exact.mm2.record_formats import OffsetSync
+from sparkmirror.exact.mm2.stored_offsets import read_stored_offsets
+from sparkmirror.exact.position.decision import TargetReading
+from sparkmirror.exact.position.loss_detection import target_recreated
+from sparkmirror.exact.position.route import PartitionPair, Refusal
+from sparkmirror.exact.position.target_reading import TargetReader, Unserved
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.groups import Committed, Groups
+from sparkmirror.kafka.cluster.list_offsets import ListedOffset
+from sparkmirror.kafka.cluster.log_range import RangeUnread
+from sparkmirror.kafka.cluster.log_tail import TailUnread
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.rpc import RpcConnection
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.sync.connect_offsets import ConnectOffsets
+from sparkmirror.mirror.sync.group_maps import GroupMaps, TranslatedOffset
+from sparkmirror.mirror.sync.mm1_commits import OURS
+from sparkmirror.mirror.takeover import our_records as foreign_ends
+from sparkmirror.mirror.takeover.from_mm1 import GroupTakeover
+from sparkmirror.mirror.takeover.last_copied import LastCopied, LastCopiedReader
+from sparkmirror.mirror.takeover.log_bounds import BothLogs
+from sparkmirror.mirror.takeover.our_records import ForeignEnds
 from sparkmirror.policy import DefaultReplicationPolicy
-from sparkmirror.position.decision import TargetReading
-from sparkmirror.position.loss_detection import target_recreated
-from sparkmirror.position.route import PartitionPair, Refusal
-from sparkmirror.position.target_reading import TargetReader, Unserved
-from sparkmirror.sync.connect_offsets import ConnectOffsets
-from sparkmirror.sync.group_commits import OURS
-from sparkmirror.sync.group_translator import GroupTranslator, TranslatedOffset
-from sparkmirror.takeover import our_records as foreign_ends
-from sparkmirror.takeover.from_mm1 import GroupTakeover
-from sparkmirror.takeover.last_copied import LastCopied, LastCopiedReader
-from sparkmirror.takeover.log_bounds import BothLogs
-from sparkmirror.takeover.our_records import ForeignEnds
-from sparkmirror.translation.map_keeper import Unmapped
-from sparkmirror.wire.rpc import RpcConnection
-from sparkmirror.wire.topic_partition import TopicPartition
 
 pytestmark = pytest.mark.broker
 
@@ -258,7 +258,7 @@ def test_many_partitions_cost_few_requests(mirrored: Mirrored, monkeypatch: pyte
     mirrored.takeover.look(mirrored.identity, routes)
     assert not asked
     monkeypatch.undo()
-    claims = SegmentLog(TopicLog(mirrored.target.client, mirrored.segments))
+    claims = ClaimLog(TopicLog(mirrored.target.client, mirrored.segments))
     whole_claims = claims.wholes((mirrored.target.topic_id(routes[0].target_topic), index) for index in range(many))
     assert [[one.upstream for one in some] for some in whole_claims.values()] == [[2]] * many
 
@@ -496,6 +496,33 @@ def test_an_old_offset_below_the_log_start_gainsays_no_shown_end(mirrored: Mirro
     assert mirrored.begins_at() == (0, copied, copied)
 
 
+def test_a_stored_offset_below_both_log_starts_is_not_guessed_at(mirrored: Mirrored) -> None:
+    """MirrorMaker 2 was killed long after it could store the last; the target keeps records for less long."""
+    mirrored.copy(0, AT_SOURCE)
+    mirrored.target.delete_records(mirrored.route.target_topic, 30)
+    mirrored.source.delete_records(mirrored.topic, 10)
+    mirrored.store(5)
+    assert "may have copied more than it has stored (offset 5)" in mirrored.look()
+
+
+def test_after_a_kill_a_cut_target_log_tells(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 50)
+    mirrored.target.delete_records(mirrored.route.target_topic, 30)
+    mirrored.store(20)
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 50, 50)
+
+
+def test_of_offsets_stored_in_one_millisecond_none_is_the_newest(mirrored: Mirrored) -> None:
+    mirrored.copy(0, 40)
+    for upstream, name in (39, DEDICATED_CONNECTOR), (AT_SOURCE - 1, "to-others"):
+        mirrored.store(upstream, name, at_ms=BEGAN_MS)
+    assert f"{DEDICATED_CONNECTOR} (39)" in mirrored.look()
+    mirrored.store(39)
+    assert mirrored.look() == ""
+    assert mirrored.begins_at() == (0, 40, 40)
+
+
 def test_an_old_offset_below_the_log_start_may_be_right(mirrored: Mirrored) -> None:
     """This flow's MirrorMaker 2 was stopped for longer than the source keeps records; another flow's went on."""
     mirrored.copy(0, 6)
@@ -640,7 +667,7 @@ def test_only_mirror_maker_1s_own_commit_is_a_takeover(
     where, group = mirrored.route.source, mirrored.topic
     Groups(mirrored.source.client).commit({group: {where: Committed(20, metadata)}})
     takeover = GroupTakeover(mirrored.flow, LegacyConfig(group_id=group))
-    with caplog.at_level(logging.INFO, "sparkmirror.takeover"):
+    with caplog.at_level(logging.INFO, "sparkmirror.mirror.takeover"):
         takeover.look(mirrored.identity, [mirrored.route])
     takeover.close()
     assert (takeover.refused, takeover.taken) == ({}, taken)
@@ -677,12 +704,10 @@ def test_groups_from_before_go_by_mirror_makers_own_syncs(mirrored: Mirrored) ->
     mirrored.copy(15, 40)
     mirrored.store(39)
     mirrored.sync((2, 2), (12, 12), (30, 35))
-    SegmentLog(TopicLog(mirrored.target.client, mirrored.segments)).agree(
-        mirrored.identity.cluster_id, mirrored.identity
-    )
+    ClaimLog(TopicLog(mirrored.target.client, mirrored.segments)).agree(mirrored.identity.cluster_id, mirrored.identity)
     assert mirrored.look() == ""
     policy = DefaultReplicationPolicy()
-    places = GroupTranslator(mirrored.flow, policy, mirrored.source.client, mirrored.target.client, list)
+    places = GroupMaps(mirrored.flow, policy, mirrored.source.client, mirrored.target.client, list)
     where = mirrored.route.source
     places.refresh([where])
     assert places.place(where, 7, 7).cost is None, "the syncs are not read yet"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from zookeeper_cluster import ZooKeeperCluster
-
-from sparkmirror.demo import KafkaCluster
+from lab import KafkaCluster
+from tests.support.zookeeper_cluster import ZooKeeperCluster
 
 ZOOKEEPER = ("1.0.2", "1.1.1", "2.1.1", "2.4.1", "2.7.2", "2.8.2", "3.3.2", "3.6.2", "3.9.1")
 """With ZooKeeper; the last version that had it is 3.9."""

@@ -7,8 +7,7 @@ import time
 from collections.abc import Collection, Mapping
 
 from kafka.admin import KafkaAdminClient
-
-from sparkmirror.demo import KafkaCluster
+from lab import KafkaCluster
 
 _IN_SYNC_S = 90
 _START = "starting (kafka.server.KafkaServer)"

@@ -12,8 +12,8 @@ from datetime import date
 from pathlib import Path
 
 from outcomes import CELLS, FAILS, REFUSED, WORKS, Pair, recorded
+from pairs import NEWEST, UPGRADES, WORKING
 from pairs import REFUSED as REFUSED_PAIRS
-from pairs import UPGRADES, WORKING
 
 PAGE = Path(__file__).parents[2] / "docs" / "versions.md"
 
@@ -24,8 +24,8 @@ INTRODUCTION = """\
 
 Recorded on {today}, at commit {commit}.
 
-`tests/versions` tries sparkmirror with real brokers of each version; `python tests/versions/table.py` makes this
-page from the recorded results. Versions up to 3.9 keep their metadata in ZooKeeper unless the table says KRaft.
+`tests/versions` tries sparkmirror with real brokers of each version; `python tests/versions/table.py` makes this page
+of the results. Versions up to 3.9 have ZooKeeper unless the table says KRaft.
 *IBP* is `inter.broker.protocol.version`, if it is older than the brokers: the first half of an upgrade.
 """
 
@@ -36,10 +36,9 @@ The columns mean:
 - **run --once**: topics of all codecs, keyed, compacted and really cleaned, transactional, and of message formats
   v0 and v1 if brokers write them, arrive record for record: key, value, headers, timestamp, order, number of
   each partition.
-- **two kills**: under load the mirror and all its processes are killed twice after they have begun to copy; then
-  records are compared as for run --once.
-- **groups**: a stopped group goes on, in every topic, at exactly the record that it would have read next.
-- **translate**: `offsets translate` translates any offset in the same way, inside compacted logs too.
+- **two kills**: the same, under load, of a mirror whose processes are all killed twice after they have begun to copy.
+- **groups**: a stopped group continues, in every topic, at exactly the record that it would have read next.
+- **translate**: `offsets translate` is as exact, inside compacted logs too.
 - **verify**, **losses**: exit code 0; an empty ledger.
 - **beside MirrorMaker 2**: the real MirrorMaker 2 4.3.1 copies the same source into the same target; both copies are
   equal. Empty if it was not tried.
@@ -49,9 +48,8 @@ UPGRADING = """\
 ## Upgrades in place
 
 One mirror runs all the time, and a producer writes to the topic. A phase is done when records written after it have
-arrived; at the end each record is there once, in order. Kafka 4 has no ZooKeeper. A target with metadata in ZooKeeper
-can't become 4.x in place: the 4.x target is a new cluster to sparkmirror, or the old one is migrated to KRaft on
-3.9 before.
+arrived; at the end each record is there once, in order. Kafka 4 has no ZooKeeper: a cluster that has one is migrated
+to KRaft on 3.9 first, by Kafka's own procedure, or the 4.x target is a new cluster to sparkmirror.
 
 A broker of 2.8 among newer ones can leave a replica out of its partitions' ISR for good, once a newer controller has
 refused it (its log: "Failed to enqueue ISR change state"). Mirrors go on; the partition lacks a replica until that
@@ -62,7 +60,7 @@ REFUSALS = """\
 ## What is refused
 
 `run` refuses these pairs before it creates anything at the target, with exit code 3; `lint --connect` has the same
-words.
+words, after `a broker is too old`.
 """
 
 WEAKER = """\
@@ -83,9 +81,6 @@ WEAKER = """\
   `producer.id.expiration.ms`: the former setting decides how much may be in flight
   ([design.md](design.md#exactly-once-the-leader-as-compare-and-append)).
 - **The clock** of a cluster with ZooKeeper can't be read, so lint can't compare it.
-- **A target that becomes 4.x**: Kafka 4 has no ZooKeeper. A cluster that has one is migrated to KRaft first, by
-  Kafka's own procedure, or the 4.x target is a new cluster.
-
 """
 
 
@@ -108,13 +103,19 @@ def page() -> Iterator[str]:
 
 
 def _table(pairs: Iterable[Pair], cells: Iterable[str]) -> Iterator[str]:
+    """A row for all pairs that have one side and all outcomes in common."""
     names = list(cells)
     yield f"| source | target | {' | '.join(names)} |"
     yield "|---" * (len(names) + 2) + "|"
+    rows: dict[tuple[str, ...], list[Pair]] = {}
     for pair in pairs:
         outcomes = recorded(pair.title)
         signs = [_SIGNS[outcomes[name]["outcome"]] if name in outcomes else "" for name in names]
-        yield f"| {pair.source} | {pair.target} | {' | '.join(signs)} |"
+        side = ("into", pair.target) if pair.target == NEWEST else ("from", pair.source)
+        rows.setdefault((*side, *signs), []).append(pair)
+    for (_, _, *signs), alike in rows.items():
+        sources, targets = (dict.fromkeys(side) for side in zip(*((p.source, p.target) for p in alike), strict=True))
+        yield f"| {', '.join(sources)} | {', '.join(targets)} | {' | '.join(signs)} |"
     yield ""
 
 
@@ -125,21 +126,32 @@ def _upgrades() -> Iterator[str]:
         if not cells:
             yield "Not tried.\n"
             continue
-        yield "| phase | outcome | |\n|---|---|---|"
+        fails = any(cell["outcome"] != WORKS for cell in cells.values())
+        yield (
+            "| phase | outcome | it took, records so far |\n|---|---|---|"
+            if fails
+            else ("| phase, each done | it took, records so far |\n|---|---|")
+        )
+        rows: dict[tuple[str, str], list[str]] = {}
         for name, cell in cells.items():
-            says = cell["says"] if cell["outcome"] == WORKS else ""
-            yield f"| {name} | {_SIGNS[cell['outcome']]} | {says} |"
+            says = cell["says"].removesuffix(" so far").removesuffix(" records") if cell["outcome"] == WORKS else ""
+            rows.setdefault((_SIGNS[cell["outcome"]], says), []).append(name)
+        for (sign, says), names in rows.items():
+            yield f"| {'; '.join(names)} | {f'{sign} | ' if fails else ''}{says} |"
         yield ""
 
 
 def _refusals(pairs: Iterable[Pair]) -> Iterator[str]:
+    """A row for each pair: whether each verb refuses it, and the words that they have in common."""
+    yield "| source and target | words |\n|---|---|"
     for pair in pairs:
         outcomes = recorded(pair.title)
-        yield f"### {pair.title}\n" if outcomes else f"### {pair.title}: not tried\n"
-        for name, cell in outcomes.items():
-            yield f"`{name}`: {_SIGNS[cell['outcome']]}\n"
-            if cell["outcome"] == REFUSED:
-                yield f"```\n{cell['says']}\n```\n"
+        signs = ", ".join(f"`{name}`: {_SIGNS[cell['outcome']]}" for name, cell in outcomes.items())
+        says = {cell["says"].partition(": ")[2] for cell in outcomes.values() if cell["outcome"] == REFUSED}
+        every = all(cell["outcome"] == REFUSED for cell in outcomes.values())
+        said = "" if every and outcomes else f"{signs or 'not tried'}: "
+        yield f"| {pair.title} | {said}{'; '.join(says)} |"
+    yield ""
 
 
 def _failures(titles: Iterable[str]) -> Iterator[str]:

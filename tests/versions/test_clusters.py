@@ -8,9 +8,8 @@ import pytest
 from cluster_of import KRAFT, ZOOKEEPER, cluster_of
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
+from lab import KafkaCluster
 from rolling import roll
-
-from sparkmirror.demo import KafkaCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.full]
 

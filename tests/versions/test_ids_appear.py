@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import mirror_process as mp
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import TopicAlreadyExistsError
-from zookeeper_cluster import ZooKeeperCluster
-
-from sparkmirror.demo import KafkaCluster
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
+from tests.support.zookeeper_cluster import ZooKeeperCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
@@ -25,7 +24,7 @@ BEFORE, AFTER = 400, 100
 LONGEST_S = 240.0
 
 TAKES_IDS_FOR_OTHERS = """
-from sparkmirror.wire import topic_ids
+from sparkmirror.kafka.wire import topic_ids
 topic_ids.same_topic = lambda one_id, other_id: one_id == other_id
 """
 """As versions before this rule did: a topic that gets its id is another one."""

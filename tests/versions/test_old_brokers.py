@@ -6,10 +6,10 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 import topics
 from cluster_of import cluster_of
+from tests.support import mirror_process as mp
 from topics import Topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]

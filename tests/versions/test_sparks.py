@@ -17,14 +17,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import mirror_process as mp
 import psutil
 import pytest
-from loaded_flow import PARTITIONS, LoadedFlow, assert_copied
+from lab import KafkaCluster
+from lab.spark_cluster import standalone_cluster
+from tests.support import mirror_process as mp
+from tests.support.loaded_flow import PARTITIONS, LoadedFlow, assert_copied
 
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.cache import cache_root, locked
-from sparkmirror.demo.spark_cluster import standalone_cluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
@@ -38,6 +38,34 @@ EXECUTORS_S = 240.0
 END_S = 60.0
 """An executor that has just been killed may hold up the end of a round until it is cancelled."""
 BACKLOG = 8_000
+ROWS = """
+import json, sys
+import pyspark_sparkmirror
+from pyspark.sql import SparkSession
+from sparkmirror.source.frames import read_records
+
+options, copies, directory = json.loads(sys.argv[1]), sys.argv[2:4], sys.argv[4]
+servers = {"kafka.bootstrap.servers": options["kafka.bootstrap.servers"]}
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
+counts = [read_records(spark, options).count(), read_records(spark, options, ["key", "offset"]).count()]
+if hasattr(pyspark_sparkmirror, "DefaultSource"):
+    counts.append(spark.read.format("sparkmirror").options(**options).load().count())
+    stream = spark.readStream.format("sparkmirror").options(**options, startingOffsets="earliest").load()
+    writer = stream.writeStream.format("parquet").option("checkpointLocation", directory + "/checkpoint")
+    query = writer.trigger(availableNow=True).start(directory + "/rows")
+    query.awaitTermination()
+    counts.append(spark.read.parquet(directory + "/rows").count())
+    columns = ["key", "value", "headers", "partition", "timestamp"]
+    rows = spark.read.format("sparkmirror").options(**options).load().select(columns)
+    rows.write.format("sparkmirror").options(**servers, topic=copies[0]).mode("append").save()
+    writer = stream.select(columns).writeStream.format("sparkmirror").options(**servers, topic=copies[1])
+    query = writer.option("checkpointLocation", directory + "/copied").trigger(availableNow=True).start()
+    query.awaitTermination()
+    counts += [read_records(spark, servers | {"subscribe": name}).count() for name in copies]
+print(json.dumps(counts))
+spark.stop()
+"""
 HOME_OF = "import pyspark; print(pyspark.__path__[0], pyspark.__version__)"
 
 
@@ -127,6 +155,26 @@ def flow(
 def jvms(mirror: mp.MirrorProcess) -> list[psutil.Process]:
     """The JVMs that a mirror has started."""
     return [one for one in mirror.family() if "org.apache.spark.deploy.SparkSubmit" in mp.command_line(one)]
+
+
+def test_records_are_rows(installed: Installed, source_cluster: KafkaCluster, topic_name: str, tmp_path: Path) -> None:
+    """By the function on each Spark, and by the data source, batch and stream, and written, where Spark has such."""
+    topic = topic_name.replace("[", "-").replace("]", "")
+    copies = [f"{topic}-{kind}" for kind in ("batch", "stream")]
+    for name in (topic, *copies):
+        mp.create_topic(source_cluster.bootstrap_servers, name, 2)
+    mp.produce(source_cluster.bootstrap_servers, topic, 2, 300)
+    options = {
+        "kafka.bootstrap.servers": source_cluster.bootstrap_servers,
+        "subscribe": topic,
+        "includeHeaders": "true",
+    }
+    worker = {"PYSPARK_PYTHON": str(installed.bin / "python")}
+    done = installed.run("python", "-c", ROWS, json.dumps(options), *copies, str(tmp_path), variables=worker)
+    assert done.returncode == 0, done.stderr[-3000:]
+    counts = json.loads(done.stdout.splitlines()[-1])
+    assert len(counts) in (2, 6)
+    assert set(counts) == {300}
 
 
 def test_workers_and_the_jvm_are_killed_under_load(flow: FlowOn) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import mirror_process as mp
 import pytest
 from cluster_of import cluster_of
-from handover import PARTITIONS, Handover
+from tests.support import mirror_process as mp
+from tests.support.handover import PARTITIONS, Handover
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

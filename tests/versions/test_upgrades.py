@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from cluster_of import cluster_of
 from kafka.admin import KafkaAdminClient
+from lab import KafkaCluster
 from pairs import (
     NEWEST,
     SOURCE_OF_TWO,
@@ -20,8 +21,6 @@ from pairs import (
 )
 from rolling import roll
 from upgrade_flow import UpgradeFlow
-
-from sparkmirror.demo import KafkaCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 

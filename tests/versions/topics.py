@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-import mirror_process as mp
 from cluster_of import number_of
 from kafka import KafkaConsumer, TopicPartition
+from lab import KafkaCluster
+from tests.support import mirror_process as mp
 
-from sparkmirror.demo import KafkaCluster
 from sparkmirror.demo.jars import broker_jars, class_path
 from sparkmirror.demo.java import java
 

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import mirror_process as mp
 import topics
 from cluster_of import cluster_of
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 from kafka.admin import KafkaAdminClient
+from lab import KafkaCluster, RealMirrorMaker
 from outcomes import REFUSED, Outcomes, Pair
+from tests.support import mirror_process as mp
 
-from sparkmirror.demo import KafkaCluster, RealMirrorMaker
 from sparkmirror.demo.jvm import QUICK_START
 
 GROUP = "application"

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import mirror_process as mp
 import topics
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
+from lab import KafkaCluster
 from outcomes import Outcomes
-
-from sparkmirror.demo import KafkaCluster
+from tests.support import mirror_process as mp
 
 TOPIC = "t-load"
 PARTITIONS = 4

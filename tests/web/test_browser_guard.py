@@ -8,14 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from snapshot_samples import snapshot
-from tests.connect.served_api import served_api
+from tests.support.served_api import served_api
+from tests.support.snapshot_samples import snapshot
 
 from sparkmirror.cli.metrics import metrics_served
 from sparkmirror.config import MirrorConfig
 from sparkmirror.config.model import MetricsConfig
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.page.access import host_of
+from sparkmirror.web.access import host_of
 from sparkmirror.web.browser_guard import Trusted, trusted_hosts
 
 EVIL = "http://evil.example"

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 from fastapi import APIRouter, FastAPI
-from snapshot_samples import flow, snapshot
+from tests.support.snapshot_samples import flow, snapshot
 
-from sparkmirror.engine.snapshot import ClusterFigures, FlowState, Role, Snapshot
 from sparkmirror.errors import ConfigError
-from sparkmirror.web.app import build_app
+from sparkmirror.look.metrics.app import build_app
+from sparkmirror.snapshot.snapshot import ClusterFigures, FlowState, Role, Snapshot
 from sparkmirror.web.listener import Listener, listening, serving
 
 

@@ -6,10 +6,10 @@ import random
 import struct
 from typing import NamedTuple
 
-from built import LEADER_EPOCH
 from crc32c import crc32c
+from tests.support.built import LEADER_EPOCH
 
-from sparkmirror.wire.batches import (
+from sparkmirror.kafka.wire.batches import (
     ATTRIBUTES_AT,
     HEADER,
     HEADER_SIZE,
@@ -18,7 +18,7 @@ from sparkmirror.wire.batches import (
     BatchHeader,
     batch_headers,
 )
-from sparkmirror.wire.varints import written, zigzag
+from sparkmirror.kafka.wire.varints import written, zigzag
 
 NOW = 1_760_000_000_000
 EXTREMES = (0, -1, 1, 1 << 31, -(1 << 31), (1 << 61) - 1, 1 << 61, 1 << 62, -(1 << 62), (1 << 63) - 1, -(1 << 63))

@@ -13,7 +13,7 @@ from kafka.protocol.admin import DescribeAclsResponse, ListGroupsRequest, ListGr
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 from kafka.protocol.metadata import ApiVersionsResponse, FindCoordinatorRequest, MetadataRequest, MetadataResponse
 
-from sparkmirror.wire.answer_bounds import (
+from sparkmirror.kafka.wire.answer_bounds import (
     ALL_METADATA,
     LARGEST_BATCH,
     LARGEST_PRODUCE,
@@ -24,7 +24,7 @@ from sparkmirror.wire.answer_bounds import (
     produce_bound,
     raw_bound,
 )
-from sparkmirror.wire.rpc import AnswerTooLarge, RpcConnection
+from sparkmirror.kafka.wire.rpc import AnswerTooLarge, RpcConnection
 
 MB = 1 << 20
 

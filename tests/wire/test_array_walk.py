@@ -16,21 +16,22 @@ from pathlib import Path
 
 import pytest
 from altered import NOW, Numbers, altered_batches, batch, record
-from bombs import ZSTD, bomb
-from built import Content, contents, source_batches
 from crc32c import crc32c
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.bombs import ZSTD, bomb
+from tests.support.built import Content, contents, source_batches
 
-from sparkmirror.wire import walk_loading
-from sparkmirror.wire.batches import HEADER_SIZE, BatchHeader, batch_headers
-from sparkmirror.wire.codecs import Codec
-from sparkmirror.wire.joining import LoneRecords, joined_lone_records
-from sparkmirror.wire.pieces import raw_parts
-from sparkmirror.wire.records import NotAtOnce, Records, lone_head
-from sparkmirror.wire.splice import RecordTooLarge, Spliced, splice
-from sparkmirror.wire.varints import written, zigzag
-from sparkmirror.wire.walk_loading import WALK, WalkLoading
+from sparkmirror.kafka.wire import walk_loading
+from sparkmirror.kafka.wire.batches import HEADER_SIZE, BatchHeader, batch_headers
+from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.kafka.wire.joined import LoneRecords
+from sparkmirror.kafka.wire.joining import joined_lone_records
+from sparkmirror.kafka.wire.pieces import raw_parts
+from sparkmirror.kafka.wire.records import NotAtOnce, Records, lone_head
+from sparkmirror.kafka.wire.splice import RecordTooLarge, Spliced, splice
+from sparkmirror.kafka.wire.varints import written, zigzag
+from sparkmirror.kafka.wire.walk_loading import WALK, WalkLoading
 
 pytest.importorskip("numba")
 
@@ -336,7 +337,7 @@ def test_records_that_are_only_announced_do_not_count(monkeypatch: pytest.Monkey
 
 PROGRAM = """
 import sys
-from sparkmirror.wire.walk_loading import WALK
+from sparkmirror.kafka.wire.walk_loading import WALK
 sys.modules["numba"] = None if sys.argv[1] == "missing" else sys.modules.get("numba")
 assert "numpy" not in sys.modules or sys.argv[1] == "read-only"
 if sys.argv[1] == "missing":

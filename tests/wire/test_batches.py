@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from sparkmirror.wire.batches import (
+from sparkmirror.kafka.wire.batches import (
     CODECS,
     CONTROL_BIT,
     HEADER_SIZE,

@@ -11,17 +11,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from built import ENCODE, Content, batches_in, build, contents, read_back
 from crc32c import crc32c
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.support.built import ENCODE, Content, batches_in, build, contents, read_back
 
+from sparkmirror.kafka.wire.batches import HEADER_SIZE, BatchHeader, batch_headers, rewrite
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.kafka.wire.pieces import RawRecord, records
+from sparkmirror.kafka.wire.unpacking import pieces as unpacked
 from sparkmirror.pump.intake import Intake, Obstacle, Skipped
-from sparkmirror.wire.batches import HEADER_SIZE, BatchHeader, batch_headers, rewrite
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.codecs import Codec
-from sparkmirror.wire.pieces import RawRecord, records
-from sparkmirror.wire.unpacking import pieces as unpacked
 
 FUZZ = int(os.environ.get("SPARKMIRROR_FUZZ", "60"))
 brief = settings(max_examples=FUZZ, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])

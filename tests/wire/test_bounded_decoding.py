@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from kafka.protocol.admin import ListGroupsResponse
 from kafka.protocol.consumer import OffsetFetchResponse
 from kafka.protocol.metadata import MetadataResponse
-from schema_answers import KINDS, Crowded, arrays, filled, schema_of, uvarint
+from tests.support.schema_answers import KINDS, Crowded, arrays, filled, schema_of, uvarint
 
-from sparkmirror.wire import answer_bounds, bounded_decoding
-from sparkmirror.wire.bounded_decoding import MEMORY_FACTOR
+from sparkmirror.kafka.wire import answer_bounds, bounded_decoding
+from sparkmirror.kafka.wire.bounded_decoding import MEMORY_FACTOR
 
 MOST_ENTRIES = answer_bounds.MOST_ENTRIES
 ASKED = sorted(name.removesuffix("Request") for name in answer_bounds.BOUNDS)

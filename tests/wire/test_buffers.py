@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from sparkmirror.wire.buffers import POOLED_SHARE, Frame, FramePool
+from sparkmirror.kafka.wire.buffers import POOLED_SHARE, Frame, FramePool
 
 POOLED_FROM = 64 * 1024
 BLOCK = POOLED_SHARE * POOLED_FROM

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.wire.answer_bounds import AnswerBound
-from sparkmirror.wire.buffers import POOLED_SHARE, Frame, FramePool
-from sparkmirror.wire.channel import Channel, ChannelClosed
+from sparkmirror.kafka.wire.answer_bounds import AnswerBound
+from sparkmirror.kafka.wire.buffers import POOLED_SHARE, Frame, FramePool
+from sparkmirror.kafka.wire.channel import Channel, ChannelClosed
 
 POOLED_FROM = 64 * 1024
 BLOCK = POOLED_SHARE * POOLED_FROM

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import codec as kafka_codec
 
-from sparkmirror.wire import codecs as ours
-from sparkmirror.wire.batches import CODECS
-from sparkmirror.wire.codecs import Buffer, Codec, Compressor
-from sparkmirror.wire.unpacking import decompress
+from sparkmirror.kafka.wire import codecs as ours
+from sparkmirror.kafka.wire.batches import CODECS
+from sparkmirror.kafka.wire.codecs import Buffer, Codec, Compressor
+from sparkmirror.kafka.wire.unpacking import decompress
 
 modest = settings(max_examples=80, deadline=None)
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
@@ -225,7 +225,7 @@ def test_who_forwards_whole_batches_loads_no_codec() -> None:
     """The libraries take their time and memory in every worker."""
     program = """
 import sys
-import sparkmirror.wire.splice, sparkmirror.wire.codecs
+import sparkmirror.kafka.wire.splice, sparkmirror.kafka.wire.codecs
 loaded = {"lz4", "snappy", "cramjam", "zstandard"} & set(sys.modules)
 assert not loaded, loaded
 """

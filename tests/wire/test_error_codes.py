@@ -7,7 +7,7 @@ import json
 import kafka.errors
 import pytest
 
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 
 OTHER_NAMES = {
     "UNKNOWN": ErrorCode.UNKNOWN_SERVER_ERROR,

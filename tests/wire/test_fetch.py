@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 
-from sparkmirror.wire.fetch_format import SESSIONS_FROM
-from sparkmirror.wire.fetch_session import (
+from sparkmirror.kafka.wire.fetch_format import SESSIONS_FROM
+from sparkmirror.kafka.wire.fetch_session import (
     BY_ID_FROM,
     VERSIONS,
     FetchAnswer,
@@ -21,8 +21,8 @@ from sparkmirror.wire.fetch_session import (
     FetchPosition,
     FetchSession,
 )
-from sparkmirror.wire.primitives import Garbled
-from sparkmirror.wire.topic_ids import NO_ID
+from sparkmirror.kafka.wire.primitives import Garbled
+from sparkmirror.kafka.wire.topic_ids import NO_ID
 
 modest = settings(max_examples=60, deadline=None)
 every_version = pytest.mark.parametrize("version", range(VERSIONS[0], VERSIONS[1] + 1))

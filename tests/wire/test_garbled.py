@@ -19,13 +19,13 @@ from kafka.protocol.consumer import FetchResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataRequest, MetadataResponse
 from kafka.protocol.producer import ProduceResponse
 
-from sparkmirror.wire import fetch_format, produce
-from sparkmirror.wire.answer_bounds import ALL_METADATA, fetch_bound
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.channel import Channel, ChannelClosed
-from sparkmirror.wire.primitives import Garbled, Reader
-from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection
-from sparkmirror.wire.varints import read, written, zigzag
+from sparkmirror.kafka.wire import fetch_format, produce
+from sparkmirror.kafka.wire.answer_bounds import ALL_METADATA, fetch_bound
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.channel import Channel, ChannelClosed
+from sparkmirror.kafka.wire.primitives import Garbled, Reader
+from sparkmirror.kafka.wire.rpc import BrokerUnreachable, RpcConnection
+from sparkmirror.kafka.wire.varints import read, written, zigzag
 
 LONG = int(os.environ.get("SPARKMIRROR_FUZZ", "0"))
 """So many examples of each, instead of a few hundred."""

@@ -9,22 +9,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from built import LZ4, Content, build, contents, read_back, source_batches
 from crc32c import crc32c
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.support.built import LZ4, Content, build, contents, read_back, source_batches
 
+from sparkmirror.kafka.wire import splice as splicing
+from sparkmirror.kafka.wire.batches import HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, batch_headers, rewrite
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.kafka.wire.joining import joined_lone_records, joined_records
+from sparkmirror.kafka.wire.pieces import RawRecord
+from sparkmirror.kafka.wire.splice import Run, Spliced, made_of, splice
+from sparkmirror.kafka.wire.unpacking import decompress
+from sparkmirror.kafka.wire.walk_loading import WALK
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.intake import BACKLOG_BATCHES, MERGED_BYTES, REMADE_BYTES, TINY_BYTES, Intake, Obstacle, Skipped
-from sparkmirror.wire import splice as splicing
-from sparkmirror.wire.batches import HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, batch_headers, rewrite
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.codecs import Codec
-from sparkmirror.wire.joining import joined_lone_records, joined_records
-from sparkmirror.wire.pieces import RawRecord
-from sparkmirror.wire.splice import Run, Spliced, made_of, splice
-from sparkmirror.wire.unpacking import decompress
-from sparkmirror.wire.walk_loading import WALK
 
 modest = settings(max_examples=100, deadline=None)
 NOW = 1_700_000_000_000

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
-from sparkmirror.wire.offsets_format import VERSIONS, OffsetsAsk, PartitionOffset, decode, encode
-from sparkmirror.wire.primitives import Garbled
+from sparkmirror.kafka.wire.offsets_format import VERSIONS, OffsetsAsk, PartitionOffset, decode, encode
+from sparkmirror.kafka.wire.primitives import Garbled
 
 every_version = pytest.mark.parametrize("version", range(VERSIONS[0], VERSIONS[1] + 1))
 ASK = OffsetsAsk(replica_id=-2, isolation_level=1, timestamp=-1, timeout_ms=12_345)

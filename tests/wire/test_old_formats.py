@@ -7,15 +7,15 @@ import zlib
 from typing import Any
 
 import pytest
-from built import GZIP, LZ4, SNAPPY, Content, build, contents, source_batches, with_the_old_checksum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import codec as kafka_codec
 from kafka.record.legacy_records import LegacyRecordBatch
+from tests.support.built import GZIP, LZ4, SNAPPY, Content, build, contents, source_batches, with_the_old_checksum
 
-from sparkmirror.wire.batches import HEADER_SIZE, BatchHeader, batch_headers
-from sparkmirror.wire.old_formats import codec_of, messages
-from sparkmirror.wire.pieces import RawRecord, records
+from sparkmirror.kafka.wire.batches import HEADER_SIZE, BatchHeader, batch_headers
+from sparkmirror.kafka.wire.old_formats import codec_of, messages
+from sparkmirror.kafka.wire.pieces import RawRecord, records
 
 modest = settings(max_examples=80, deadline=None)
 V0_ATTRIBUTES_AT, V1_KEY_AT = 17, 26

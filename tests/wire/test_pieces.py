@@ -14,17 +14,18 @@ from pathlib import Path
 import pytest
 import snappy
 import zstandard
-from bombs import GZIP, LZ4, SNAPPY, ZSTD, batch_of_section, bomb, header_of, record
-from built import Content, build, contents, source_batches
 from hypothesis import given, settings
+from tests.support.bombs import GZIP, LZ4, SNAPPY, ZSTD, batch_of_section, bomb, header_of, record
+from tests.support.built import Content, build, contents, source_batches
 
-from sparkmirror.wire import pieces as pieces_module
-from sparkmirror.wire import records as records_module
-from sparkmirror.wire.batches import CODECS, HEADER_SIZE
-from sparkmirror.wire.pieces import STAND_IN, LargeRecord, RawRecord, pieces, raw_parts, readable_pieces, records
-from sparkmirror.wire.records import PIECE_RECORDS, NotAtOnce, Records
-from sparkmirror.wire.unpacking import PIECE_BYTES, WHOLE_BYTES, Oversized, decompress, size_of
-from sparkmirror.wire.unpacking import pieces as unpacked
+from sparkmirror.kafka.wire import pieces as pieces_module
+from sparkmirror.kafka.wire import records as records_module
+from sparkmirror.kafka.wire.batches import CODECS, HEADER_SIZE
+from sparkmirror.kafka.wire.joined import PIECE_RECORDS
+from sparkmirror.kafka.wire.pieces import STAND_IN, LargeRecord, RawRecord, pieces, raw_parts, readable_pieces, records
+from sparkmirror.kafka.wire.records import NotAtOnce, Records
+from sparkmirror.kafka.wire.unpacking import PIECE_BYTES, WHOLE_BYTES, Oversized, decompress, size_of
+from sparkmirror.kafka.wire.unpacking import pieces as unpacked
 
 MB = 1 << 20
 GROWN_MB = 80
@@ -74,8 +75,8 @@ def test_a_bomb_is_walked_over_in_bounded_memory(codec: int) -> None:
     """120 MB of zeros, in records of 8 MB, of 100 KB, and of 20 bytes."""
     program = f"""
 import resource, sys
-from bombs import bomb, header_of
-from sparkmirror.wire.pieces import raw_parts
+from tests.support.bombs import bomb, header_of
+from sparkmirror.kafka.wire.pieces import raw_parts
 made = [bomb({codec}, [8 << 20] * 15), bomb({codec}, [100 << 10] * 1200)]
 small = bomb({codec}, [20] * 100_000)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

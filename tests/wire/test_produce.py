@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
-from sparkmirror.wire.primitives import Garbled
-from sparkmirror.wire.produce import BY_ID_FROM, VERSIONS, Ack, produce_request, read_answer, topic_field
+from sparkmirror.kafka.wire.primitives import Garbled
+from sparkmirror.kafka.wire.produce import BY_ID_FROM, VERSIONS, Ack, produce_request, read_answer, topic_field
 
 modest = settings(max_examples=80, deadline=None)
 

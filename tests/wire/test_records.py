@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 
 import pytest
-from built import Content, batches_in, build, contents, source_batches
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.built import Content, batches_in, build, contents, source_batches
 
-from sparkmirror.wire.batches import HEADER_SIZE, BatchHeader, batch_headers
-from sparkmirror.wire.pieces import RawRecord, raw_parts, records
+from sparkmirror.kafka.wire.batches import HEADER_SIZE, BatchHeader, batch_headers
+from sparkmirror.kafka.wire.pieces import RawRecord, raw_parts, records
 
 modest = settings(max_examples=80, deadline=None)
 

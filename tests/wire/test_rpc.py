@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataRequest, MetadataResponse
 
-from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, UnsupportedBroker, connect
+from sparkmirror.kafka.wire.rpc import BrokerUnreachable, RpcConnection, UnsupportedBroker, connect
 
 TIMEOUT_S = 1.0
 SLACK_S = 2.0

@@ -9,7 +9,7 @@ import hmac
 import pytest
 from kafka.net.sasl.scram import ScramClient
 
-from sparkmirror.wire.sasl import Gssapi, OAuthBearer, Plain, SaslError, Scram
+from sparkmirror.kafka.wire.sasl import Gssapi, OAuthBearer, Plain, SaslError, Scram
 
 
 def test_plain() -> None:

@@ -10,23 +10,23 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import pytest
-from built import GZIP, LEADER_EPOCH, LZ4, ZSTD, Content, build, contents, read_back, source_batches
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka import KafkaConsumer
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.structs import TopicPartition
+from lab import KafkaCluster
+from tests.support.built import GZIP, LEADER_EPOCH, LZ4, ZSTD, Content, build, contents, read_back, source_batches
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
-from sparkmirror.demo import KafkaCluster
-from sparkmirror.wire import produce
-from sparkmirror.wire.batches import CODECS, HEADER, HEADER_SIZE, BatchHeader, batch_headers, rewrite
-from sparkmirror.wire.codecs import Codec
-from sparkmirror.wire.fetch_session import VERSIONS as FETCH_VERSIONS
-from sparkmirror.wire.fetch_session import FetchPosition, FetchSession
-from sparkmirror.wire.pieces import RawRecord
-from sparkmirror.wire.splice import RecordTooLarge, Run, Spliced, splice
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.wire import produce
+from sparkmirror.kafka.wire.batches import CODECS, HEADER, HEADER_SIZE, BatchHeader, batch_headers, rewrite
+from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.kafka.wire.fetch_session import VERSIONS as FETCH_VERSIONS
+from sparkmirror.kafka.wire.fetch_session import FetchPosition, FetchSession
+from sparkmirror.kafka.wire.pieces import RawRecord
+from sparkmirror.kafka.wire.splice import RecordTooLarge, Run, Spliced, splice
 
 modest = settings(max_examples=80, deadline=None)
 NOW = 1_700_000_000_000

@@ -17,11 +17,11 @@ import trustme
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.wire.answer_bounds import fetch_bound
-from sparkmirror.wire.buffers import Frame, FramePool
-from sparkmirror.wire.channel import Channel, ChannelClosed
-from sparkmirror.wire.rpc import BrokerUnreachable, RpcConnection, TlsRefused, connect
-from sparkmirror.wire.tls import RECORD, TlsChannel, full_records, open_channel
+from sparkmirror.kafka.wire.answer_bounds import fetch_bound
+from sparkmirror.kafka.wire.buffers import Frame, FramePool
+from sparkmirror.kafka.wire.channel import Channel, ChannelClosed
+from sparkmirror.kafka.wire.rpc import BrokerUnreachable, RpcConnection, TlsRefused, connect
+from sparkmirror.kafka.wire.tls import RECORD, TlsChannel, full_records, open_channel
 
 BLOCK = 1 << 18
 TIMEOUT_S = 20.0

@@ -12,11 +12,11 @@ from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.metadata import ApiVersionsResponse
 from kafka.protocol.producer import ProduceRequest
 
-from sparkmirror.wire import fetch_session as fetch
-from sparkmirror.wire import produce
-from sparkmirror.wire.fetch_session import FetchPosition, FetchSession
-from sparkmirror.wire.produce import produce_request, topic_field
-from sparkmirror.wire.rpc import RpcConnection
+from sparkmirror.kafka.wire import fetch_session as fetch
+from sparkmirror.kafka.wire import produce
+from sparkmirror.kafka.wire.fetch_session import FetchPosition, FetchSession
+from sparkmirror.kafka.wire.produce import produce_request, topic_field
+from sparkmirror.kafka.wire.rpc import RpcConnection
 
 TOPIC, TOPIC_ID = "orders", b"the id of orders"
 

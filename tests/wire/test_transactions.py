@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import pytest
-from built import batches_in
 from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
+from tests.support.built import batches_in
 
+from sparkmirror.kafka.wire.batches import ATTRIBUTES_AT, CONTROL_BIT, HEADER_SIZE, LENGTH_OVERHEAD, batch_headers
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.transactions import Transactions
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.intake import Intake
-from sparkmirror.wire.batches import ATTRIBUTES_AT, CONTROL_BIT, HEADER_SIZE, LENGTH_OVERHEAD, batch_headers
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.transactions import Transactions
 
 Kind = Literal["data", "plain", "abort", "commit"]
 """Of a transaction, of none, and the two markers."""

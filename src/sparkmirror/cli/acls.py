@@ -12,15 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, chosen_flows, load
 from sparkmirror.cli.logs import warn
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.run import Clusters, File, Secrets, load
-from sparkmirror.cluster.acls import Acl
-from sparkmirror.cluster.tool_commands import SIGN_IN_FILE, acl_lines, tool_options
 from sparkmirror.errors import ConfigError
-from sparkmirror.sync.acl_commands import kafka_users
-from sparkmirror.sync.missing_acls import ScramUser, TargetAccess, access
+from sparkmirror.kafka.cluster.acls import Acl
+from sparkmirror.kafka.cluster.tool_commands import SIGN_IN_FILE, acl_lines, tool_options
+from sparkmirror.mirror.sync.acl_commands import kafka_users
+from sparkmirror.mirror.sync.missing_acls import ScramUser, TargetAccess, access
 
 COMMANDS, STRIMZI = "kafka-acls", "strimzi"
 FORMS = (COMMANDS, STRIMZI)

@@ -27,6 +27,7 @@ from sparkmirror.cli.offsets import offsets
 from sparkmirror.cli.operator import operator
 from sparkmirror.cli.output import Format, Output, print_json, print_version
 from sparkmirror.cli.pack import pack
+from sparkmirror.cli.rewrite_checkpoint import rewrite_checkpoint
 from sparkmirror.cli.run import run
 from sparkmirror.cli.schemas import schemas
 from sparkmirror.cli.serve import serve
@@ -76,7 +77,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Steer a running mirror": (pause, resume, retry, throttle, log_level),
     "Look": (status, top, doctor, explain, groups, clusters, config, lint, verify, version),
     "Set up": (demo, convert, pack, size),
-    "Migrate applications": (sync_groups, acls),
+    "Migrate applications": (sync_groups, acls, rewrite_checkpoint),
 }
 """Verbs by task, in the order of the help.
 

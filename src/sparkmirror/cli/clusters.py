@@ -6,13 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, chosen_flows, load
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.run import Clusters, File, Secrets, load
 from sparkmirror.config import FlowConfig
-from sparkmirror.durable.claims import segments_topic
-from sparkmirror.engine.agreed_clusters import FlowClusters, accept_source, flow_clusters
 from sparkmirror.errors import ConfigError
+from sparkmirror.exact.durable.claims import segments_topic
+from sparkmirror.mirror.engine.accepted_source import FlowClusters, accept_source, flow_clusters
 
 DIFFERENT_EXIT = 1
 

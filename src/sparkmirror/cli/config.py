@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from sparkmirror.cli.flow_checks import check_flows
+from sparkmirror.cli.loading import Clusters, File, Secrets, Spark, spark_overrides, wanted_clusters
 from sparkmirror.cli.logs import warn
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.run import Clusters, File, Secrets, Spark, spark_overrides, wanted_clusters
+from sparkmirror.config.formats import explain, read
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats import explain, read
-from sparkmirror.sync.topic_rules import group_filter, topic_rules
+from sparkmirror.mirror.sync.topic_rules import group_filter, topic_rules
 
 _WIDEST = 48
 """Widest column in characters.

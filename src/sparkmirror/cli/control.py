@@ -6,21 +6,15 @@ The orders go through the control topics.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from sparkmirror.cli.amounts import amount
-from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.run import Clusters, File, Secrets, load
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.config import FlowConfig, MirrorConfig
-from sparkmirror.errors import ClusterUnreachable, ConfigError
-from sparkmirror.messages.control import Control, control_topic
-
-Flow = Annotated[str | None, typer.Option("--flow", help="Only this flow, as SOURCE->TARGET.")]
+from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, load
+from sparkmirror.cli.output import Format, Output
+from sparkmirror.cli.telling import tell
+from sparkmirror.errors import ConfigError
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+(:\d+)?")
 
@@ -125,35 +119,3 @@ def _bytes_per_second(text: str, argument: str) -> float | None:
     if text.lower() == "off":
         return None
     return amount(text, argument, "write a number of bytes a second such as 500K or 20M, or off")
-
-
-def chosen_flows(config: MirrorConfig, wanted: str | None) -> list[FlowConfig]:
-    """Return the flows that `--flow` chooses; all without `--flow`.
-
-    Raises `ConfigError` if there is no such flow.
-    """
-    names = [flow.name for flow in config.flows]
-    if wanted is not None and wanted not in names:
-        raise ConfigError(f"{config.path} has no such flow; it has {', '.join(names)}", origin="--flow", key=wanted)
-    return [flow for flow in config.flows if wanted in (None, flow.name)]
-
-
-def tell(config: MirrorConfig, wanted: str | None, say: Callable[[Control], None], said: str, output: Format) -> None:
-    """Say an order to the flows that `wanted` chooses.
-
-    Raises `ConfigError` and `ClusterUnreachable`.
-    """
-    told = []
-    for flow in chosen_flows(config, wanted):
-        client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")
-        try:
-            say(Control(TopicLog(client, control_topic(flow.source.alias))))
-        except ConnectionError as error:
-            raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
-        finally:
-            client.close()
-        if output is Format.TEXT:
-            typer.echo(f"{flow.name}: {said}")
-        told.append({"flow": flow.name, "said": said})
-    if output is Format.JSON:
-        print_json(told)

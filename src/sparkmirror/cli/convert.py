@@ -8,23 +8,14 @@ from typing import Annotated
 
 import typer
 
+from sparkmirror.cli.loading import Files, Secrets
 from sparkmirror.cli.logs import console, warn
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.run import Secrets
+from sparkmirror.config.formats import read
+from sparkmirror.config.formats.convert import FORMATS
+from sparkmirror.config.formats.convert import convert as converted
+from sparkmirror.config.formats.fill import Filling
 from sparkmirror.errors import ConfigError, CopyIncomplete
-from sparkmirror.formats import read
-from sparkmirror.formats.convert import FORMATS
-from sparkmirror.formats.convert import convert as converted
-from sparkmirror.formats.fill import Filling
-
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE...",
-        help="An mm2.properties file, a Strimzi KafkaMirrorMaker2 (YAML or JSON), or connectors' files (JSON or"
-        " properties) with their worker's file, or a directory of these.",
-    ),
-]
 
 
 def convert(

@@ -24,8 +24,8 @@ from sparkmirror.cli.logs import console, set_up_logging
 from sparkmirror.cli.metrics import metrics_served
 from sparkmirror.cli.output import Format, print_json
 from sparkmirror.cli.progress import ProgressView
-from sparkmirror.engine.installed_spark import require_spark
 from sparkmirror.errors import ConfigError, SetupError
+from sparkmirror.mirror.engine.installed_spark import require_spark
 
 if TYPE_CHECKING:
     from sparkmirror.demo.proof import PartitionProof

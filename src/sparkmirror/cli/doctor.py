@@ -9,16 +9,15 @@ from typing import Annotated
 
 import typer
 
-from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, chosen_flows, load
 from sparkmirror.cli.log_lines import plain
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.published import Stale, fresh
-from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.cli.published import Stale
 from sparkmirror.config import FlowConfig
-from sparkmirror.doctor.findings import Finding, Severity, diagnose
-from sparkmirror.engine.snapshot import Process, Snapshot
-from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 from sparkmirror.errors import ConfigError
+from sparkmirror.look.doctor.findings import Finding, Severity, diagnose
+from sparkmirror.snapshot.snapshot import Process, Snapshot
+from sparkmirror.snapshot.status_topic import INTERVAL_S, fresh, read_status
 
 COLOURS = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.NOTICE: "blue"}
 WAIT_S = INTERVAL_S + 1.0

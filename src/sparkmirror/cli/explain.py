@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, chosen_flows, load
 from sparkmirror.cli.log_lines import plain
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.published import Stale
-from sparkmirror.cli.run import Clusters, File, Secrets, load
-from sparkmirror.doctor.explain_facts import explanations
-from sparkmirror.doctor.explanation import Explanation
+from sparkmirror.look.doctor.explain_facts import explanations
+from sparkmirror.look.doctor.explanation import Explanation
 
 NOT_MIRRORED = 1
 
@@ -74,7 +73,6 @@ def lines(told: Explanation) -> list[str]:
 
 
 def row(told: Explanation) -> dict[str, object]:
-    """Return an explanation for programs."""
     return {
         "flow": told.flow,
         "kind": told.kind,

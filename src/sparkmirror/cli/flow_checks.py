@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from sparkmirror.cli.logs import warn
-from sparkmirror.config import EffectiveValue, MirrorConfig
-from sparkmirror.engine.start_checks import Place, see_that_flows_fit
+from sparkmirror.config import MirrorConfig
+from sparkmirror.config.effective import EffectiveValue
+from sparkmirror.config.formats import Reading, explain
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats import Reading, explain
-from sparkmirror.sync.flow_troubles import FlowTrouble
+from sparkmirror.mirror.engine.start_checks import Place, see_that_flows_fit
+from sparkmirror.mirror.sync.flow_troubles import FlowTrouble
 
 _ENABLED = "enabled"
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sparkmirror.cli import flow_lines
+from sparkmirror.cli.loading import Spark, spark_overrides
 from sparkmirror.cli.logs import LogFormatAlone, set_up_logging, warn
 from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
 from sparkmirror.cli.output import Format, Output, print_version
 from sparkmirror.cli.progress import ProgressView
-from sparkmirror.cli.run import Spark, spark_overrides
-from sparkmirror.cluster.admin import ClusterAdmin
 from sparkmirror.config.legacy import LegacyOptions, included, load_legacy, named_after
 from sparkmirror.config.model import MirrorConfig
-from sparkmirror.engine.installed_spark import require_spark
 from sparkmirror.errors import ConfigError
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.mirror.engine.installed_spark import require_spark
 from sparkmirror.policy.name_patterns import NamePatterns
 
 if TYPE_CHECKING:
-    from sparkmirror.engine.progress import FlowProgress
+    from sparkmirror.snapshot.snapshot import Snapshot
 
 CONNECT_TIMEOUT_S = 15.0
 MOST_INT = 2**31 - 1
@@ -129,15 +129,15 @@ def legacy(
         warn(line)
     require_spark()
     config = named_after(config, _source_id(config))
-    from sparkmirror.engine.mirror import Mirror  # Spark is slow to import; errors in the files come first
+    from sparkmirror.mirror.engine.mirror import Mirror  # Spark is slow to import; errors in the files come first
 
-    newest: Sequence[FlowProgress] = ()
+    newest: Snapshot | None = None
     with ProgressView(output) as view:
 
-        def show(flows: Sequence[FlowProgress]) -> None:
+        def show(snapshot: Snapshot) -> None:
             nonlocal newest
-            newest = flows
-            view.show(flows)
+            newest = snapshot
+            view.show(snapshot)
 
         mirror = Mirror(config, on_progress=show)
         mirror.observer.mode = "legacy"
@@ -153,7 +153,7 @@ def legacy(
             history=observer.history,
         ):
             mirror.run()
-    for parked in (flow.parked for flow in newest if flow.parked):
+    for parked in filter(None, map(flow_lines.parked, newest.flows if newest is not None else ())):
         warn(f"{len(parked)} partitions could not be copied to the end, first: {parked[0]}")
 
 

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from sparkmirror.cli.convert import Files
+from sparkmirror.cli.loading import Files, Secrets
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.run import Secrets
-from sparkmirror.formats import read
+from sparkmirror.config.formats import read
 from sparkmirror.lint import Folded, check, check_clusters, folded, ranked
 
 _COLOURS = {"error": "red", "warning": "yellow", "info": "blue"}

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from sparkmirror.cli.control import Flow, tell
+from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, load
 from sparkmirror.cli.output import Format, Output
-from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.cli.telling import tell
 from sparkmirror.errors import ConfigError
 from sparkmirror.log_levels import LEVELS, PACKAGES, is_settable
 
@@ -22,7 +22,7 @@ def log_level(
     file: File,
     package: Annotated[
         str,
-        typer.Argument(metavar="PACKAGE", help="A logger: sparkmirror, kafka, or one below, as sparkmirror.engine."),
+        typer.Argument(metavar="PACKAGE", help="A logger: sparkmirror, kafka, or one below, as sparkmirror.pump."),
     ],
     level: Annotated[
         str, typer.Argument(metavar="LEVEL", help=f"{', '.join(LEVELS)}; or default, as when the process was started.")
@@ -38,7 +38,7 @@ def log_level(
 
     Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
 
-    Example: sparkmirror log-level mm2.properties sparkmirror.engine DEBUG
+    Example: sparkmirror log-level mm2.properties sparkmirror.pump DEBUG
     """
     if not is_settable(package):
         raise ConfigError(

@@ -45,7 +45,6 @@ class NoSettings(logging.Filter):
     """Filter against lines that would hold settings, at every log level."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return True if the line can be shown."""
         return record.levelno >= logging.INFO or record.name.partition(".")[0] != _TALKS_OF_SETTINGS
 
 

@@ -68,12 +68,11 @@ def use_format(log_format: str) -> None:
 
 
 def as_json() -> bool:
-    """Return True if the log is JSON."""
     return any(isinstance(handler.formatter, JsonLines) for handler in logging.root.handlers)
 
 
 def warn(line: str) -> None:
-    """Print a line that the operator should see, though the run goes on."""
+    """Print a line that the operator should see, though the run continues."""
     if as_json():
         log.warning("%s", line, extra=Event.CONFIG_WARNING.extra)
     else:

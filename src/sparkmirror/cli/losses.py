@@ -10,8 +10,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -21,19 +20,16 @@ from rich.markup import escape
 from rich.table import Table
 from typer.core import TyperGroup
 
-from sparkmirror.cli.control import Flow, chosen_flows
-from sparkmirror.cli.groups import lines
+from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, chosen_flows, chosen_topics, load
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.run import Clusters, File, Secrets, load
-from sparkmirror.cli.topics import chosen_topics
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
+from sparkmirror.cli.tables import lines
 from sparkmirror.config import FlowConfig
-from sparkmirror.doctor.rule import counted
-from sparkmirror.durable.acknowledgements import LedgerEntry, acknowledge, read_ledger, retract
-from sparkmirror.durable.losses import losses_topic
-from sparkmirror.engine.loss_counts import loss_row
-from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.errors import ConfigError
+from sparkmirror.exact.durable.acknowledgements import LedgerEntry, acknowledge, retract
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.look.doctor.rule import counted
+from sparkmirror.snapshot.ledger import ledger_entries, open_ledger
+from sparkmirror.snapshot.loss_counts import loss_row
 
 _LIST = "list"
 
@@ -81,7 +77,7 @@ def list_losses(
     Example: sparkmirror losses list mm2.properties -o json
     """
     flows = chosen_flows(load(file, clusters, secrets=secrets), flow)
-    entries = [(each.name, entry) for each in flows for entry in _read(each)]
+    entries = [(each.name, entry) for each in flows for entry in ledger_entries(each)]
     if output is Format.JSON:
         print_json([_json(name, entry) for name, entry in entries])
     elif not entries:
@@ -173,14 +169,14 @@ def _tell(
 
     Raises `ConfigError` if one of `numbers` is none of them; then nothing is said.
     """
-    chosen = [(flow, [entry for entry in _read(flow) if wanted(entry)]) for flow in flows]
+    chosen = [(flow, [entry for entry in ledger_entries(flow) if wanted(entry)]) for flow in flows]
     told = [(flow.name, entry) for flow, entries in chosen for entry in entries]
     for number in numbers:
         if number not in {entry.loss.number for _, entry in told}:
             raise ConfigError("no entry that this can be said of has this number", origin="--entry", key=number)
     for flow, entries in chosen:
         if entries:
-            with _ledger(flow) as log:
+            with open_ledger(flow) as log:
                 say(log, entries)
     return told
 
@@ -197,23 +193,6 @@ def _chosen(names: str, partition: int | None, numbers: Sequence[str]) -> Callab
         )
 
     return wanted
-
-
-def _read(flow: FlowConfig) -> list[LedgerEntry]:
-    with _ledger(flow) as log:
-        return read_ledger(log)
-
-
-@contextmanager
-def _ledger(flow: FlowConfig) -> Iterator[TopicLog]:
-    """Open a flow's ledger for a moment; raises `ClusterUnreachable`."""
-    client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-cli")
-    try:
-        yield TopicLog(client, losses_topic(flow.source.alias))
-    except ConnectionError as error:
-        raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
-    finally:
-        client.close()
 
 
 def _print(told: Sequence[tuple[str, LedgerEntry]], said: str, nothing: str, output: Format) -> None:

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sparkmirror.cli.logs import warn
-from sparkmirror.cluster.tls_contexts import server_context
 from sparkmirror.config import ClusterConfig, FlowConfig, MirrorConfig
 from sparkmirror.config.metrics_settings import HOSTS, HTTPS, LISTENERS
-from sparkmirror.config.values import listener_parts
-from sparkmirror.metrics.profile import Profile
+from sparkmirror.kafka.cluster.tls_contexts import server_context
+from sparkmirror.look.metrics.profile import Profile
+from sparkmirror.values import listener_parts
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
 
-    from sparkmirror.engine.history import FlowHistory
-    from sparkmirror.engine.snapshot import Snapshot
+    from sparkmirror.snapshot.history import FlowHistory
+    from sparkmirror.snapshot.snapshot import Snapshot
     from sparkmirror.web.browser_guard import Trusted
 
 _OPTION = "--metrics-port"
@@ -70,10 +70,10 @@ def metrics_served(
         yield
         return
     from sparkmirror.connect.basic_auth import BasicAuth, Users, read_users  # FastAPI is slow to import
-    from sparkmirror.page.access import on_loopback
-    from sparkmirror.page.controls import FlowControls
-    from sparkmirror.page.router import page_router
-    from sparkmirror.web.app import build_app
+    from sparkmirror.look.metrics.app import build_app
+    from sparkmirror.look.page.controls import FlowControls
+    from sparkmirror.look.page.router import page_router
+    from sparkmirror.web.access import on_loopback
     from sparkmirror.web.browser_guard import trusted_hosts
     from sparkmirror.web.listener import Listener, listening, serving
 

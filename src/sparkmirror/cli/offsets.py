@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
-from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, load, only_flow
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.run import Clusters, File, Secrets, load
+from sparkmirror.cli.positions import System, positions
 from sparkmirror.config import FlowConfig
 from sparkmirror.errors import ConfigError
-from sparkmirror.sync.translator import Stored, Translation, Translator
+from sparkmirror.mirror.sync.application_translator import ApplicationTranslator, Stored, Translation
 
 COLUMNS = "topic", "partition", "offset"
 ADDED = "translated_topic", "translated_offset"
@@ -40,6 +40,10 @@ def translate(
         Path | None,
         typer.Option("--csv", help="File with columns topic, partition, offset: printed with two more."),
     ] = None,
+    system: Annotated[
+        System | None,
+        typer.Option("--for", help="Print the offsets as a Connect sink's REST body, or as Flink's starting offsets."),
+    ] = None,
     flow: Flow = None,
     clusters: Clusters = None,
     secrets: Secrets = None,
@@ -48,7 +52,8 @@ def translate(
     """Translate an application's stored offsets to the other cluster, exactly.
 
     For an application that keeps its own offsets: prints the topic, partition and offset at which
-    the application goes on there; for a table, the table with two columns more.
+    the application continues there; for a table, the table with two columns more; with --for, what
+    that system takes.
 
     Exit codes: 0 all translated, 1 some offsets could not be (each is named), 2 the file or the command
     line is wrong, 3 the target can't be reached.
@@ -57,30 +62,25 @@ def translate(
     """
     if (table is None) == (offset is None) or (offset is not None and not topic):
         raise ConfigError("give --topic, --partition and --offset, or --csv", origin="command line")
-    only = _only_flow(chosen_flows(load(file, clusters, secrets=secrets), flow), file)
+    only = only_flow(load(file, clusters, secrets=secrets), flow)
     if table is not None:
-        complete = _translate_table(only, table, reverse, output)
+        complete = _translate_table(only, table, reverse, output, system)
     else:
         stored = [Stored(topic, partition, offset or 0)]
         translations = _translated(only, stored, reverse)
         complete = _name_missing(stored, translations)
-        if output is Format.JSON:
+        if system is not None:
+            typer.echo(positions(system, translations))
+        elif output is Format.JSON:
             print_json([translation._asdict() for translation in translations])
-        for translation in translations if output is Format.TEXT else ():
+        for translation in translations if output is Format.TEXT and system is None else ():
             if translation.offset is not None:
                 typer.echo(f"{translation.topic} {translation.partition} {translation.offset}")
     if not complete:
         raise typer.Exit(_EXIT_UNTRANSLATED)
 
 
-def _only_flow(flows: Sequence[FlowConfig], file: str) -> FlowConfig:
-    if len(flows) != 1:
-        names = ", ".join(flow.name for flow in flows)
-        raise ConfigError(f"{file} has several flows: {names}; choose one", origin="--flow")
-    return flows[0]
-
-
-def _translate_table(flow: FlowConfig, path: Path, reverse: bool, output: Format) -> bool:
+def _translate_table(flow: FlowConfig, path: Path, reverse: bool, output: Format, system: System | None) -> bool:
     """Print the table with two columns more; return True if each row has an offset."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as lines:
@@ -98,7 +98,9 @@ def _translate_table(flow: FlowConfig, path: Path, reverse: bool, output: Format
     translations = _translated(flow, stored, reverse)
     values = [(translation.topic, translation.offset) for translation in translations]
     translated = [{**row, **dict(zip(ADDED, added, strict=True))} for row, added in zip(rows, values, strict=True)]
-    if output is Format.JSON:
+    if system is not None:
+        typer.echo(positions(system, translations))
+    elif output is Format.JSON:
         print_json(translated)
     else:
         writer = csv.DictWriter(sys.stdout, [*names, *ADDED], extrasaction="ignore", lineterminator="\n")
@@ -118,7 +120,7 @@ def _stored(row: dict[str, str], line: str) -> Stored:
 
 
 def _translated(flow: FlowConfig, stored: Sequence[Stored], reverse: bool) -> list[Translation]:
-    with Translator.of(flow) as translator:
+    with ApplicationTranslator.of(flow) as translator:
         return translator.translate_each(stored, reverse=reverse)
 
 

@@ -1,7 +1,4 @@
-"""`sparkmirror operator`: Strimzi's `KafkaMirrorMaker2` as sparkmirror's pods.
-
-On Kubernetes.
-"""
+"""`sparkmirror operator`: resources of Kubernetes as sparkmirror's pods."""
 
 from __future__ import annotations
 
@@ -49,12 +46,12 @@ def operator(
     log_format: LogFormatAlone = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
-    """Run the KafkaMirrorMaker2 resources of a Kubernetes cluster, until stopped.
+    """Run the Mirror and KafkaMirrorMaker2 resources of Kubernetes, until stopped.
 
-    Takes Strimzi's resources with the annotation sparkmirror.io/class, and makes a deployment of
-    sparkmirror serve for each.
+    Takes the resources Mirror (mirrors.sparkmirror.io), and Strimzi's KafkaMirrorMaker2 with the
+    annotation sparkmirror.io/class. Makes a deployment for each.
 
-    Waits for Strimzi's definition of the resource if Kubernetes lacks it.
+    Needs the definition of one kind, and begins with the other kind's once it is there.
 
     Exit codes: 0 stopped, 2 the command line is wrong, 3 there is no Kubernetes.
 
@@ -62,7 +59,7 @@ def operator(
     """
     set_up_logging(verbose, log_format)
     try:
-        from sparkmirror.operator.watching import awaited_version, cluster_access, known_peers, registry, watch
+        from sparkmirror.operator.watching import awaited_versions, cluster_access, known_peers, watch_kinds
     except ModuleNotFoundError as error:
         raise SetupError(f"{error.name} is not installed: pip install 'sparkmirror[operator]'") from None
     from sparkmirror.operator.controller import Controller
@@ -70,7 +67,8 @@ def operator(
     from sparkmirror.operator.kube import KubeApi
     from sparkmirror.operator.names import rest_url
     from sparkmirror.operator.rest import ConnectRest
-    from sparkmirror.operator.turn import Settings, Turns
+    from sparkmirror.operator.turn import Turns
+    from sparkmirror.operator.turn_settings import Settings
 
     api = KubeApi(cluster_access)
     own_namespace = cluster_access().default_namespace or "default"
@@ -81,20 +79,21 @@ def operator(
 
     # In a thread of its own: in the main thread kopf would take this process's signals, and not hear of `stop`.
     with answering(health_port) as health, ThreadPoolExecutor(1, "watch") as pool:
-        version = awaited_version(api, stop)
+        versions = awaited_versions(api, stop)
         if output is Format.JSON:
-            print_line({"class": class_name, "image": image, "version": version, "namespaces": namespaces})
-        if not version:
+            served = {kind.name: version for kind, version in versions.items()}
+            print_line({"class": class_name, "image": image, "versions": served, "namespaces": namespaces})
+        if not versions:
             return
-        peers = known_peers(api, version, namespaces, class_name)
+        peers = known_peers(api, versions, namespaces, class_name)
         settings = Settings(
             class_name=class_name,
             image=image,
-            version=version,
+            versions=versions,
             operator_labels=_LABELS,
             operator_namespace=own_namespace,
         )
         turns = Turns(api, lambda key: ConnectRest(rest_url(key)), settings, peers)
         with closing(Controller(turns.take)) as controller:
             health.controller = controller
-            pool.submit(watch, registry(controller, version, peers), cluster_access, namespaces, stop).result()
+            pool.submit(watch_kinds, controller, api, peers, versions, cluster_access, namespaces, stop).result()

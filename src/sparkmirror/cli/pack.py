@@ -23,7 +23,7 @@ def pack(
 
     Example: sparkmirror pack sparkmirror.tar.gz
     """
-    from sparkmirror.engine.pack import python_minor, settings_for, write_pack
+    from sparkmirror.mirror.engine.pack import python_minor, settings_for, write_pack
 
     if not file.parent.is_dir():
         raise ConfigError("there is no such directory", origin=str(file.parent))

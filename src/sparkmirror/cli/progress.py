@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from sparkmirror.cli import flow_lines
 from sparkmirror.cli.logs import as_json, console, tell_progress
 from sparkmirror.cli.output import Format, print_line
+from sparkmirror.snapshot.loss_counts import summed_up
+from sparkmirror.snapshot.snapshot import Flow, Snapshot
 
-if TYPE_CHECKING:
-    from sparkmirror.engine.progress import FlowProgress
-
-_Moment = tuple[int, "FlowProgress"]
-"""Milliseconds since 1970, and a flow's progress at this time."""
+_Moment = tuple[int, Flow]
+"""Milliseconds since 1970, and a flow at this time."""
 
 _LINE_S = 10.0
 _MOST_PARKED = 5
@@ -52,13 +51,12 @@ class ProgressView:
             self._live.stop()
         self._say(self._unsaid)
 
-    def show(self, flows: Sequence[FlowProgress]) -> None:
-        """Take the newest progress of all flows."""
+    def show(self, snapshot: Snapshot) -> None:
         if self._live is not None:
-            self._live.update(_table(flows))
+            self._live.update(_table(snapshot.flows))
             return
-        now = [(int(time.time() * 1000), flow) for flow in flows]
-        states = {flow.flow: flow.state for flow in flows}
+        now = [(snapshot.at_ms, flow) for flow in snapshot.flows]
+        states = {flow.flow: flow_lines.state(flow) for flow in snapshot.flows}
         if states != self._states or time.monotonic() >= self._line_at:
             self._line_at = time.monotonic() + _LINE_S
             self._states = states
@@ -75,60 +73,59 @@ class ProgressView:
             self._heard = False
 
 
-def _print_json(time_ms: int, flow: FlowProgress) -> None:
-    print_line({"time_ms": time_ms, **asdict(flow)})
+def _print_json(time_ms: int, flow: Flow) -> None:
+    print_line({"time_ms": time_ms, **flow_lines.fields(flow)})
 
 
-def _print_line(_: int, flow: FlowProgress) -> None:
+def _print_line(_: int, flow: Flow) -> None:
     tell_progress(_line(flow))
 
 
-def _table(flows: Sequence[FlowProgress]) -> Table:
+def _table(flows: Sequence[Flow]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("flow", "state"):
         table.add_column(column)
     for column in ("records", "records/s", "MB/s", "lag", "ETA", "latency p50/p99", "partitions"):
         table.add_column(column, justify="right")
     for flow in flows:
+        parked, forecast, gone = flow_lines.parked(flow), flow_lines.forecast(flow), flow_lines.gone(flow)
         table.add_row(
             escape(flow.flow),
-            escape(flow.state),
+            escape(flow_lines.state(flow)),
             f"{flow.records:,}",
             f"{flow.records_per_s:,.0f}",
             f"{flow.bytes_per_s / 1e6:.1f}",
             "?" if flow.lag is None else f"{flow.lag:,}" + (f" + {flow.unknown:,} ?" if flow.unknown else ""),
             _duration(flow.eta_s),
-            _latency(flow.latency_ms),
-            f"{flow.partitions:,}" + (f" ({len(flow.parked)} parked)" if flow.parked else ""),
+            _latency(flow.recent_latency_ms),
+            f"{flow_lines.partitions(flow):,}" + (f" ({len(parked)} parked)" if parked else ""),
         )
-        for line in flow.parked[:_MOST_PARKED]:
+        for line in parked[:_MOST_PARKED]:
             table.add_row("", f"[red]parked[/red] {escape(line)}")
-        if flow.losses:
-            table.add_row("", f"[red]lost[/red] {escape(', '.join(flow.losses))}; see sparkmirror losses")
-        if flow.forecast:
-            table.add_row("", f"[red]hurry[/red] {escape(flow.forecast)}")
-        if flow.gone:
-            table.add_row("", f"[yellow]deleted at the source[/yellow] {escape(', '.join(flow.gone[:_MOST_PARKED]))}")
-        if flow.released:
-            table.add_row(
-                "", f"[dim]done[/dim] {escape(', '.join(flow.released[:_MOST_PARKED]))}: its writers have moved"
-            )
-        for line in flow.late[:_MOST_PARKED]:
+        if losses := summed_up(flow.losses):
+            table.add_row("", f"[red]lost[/red] {escape(', '.join(losses))}; see sparkmirror losses")
+        if forecast:
+            table.add_row("", f"[red]hurry[/red] {escape(forecast)}")
+        if gone:
+            table.add_row("", f"[yellow]deleted at the source[/yellow] {escape(', '.join(gone[:_MOST_PARKED]))}")
+        if released := flow_lines.released(flow):
+            table.add_row("", f"[dim]done[/dim] {escape(', '.join(released[:_MOST_PARKED]))}: its writers have moved")
+        for line in flow_lines.late(flow)[:_MOST_PARKED]:
             table.add_row("", f"[red]late[/red] {escape(line)}")
-        for line in flow.open_transactions[:_MOST_PARKED]:
+        for line in flow_lines.open_transactions(flow)[:_MOST_PARKED]:
             table.add_row("", f"[red]waits[/red] {escape(line)}")
-        if flow.groups:
-            table.add_row("", f"[dim]groups[/dim] {escape('; '.join(flow.groups))}")
-        for line in flow.failing:
+        if groups := flow_lines.groups(flow.groups):
+            table.add_row("", f"[dim]groups[/dim] {escape('; '.join(groups))}")
+        for line in flow_lines.failing(flow):
             table.add_row("", f"[yellow]fails[/yellow] {escape(line)}")
-        if flow.waiting and not flow.parked:
+        if flow.waiting and not parked:
             table.add_row("", f"[yellow]waits[/yellow] {escape(flow.waiting)}")
     return table
 
 
-def _line(flow: FlowProgress) -> str:
+def _line(flow: Flow) -> str:
     parts = [
-        f"{flow.flow}: {flow.state}",
+        f"{flow.flow}: {flow_lines.state(flow)}",
         f"{flow.records:,} records",
         f"{flow.records_per_s:,.0f}/s",
         f"{flow.bytes_per_s / 1e6:.1f} MB/s",
@@ -136,32 +133,32 @@ def _line(flow: FlowProgress) -> str:
     ]
     if flow.eta_s is not None:
         parts.append(f"ETA {_duration(flow.eta_s)}")
-    if flow.latency_ms is not None:
-        parts.append(f"latency {_latency(flow.latency_ms)}")
-    if flow.parked:
-        parts.append(f"{len(flow.parked)} parked, first: {flow.parked[0]}")
+    if flow.recent_latency_ms is not None:
+        parts.append(f"latency {_latency(flow.recent_latency_ms)}")
+    if parked := flow_lines.parked(flow):
+        parts.append(f"{len(parked)} parked, first: {parked[0]}")
     elif flow.waiting:
         parts.append(f"waits: {flow.waiting}")
-    if flow.open_transactions:
-        parts.append(f"{len(flow.open_transactions)} held back, first: {flow.open_transactions[0]}")
-    if flow.losses:
-        parts.append(f"lost: {', '.join(flow.losses)}")
-    if flow.forecast:
-        parts.append(flow.forecast)
-    if flow.groups:
-        parts.append(f"groups: {'; '.join(flow.groups)}")
-    if flow.failing:
-        parts.append(f"fails: {'; '.join(flow.failing)}")
-    if flow.released:
-        parts.append(f"{len(flow.released)} topics done")
-    if flow.late:
-        parts.append(f"{len(flow.late)} late, first: {flow.late[0]}")
-    if flow.gone:
-        parts.append(f"{len(flow.gone)} topics deleted at the source, first: {flow.gone[0]}")
+    if held := flow_lines.open_transactions(flow):
+        parts.append(f"{len(held)} held back, first: {held[0]}")
+    if losses := summed_up(flow.losses):
+        parts.append(f"lost: {', '.join(losses)}")
+    if forecast := flow_lines.forecast(flow):
+        parts.append(forecast)
+    if groups := flow_lines.groups(flow.groups):
+        parts.append(f"groups: {'; '.join(groups)}")
+    if failing := flow_lines.failing(flow):
+        parts.append(f"fails: {'; '.join(failing)}")
+    if released := flow_lines.released(flow):
+        parts.append(f"{len(released)} topics done")
+    if late := flow_lines.late(flow):
+        parts.append(f"{len(late)} late, first: {late[0]}")
+    if gone := flow_lines.gone(flow):
+        parts.append(f"{len(gone)} topics deleted at the source, first: {gone[0]}")
     return ", ".join(parts)
 
 
-def _lag(flow: FlowProgress) -> str:
+def _lag(flow: Flow) -> str:
     partitions = f"{flow.unknown:,} {'partition' if flow.unknown == 1 else 'partitions'}"
     if flow.lag is None:
         return "lag not known" + (f" of {partitions}" if flow.unknown else "")

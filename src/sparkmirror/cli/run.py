@@ -3,50 +3,27 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sparkmirror.cli.flow_checks import check_flows
+from sparkmirror.cli.loading import Clusters, File, Secrets, Spark, spark_overrides, wanted_clusters
 from sparkmirror.cli.logs import LogFormat, set_up_logging, use_format, warn
 from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served, page_address
 from sparkmirror.cli.output import Format, Output
 from sparkmirror.cli.progress import ProgressView
+from sparkmirror.cli.resource_watch import ResourceWatch, Taken
 from sparkmirror.cli.status_file import RunStatus
-from sparkmirror.cli.watched_file import Taken, WatchedFile
-from sparkmirror.config import MirrorConfig
-from sparkmirror.engine.installed_spark import require_spark
+from sparkmirror.config.formats import explain, read
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats import explain, read
+from sparkmirror.mirror.engine.installed_spark import require_spark
 
 if TYPE_CHECKING:
-    from sparkmirror.engine.progress import FlowProgress
-
-File = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="An mm2.properties file as MirrorMaker 2 takes it, a Strimzi KafkaMirrorMaker2 (YAML or JSON), a"
-        " connector's file, or a directory of connectors' files and their worker's.",
-    ),
-]
-Secrets = Annotated[
-    str | None,
-    typer.Option(
-        "--secrets",
-        metavar="DIR",
-        envvar="SPARKMIRROR_SECRETS",
-        help="Directory of a Strimzi resource's Secrets: mounted as DIR/<name>/<key>, or their manifests.",
-    ),
-]
-Clusters = Annotated[
-    list[str] | None,
-    typer.Option("--clusters", help="Only the flows into these clusters: --clusters B C, as with MirrorMaker 2."),
-]
-
-Spark = Annotated[list[str] | None, typer.Option("--spark", metavar="KEY=VALUE", help="A setting of Spark.")]
+    from sparkmirror.config import MirrorConfig
+    from sparkmirror.mirror.engine.queries import Queries
+    from sparkmirror.snapshot.snapshot import Snapshot
 
 
 def run(
@@ -94,15 +71,15 @@ def run(
             warn(line)
         check_flows(reading, config, values, wanted)
         require_spark()
-        from sparkmirror.engine.mirror import Mirror  # Spark is slow to import; errors in the file come first
+        from sparkmirror.mirror.engine.mirror import Mirror  # Spark is slow to import; errors in the file come first
 
         with ProgressView(output) as view:
 
-            def show(flows: Sequence[FlowProgress]) -> None:
-                view.show(flows)
+            def show(snapshot: Snapshot) -> None:
+                view.show(snapshot)
                 status.show(mirror.observer.snapshot)
 
-            mirror = Mirror(config, once=once, use_lease=lease, on_progress=show)
+            mirror = Mirror(config, once=once, use_lease=lease, on_progress=show, queries=_queries(config))
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: mirror.stop())
 
@@ -134,32 +111,14 @@ def run(
                     )
                 )
                 if reading.resources and not once:
-                    opened.enter_context(WatchedFile(file, Taken(reading, config, values), read_again, take))
+                    opened.enter_context(ResourceWatch(file, Taken(reading, config, values), read_again, take))
                 mirror.run()
 
 
-def load(file: str, clusters: list[str] | None, spark: list[str] | None = None, *, secrets: str | None) -> MirrorConfig:
-    """Return the file's configuration.
+def _queries(config: MirrorConfig) -> Queries | None:
+    """Return the runner of the file's Spark queries; None without any."""
+    if not any(flow.transform_queries for flow in config.flows):
+        return None
+    from sparkmirror.queries.runner import QueryRunner
 
-    The command line's Spark settings win over the file's.
-    """
-    return explain(read([file], secrets), clusters=wanted_clusters(clusters), overrides=spark_overrides(spark))[0]
-
-
-def wanted_clusters(clusters: list[str] | None) -> list[str]:
-    """Return the aliases of `--clusters`, separated in any way."""
-    return [alias for group in clusters or () for alias in group.replace(",", " ").split()]
-
-
-def spark_overrides(spark: list[str] | None) -> dict[str, str]:
-    """Return the settings of `--spark`.
-
-    Raises `ConfigError`.
-    """
-    settings = {}
-    for setting in spark or ():
-        key, equals, value = setting.partition("=")
-        if not equals or not key.startswith("spark."):
-            raise ConfigError("write spark.KEY=VALUE", origin="--spark", key=key)
-        settings[key] = value
-    return settings
+    return QueryRunner()

@@ -13,17 +13,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from sparkmirror.cli.control import Flow, chosen_flows
+from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, chosen_flows, chosen_topics, load
 from sparkmirror.cli.logs import LogFormatAlone, set_up_logging, tell_progress, warn
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.run import Clusters, File, Secrets, load
-from sparkmirror.cli.topics import chosen_topics
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.model import RegistryConfig, SchemasConfig
 from sparkmirror.config.schema_settings import SCHEMAS, Side
-from sparkmirror.config.values import HttpUrl
 from sparkmirror.errors import ConfigError
 from sparkmirror.schemas import CheckedId, CheckedPart, Registry, SchemaCheck, SchemaVerdict, check_flow
+from sparkmirror.values import HttpUrl
 
 schemas = typer.Typer(no_args_is_help=True, help="Schema ids in records, and schema registries.")
 

@@ -14,7 +14,7 @@ from sparkmirror.cli.metrics import MetricsPort, MetricsProfiles, metrics_served
 from sparkmirror.cli.output import Format, Output, print_line
 from sparkmirror.cli.progress import ProgressView
 from sparkmirror.config import MirrorConfig
-from sparkmirror.engine.installed_spark import require_spark
+from sparkmirror.mirror.engine.installed_spark import require_spark
 
 File = Annotated[
     str, typer.Argument(metavar="FILE", help="A connect-distributed.properties file, as a Connect worker takes it.")
@@ -35,7 +35,7 @@ def serve(
 ) -> None:
     """Run MirrorMaker 2's connectors with Kafka Connect's REST interface.
 
-    Runs until stopped. Each process answers /metrics and the live page, /page/, for itself beside
+    Runs until stopped. Each process answers /metrics and the live page, /page/, for itself next to
     the interface, to the same people; with --metrics-port also on a port of its own, with /health
     and /ready.
 
@@ -61,13 +61,13 @@ def serve(
         warn(users.warning)
     require_spark()
     # Spark is slow to import; errors in the file come first
+    from sparkmirror.config.formats.connect_files import WorkerSettings as WorkerFile
     from sparkmirror.connect.server import ConnectServer
     from sparkmirror.connect.worker import ConnectWorker
-    from sparkmirror.formats.connect_files import WorkerSettings as WorkerFile
-    from sparkmirror.page.access import on_loopback
-    from sparkmirror.page.controls import FlowControls
-    from sparkmirror.page.router import page_router
-    from sparkmirror.web.app import beside_app, metrics_router
+    from sparkmirror.look.metrics.app import beside_app, metrics_router
+    from sparkmirror.look.page.controls import FlowControls
+    from sparkmirror.look.page.router import page_router
+    from sparkmirror.web.access import on_loopback
 
     stopped = threading.Event()
     errors: list[Exception] = []

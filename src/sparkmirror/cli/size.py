@@ -10,7 +10,8 @@ import typer
 
 from sparkmirror.cli.amounts import amount
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.engine.sizing import (
+from sparkmirror.errors import ConfigError
+from sparkmirror.mirror.engine.sizing import (
     FAR_MB,
     MEASURED,
     PROCESS_CORES,
@@ -29,7 +30,6 @@ from sparkmirror.engine.sizing import (
     local_machines,
     sized,
 )
-from sparkmirror.errors import ConfigError
 
 TOO_FEW_PARTITIONS_EXIT = 1
 _AMOUNT = "write a number above 0 such as 500K, 20M or 6T"
@@ -71,8 +71,8 @@ def size(
 ) -> None:
     """Reckon tasks, cores, memory, executors and machines for a rate.
 
-    The figures are the bench's, of a machine with slow cores: docs/runbooks/sizing.md has the
-    formula, and says what to measure yourself. No cluster is asked.
+    The figures are the bench's, of a machine with slow cores: docs/planning.md has the formula,
+    and says what to measure yourself. No cluster is asked.
 
     Exit codes: 0 printed, 1 more tasks are needed than there are partitions, 2 the command line is wrong.
 

@@ -7,12 +7,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from sparkmirror.config import MirrorConfig
+from sparkmirror.config.formats import Reading
+from sparkmirror.config.formats.strimzi_status import FlowStatus, StatusFile
 from sparkmirror.errors import ConfigError, SparkMirrorError
-from sparkmirror.formats import Reading
-from sparkmirror.formats.strimzi_status import FlowStatus, StatusFile
 
 if TYPE_CHECKING:
-    from sparkmirror.engine.snapshot import Flow, Snapshot
+    from sparkmirror.snapshot.snapshot import Flow, Snapshot
 
 
 class RunStatus:

@@ -15,20 +15,20 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sparkmirror.cli.control import Flow, chosen_flows
 from sparkmirror.cli.keys import Keys, pressed_keys
+from sparkmirror.cli.loading import Clusters, File, Flow, Secrets, chosen_flows, load
 from sparkmirror.cli.log_lines import plain
 from sparkmirror.cli.output import Format, Output, print_json
-from sparkmirror.cli.published import Stale, fresh
-from sparkmirror.cli.run import Clusters, File, Secrets, load
-from sparkmirror.cli.status import first_reason, is_healthy, progress
-from sparkmirror.cli.status import row as flow_row
-from sparkmirror.cli.topics import rows as topic_rows
+from sparkmirror.cli.published import Stale
+from sparkmirror.cli.topic_rows import rows as topic_rows
 from sparkmirror.config import FlowConfig
-from sparkmirror.engine import snapshot
-from sparkmirror.engine.snapshot import PartitionState
-from sparkmirror.engine.status_topic import INTERVAL_S, read_status
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.look.doctor.flow_status import progress
+from sparkmirror.look.doctor.flow_status import row as flow_row
+from sparkmirror.mirror.engine.flow_health import first_reason, is_healthy
+from sparkmirror.snapshot import snapshot
+from sparkmirror.snapshot.snapshot import PartitionState
+from sparkmirror.snapshot.status_topic import INTERVAL_S, fresh, read_status
 
 WIDE, TALL = 500, 60
 """Columns and lines of the print without a terminal."""

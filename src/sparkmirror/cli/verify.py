@@ -16,12 +16,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from sparkmirror.cli.loading import File, Secrets, load
 from sparkmirror.cli.logs import LogFormat, as_json, console, set_up_logging, tell_progress, use_format, warn
 from sparkmirror.cli.output import Format, print_line
-from sparkmirror.cli.run import File, Secrets, load
-from sparkmirror.engine.installed_spark import require_spark
 from sparkmirror.errors import ConfigError
-from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.mirror.engine.installed_spark import require_spark
+from sparkmirror.mirror.sync.topic_rules import topic_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,8 +98,8 @@ def verify(
     for flow in config.flows:
         topic_rules(flow)  # reports an unusable class before Spark starts
     require_spark()
-    from sparkmirror.engine.session import open_session  # Spark is slow to import; errors in the file come first
     from sparkmirror.frames import Options, run_verification
+    from sparkmirror.mirror.engine.session import open_session  # Spark is slow to import; errors in the file come first
 
     options = Options(
         topics=tuple(filter(None, (topic.strip() for topic in topics.split(",")))),

@@ -1,7 +1,7 @@
-"""Client library for applications of mirrored clusters (`docs/client.md`).
+"""Client library for applications of mirrored clusters (`docs/python.md`).
 
-Offers the methods of Kafka's `MirrorClient` and `RemoteClusterUtils`, and reads the topics of MirrorMaker 2 and of
-sparkmirror.
+Offers the methods of Kafka's `MirrorClient` and `RemoteClusterUtils`, and reads MirrorMaker 2's topics and
+sparkmirror's.
 """
 
 from sparkmirror.client.mirror_client import MirrorClient

@@ -1,8 +1,8 @@
 """Consumer group offset sync app: commits groups' checkpoints again and again.
 
 For operators of MirrorMaker 2 without `sync.group.offsets.enabled`. Does the same as AWS's MM2GroupOffsetSync, tick by
-tick, and logs the same words, without its faults: an error ends a tick and never the schedule, a partition without an
-offset of the group is set, the log names as updated only the updated offsets, and several groups may be given.
+tick, and logs the same words, without its faults: an error ends a tick and never the schedule, a partition where the
+group has no offset is set, the log names as updated only the updated offsets, and several groups may be given.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.client.settings import ADMIN, cluster_config
 from sparkmirror.client.translated_offsets import GroupOffsets, OffsetAndMetadata, TopicPartition
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_names import error_name
-from sparkmirror.cluster.groups import Committed, Groups, Offsets
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.cluster.groups import Committed, Groups, Offsets
 
 TRANSLATE_S = 20.0
-"""Longest time for reading the checkpoints once: the limit of AWS's app."""
+"""Longest time for reading the checkpoints once: as in AWS's app."""
 
 IDLE = frozenset({"Empty", "Dead"})
 
@@ -32,26 +32,25 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTurn:
-    """Outcome of one tick for a group."""
+    """One tick's outcome for a group."""
 
     group: str
     state: str = ""
-    """State of the group at the target, such as `Empty` or `Stable`.
+    """The group's state at the target, such as `Empty` or `Stable`.
 
     `Dead` for a missing group; empty if the target could not be asked.
     """
     updated: GroupOffsets = field(default_factory=dict)
     refused: Mapping[TopicPartition, str] = field(default_factory=dict)
-    """Name of the error for each partition whose offset the target refused."""
+    """The error's name for each partition whose offset the target refused."""
     error: str = ""
     """Reason why the tick failed; empty for success."""
 
 
 class GroupSync:
-    """Sync of one cluster's groups with the checkpoints of the cluster `alias`.
+    """Sync one cluster's groups with the checkpoints of the cluster `alias`.
 
-    Close it, or use `run`. `settings` are the settings of `MirrorClient`; raises `ConfigError`. Connects at the first
-    tick.
+    Close it, or use `run`. `settings` are `MirrorClient`'s settings; raises `ConfigError`. Connects at the first tick.
     """
 
     def __init__(self, settings: Mapping[str, str], alias: str, groups: Sequence[str]) -> None:
@@ -186,7 +185,7 @@ class GroupSync:
 
 
 def in_javas_words(offsets: GroupOffsets) -> str:
-    """Print a map of committed offsets as Java does, for searches in logs."""
+    """Print committed offsets as Java prints a map, for searches in logs."""
     entries = (
         f"{tp.topic}-{tp.partition}="
         f"OffsetAndMetadata{{offset={committed.offset}, leaderEpoch=null, metadata='{committed.metadata}'}}"

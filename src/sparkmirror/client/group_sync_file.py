@@ -1,4 +1,4 @@
-"""Properties file of the consumer group offset sync app.
+"""Properties file for the consumer group offset sync app.
 
 The format of AWS's app: keys are names of Java constants (`BOOTSTRAP_SERVERS_CONFIG`), each with a default, and an
 empty value counts as absent. The file may also have Kafka's own keys (`bootstrap.servers`, `security.protocol`,
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import javaproperties
 
-from sparkmirror.config.providers import PROVIDERS_KEY
+from sparkmirror.config.declared_providers import PROVIDERS_KEY
 from sparkmirror.errors import ConfigError
 from sparkmirror.events import Event
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 def read_group_sync_file(path: str, *, tls: bool, mtls: bool) -> dict[str, str]:
-    """Return the settings of `MirrorClient` for the file and the flags.
+    """Return `MirrorClient`'s settings for the file and the flags.
 
     Raises `ConfigError` for an unreadable file. A missing file is logged, and the defaults hold. `mtls` implies `tls`.
     """

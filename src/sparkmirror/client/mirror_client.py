@@ -14,7 +14,7 @@ import regex
 
 from sparkmirror.client.settings import ADMIN, CONSUMER, cluster_config, replication_policy
 from sparkmirror.client.translated_offsets import GroupOffsets, OffsetAndMetadata, TopicPartition, read_checkpoints
-from sparkmirror.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.policy import ReplicationPolicy
 
 UNREACHABLE = -1
@@ -22,11 +22,11 @@ UNREACHABLE = -1
 
 
 class MirrorClient:
-    """Client of one cluster; close it, or use it as a context manager.
+    """Client for one cluster; close it, or use it as a context manager.
 
-    `settings` are the settings of Kafka's `MirrorClient`: `bootstrap.servers`, `replication.policy.*`,
-    `security.protocol`, `ssl.*`, the last two also with the prefix `admin.` or `consumer.`; other keys are ignored.
-    Connects at the first call. Raises `ConfigError`; the other methods raise `ClusterUnreachable`.
+    `settings` are as for Kafka's `MirrorClient`: `bootstrap.servers`, `replication.policy.*`, `security.protocol`,
+    `ssl.*`, the last two also with the prefix `admin.` or `consumer.`; other keys are ignored. Connects at the first
+    call. Raises `ConfigError`; the other methods raise `ClusterUnreachable`.
     """
 
     def __init__(self, settings: Mapping[str, str], *, timeout_s: float = 60.0) -> None:
@@ -58,7 +58,7 @@ class MirrorClient:
     def replication_hops(self, alias: str) -> int:
         """Return the number of mirrors between the cluster `alias` and this one.
 
-        Counted along the heartbeats of `alias`, on the shortest path; -1 without any.
+        Counted along `alias`'s heartbeats, on the shortest path; -1 without any.
         """
         hops = (self._hops(topic, alias) for topic in self.heartbeat_topics())
         return min((count for count in hops if count != UNREACHABLE), default=UNREACHABLE)
@@ -76,7 +76,7 @@ class MirrorClient:
         return {alias for topic in self.heartbeat_topics() for alias in self._sources(topic)}
 
     def remote_topics(self, source: str | None = None) -> set[str]:
-        """Return the remote topics of this cluster: copies of other clusters' topics.
+        """Return this cluster's remote topics: copies of other clusters' topics.
 
         With `source`, only the topics copied directly from that cluster.
         """
@@ -100,7 +100,7 @@ class MirrorClient:
     ) -> GroupOffsets | dict[str, GroupOffsets]:
         """Return the offsets here for a group of the cluster `alias`, by its checkpoints.
 
-        With a pattern, return the offsets of each group whose whole name matches. The result is empty for a group
+        With a pattern, return the offsets for each group whose whole name matches. The result is empty for a group
         without checkpoints. If time is up before all checkpoints are read, the newest may be missing, and a warning is
         logged. Raises `TypeError` if `groups` is neither a name nor a compiled pattern, or `alias` is no name.
         """

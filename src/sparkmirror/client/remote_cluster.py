@@ -1,6 +1,6 @@
-"""Methods of `MirrorClient` as functions, like Kafka's `RemoteClusterUtils`.
+"""`MirrorClient`'s methods as functions, like Kafka's `RemoteClusterUtils`.
 
-`mm2.md` 3.11. Each call connects anew.
+`mm2.md` 3.11. Each call connects again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sparkmirror.client.translated_offsets import GroupOffsets
 def replication_hops(settings: Mapping[str, str], alias: str) -> int:
     """Return the number of mirrors between the cluster `alias` and this one.
 
-    -1 if no heartbeats of `alias` arrive here.
+    -1 if no heartbeats from `alias` arrive here.
     """
     with MirrorClient(settings) as client:
         return client.replication_hops(alias)
@@ -57,7 +57,7 @@ def translate_offsets(
 ) -> GroupOffsets | dict[str, GroupOffsets]:
     """Return the offsets at this cluster for a group of the cluster `alias`.
 
-    With a pattern, return the offsets of each group whose whole name matches.
+    With a pattern, return the offsets for each group whose whole name matches.
     """
     with MirrorClient(settings) as client:
         return client.remote_consumer_offsets(groups, alias, timeout_s)

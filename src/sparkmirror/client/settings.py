@@ -1,4 +1,4 @@
-"""Settings of `MirrorClient`, by the keys of Kafka's `MirrorClientConfig`.
+"""`MirrorClient`'s settings, by the keys in Kafka's `MirrorClientConfig`.
 
 `mm2.md` 1.6.
 """
@@ -7,21 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sparkmirror.config import DEFAULT_POLICY, ClusterConfig, Entry
+from sparkmirror.config import DEFAULT_POLICY, ClusterConfig
 from sparkmirror.config.credentials import LoginError
+from sparkmirror.config.declared_providers import declared_providers
+from sparkmirror.config.entries import Entry
 from sparkmirror.config.login import read_login
 from sparkmirror.config.model import ProviderConfig, SaslConfig, SslConfig
 from sparkmirror.config.originals import is_secret
-from sparkmirror.config.providers import declared_providers, resolve, with_secrets
+from sparkmirror.config.providers import resolve, with_secrets
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import SASL_SETTINGS, SECURITY_PROTOCOL, SOURCE_SERVERS, SSL_SETTINGS
-from sparkmirror.config.values import Boolean, Value
 from sparkmirror.errors import ConfigError
 from sparkmirror.policy import ReplicationPolicy, policy_for
+from sparkmirror.values import Boolean, Value
 
 WHERE = "settings of MirrorClient"
 ADMIN, CONSUMER = "admin.", "consumer."
-"""Prefixes of keys for a single client.
+"""Key prefixes for a single client.
 
 `admin.` keys count for the client that lists topics, `consumer.` keys for the client that reads checkpoints.
 """
@@ -33,7 +35,7 @@ _INTERNAL = "replication.policy.internal.topic.separator.enabled"
 def cluster_config(settings: Mapping[str, str], role: str) -> ClusterConfig:
     """Return the cluster's configuration for the client `ADMIN` or `CONSUMER`.
 
-    Raises `ConfigError`. Secrets of config providers stay references, which are resolved for each connection.
+    Raises `ConfigError`. Config providers' secrets stay references, which are resolved for each connection.
     """
     providers = declared_providers(Entry(key=key, value=str(value), where=WHERE) for key, value in settings.items())
 
@@ -57,7 +59,7 @@ def cluster_config(settings: Mapping[str, str], role: str) -> ClusterConfig:
 
 
 def replication_policy(settings: Mapping[str, str]) -> ReplicationPolicy:
-    """Return the replication policy of the mirrors into this cluster.
+    """Return the mirrors' replication policy into this cluster.
 
     Raises `ConfigError`. The identity policy assumes `source.cluster.alias` as the source of all topics.
     """

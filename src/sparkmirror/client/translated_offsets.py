@@ -1,4 +1,4 @@
-"""Translated offsets of groups, read from a cluster's checkpoints (`mm2.md` 3.11)."""
+"""Groups' translated offsets, read from a cluster's checkpoints (`mm2.md` 3.11)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.events import Event
-from sparkmirror.mm2.record_formats import Checkpoint, Malformed
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.exact.mm2.record_formats import Checkpoint, Malformed
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class TopicPartition(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """Committed offset of a group for a partition, with its metadata."""
+    """A group's committed offset for a partition, with its metadata."""
 
     offset: int
     """Offset of the next record to consume."""
@@ -41,7 +41,7 @@ GroupOffsets: TypeAlias = dict[TopicPartition, OffsetAndMetadata]
 def read_checkpoints(cluster: ClusterConfig, topic: str, timeout_s: float) -> Iterator[Checkpoint]:
     """Yield all checkpoints of `topic`, the oldest first, to its present end.
 
-    Skips records of another format. Ends with a warning once time is up. Raises `ClusterUnreachable`.
+    Skips records in another format. Ends with a warning once time is up. Raises `ClusterUnreachable`.
     """
     deadline = time.monotonic() + timeout_s
     client = ClusterClient(cluster, "mirror-client")

@@ -1,7 +1,9 @@
-"""Configuration files of every format, read into the typed model."""
+"""A mirror's configuration as typed values, and `load_mm2_properties`."""
 
-from sparkmirror.config.effective import EffectiveValue
-from sparkmirror.config.entries import Entry, read_entries
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
+
 from sparkmirror.config.model import (
     DEFAULT_POLICY,
     IDENTITY_POLICY,
@@ -12,21 +14,29 @@ from sparkmirror.config.model import (
     MirrorConfig,
     ProduceConfig,
 )
-from sparkmirror.config.properties import explain_entries, explain_mm2_properties, load_mm2_properties
 
 __all__ = [
     "DEFAULT_POLICY",
     "IDENTITY_POLICY",
     "ClusterConfig",
-    "EffectiveValue",
-    "Entry",
     "FetchConfig",
     "FlowConfig",
     "LossPolicy",
     "MirrorConfig",
     "ProduceConfig",
-    "explain_entries",
-    "explain_mm2_properties",
     "load_mm2_properties",
-    "read_entries",
 ]
+
+
+def load_mm2_properties(
+    path: str, *, clusters: Sequence[str] = (), overrides: Mapping[str, str] = MappingProxyType({})
+) -> MirrorConfig:
+    """Read the file at `path` as MirrorMaker 2 would (`mm2.md` section 1.6).
+
+    `clusters` leaves only the flows into the named targets, as `--clusters` does. `overrides` are keys and values that
+    replace the file's. Raise `ConfigError` if the file can't be run, or can't be run as written.
+    """
+    # By name, when somebody asks: a Spark task needs no reader of files.
+    read = import_module(f"{__name__}.properties").explain_mm2_properties
+    config: MirrorConfig = read(path, clusters=clusters, overrides=overrides)[0]
+    return config

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 
 from sparkmirror.config import known_keys
 from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.declared_providers import FAMILY, PARAMETERS, PROVIDERS_KEY
 from sparkmirror.config.model import ClusterConfig
-from sparkmirror.config.providers import FAMILY, PARAMETERS, PROVIDERS_KEY
 from sparkmirror.config.refusals import ACCEPTED
 from sparkmirror.config.schema_settings import SCHEMA_SETTINGS
 from sparkmirror.config.scopes import Level, ScopedKey, Scopes
@@ -26,7 +26,7 @@ from sparkmirror.config.settings import (
 )
 
 CLOSE = 0.8
-"""Least likeness of a key and a known key for a suggestion; 1 is equality."""
+"""Least likeness between a key and a known key for a suggestion; 1 is equality."""
 
 _BARE = {
     setting.name: setting
@@ -64,7 +64,7 @@ def counting_prefixes(name: str) -> tuple[str, ...]:
 
 
 def of_no_client(prefix: str, name: str) -> str:
-    """Return the advice for a client's setting behind the prefix of a cluster.
+    """Return the advice on a client's setting behind a cluster's prefix.
 
     `prefix` is `source.cluster.` or `target.cluster.`.
     """
@@ -79,13 +79,13 @@ def of_no_client(prefix: str, name: str) -> str:
 
 
 class Advisor:
-    """Author of the advice about keys without effect, for a set of running flows."""
+    """Advice writer for keys without effect, for a set of running flows."""
 
     def __init__(self, scopes: Scopes, spoken: Mapping[str, ClusterConfig], extended: Collection[str] = ()) -> None:
         self._scopes = scopes
         self._spoken = spoken
         self._extended = {f"{flow}." for flow in extended}
-        """Prefixes `source->target.` of the flows that have Python classes of the user.
+        """Prefixes `source->target.` for flows that have the user's Python classes.
 
         Such a class may have keys of its own.
         """
@@ -93,8 +93,8 @@ class Advisor:
     def advise(self, key: ScopedKey) -> str | None:
         """Return a warning about a key without effect; None if no warning is due.
 
-        No warning is due if the key asks for something that is done anyway, agrees with the settings of the whole
-        cluster, or may belong to a class of the user.
+        No warning is due if the key asks for something that is done anyway, agrees with the whole cluster's settings,
+        or may belong to a user's class.
         """
         if _asks_for_nothing(key):
             return None
@@ -105,7 +105,7 @@ class Advisor:
         return None if text is None and self._may_be_theirs(key) else key.entry.note(text or self._unknown(key))
 
     def _may_be_theirs(self, key: ScopedKey) -> bool:
-        """True if the key may reach a Python class of the user.
+        """True if the key may reach a user's Python class.
 
         Rule: MirrorMaker 2's `connectorBaseConfig` (`mm2.md` section 1.6).
         """
@@ -178,7 +178,7 @@ def _close_name(key: ScopedKey) -> str | None:
 
 
 def _asks_for_nothing(key: ScopedKey) -> bool:
-    """True if the value of a known key asks for nothing special.
+    """True if a known key's value asks for nothing special.
 
     Such a value switches off an absent feature, or asks for something that is done anyway.
     """
@@ -217,7 +217,7 @@ def _known(key: ScopedKey) -> str | None:
 
 
 def _in_connect(name: str) -> str | None:
-    """Return the reason why a key of Kafka Connect has no effect.
+    """Return the reason why a Kafka Connect key has no effect.
 
     None if Kafka Connect has no such key.
     """
@@ -238,7 +238,7 @@ def _of_a_provider(key: ScopedKey) -> str:
 
 
 def _meant(key: ScopedKey) -> Setting | None:
-    """Return the setting that the writer of the key had in mind; None without a guess."""
+    """Return the setting that the key's writer had in mind; None without a guess."""
     if key.name in HONOURED:
         return HONOURED[key.name]
     if "consumer" in key.role:

@@ -1,4 +1,4 @@
-"""Reader of the settings of a cluster, for a flow."""
+"""Read a cluster's settings, for a flow."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sparkmirror.errors import ConfigError
 
 ADMINS = {KeyScope.SOURCE: KeyScope.SOURCE_ADMIN_ACCESS, KeyScope.TARGET: KeyScope.TARGET_ADMIN_ACCESS}
 COPIERS = {KeyScope.SOURCE: KeyScope.SOURCE_CONSUMER_ACCESS, KeyScope.TARGET: KeyScope.TARGET_PRODUCER_ACCESS}
-"""Places of the security settings of a cluster, by the place of its brokers.
+"""Places for a cluster's security settings, by where its brokers are.
 
 `ADMINS` is for the cluster's admin clients, `COPIERS` for the client that copies: the consumer or the producer.
 """
 
 
 def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> ClusterConfig:
-    """Read the cluster `alias`; `servers` is the setting of its brokers.
+    """Read the cluster `alias`; `servers` is the setting for its brokers.
 
     Mistakes go into `lookup.mistakes`.
     """
@@ -40,7 +40,7 @@ def read_cluster(lookup: Lookup, servers: Setting, alias: str, pair: Pair) -> Cl
 
 
 def _secured(lookup: Lookup, cluster: ClusterConfig, place: KeyScope, pair: Pair) -> ClusterConfig:
-    """Return the cluster with the security settings of its clients of `place`."""
+    """Return the cluster with its clients' security settings from `place`."""
     protocol = lookup.given(for_place((SECURITY_PROTOCOL,), place), pair)
     cluster = cluster.model_copy(update=dict(protocol))
     ssl = for_place(SSL_SETTINGS, place) if cluster.encrypted else ()

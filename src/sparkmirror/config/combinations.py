@@ -1,6 +1,6 @@
 """Settings that are right each and odd together.
 
-MirrorMaker 2 stops at some of the combinations (`mm2.md` 1.3 and 3.2).
+MirrorMaker 2 stops at some combinations (`mm2.md` 1.3 and 3.2).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WITHOUT = "has no effect with emit.offset-syncs.enabled = false"
 
 
 def combination_notes(lookup: Lookup, flow: FlowConfig) -> Iterator[str]:
-    """Yield a note for each odd combination of the flow's settings."""
+    """Yield a note for each odd combination among the flow's settings."""
     pair = (flow.source.alias, flow.target.alias)
 
     def entry(name: str) -> Entry | None:

@@ -1,6 +1,6 @@
-"""Settings of topics, groups, offset syncs, heartbeats and Connect's offsets.
+"""Settings for topics, groups, offset syncs, heartbeats and Connect's offsets.
 
-The settings of copying are in `settings`.
+The settings for copying are in `settings`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sparkmirror.config.model import (
     TopicSyncConfig,
 )
 from sparkmirror.config.setting import KeyScope, Setting
-from sparkmirror.config.values import (
+from sparkmirror.values import (
     FACTOR,
     LONG_MAX,
     NAME_CHARACTERS,
@@ -137,7 +137,7 @@ GROUP_SETTINGS: tuple[Setting, ...] = (
         "1.3",
     ),
 )
-"""Settings of consumer groups and their positions."""
+"""Settings for consumer groups and their positions."""
 
 OFFSET_SYNC_SETTINGS: tuple[Setting, ...] = (
     _of(
@@ -163,7 +163,7 @@ OFFSET_SYNC_SETTINGS: tuple[Setting, ...] = (
         "1.2",
     ),
 )
-"""Settings of MirrorMaker 2's offset syncs."""
+"""Settings for MirrorMaker 2's offset syncs."""
 
 EMIT_HEARTBEATS = _of(HeartbeatConfig, "emit.heartbeats.enabled", Boolean(), "true: heartbeats are sent.", "1.4")
 HEARTBEAT_SETTINGS: tuple[Setting, ...] = (
@@ -177,7 +177,7 @@ HEARTBEAT_SETTINGS: tuple[Setting, ...] = (
         "1.4",
     ),
 )
-"""Settings of heartbeats.
+"""Settings for heartbeats.
 
 The interval and the topic's replication factor count also for pairs that copy nothing.
 """
@@ -203,7 +203,7 @@ STORAGE_SETTINGS: tuple[Setting, ...] = (
         KeyScope.WORKER,
     ),
 )
-"""Settings of the offsets of MirrorMaker 2's Connect workers.
+"""Settings for the offsets that MirrorMaker 2's Connect workers keep.
 
 The stored offsets let an operator hand the flow back to MirrorMaker 2.
 """
@@ -215,4 +215,4 @@ CONTROL_SETTINGS: tuple[Setting, ...] = (
     *HEARTBEAT_SETTINGS,
     *STORAGE_SETTINGS,
 )
-"""All settings of the duties beside copying."""
+"""All settings for the duties next to copying."""

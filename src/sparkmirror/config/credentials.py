@@ -32,13 +32,13 @@ class TokenRequest:
 
     url: str = field(repr=False)
     principal: str
-    """Presumed owner of the token: the user, or the client's id."""
+    """Presumed token owner: the user, or the client's id."""
     client: tuple[str, str] | None = field(repr=False)
     """Id and secret for the request's header; None if the form names the client."""
     form: tuple[tuple[str, str], ...] = field(repr=False)
     """`grant_type` and the fields that belong to the grant."""
     files: tuple[tuple[str, str], ...] = ()
-    """Fields of the form with values in files.
+    """Form fields with values in files.
 
     Each request reads the files again: another program renews the values.
     """
@@ -48,10 +48,10 @@ class TokenRequest:
     See RFC 6749, section 2.3.1.
     """
     accepts_json: bool = True
-    """True if a header of the request asks for an answer in JSON."""
+    """True if a request header asks for an answer in JSON."""
     timeout_s: float = 10.0
     longest_life_s: float = float("inf")
-    """Longest use of a token in seconds, however long the token is valid."""
+    """Longest time in seconds to use a token, however long it is valid."""
     tls: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Kafka's `ssl.` settings for the token server."""
     extensions: tuple[tuple[str, str], ...] = ()
@@ -93,7 +93,7 @@ class MskIam:
     session_name: str = ""
     external_id: str = ""
     sts_region: str = ""
-    """Region of the token service that is asked for the role.
+    """Region where the token service is asked for the role.
 
     Empty: the environment's region, else the brokers'.
     """
@@ -108,7 +108,7 @@ class Kerberos:
     service: str
     """First part of the brokers' principals: `kafka` of `kafka/host@REALM`."""
     principal: str
-    """Owner of the tickets; empty: the owner of the tickets in the cache."""
+    """The tickets' owner; empty: whoever owns the tickets in the cache."""
     keytab: str = ""
     """File with the principal's keys; empty: another program gets the tickets."""
     cache: str = ""
@@ -123,7 +123,7 @@ Login: TypeAlias = Password | TokenRequest | TokenFile | GivenToken | UnsecuredT
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Token for the brokers, with the end of its validity."""
+    """Token for the brokers, with its expiry."""
 
     text: str = field(repr=False)
     expires_at: float
@@ -143,14 +143,14 @@ class LoginError(HandledError):
 
 
 def needed(options: Mapping[str, str], option: str) -> str:
-    """Return an option of the JAAS line; raise `LoginError` if the option is missing."""
+    """Return an option in the JAAS line; raise `LoginError` if it is missing."""
     if not options.get(option):
         raise LoginError("jaas.config", f'option {option} is missing: write {option}="..."')
     return options[option]
 
 
 def number(option: str, text: str) -> float:
-    """Return the number in an option of the JAAS line; raise `LoginError` otherwise."""
+    """Return the number in a JAAS line's option; raise `LoginError` otherwise."""
     try:
         value = float(text)
     except ValueError:

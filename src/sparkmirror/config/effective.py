@@ -1,4 +1,4 @@
-"""Effective values of each flow and their origins, for `sparkmirror config`."""
+"""Each flow's effective values and their origins, for `sparkmirror config`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from sparkmirror.config.settings import (
     SSL_SETTINGS,
     TARGET_SERVERS,
 )
-from sparkmirror.config.values import Hidden, shown_text
+from sparkmirror.values import Hidden, shown_text
 
 MASK = "********"
 DEFAULT = "default"
@@ -58,7 +58,7 @@ POLICY_CLASS = "replication.policy.class"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveValue:
-    """Effective value of a setting of a flow.
+    """A setting's effective value in a flow.
 
     `value` is safe to show. `where` names the key that gave the value, or is `DEFAULT`.
     """
@@ -68,7 +68,7 @@ class EffectiveValue:
     value: str
     where: str
     note: str = ""
-    """Remark of one line on a default that leaves something to what is measured."""
+    """One-line remark on a default that leaves something to what is measured."""
 
 
 def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[EffectiveValue]:
@@ -90,6 +90,7 @@ def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[Effective
         yield from shown.part(OFFSET_SYNC_SETTINGS, flow.offset_sync)
         yield from shown.part(HEARTBEAT_SETTINGS, flow.heartbeat)
         yield from shown.part(STORAGE_SETTINGS, flow.connect)
+        yield from shown.transforms()
         for side in SIDES:
             yield from shown.registry(side, getattr(config.schemas.get(flow.name, SchemasConfig()), side))
     for beat in config.beats:
@@ -106,7 +107,7 @@ def effective_values(config: MirrorConfig, lookup: Lookup) -> Iterator[Effective
 
 
 class _Shown:
-    """Settings of a flow, in the form that is shown."""
+    """A flow's settings, in the form that is shown."""
 
     def __init__(self, flow: FlowConfig, lookup: Lookup) -> None:
         self._flow = flow
@@ -129,8 +130,16 @@ class _Shown:
         if cluster.signs_in:
             yield from self.part(for_place(SASL_SETTINGS, place), cluster.sasl)
 
+    def transforms(self) -> Iterator[EffectiveValue]:
+        """Yield the keys of transforms and queries; nothing without any."""
+        for key, value in self._flow.transform_keys.items():
+            own = f"{self._flow.name}.{key}"
+            entry = self._lookup.properties[own if own in self._lookup.properties else key]
+            shown = MASK if self._lookup.references(entry) else value
+            yield EffectiveValue(flow=self._flow.name, key=key, value=shown, where=_where(entry, self._lookup))
+
     def registry(self, side: Side, registry: RegistryConfig) -> Iterator[EffectiveValue]:
-        """Yield the settings of a schema registry; nothing without a registry."""
+        """Yield a schema registry's settings; nothing without a registry."""
         if registry.url:
             yield from self.part(REGISTRY_SETTINGS[side], registry)
             if registry.url.startswith("https:"):
@@ -154,7 +163,7 @@ class _Shown:
 
 
 def _where(entry: Entry, lookup: Lookup) -> str:
-    """Return the origin of a value: the key, and the references behind the value.
+    """Return a value's origin: the key, and the references behind the value.
 
     References are no secrets, and the reader of the output looks for them.
     """

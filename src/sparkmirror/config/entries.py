@@ -1,6 +1,6 @@
-"""Entries of a Java properties file, and the keys that count in the end.
+"""A Java properties file's entries, and the keys that count in the end.
 
-Kafka reads its files with `java.util.Properties`: Latin-1, `#` only at a line's start, the last entry of a key wins.
+Kafka reads its files with `java.util.Properties`: Latin-1, `#` only at a line's start, a key's last entry wins.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OLD_NAMES = {
     "groups.blacklist": "groups.exclude",
     "config.properties.blacklist": "config.properties.exclude",
 }
-"""Old names of the lists in Kafka 2.4 to 3.9 (KIP-629), with the new names.
+"""Old list names in Kafka 2.4 to 3.9 (KIP-629), with the new names.
 
 From 4.0 on MirrorMaker 2 ignores the old names.
 """
@@ -58,7 +58,7 @@ class Entry:
     aside: str = ""
     """Remark on how MirrorMaker 2 reads this line, if it reads something else."""
     lost: str = ""
-    r"""First dropped backslash of the line, with the next character, such as `\.`."""
+    r"""The line's first dropped backslash, with the next character, such as `\.`."""
 
     @property
     def spot(self) -> str:
@@ -76,7 +76,7 @@ class Entry:
 
 
 def read_entries(path: str) -> list[Entry]:
-    """Return all entries of the file at `path`, in order, repetitions included.
+    """Return all entries in the file at `path`, in order, repetitions included.
 
     Raise `ConfigError` if the file can't be read as properties.
     """
@@ -88,6 +88,11 @@ def read_entries(path: str) -> list[Entry]:
         raise ConfigError("is a directory, not a properties file", origin=path) from None
     except OSError as error:
         raise ConfigError(f"can't be read: {error.strerror}", origin=path) from None
+    return entries_of(path, content)
+
+
+def entries_of(path: str, content: bytes) -> list[Entry]:
+    """Return all entries in a file's content, as `read_entries` does."""
     if b"\0" in content:
         raise ConfigError("is not a plain properties file: save it as ASCII or Latin-1 text", origin=path)
     try:
@@ -122,7 +127,7 @@ def seen_aliases(entries: Iterable[Entry]) -> list[str]:
 
 
 def _new_name(key: str) -> str | None:
-    """Return the new name of a list, for a single flow or for all flows.
+    """Return a list's new name, for a single flow or for all flows.
 
     None if the key is no old name.
     """
@@ -133,7 +138,7 @@ def _new_name(key: str) -> str | None:
 
 
 class Properties(Mapping[str, Entry]):
-    """Keys that count: the last of each in the file, overridden by the command line.
+    """Keys that count: each key's last entry in the file, or the command line's.
 
     `warnings` lists the corrections that were made.
     """

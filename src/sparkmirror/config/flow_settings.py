@@ -1,4 +1,4 @@
-"""Settings of a flow as published, and the differences between two deployments."""
+"""A flow's settings as published, and how two deployments differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sparkmirror.config.control_settings import (
 from sparkmirror.config.model import FlowConfig
 from sparkmirror.config.setting import Setting
 from sparkmirror.config.settings import FETCH_SETTINGS, FLOW_SETTINGS, LOSS_SETTINGS, PRODUCE_SETTINGS
-from sparkmirror.config.values import Hidden, shown_text
+from sparkmirror.values import Hidden, shown_text
 from sparkmirror.veil import NAMES_VEIL, VEIL
 
 ALWAYS = frozenset(
@@ -33,12 +33,12 @@ ALWAYS = frozenset(
 )
 """Settings that are told also where they have their default."""
 OF_A_HOST = frozenset({"client.id", "client.rack"})
-"""Settings that may differ between the hosts of a deployment."""
+"""Settings that may differ between a deployment's hosts."""
 _LONGEST = 200
 
 
 def flow_settings(flow: FlowConfig) -> dict[str, str]:
-    """Return the flow's settings by name: all but defaults, and all of `ALWAYS`.
+    """Return the flow's settings by name: all in `ALWAYS`, others but for defaults.
 
     Secrets are left out.
     """
@@ -46,13 +46,13 @@ def flow_settings(flow: FlowConfig) -> dict[str, str]:
     for setting, value in _values(flow):
         if not isinstance(setting.kind, Hidden) and (setting.name in ALWAYS or value != setting.default):
             settings[setting.name] = NAMES_VEIL.over(VEIL.over(shown_text(value)))
-    return settings
+    return settings | {key: NAMES_VEIL.over(VEIL.over(text)) for key, text in flow.transform_keys.items()}
 
 
 def differences(flow: FlowConfig, others: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the differences from the settings of the working process, a line each.
+    """Return how the flow differs from the working process's settings, a line each.
 
-    `others` is the result of `flow_settings` there. Settings of a release that told less are not compared.
+    `others` is what `flow_settings` returned there. Settings that another release did not tell are not compared.
     """
     if not others.keys() >= ALWAYS:
         return ()

@@ -1,8 +1,8 @@
-"""Pairs of clusters that send heartbeats and copy nothing.
+"""Cluster pairs that send heartbeats and copy nothing.
 
 MirrorMaker 2 sends heartbeats `source->target` into the target for every pair, enabled or not (`mm2.md` section 1.6,
-clusterPairs), so that a flow in the opposite direction has heartbeats to copy. The heartbeats need only the alias of
-the source.
+clusterPairs), so that a flow in the opposite direction has heartbeats to copy. The heartbeats need only the source's
+alias.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import ClusterConfig, FlowConfig, HeartbeatConfig
 from sparkmirror.config.originals import originals_for
 from sparkmirror.config.settings import BEAT_SETTINGS, SOURCE_SERVERS, TARGET_SERVERS
-from sparkmirror.config.values import Flag
+from sparkmirror.values import Flag
 
 OF_PAIR = replace(EMIT_HEARTBEATS, kind=Flag())
 """Setting by which MirrorMaker 2 lets a pair without a flow send heartbeats.
@@ -38,7 +38,7 @@ def heartbeat_pairs(aliases: Sequence[str], flows: Iterable[Pair], clusters: Seq
 
 
 def is_stated(lookup: Lookup, pair: Pair) -> bool:
-    """True if the file itself asks for the heartbeats of exactly this pair.
+    """True if the file itself asks for heartbeats for exactly this pair.
 
     Other pairs send heartbeats merely by Kafka's default.
     """

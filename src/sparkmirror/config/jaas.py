@@ -2,7 +2,7 @@
 
 Kafka reads the lines with Java's `StreamTokenizer` (`org.apache.kafka.common.security.JaasConfig`), by these rules: a
 word without quotes is made of letters, digits and `.`, `_`, `-`, `$` and begins with a letter, `_` or `$`; in quotes,
-single or double, a backslash escapes; `//`, `/` and `/* */` are comments. No message repeats a part of the line: a
+single or double, a backslash escapes; `//`, `/` and `/* */` are comments. No message repeats any part of the line: a
 password without its quotes may stand anywhere.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 FLAGS = ("required", "requisite", "sufficient", "optional")
 
 ELSEWHERE = "\u00a0"
-"""Stand-in, for `jaas_has_secrets`, for a value outside of the text.
+"""Stand-in, for `jaas_has_secrets`, for a value outside the text.
 
 Java takes the character for a letter like any other.
 """
@@ -52,12 +52,12 @@ class JaasEntry:
     """Login module with its options; the options hold secrets."""
 
     module: str
-    """Java class of the login module."""
+    """The login module's Java class."""
     options: Mapping[str, str]
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """Return the only entry of a line.
+    """Return a line's only entry.
 
     Raise `ValueError`, with the reason and without any value.
     """

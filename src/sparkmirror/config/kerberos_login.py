@@ -1,8 +1,7 @@
 """GSSAPI (Kerberos): tickets got with a keytab, or taken from a ticket cache.
 
-Another program fills the cache. The options are those of Java's `Krb5LoginModule`, and Kafka's `serviceName`. The
-further options of the Java module are about typed passwords, and about Java's storage of keys; both have no meaning
-here.
+Another program fills the cache. The options are those of Java's `Krb5LoginModule`, and Kafka's `serviceName`. The Java
+module's further options are about typed passwords, and about how Java stores keys; both have no meaning here.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ _NOTHING = (
 
 
 def read_kerberos(sasl: SaslConfig, options: Mapping[str, str]) -> Kerberos:
-    """Return the owner and the origin of the tickets; raise `LoginError`.
+    """Return who owns the tickets and where they come from; raise `LoginError`.
 
-    `options` are the options of the JAAS line. A keytab goes before a cache: it leads to tickets of the same principal.
+    `options` are the JAAS line's options. A keytab goes before a cache: it leads to tickets for the same principal.
     """
     service = _service(sasl.kerberos_service_name, options.get("serviceName", ""))
     if _is_true(options, "useKeyTab"):
@@ -53,5 +52,5 @@ def _is_true(options: Mapping[str, str], option: str) -> bool:
 
 
 def _without_type(keytab: str) -> str:
-    """Return the path of a keytab; Java takes `FILE:` before it."""
+    """Return a keytab's path; Java takes `FILE:` before it."""
     return keytab[len("FILE:") :] if keytab.upper().startswith("FILE:") else keytab

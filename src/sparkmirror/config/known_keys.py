@@ -1,8 +1,7 @@
-"""Keys of MirrorMaker 2, Connect and Kafka's clients without an effect here.
+"""Keys for MirrorMaker 2, Connect and Kafka's clients without an effect here.
 
-Each key has the reason. Source: `mm2.md` sections 1.1 to 1.6 and the configuration classes of Kafka 4.3.1. Settings
-with an effect are in `settings` and `control_settings`. A name may be here and there, since its meaning depends on its
-place.
+Each key has the reason. Source: `mm2.md` sections 1.1 to 1.6 and Kafka 4.3.1's configuration classes. Settings with an
+effect are in `settings` and `control_settings`. A name may be here and there, since its meaning depends on its place.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ class IdleKey:
 
 
 def _table(text: str) -> dict[str, IdleKey]:
-    """Parse a table of reasons, each followed by indented names of keys.
+    """Parse a table with reasons, each followed by indented key names.
 
     A name may have ` = default` behind it.
     """
@@ -47,7 +46,7 @@ aliases come from the flow's own name
     source.cluster.alias
     target.cluster.alias = target
 """)
-"""Keys of MirrorMaker 2's three connectors.
+"""Keys for MirrorMaker 2's three connectors.
 
 Included are keys that are refused unless they ask for something that is done anyway.
 """
@@ -66,10 +65,10 @@ records are copied as bytes, without converters
     key.converter.plugin.version
     value.converter.plugin.version
     header.converter.plugin.version
-records are copied unchanged
+an empty list changes nothing; docs/transforms.md has the others
     transforms
     predicates
-secrets from config providers are read anew with each connection, all other values when a run starts
+secrets from config providers are read again with each connection, all other values when a run starts
     config.action.reload = restart
 a partition that can't be copied is parked with the reason and tried again, and the others go on
     errors.retry.timeout = 0
@@ -80,7 +79,7 @@ failures are always logged, the contents of records never
     errors.log.enable = false
     errors.log.include.messages = false
 """)
-"""Keys of every connector of Kafka Connect."""
+"""Keys for every Kafka Connect connector."""
 
 CONNECT = _table("""
 each record is copied exactly once, whatever this key says
@@ -137,7 +136,7 @@ sparkmirror always knows which topics are copied
     topic.tracking.enable = true
     topic.tracking.allow.reset = true
 """)
-"""Keys of Kafka Connect's workers and source connectors, which don't exist here."""
+"""Keys for Kafka Connect's workers and source connectors, which don't exist here."""
 
 CONNECT_FAMILIES = {
     "config.storage.": CONNECT["config.storage.topic"].reason,
@@ -147,12 +146,12 @@ CONNECT_FAMILIES = {
     "listeners.https.": CONNECT["listeners"].reason,
     "metrics.context.": CONNECTOR["metric.reporters"].reason,
     "offset.storage.": "its topic is compacted, and otherwise as the broker makes it",
-    "predicates.": CONNECTOR_BASE["predicates"].reason,
+    "predicates.": "no transform is named by `transforms`",
     "status.storage.": CONNECT["status.storage.topic"].reason,
     "topic.creation.": CONNECT["topic.creation.enable"].reason,
-    "transforms.": CONNECTOR_BASE["transforms"].reason,
+    "transforms.": "no transform is named by `transforms`",
 }
-"""Prefixes of further keys of Kafka Connect, with the reasons."""
+"""Prefixes for Kafka Connect's further keys, with the reasons."""
 
 CLIENT = _table("""
 a batch counts as written when all in-sync replicas have it, and exactly once
@@ -244,7 +243,7 @@ connecting may take as long as an answer, and 10 s at most
     socket.connection.setup.timeout.max.ms = 30000
     socket.connection.setup.timeout.ms = 10000
 """)
-"""Keys of consumers, producers and admin clients."""
+"""Keys for consumers, producers and admin clients."""
 
 DONE_ANYWAY: dict[str, tuple[str, ...]] = {
     "acks": ("all", "-1"),
@@ -260,7 +259,7 @@ DONE_ANYWAY: dict[str, tuple[str, ...]] = {
     "tasks.max.enforce": ("true",),
     "topic.creation.enable": ("true",),
 }
-"""Values of keys without effect that ask for something that is done anyway.
+"""Values of keys without effect that ask for what is done anyway.
 
 Such a key needs no warning.
 """
@@ -299,7 +298,7 @@ SLIPS = {
 OURS_REMOVED = {
     "sparkmirror.takeover.fence": "raise producer.id.expiration.ms at the target instead (docs/running.md)",
 }
-"""Keys of sparkmirror 0.1 that were removed, and what to do instead."""
+"""sparkmirror 0.1 keys that were removed, and what to do instead."""
 
 ROLES = (
     "source.consumer.",

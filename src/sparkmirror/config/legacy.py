@@ -1,8 +1,7 @@
 """MirrorMaker 1's two files and its flags as a flow.
 
-The input is the input of Kafka 2.8's `kafka-mirror-maker.sh`. Each key of the files becomes the key with the same
-meaning in MirrorMaker 2's file; messages name the key as the user wrote it. Facts: `kafka.tools.MirrorMaker` of
-Kafka 2.8.
+The input is what Kafka 2.8's `kafka-mirror-maker.sh` takes. Each key in the files becomes the key with the same meaning
+in MirrorMaker 2's file; messages name the key as the user wrote it. Facts: `kafka.tools.MirrorMaker` in Kafka 2.8.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ Topics with names that end like MirrorMaker 2's heartbeats keep their names, too
 METADATA_MAX_AGE_MS = 300_000
 """Interval at which MirrorMaker 1 saw new topics and partitions.
 
-Kafka's default of `metadata.max.age.ms`.
+Kafka's default for `metadata.max.age.ms`.
 """
 
 RESET = "latest"
-"""Kafka's default of `auto.offset.reset`, which MirrorMaker 1 left alone.
+"""Kafka's default for `auto.offset.reset`, which MirrorMaker 1 left alone.
 
 MirrorMaker 2's default is `earliest`.
 """
 
 _LONGEST_GROUP = 150
-"""Most characters of a group's id in the names of sparkmirror's topics.
+"""Longest group id in the names of sparkmirror's topics, in characters.
 
 Kafka allows 249 characters in a topic's name.
 """
@@ -59,19 +58,19 @@ _FLOW = {
     "emit.checkpoints.enabled": "false",
     "emit.offset-syncs.enabled": "false",
 }
-"""Behaviour of MirrorMaker 1, in MirrorMaker 2's keys."""
+"""MirrorMaker 1's behaviour, in MirrorMaker 2's keys."""
 
 _NO_EFFECT = {
     "client.id": "it gave its consumers ids made of group.id",
     "enable.auto.commit": "acknowledged records are committed each --offset.commit.interval.ms",
     "auto.commit.interval.ms": "acknowledged records are committed each --offset.commit.interval.ms",
 }
-"""Keys of the consumer's file that have no effect, with the reasons."""
+"""Keys in the consumer's file that have no effect, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyOptions:
-    """Flags of MirrorMaker 1, checked one by one; `include` is as the user wrote it."""
+    """MirrorMaker 1's flags, checked one by one; `include` is as the user wrote it."""
 
     consumer: str
     producer: str
@@ -99,8 +98,8 @@ class _Renamed(Entry):
 def load_legacy(options: LegacyOptions, *, overrides: Mapping[str, str] = NOTHING) -> MirrorConfig:
     """Return the flow that the files and flags describe; raise `ConfigError`.
 
-    The caller gives the flow a name of its own with `named_after` before the flow runs: any number of such flows may
-    lead into a cluster.
+    The caller gives the flow its own name with `named_after` before the flow runs: any number of such flows may lead
+    into a cluster.
     """
     consumer, producer = read_entries(options.consumer), read_entries(options.producer)
     group = _required(consumer, "group.id", options.consumer, "the group under which MirrorMaker 1 committed")
@@ -133,7 +132,7 @@ def load_legacy(options: LegacyOptions, *, overrides: Mapping[str, str] = NOTHIN
 def named_after(config: MirrorConfig, cluster_id: str) -> MirrorConfig:
     """Return the configuration with the source named after group and cluster id.
 
-    A flow keeps its data at the target under this name. So the name is the same at each start of the same mirror, and
+    A flow keeps its data at the target under this name. So the name is the same whenever the same mirror starts, and
     different for each other mirror into the cluster.
     """
     (flow,) = config.flows
@@ -152,9 +151,9 @@ def included(regex: str) -> str:
 
 
 def _required(entries: Iterable[Entry], key: str, path: str, example: str) -> str:
-    """Return the last value of a key; raise `ConfigError` if there is none.
+    """Return a key's last value; raise `ConfigError` if there is none.
 
-    The error says so if the file has an old client's key (of ZooKeeper or a broker list) in the place of the brokers.
+    The error says so if the file has an old client's key (for ZooKeeper or a broker list) in place of the brokers.
     """
     values = [entry.value.strip() for entry in entries if entry.key == key]
     if values and values[-1]:
@@ -187,7 +186,7 @@ def _refresh(consumer: Sequence[Entry], path: str) -> Entry:
 
 
 def _providers(*files: Sequence[Entry]) -> Iterator[Entry]:
-    """Yield the config providers of both files, under the key that declares them."""
+    """Yield the config providers in both files, under the key that declares them."""
     stated = [entry for file in files for entry in file if entry.key == _PROVIDERS]
     if stated:
         yield Entry(key=_PROVIDERS, value=",".join(entry.value for entry in stated), where=stated[-1].where)
@@ -213,8 +212,8 @@ def _producer_entries(entries: Iterable[Entry]) -> Iterator[Entry]:
 def _renamed(entry: Entry, alias: str, role: str) -> Iterator[Entry]:
     """Yield the entry under MirrorMaker 2's key.
 
-    Brokers and security become settings of the whole cluster, all other keys settings of the client. Keys of config
-    providers are left out.
+    Brokers and security become the whole cluster's settings, all other keys the client's. Config providers' keys are
+    left out.
     """
     if not entry.key.startswith(_PROVIDERS):
         whole = entry.key == "bootstrap.servers" or entry.key.startswith(_SECURITY)
@@ -223,5 +222,5 @@ def _renamed(entry: Entry, alias: str, role: str) -> Iterator[Entry]:
 
 
 def _last_of_each(entries: Iterable[Entry]) -> list[Entry]:
-    """Return the last entry of each key, as Java reads a file."""
+    """Return each key's last entry, as Java reads a file."""
     return list({entry.key: entry for entry in entries}.values())

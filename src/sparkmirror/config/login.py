@@ -1,8 +1,7 @@
 """Way to sign in to a cluster by SASL, read from Kafka's own settings.
 
-The settings are those of Kafka 4.3.1 (`SaslConfigs`) and Java's `Krb5LoginModule`, those of Amazon's
-`aws-msk-iam-auth`, and those of Strimzi's `kafka-oauth-client`. Mechanism, login module and callback handler tell the
-libraries apart.
+The settings are Kafka 4.3.1's (`SaslConfigs`), those for Java's `Krb5LoginModule`, for Amazon's `aws-msk-iam-auth`, and
+for Strimzi's `kafka-oauth-client`. Mechanism, login module and callback handler tell the libraries apart.
 """
 
 from __future__ import annotations

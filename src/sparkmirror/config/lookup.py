@@ -1,31 +1,31 @@
-"""Look-up of settings in a file: the key that counts, its value, the messages."""
+"""Look up settings in a file: the key that counts, its value, the messages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from sparkmirror.config.entries import Entry, Properties
-from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.model import ProviderConfig
 from sparkmirror.config.providers import references, resolve
 from sparkmirror.config.setting import Setting
-from sparkmirror.config.values import Flag, Hidden, Value, repeated
 from sparkmirror.errors import ConfigError
+from sparkmirror.mistakes import Mistakes
+from sparkmirror.values import Flag, Hidden, Value, repeated
 from sparkmirror.veil import NAMES_VEIL, VEIL, Veil
 
 _NAMES = frozenset(("topics", "topics.exclude", "groups", "groups.exclude"))
 """Settings whose names people must see in the log, even from a config provider."""
 
 Pair = tuple[str, str]
-"""Aliases of source and target."""
+"""Source and target aliases."""
 
 
 class Lookup:
-    """Look-up in a file, with a record of the keys looked up and of all mistakes.
+    """Look-up in a file; it records the keys looked up and all mistakes.
 
-    Keys without a look-up are explained later. `declared` is None if the settings of the config providers are wrong:
-    then values with references are ignored. In a `sealed` look-up no reference is ever resolved: secrets stay
-    references, and other values with references are ignored.
+    Keys without a look-up are explained later. `declared` is None if the config providers' settings are wrong: then
+    values with references are ignored. In a `sealed` look-up no reference is ever resolved: secrets stay references,
+    and other values with references are ignored.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Lookup:
         return self.parsed(setting, entry)
 
     def parsed(self, setting: Setting, entry: Entry) -> Value | None:
-        """Return the value of an entry, read as this setting.
+        """Return an entry's value, read as this setting.
 
         None if the value is wrong; `mistakes` has the error.
         """
@@ -93,7 +93,6 @@ class Lookup:
         return self._without_repetitions(entry, value) if isinstance(value, tuple) else value
 
     def references(self, entry: Entry) -> list[str]:
-        """Return the references to config providers in an entry's value."""
         return references(entry.value, self.declared)[0]
 
     def text(self, entry: Entry, *, any_text: bool = False) -> str:
@@ -119,7 +118,7 @@ class Lookup:
             self.warnings.append(text)
 
     def _without_repetitions(self, entry: Entry, items: tuple[str, ...]) -> tuple[str, ...]:
-        """Take repeated items out of a list with a warning, as Kafka 4.2 and later do."""
+        """Remove repeated items from a list with a warning, as Kafka 4.2 and later do."""
         if again := repeated(items):
             what = "something" if self.references(entry) else ", ".join(again)
             self.warn(entry.note(f"names {what} more than once"))

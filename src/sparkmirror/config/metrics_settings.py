@@ -1,4 +1,4 @@
-"""Settings of the metrics listeners: addresses, TLS and users.
+"""Settings for the metrics listeners: addresses, TLS and users.
 
 The settings follow Kafka Connect's `listeners`.
 """
@@ -13,11 +13,11 @@ from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import MetricsConfig, SslConfig
 from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.settings import SSL_SETTINGS
-from sparkmirror.config.values import Choice, Listeners, Names, Text, Value
 from sparkmirror.errors import ConfigError
+from sparkmirror.values import Choice, Listeners, Names, Text, Value
 
 METRICS = "sparkmirror.metrics."
-"""Prefix of all settings of metrics."""
+"""Prefix of all metrics settings."""
 HTTPS = f"{METRICS}listeners.https."
 
 _PAGE = "docs/metrics.md"
@@ -65,12 +65,12 @@ SERVER_SSL = tuple(
     for setting in SSL_SETTINGS
     if setting.name not in ("ssl.endpoint.identification.algorithm", "ssl.protocol")
 )
-"""TLS settings of the https listeners."""
+"""TLS settings for the https listeners."""
 METRICS_SETTINGS = (LISTENERS, JAAS_FILE, HOSTS, CLIENT_AUTH, *SERVER_SSL)
 
 
 def read_metrics(lookup: Lookup) -> MetricsConfig:
-    """Read the settings of metrics; mistakes go into `lookup.mistakes`."""
+    """Read the metrics settings; mistakes go into `lookup.mistakes`."""
     given = lookup.given((LISTENERS, JAAS_FILE, HOSTS, CLIENT_AUTH), _ALONE)
     https = SslConfig.model_validate(_stores(lookup))
     config = MetricsConfig.model_validate({**given, "https": https})
@@ -84,7 +84,7 @@ def read_metrics(lookup: Lookup) -> MetricsConfig:
 def _stores(lookup: Lookup) -> dict[str, Value | SecretStr]:
     """Return the TLS settings with secrets resolved.
 
-    The secrets stay in this process, unlike the secrets of clusters.
+    The secrets stay in this process, unlike clusters' secrets.
     """
     fields: dict[str, Value | SecretStr] = dict(lookup.given(SERVER_SSL, _ALONE))
     for setting in SERVER_SSL:

@@ -44,14 +44,14 @@ DEFAULT_CONFIG_EXCLUDE = (
     "unclean.leader.election.enable",
     "min.insync.replicas",
 )
-"""Default of `config.properties.exclude` (`mm2.md` 1.2).
+"""Default for `config.properties.exclude` (`mm2.md` 1.2).
 
 Each item is a regular expression for a whole name.
 """
 
 
 class Model(BaseModel):
-    """Frozen value; an unknown field is a bug of sparkmirror, not the user's."""
+    """Frozen value; an unknown field is sparkmirror's bug, not the user's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -66,7 +66,7 @@ Secret = Annotated[SecretStr, PlainSerializer(_write_secret, when_used="json")]
 NO_SECRET = SecretStr("")
 
 REFERENCE = re.compile(r"\$\{([^}:]*):(([^}:]*):)?([^}]*)\}")
-"""Pattern of a reference `${provider:path:name}`; the path is optional.
+"""Pattern for a reference `${provider:path:name}`; the path is optional.
 
 Kafka's `ConfigTransformer` recognises references in the same way.
 """
@@ -75,7 +75,7 @@ Kafka's `ConfigTransformer` recognises references in the same way.
 class SslConfig(Model):
     """TLS with a cluster: Kafka's `ssl.` settings.
 
-    The defaults are those of Kafka 4.3.1.
+    The defaults are Kafka 4.3.1's.
     """
 
     truststore_location: str = ""
@@ -102,7 +102,7 @@ class SslConfig(Model):
 class SaslConfig(Model):
     """Sign-in to a cluster: Kafka's `sasl.` settings (`config.login`).
 
-    The defaults are those of Kafka 4.3.1.
+    The defaults are Kafka 4.3.1's.
     """
 
     mechanism: str = "GSSAPI"
@@ -113,7 +113,7 @@ class SaslConfig(Model):
     kerberos_service_name: str = ""
     """Service in the brokers' principals; empty: as the JAAS line says."""
     oauthbearer_token_endpoint_url: str = ""
-    """URL of the OIDC server, or of a file with a token: `file:///…`."""
+    """URL for the OIDC server, or for a file with a token: `file:///…`."""
     oauthbearer_jwt_retriever_class: str = ""
     """Class that gets the token; empty: the URL decides."""
     oauthbearer_scope: str = ""
@@ -122,17 +122,17 @@ class SaslConfig(Model):
     oauthbearer_header_urlencode: bool = False
     login_connect_timeout_ms: int = 10_000
     login_read_timeout_ms: int = 10_000
-    """Timeout for an answer of the OIDC server; Kafka waits without end."""
+    """Timeout for the OIDC server's answer; Kafka waits without end."""
 
 
 class ProviderConfig(Model):
-    """Config provider of a file; `config/providers.py` explains the term."""
+    """A file's config provider; `config/providers.py` explains the term."""
 
     name: str
     kind: str
     """Java class, without its package."""
     allowlist_pattern: str = ".*"
-    """Regex of the environment variables that may be read; it matches whole names."""
+    """Regex for the environment variables that may be read; it matches whole names."""
     allowed_paths: tuple[str, ...] | None = None
     """Files and directories that may be read; None: all."""
 
@@ -142,7 +142,7 @@ class ClusterConfig(Model):
 
     alias: str
     bootstrap_servers: tuple[str, ...]
-    """Brokers as `host:port`; only the source of a heartbeat pair may have none."""
+    """Brokers as `host:port`; only a heartbeat pair's source may have none."""
     security_protocol: str = "PLAINTEXT"
     """`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`."""
     ssl: SslConfig = SslConfig()
@@ -151,19 +151,19 @@ class ClusterConfig(Model):
     """Client id, as written; empty: one for each role."""
     request_timeout_ms: int = 30_000
     providers: tuple[ProviderConfig, ...] = ()
-    """Config providers that the secrets of `ssl` and `sasl` refer to.
+    """Config providers that the secrets in `ssl` and `sasl` refer to.
 
     The process that connects to the cluster resolves the references.
     """
     copier: ClusterConfig | None = None
-    """Settings of the source's consumer or the target's producer.
+    """Settings for the source's consumer or the target's producer.
 
     None: the copying client connects like the other clients.
     """
 
     @property
     def for_copying(self) -> ClusterConfig:
-        """Cluster with the settings of the client that fetches from or produces to it."""
+        """Cluster with the settings for the client that fetches from or produces to it."""
         return self.copier or self
 
     @property
@@ -199,10 +199,10 @@ class ClusterConfig(Model):
 
 
 class FetchConfig(Model):
-    """Fetches of a pump: the consumer's settings that matter to a pump."""
+    """A pump's fetches: the consumer's settings that matter to a pump."""
 
     auto_offset_reset: str = "earliest"
-    """`earliest` or `latest`: start of a partition that this flow has never copied."""
+    """`earliest` or `latest`: where to start a partition that this flow never copied."""
     fetch_min_bytes: int = 1
     fetch_max_bytes: int = 52_428_800
     fetch_max_wait_ms: int = 500
@@ -214,35 +214,35 @@ class FetchConfig(Model):
     """
     isolation_level: str = "read_uncommitted"
     client_id: str = ""
-    """Client id of the connections that fetch; empty: the cluster's."""
+    """Client id for the connections that fetch; empty: the cluster's."""
     request_timeout_ms: int = 30_000
     client_rack: str = ""
 
 
 class ProduceConfig(Model):
-    """Writes of a pump: the producer's settings that matter to a pump."""
+    """A pump's writes: the producer's settings that matter to a pump."""
 
     max_request_size: int = 1_048_576
     """Most bytes in a request; a single larger batch still goes, alone."""
     max_in_flight_requests_per_connection: int = Field(default=5, ge=1)
-    """Requests without an answer so far; of more than five, five are used.
+    """Requests without an answer so far; if more than five, five are used.
 
     Brokers recognise repeats among the last five batches only.
     """
     send_buffer_bytes: int = -1
     """Socket buffer; -1: the operating system's size."""
     client_id: str = ""
-    """Client id of the connections that write records; empty: the cluster's."""
+    """Client id for the connections that write records; empty: the cluster's."""
     request_timeout_ms: int = 30_000
     compression_type: str = "none"
-    """Codec at the target; `none`: every batch keeps its codec of the source."""
+    """Codec at the target; `none`: every batch keeps its codec from the source."""
     compression_gzip_level: int = -1
     compression_lz4_level: int = 9
     compression_zstd_level: int = 3
 
     @property
     def compression_level(self) -> int | None:
-        """Level of `compression_type`, in Kafka's count; None: it has none."""
+        """Level for `compression_type`, in Kafka's count; None: it has none."""
         levels = {
             "gzip": self.compression_gzip_level,
             "lz4": self.compression_lz4_level,
@@ -252,7 +252,7 @@ class ProduceConfig(Model):
 
 
 class LossPolicy(Model):
-    """Reaction to each kind of loss; `docs/losses.md` gives the defaults' reasons."""
+    """Reaction to each loss kind; `docs/losses.md` gives the defaults' reasons."""
 
     expired: Literal["halt", "continue"] = "continue"
     truncated: Literal["halt", "continue"] = "halt"
@@ -285,7 +285,7 @@ class TopicSyncConfig(Model):
 
 
 class GroupConfig(Model):
-    """Consumer groups to translate, and the use of their positions (`mm2.md` 1.3)."""
+    """Consumer groups to translate, and how their positions are used (`mm2.md` 1.3)."""
 
     groups: tuple[str, ...] = (".*",)
     groups_exclude: tuple[str, ...] = ("console-consumer-.*", "connect-.*", "__.*")
@@ -300,7 +300,7 @@ class GroupConfig(Model):
 
 
 class OffsetSyncConfig(Model):
-    """Settings of MirrorMaker 2's offset syncs (`mm2.md` 1.2, 3.5)."""
+    """Settings for MirrorMaker 2's offset syncs (`mm2.md` 1.2, 3.5)."""
 
     emit_offset_syncs_enabled: bool = True
     offset_syncs_topic_location: str = "source"
@@ -309,7 +309,7 @@ class OffsetSyncConfig(Model):
 
 
 class HeartbeatConfig(Model):
-    """Settings of heartbeats into the target (`mm2.md` 1.4)."""
+    """Settings for heartbeats into the target (`mm2.md` 1.4)."""
 
     emit_heartbeats_enabled: bool = True
     emit_heartbeats_interval_seconds: int = 1
@@ -323,25 +323,40 @@ class ConnectStorage(Model):
     """
 
     offset_storage_topic: str = ""
-    """Topic of the offsets; empty: `mm2-offsets.<source>.internal`."""
+    """Offsets topic; empty: `mm2-offsets.<source>.internal`."""
     offset_storage_partitions: int = 25
     offset_storage_replication_factor: int = 3
     offset_flush_interval_ms: int = 60_000
     connector: str = "MirrorSourceConnector"
-    """Name of the source connector in the stored offsets.
+    """The source connector's name in the stored offsets.
 
     The default is the dedicated driver's name; in Connect the connector has another name.
     """
 
 
 class LegacyConfig(Model):
-    """Settings of a flow that come from MirrorMaker 1 (`docs/legacy.md`)."""
+    """A flow's settings that come from MirrorMaker 1 (`docs/cli.md`)."""
 
     group_id: str
     """Consumer group at the source under which MirrorMaker 1 committed its progress."""
     offset_commit_interval_ms: int = 60_000
     abort_on_send_failure: bool = True
     """True if a partition that can't be copied ends the run."""
+
+
+class TransformQuery(Model):
+    """Spark query that copies some of a flow's topics, with changed records."""
+
+    name: str
+    topics: tuple[str, ...]
+    """Regexes of source topics; one of them must match the whole name."""
+    sql: str = ""
+    """Spark SQL over the view `records`; empty: the query is a function in Python."""
+    is_connect: bool = False
+    """True if the query runs the flow's Connect transforms.
+
+    Transforms that send records to other topics run in a query.
+    """
 
 
 class FlowConfig(Model):
@@ -358,12 +373,12 @@ class FlowConfig(Model):
     replication_policy_separator: str = "."
     internal_topic_separator_enabled: bool = True
     replication_factor: int = 2
-    """Replication factor of topics created at the target; -1: the broker's default."""
+    """Replication factor for topics created at the target; -1: the broker's default."""
     refresh_topics_enabled: bool = True
     refresh_topics_interval_seconds: int = 600
     admin_timeout_ms: int = 60_000
     group_session_timeout_ms: int = 10_000
-    """Session timeout of the lease.
+    """The lease's session timeout.
 
     A process is replaced so long after its death (`mm2.md` 1.6, session.timeout.ms).
     """
@@ -385,11 +400,14 @@ class FlowConfig(Model):
     Without the copy, only groups, heartbeats and other duties at the target go on.
     """
     source_cluster_alias: str | None = None
-    """Empty alias of the source in MirrorMaker 2's data; None: `source.alias`."""
+    """The source's empty alias in MirrorMaker 2's data; None: `source.alias`."""
     target_cluster_alias: str | None = None
-    """Empty alias of the target in MirrorMaker 2's data; None: `target.alias`."""
+    """The target's empty alias in MirrorMaker 2's data; None: `target.alias`."""
     legacy: LegacyConfig | None = None
-    """Settings from MirrorMaker 1; None: a flow of MirrorMaker 2's kind."""
+    """Settings from MirrorMaker 1; None: a MirrorMaker 2 flow."""
+    connect_transforms: dict[str, str] = {}
+    """Kafka Connect's keys for transforms and predicates, without prefix."""
+    transform_queries: tuple[TransformQuery, ...] = ()
     originals: dict[str, str] = {}
     """Keys for filters and policies in Python, without secrets.
 
@@ -412,24 +430,35 @@ class FlowConfig(Model):
         return self.target.alias if self.target_cluster_alias is None else self.target_cluster_alias
 
     @property
+    def transform_keys(self) -> dict[str, str]:
+        """Keys of transforms and queries with their values, without prefix."""
+        queries = {
+            f"transform.{query.name}.{part}": text
+            for query in self.transform_queries
+            if query.sql
+            for part, text in (("topics", ",".join(query.topics)), ("sql", query.sql))
+        }
+        return self.connect_transforms | queries
+
+    @property
     def has_secrets(self) -> bool:
         """True if an order for this flow holds a secret value."""
         return self.source.has_secrets or self.target.has_secrets
 
 
 class MetricsConfig(Model):
-    """Metrics of a running mirror: addresses, and clients that may ask."""
+    """A running mirror's metrics: addresses, and clients that may ask."""
 
     listeners: tuple[str, ...] = ()
     """`http://host:port` or `https://host:port`; without a host: all addresses."""
     https: SslConfig = SslConfig()
-    """TLS settings of the https listeners."""
+    """TLS settings for the https listeners."""
     client_auth: str = "none"
-    """Certificates of https clients: `none`, `requested` or `required`."""
+    """Certificates from https clients: `none`, `requested` or `required`."""
     jaas_file: str = ""
     """File with the users that may ask; empty: all clients may.
 
-    The file is the JAAS file of Connect's basic authentication.
+    The file is the JAAS file for Connect's basic authentication.
     """
     hosts: tuple[str, ...] = ()
     """Names by which browsers may ask, besides those that only this network has."""
@@ -439,7 +468,7 @@ class RegistryConfig(Model):
     """Schema registry with Confluent's API, and its access (`docs/schemas.md`)."""
 
     url: str = ""
-    """Address of the registry; empty: the file has no address."""
+    """The registry's address; empty: the file has no address."""
     basic_auth_user_info: Secret = NO_SECRET
     """`user:password`."""
     bearer_auth_token: Secret = NO_SECRET
@@ -452,21 +481,21 @@ class RegistryConfig(Model):
 
 
 class SchemasConfig(Model):
-    """Schema registries of the clients of a flow's source and target."""
+    """Schema registries that clients at a flow's source and target use."""
 
     source: RegistryConfig = RegistryConfig()
     target: RegistryConfig = RegistryConfig()
 
 
 class MirrorConfig(Model):
-    """All flows of a file, to be run as a single Spark application."""
+    """All flows in a file, to be run as a single Spark application."""
 
     path: str
     flows: tuple[FlowConfig, ...]
     spark: dict[str, str] = {}
-    """`spark.*` keys of the file."""
+    """The file's `spark.*` keys."""
     log_format: str = "text"
-    """Format of the log of a process that runs this file: `text` or `json`."""
+    """Log format for a process that runs this file: `text` or `json`."""
     warnings: tuple[str, ...] = ()
     """Lines about ignored, corrected or guessed entries, each with file and key."""
     metrics: MetricsConfig = MetricsConfig()

@@ -8,12 +8,10 @@ import stat
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from sparkmirror.config.entries import Entry
-
 LARGEST = 10_000_000
-"""Most bytes of a file.
+"""Most bytes in a file.
 
-The largest trust store of a system has less than 1,000,000.
+A system's largest trust store has less than 1,000,000.
 """
 
 
@@ -35,20 +33,8 @@ def read_named_file(path: str | os.PathLike[str]) -> bytes:
     return content
 
 
-def allowed_paths(parameter: Entry, *, elsewhere: bool = False) -> tuple[str, ...] | None:
-    """Return paths separated by commas, as Kafka's `AllowedPaths`; None: all paths.
-
-    `elsewhere`: the paths are another machine's, and are not looked for. Raises `ConfigError`.
-    """
-    paths = [path.strip() for path in parameter.value.split(",") if path.strip()]
-    for path in paths:
-        if not os.path.isabs(path) or not (elsewhere or os.path.exists(path)):
-            raise parameter.error(f"{path} must be an absolute path of something that exists")
-    return tuple(os.path.normpath(path) for path in paths) or None
-
-
 def is_allowed(path: str, allowed: Sequence[str] | None) -> bool:
-    """Tell whether a path is one of the allowed paths, or below one."""
+    """Tell whether a path is an allowed path, or below one."""
     return allowed is None or any(PurePath(os.path.normpath(path)).is_relative_to(entry) for entry in allowed)
 
 

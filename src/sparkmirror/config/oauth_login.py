@@ -1,7 +1,7 @@
 """OAUTHBEARER by Kafka's own login handlers.
 
-The token comes from an OIDC server or from a file, or has no signature. The settings are those of Kafka 4.3.1
-(`SaslConfigs`), with the older settings that stand as options in the JAAS line.
+The token comes from an OIDC server or from a file, or has no signature. The settings are Kafka 4.3.1's (`SaslConfigs`),
+with the older settings that stand as options in the JAAS line.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _EXTENSION = "extension_"
 
 
 def read_oauth(sasl: SaslConfig, options: Mapping[str, str]) -> TokenRequest | TokenFile | UnsecuredToken:
-    """Return the origin of the token; raise `LoginError`.
+    """Return where the token comes from; raise `LoginError`.
 
-    `options` are the options of the JAAS line.
+    `options` are the JAAS line's options.
     """
     extensions = tuple(
         (name.removeprefix(_EXTENSION), value) for name, value in options.items() if name.startswith(_EXTENSION)

@@ -1,6 +1,6 @@
-"""Configuration of MirrorMaker 2's connector, for a filter or policy of the user.
+"""MirrorMaker 2's connector configuration, for a user's filter or policy.
 
-The rules are those of `MirrorMakerConfig.connectorBaseConfig` (`mm2.md` section 1.6), and a further rule: no secrets.
+The rules are those in `MirrorMakerConfig.connectorBaseConfig` (`mm2.md` section 1.6), and a further rule: no secrets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import FlowConfig
 from sparkmirror.config.setting import KeyScope
 from sparkmirror.config.settings import FLOW_SETTINGS
-from sparkmirror.config.values import is_python_class
+from sparkmirror.values import is_python_class
 
 CONNECTOR_NAMES = {*CONNECTOR, *CONNECTOR_BASE, "enabled", "security.protocol", "config.providers"} | {
     setting.name
@@ -44,12 +44,11 @@ def originals_for(flow: FlowConfig, lookup: Lookup) -> dict[str, str]:
 
 
 def is_secret(key: str) -> bool:
-    """True if the name of a key tells of a secret value."""
     return _SECRET.search(key) is not None
 
 
 def connector_originals(raw: Mapping[str, str], source: str, target: str) -> dict[str, str]:
-    """Return the configuration of the source connector of `source->target`.
+    """Return the source connector's configuration for `source->target`.
 
     Secrets are included.
     """

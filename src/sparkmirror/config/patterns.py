@@ -1,4 +1,4 @@
-"""Checks of lists of regular expressions, before a flow starts.
+"""Check lists of regular expressions, before a flow starts.
 
 Java must take each expression. MirrorMaker 2 splits such a list at every comma and joins the parts with `|` (`mm2.md`
 section 1.5). So a comma within an expression breaks the expression, or changes its meaning.
@@ -24,7 +24,7 @@ from sparkmirror.policy.java_regex import compile_java
 
 _BY_NAME = {setting.name: setting for setting in (*FLOW_SETTINGS, *GROUP_SETTINGS, CONFIG_EXCLUDE)}
 _LONGEST = 60
-"""Most characters of a proposal; the user would not read a longer proposal."""
+"""Most characters in a proposal; the user would not read a longer proposal."""
 
 _SPLITS = "splits the list, as it does for MirrorMaker 2"
 _ATOM = re.compile(r"(?:\[(?:[^\]\\]|\\.)*\]|\([^()]*\)|\\[pP]\{\w+\}|\\.|[^\\])\Z", re.DOTALL)

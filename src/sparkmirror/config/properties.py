@@ -1,4 +1,4 @@
-"""Reader of MirrorMaker 2's own file, `mm2.properties` of its dedicated mode."""
+"""Read MirrorMaker 2's own file, `mm2.properties` in its dedicated mode."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from sparkmirror.config.control_settings import (
     STORAGE_SETTINGS,
     TOPIC_SYNC_SETTINGS,
 )
+from sparkmirror.config.declared_providers import declared_providers, provider_keys
 from sparkmirror.config.effective import EffectiveValue, effective_values
 from sparkmirror.config.entries import COMMAND_LINE, Entry, Properties, read_entries, seen_aliases
 from sparkmirror.config.heartbeats import heartbeat_pairs, is_stated, read_beats
 from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.metrics_settings import read_metrics
-from sparkmirror.config.mistakes import Mistakes, veiled
 from sparkmirror.config.model import (
     ConnectStorage,
     FetchConfig,
@@ -42,7 +42,7 @@ from sparkmirror.config.model import (
 )
 from sparkmirror.config.originals import originals_for
 from sparkmirror.config.patterns import check_patterns
-from sparkmirror.config.providers import declared_providers, provider_keys, references, resolve
+from sparkmirror.config.providers import references, resolve
 from sparkmirror.config.refusals import refused
 from sparkmirror.config.repeated_brokers import check_repeated, check_scheme
 from sparkmirror.config.schema_settings import read_schemas
@@ -60,23 +60,14 @@ from sparkmirror.config.settings import (
     SOURCE_SERVERS,
     TARGET_SERVERS,
 )
-from sparkmirror.config.values import NAME_CHARACTERS, Flag, Names
+from sparkmirror.config.transforms import read_connect_transforms, with_queries
 from sparkmirror.errors import ConfigError
+from sparkmirror.mistakes import Mistakes, veiled
+from sparkmirror.values import NAME_CHARACTERS, Flag, Names
 from sparkmirror.veil import Veil
 
 SPARK = "spark."
 NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
-def load_mm2_properties(
-    path: str, *, clusters: Sequence[str] = (), overrides: Mapping[str, str] = NOTHING
-) -> MirrorConfig:
-    """Read the file at `path` as MirrorMaker 2 would (`mm2.md` section 1.6).
-
-    `clusters` leaves only the flows into the named targets, as `--clusters` does. `overrides` are keys and values that
-    replace the file's. Raise `ConfigError` if the file can't be run, or can't be run as written.
-    """
-    return explain_mm2_properties(path, clusters=clusters, overrides=overrides)[0]
 
 
 def explain_mm2_properties(
@@ -95,10 +86,10 @@ def explain_entries(
     notes: Sequence[str] = (),
     sealed: bool = False,
 ) -> tuple[MirrorConfig, tuple[EffectiveValue, ...]]:
-    """Read the entries of another format like `explain_mm2_properties`.
+    """Read another format's entries like `explain_mm2_properties`.
 
-    `notes` are the warnings of the other format's reader. `sealed`: no reference to a config provider is resolved, for
-    the operator, whose own files and variables are none of a resource's business. The model then lacks the values
+    `notes` are the warnings from the other format's reader. `sealed`: no reference to a config provider is resolved,
+    for the operator, whose own files and variables are not a resource's business. The model then lacks the values
     behind references.
     """
     veil = Veil()
@@ -124,7 +115,7 @@ def explain_entries(
 def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderConfig] | None, veil: Veil) -> list[str]:
     """Return the clusters' aliases, each once; the last statement counts.
 
-    An alias behind a reference is hidden, unless it begins a key of the file.
+    An alias behind a reference is hidden, unless it begins a key in the file.
     """
     stated = next((entry for entry in reversed(entries) if entry.key == CLUSTERS_KEY), None)
     text = stated.value.strip() if stated else ""
@@ -146,7 +137,7 @@ def _aliases(path: str, entries: Sequence[Entry], providers: Sequence[ProviderCo
 
 
 class _PropertiesReader:
-    """Single reading of a single file."""
+    """Reader that reads a single file once."""
 
     def __init__(self, lookup: Lookup, aliases: Sequence[str]) -> None:
         self._lookup = lookup
@@ -197,9 +188,9 @@ class _PropertiesReader:
     def _running_pairs(self, clusters: Sequence[str]) -> list[Pair]:
         """Return the enabled flows into the chosen targets, in the order of `clusters`.
 
-        There may be no flow if the file itself asks for the heartbeats of a pair. Heartbeats by default are no reason
-        to start, as they are for MirrorMaker 2: a user who forgot `enabled` must be told. After such a mistake the
-        result is the flows with settings that can be checked all the same.
+        There may be no flow if the file itself asks for a pair's heartbeats. Heartbeats by default are no reason to
+        start, as they are for MirrorMaker 2: a user who forgot `enabled` must be told. After such a mistake the result
+        is the flows with settings that can be checked all the same.
         """
         mistakes = self._lookup.mistakes
         strangers = [alias for alias in clusters if alias not in self._aliases]
@@ -260,22 +251,23 @@ class _PropertiesReader:
             "offset_sync": part(OffsetSyncConfig, OFFSET_SYNC_SETTINGS),
             "heartbeat": part(HeartbeatConfig, HEARTBEAT_SETTINGS),
             "connect": part(ConnectStorage, STORAGE_SETTINGS),
+            "connect_transforms": read_connect_transforms(self._lookup, pair),
         }
-        flow = with_aliases(self._lookup, FlowConfig.model_validate(fields))
+        flow = with_queries(self._lookup, with_aliases(self._lookup, FlowConfig.model_validate(fields)))
         for note in combination_notes(self._lookup, flow):
             self._lookup.warn(note)
         check_patterns(self._lookup, flow)
         return flow.model_copy(update={"originals": originals_for(flow, self._lookup)})
 
     def _for_spark(self, entry: Entry) -> str:
-        """Resolve references to declared providers; Spark resolves references of its own."""
+        """Resolve references to declared providers; Spark resolves its own references."""
         try:
             return resolve(entry.value, self._lookup.providers, self._lookup.veil).strip()
         except ValueError as error:
             raise entry.error(str(error)) from None
 
     def _explain(self, keys: Sequence[ScopedKey], advisor: Advisor) -> None:
-        """Warn of the keys that no flow has looked up, with the reasons."""
+        """Warn about the keys that no flow has looked up, with the reasons."""
         for key in keys:
             if key.entry.key not in self._lookup.looked_up and (text := advisor.advise(key)) is not None:
                 self._lookup.warn(text)

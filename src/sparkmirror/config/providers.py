@@ -1,96 +1,32 @@
 """Config providers: values kept elsewhere, written `${provider:path:name}`.
 
-KIP-297, KIP-421 and KIP-887 define them. Each provider behaves like Kafka's class of the same name, with a difference:
-a name that a declared provider lacks is an error here, and Kafka leaves the text as it stands. Only references to the
-names in `config.providers` are looked for; any other text stays.
+KIP-297, KIP-421 and KIP-887 define them. Each provider behaves like Kafka's class with the same name, with a
+difference: a name that a declared provider lacks is an error here, and Kafka leaves the text as it stands. Only
+references to the names in `config.providers` are looked for; any other text stays.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import javaproperties
 from pydantic import SecretStr
 
-from sparkmirror.config.entries import Entry
-from sparkmirror.config.mistakes import Mistakes
 from sparkmirror.config.model import REFERENCE, ClusterConfig, ProviderConfig, SaslConfig, SslConfig
-from sparkmirror.config.named_file import allowed_paths, is_allowed, read_named_file
-from sparkmirror.config.values import Names
+from sparkmirror.config.named_file import is_allowed, read_named_file
 from sparkmirror.policy.java_regex import compile_java
 from sparkmirror.veil import VEIL, Veil
 
-PROVIDERS_KEY = "config.providers"
-FAMILY = PROVIDERS_KEY + "."
-PACKAGE = "org.apache.kafka.common.config.provider."
 CLASSES = ("EnvVarConfigProvider", "FileConfigProvider", "DirectoryConfigProvider")
-PARAMETERS = {CLASSES[0]: "allowlist.pattern", CLASSES[1]: "allowed.paths", CLASSES[2]: "allowed.paths"}
-"""Only parameter of each class."""
-
-
-def declared_providers(entries: Iterable[Entry], *, elsewhere: bool = False) -> tuple[ProviderConfig, ...]:
-    """Return the providers that a file declares, in order; raise `ConfigError`.
-
-    The last statement of each key counts. `elsewhere`: another machine will resolve the references, so that this one
-    does not look for the allowed paths.
-    """
-    own = {entry.key: entry for entry in entries if entry.key == PROVIDERS_KEY or entry.key.startswith(FAMILY)}
-    stated = own.get(PROVIDERS_KEY)
-    if stated is None:
-        return ()
-    try:
-        names = Names().parse(stated.value)
-    except ValueError as error:
-        raise stated.error(str(error)) from None
-    mistakes = Mistakes()
-    providers = []
-    for name in dict.fromkeys(names):
-        with mistakes.gathered():
-            providers.append(_provider(name, stated, own, elsewhere=elsewhere))
-    mistakes.stop()
-    return tuple(providers)
-
-
-def provider_keys(providers: Iterable[ProviderConfig]) -> Iterator[str]:
-    """Yield the keys that have an effect on these providers."""
-    yield PROVIDERS_KEY
-    for provider in providers:
-        yield f"{FAMILY}{provider.name}.class"
-        yield f"{FAMILY}{provider.name}.param.{PARAMETERS[provider.kind]}"
-
-
-def _provider(name: str, stated: Entry, own: Mapping[str, Entry], *, elsewhere: bool) -> ProviderConfig:
-    class_entry = own.get(f"{FAMILY}{name}.class")
-    known = ", ".join(PACKAGE + kind for kind in CLASSES)
-    if class_entry is None:
-        raise stated.error(f"{name} has no class: write {FAMILY}{name}.class = one of {known}")
-    kind = class_entry.value.strip().removeprefix(PACKAGE)
-    kind = kind if kind in CLASSES else f"{kind}ConfigProvider"
-    if kind not in CLASSES:
-        raise class_entry.error(f"Java classes can't be loaded: write one of {known}")
-    parameter = own.get(f"{FAMILY}{name}.param.{PARAMETERS[kind]}")
-    if parameter is None:
-        return ProviderConfig(name=name, kind=kind)
-    if kind == CLASSES[0]:
-        return ProviderConfig(name=name, kind=kind, allowlist_pattern=_pattern(parameter))
-    return ProviderConfig(name=name, kind=kind, allowed_paths=allowed_paths(parameter, elsewhere=elsewhere))
-
-
-def _pattern(parameter: Entry) -> str:
-    try:
-        compile_java(parameter.value.strip())
-    except ValueError as error:
-        raise parameter.error(str(error)) from None
-    return parameter.value.strip()
 
 
 def resolve(text: str, providers: Iterable[ProviderConfig], veil: Veil = VEIL) -> str:
     """Replace the references in `text` by the providers' values.
 
-    `veil` hides the values from now on. Raise `ValueError` with the name of the reference, never with a value.
+    `veil` hides the values from now on. Raise `ValueError` with the reference's name, never with a value.
     """
     by_name = {provider.name: provider for provider in providers}
 
@@ -157,7 +93,7 @@ def _variable(provider: ProviderConfig, path: str, name: str) -> str:
 
 
 def _property(path: str, name: str) -> str:
-    """Return a value of a properties file; this provider reads the file as UTF-8."""
+    """Return a value from a properties file; this provider reads the file as UTF-8."""
     try:
         properties = javaproperties.loads(read_named_file(path).decode("utf-8"))
     except OSError as error:
@@ -170,7 +106,7 @@ def _property(path: str, name: str) -> str:
 
 
 def _file(directory: str, name: str) -> str:
-    """Return the text of a whole file; the file lies in the directory itself."""
+    """Return a whole file's text; the file is in the directory itself."""
     path = Path(directory, name)
     if "/" in name or not path.is_file():
         raise ValueError("the directory has no such file")

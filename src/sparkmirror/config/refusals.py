@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sparkmirror.config.scopes import ScopedKey
-from sparkmirror.config.values import Choice, ValueKind, Words
 from sparkmirror.errors import ConfigError
+from sparkmirror.values import Choice, ValueKind, Words
 
 CONVERTERS = (
     "org.apache.kafka.connect.converters.ByteArrayConverter",
@@ -24,8 +24,6 @@ _JAVA = "Java classes can't be loaded: take this key out, or write "
 _ASSERTION = "tokens are asked for with a client's id and secret, or come from a file: take this key out"
 
 ACCEPTED: dict[str, tuple[tuple[str, ...], str]] = {
-    "transforms": (("",), _UNCHANGED),
-    "predicates": (("",), _UNCHANGED),
     "interceptor.classes": (("",), _UNCHANGED),
     "key.converter": (CONVERTERS, _CONVERTER),
     "value.converter": (CONVERTERS, _CONVERTER),

@@ -1,7 +1,7 @@
 """Brokers written again for a client or a flow, or with a scheme in front.
 
-Tried with MirrorMaker 2 4.3.1: the brokers of a client count behind the alias of its cluster, and behind a flow if the
-role names a client of a cluster; in all other places the cluster's own brokers win (`mm2.md` section 1.6).
+Tried with MirrorMaker 2 4.3.1: a client's brokers count behind its cluster's alias, and behind a flow if the role names
+a cluster's client; in all other places the cluster's own brokers win (`mm2.md` section 1.6).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sparkmirror.config.model import ClusterConfig
 from sparkmirror.config.scopes import Level, ScopedKey
 from sparkmirror.config.security import meant_clusters
 from sparkmirror.config.settings import SECURITY_PROTOCOL, SOURCE_SERVERS
-from sparkmirror.config.values import schemes
+from sparkmirror.values import schemes
 
 _CLIENTS = ("consumer.", "producer.", "admin.")
 _OBEYED = {

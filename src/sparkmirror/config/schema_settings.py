@@ -1,4 +1,4 @@
-"""Settings of a flow's schema registries: addresses, users and TLS.
+"""Settings for a flow's schema registries: addresses, users and TLS.
 
 The settings stay in the process that asks a registry; no order to Spark's workers has them.
 """
@@ -13,13 +13,13 @@ from sparkmirror.config.lookup import Lookup, Pair
 from sparkmirror.config.model import RegistryConfig, SchemasConfig, SslConfig
 from sparkmirror.config.setting import KeyScope, Setting
 from sparkmirror.config.settings import SSL_SETTINGS
-from sparkmirror.config.values import Hidden, HttpUrl
+from sparkmirror.values import Hidden, HttpUrl
 
 Side: TypeAlias = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")
 
 SCHEMAS = "sparkmirror.schemas."
-"""Prefix of all settings of schema registries."""
+"""Prefix of all schema registry settings."""
 
 _PAGE = "docs/schemas.md"
 
@@ -59,7 +59,7 @@ SCHEMA_SETTINGS = tuple(setting for side in SIDES for setting in (*REGISTRY_SETT
 
 
 def read_schemas(lookup: Lookup, pair: Pair) -> SchemasConfig:
-    """Read the registries of a flow; mistakes go into `lookup.mistakes`.
+    """Read a flow's registries; mistakes go into `lookup.mistakes`.
 
     Secrets behind references stay references.
     """

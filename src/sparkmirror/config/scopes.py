@@ -1,4 +1,4 @@
-"""Scope of a key: the cluster or flow, the role and the name.
+"""A key's scope: the cluster or flow, the role and the name.
 
 `us->eu.source.consumer.fetch.max.bytes` has a flow, a role and a name.
 """
@@ -26,7 +26,7 @@ Examples are `admin.timeout.ms` and `source.cluster.alias`.
 
 
 class Level(Enum):
-    """Reach of a key."""
+    """A key's reach."""
 
     TOP = "top"
     CLUSTER = "cluster"
@@ -35,19 +35,19 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedKey:
-    """Parts of an entry's key; `prefix + role + name` is the key again."""
+    """An entry's key in parts; `prefix + role + name` is the key again."""
 
     entry: Entry
     level: Level
     prefix: str
     """`us->eu.`, `us.` or empty."""
     role: str
-    """Role out of `ROLES`, or empty."""
+    """Role from `ROLES`, or empty."""
     name: str
 
 
 class Scopes:
-    """Splitter of keys, with the clusters' aliases and the flows that will run."""
+    """Splitter for keys, with the clusters' aliases and the flows that will run."""
 
     def __init__(self, aliases: Sequence[str], flows: Iterable[tuple[str, str]]) -> None:
         self.flows = tuple(flows)
@@ -61,7 +61,7 @@ class Scopes:
 
     @property
     def prefixes(self) -> list[str]:
-        """Prefixes of keys, aliases and flows, each with its dot."""
+        """Key prefixes, aliases and flows, each with its dot."""
         return list(self._reach)
 
     def split(self, entry: Entry) -> ScopedKey | None:

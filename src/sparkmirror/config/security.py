@@ -1,4 +1,4 @@
-"""Security settings of clients that MirrorMaker 2 has and sparkmirror lacks.
+"""Clients' security settings that MirrorMaker 2 has and sparkmirror lacks.
 
 Clients connect to a cluster in two ways at most: as the admin clients do, and as the client that fetches or produces
 does. The run stops if a key asks for another way for another client, which MirrorMaker 2 would obey (`mm2.md` section
@@ -19,7 +19,7 @@ HONOURED = {setting.name: setting for setting in (SECURITY_PROTOCOL, *SSL_SETTIN
 
 
 def meant_clusters(key: ScopedKey, flows: Iterable[tuple[str, str]]) -> set[str]:
-    """Return the clusters of running flows that have clients in the reach of the key."""
+    """Return the running flows' clusters with clients that the key reaches."""
     pairs = [pair for pair in flows if key.level is not Level.FLOW or key.prefix == "->".join(pair) + "."]
     if key.level is Level.CLUSTER:
         return {key.prefix.removesuffix(".")}
@@ -32,7 +32,7 @@ def meant_clusters(key: ScopedKey, flows: Iterable[tuple[str, str]]) -> set[str]
 
 
 def concerns(name: str, cluster: ClusterConfig | None) -> bool:
-    """True if a setting of TLS or SASL can have an effect for a cluster."""
+    """True if a TLS or SASL setting can have an effect for a cluster."""
     if cluster is None:
         return False
     return cluster.signs_in if name.startswith("sasl.") else cluster.encrypted

@@ -1,8 +1,8 @@
-"""Definition of a setting: name, kind, meaning, and the keys to write it under.
+"""A setting's definition: name, kind, meaning, and the keys to write it under.
 
-A scope is a list of templates for keys: `{source}` and `{target}` are aliases, `{name}` is the setting's name.
-In a scope of several templates the strongest comes first (`mm2.md` section 1.6, and tried with
-MirrorMaker 2 4.3.1: a cluster's own `consumer.` beats the flow's, because it becomes `source.consumer.`).
+A scope is a list of key templates: `{source}` and `{target}` are aliases, `{name}` is the setting's name. In a scope
+with several templates the strongest comes first (`mm2.md` section 1.6, and tried with MirrorMaker 2 4.3.1: a cluster's
+own `consumer.` beats the flow's, because it becomes `source.consumer.`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 
 from pydantic import BaseModel, SecretStr
 
-from sparkmirror.config.values import ValueKind
+from sparkmirror.values import ValueKind
 
 FLOW = "{source}->{target}."
 
@@ -79,14 +79,14 @@ class KeyScope(Enum):
 
 
 ADMIN_PLACES = {KeyScope.SOURCE: KeyScope.SOURCE_ADMIN, KeyScope.TARGET: KeyScope.TARGET_ADMIN}
-"""Place of the settings of a cluster's admin clients, by the cluster's own place."""
+"""Place where a cluster's admin clients have settings, by the cluster's own place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """Setting that this release obeys: MirrorMaker 2's, or sparkmirror's own.
 
-    The names of sparkmirror's own settings start with `sparkmirror.`.
+    Names for sparkmirror's own settings start with `sparkmirror.`.
     """
 
     name: str
@@ -94,19 +94,17 @@ class Setting:
     place: KeyScope
     doc: str
     origin: str
-    """Definition: the section of `mm2.md`, Kafka's own class or the page in `docs`."""
+    """Definition: the section in `mm2.md`, Kafka's own class or the page in `docs`."""
     model: type[BaseModel] | None = None
     renamed: str = ""
-    """Field of `model`, if it isn't the name with underscores."""
+    """Field in `model`, if it isn't the name with underscores."""
 
     @property
     def field(self) -> str:
-        """Field of the model that holds this setting."""
         return self.renamed or self.name.replace(".", "_").replace("-", "_")
 
     @property
     def secret(self) -> bool:
-        """True if the value is a secret."""
         return isinstance(self.default, SecretStr)
 
     @property

@@ -1,4 +1,4 @@
-"""Settings of a flow's copying and of its clusters, each declared once.
+"""Settings for a flow's copying and its clusters, each declared once.
 
 All other settings are in `control_settings`.
 """
@@ -20,7 +20,7 @@ from sparkmirror.config.model import (
 )
 from sparkmirror.config.oauth_login import RETRIEVERS
 from sparkmirror.config.setting import KeyScope, Setting
-from sparkmirror.config.values import (
+from sparkmirror.values import (
     FACTOR,
     LONG_MAX,
     NAME_CHARACTERS,
@@ -137,13 +137,13 @@ SSL_SETTINGS: tuple[Setting, ...] = (
     _ssl("ssl.enabled.protocols", TlsVersions(), "Allowed versions of TLS."),
     _ssl("ssl.protocol", Choice(("TLSv1.3", "TLSv1.2", "TLS")), "Newest allowed version of TLS."),
 )
-"""TLS settings of either cluster; `for_place` chooses the cluster."""
+"""TLS settings for either cluster; `for_place` chooses the cluster."""
 
 ADMIN_SETTINGS: tuple[Setting, ...] = (
     _admin("client.id", Text(), "Client id as written, in the brokers' logs and quotas."),
     _admin("request.timeout.ms", Integer(1), "Timeout of connecting and of an answer; mostly 10 s at most."),
 )
-"""Settings of all requests to a cluster; `for_place` chooses the cluster."""
+"""Settings for all requests to a cluster; `for_place` chooses the cluster."""
 
 
 SASL_SETTINGS: tuple[Setting, ...] = (
@@ -179,7 +179,7 @@ SASL_SETTINGS: tuple[Setting, ...] = (
     _sasl("sasl.login.connect.timeout.ms", Integer(1), "Timeout of connecting to the OIDC server."),
     _sasl("sasl.login.read.timeout.ms", Integer(1), "Timeout of the OIDC server's answer."),
 )
-"""Settings of the sign-in to either cluster; `for_place` chooses the cluster."""
+"""Settings for signing in to either cluster; `for_place` chooses the cluster."""
 
 
 POLICY_SETTINGS: tuple[Setting, ...] = (
@@ -209,7 +209,7 @@ SESSION_TIMEOUT = Setting(
 )
 
 BEAT_SETTINGS: tuple[Setting, ...] = (*POLICY_SETTINGS, ADMIN_TIMEOUT, SESSION_TIMEOUT)
-"""Settings of pairs that only send heartbeats, beside the heartbeats' own."""
+"""Settings for pairs that only send heartbeats, next to the heartbeats' own."""
 
 FLOW_SETTINGS: tuple[Setting, ...] = (
     _flow("topics", Names(), "Regexes of topics to copy; one of them must match the whole name.", "1.2"),
@@ -274,7 +274,7 @@ LOSS_SETTINGS: tuple[Setting, ...] = (
         "sparkmirror.on.recreated", ("restart", "halt"), "Reaction if the source topic was deleted and created again."
     ),
 )
-"""Settings of the reactions to losses."""
+"""Settings for reactions to losses."""
 
 FETCH_SETTINGS: tuple[Setting, ...] = (
     _fetch("auto.offset.reset", Reset(("earliest", "latest")), "Start of a partition that was never copied."),

@@ -1,22 +1,22 @@
-"""Refusals of Spark settings with which copies would be inexact, or secrets told."""
+"""Refuse Spark settings with which copies would be inexact, or secrets told."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from sparkmirror.config.model import FlowConfig
+from sparkmirror.config.model import ClusterConfig, FlowConfig
 from sparkmirror.errors import ConfigError
 
 MASTER = "spark.master"
 SPECULATION = "spark.speculation"
 KILL_DELAY = "spark.python.task.killTimeout"
-"""Setting of the time that Spark gives the Python of a cancelled task to end.
+"""Setting for how long Spark gives a cancelled task's Python to end.
 
 The quiet rule (R5) counts on it.
 """
 KILLED_AFTER = "2s"
-"""The only accepted value of `KILL_DELAY`."""
+"""The only accepted value for `KILL_DELAY`."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 DRIVER_MEMORY = "spark.driver.memory"
 LEAST_MIB = 450
@@ -49,14 +49,15 @@ def keeps_secrets(settings: Mapping[str, str]) -> bool:
     return "spark.authenticate" in on and not on.isdisjoint({"spark.network.crypto.enabled", "spark.ssl.rpc.enabled"})
 
 
-def guard_secrets(flow: FlowConfig, settings: Mapping[str, str], origin: str) -> None:
-    """Refuse a flow whose passwords could be read on their way to the tasks.
+def guard_secrets(secret: FlowConfig | ClusterConfig, settings: Mapping[str, str], origin: str) -> None:
+    """Refuse a flow or cluster whose passwords could be read on their way to tasks.
 
     The passwords travel inside the orders. Raises `ConfigError` with that `origin`.
     """
-    if flow.has_secrets and not keeps_secrets(settings):
+    if secret.has_secrets and not keeps_secrets(settings):
+        name = f"flow {secret.name}" if isinstance(secret, FlowConfig) else f"cluster {secret.alias}"
         raise ConfigError(
-            f"flow {flow.name} has passwords, which its tasks on a Spark cluster would get in clear: set"
+            f"{name} has passwords, which its tasks on a Spark cluster would get in clear: set"
             " spark.authenticate and spark.network.crypto.enabled (or spark.ssl.rpc.enabled) to true",
             origin=origin,
         )

@@ -1,9 +1,9 @@
 """OAUTHBEARER by Strimzi's login handler: `oauth.` options in the JAAS line.
 
-The handler is part of `kafka-oauth-client`. Strimzi's operator writes the options for `type: oauth`. Since its
-resource has no such type (v1), users write the options themselves, below `type: custom`. Rules, defaults and their
-order are those of `JaasClientOauthLoginCallbackHandler` and `OAuthAuthenticator` in kafka-oauth 0.15 and later, but
-settings from the environment are not looked for.
+The handler belongs to `kafka-oauth-client`. Strimzi's operator writes the options for `type: oauth`. Since its resource
+has no such type (v1), users write the options themselves, below `type: custom`. Rules, defaults and their order are
+those of `JaasClientOauthLoginCallbackHandler` and `OAuthAuthenticator` in kafka-oauth 0.15 and later, but settings from
+the environment are not looked for.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ STRIMZI_HANDLER = "io.strimzi.kafka.oauth.client.JaasClientOauthLoginCallbackHan
 
 _OAUTH = "oauth."
 EXTENSION_NAME = re.compile(r"(?!auth$)[A-Za-z]+")
-"""Names of extensions that brokers take (`validateSaslExtension`)."""
+"""Names for extensions that brokers take (`validateSaslExtension`)."""
 _EXTENSION = "oauth.sasl.extension."
 _TIMEOUT_S = "60"
 _TRUE, _FALSE = ("true", "yes", "y", "1"), ("false", "no", "n", "0")
 
 
 def read_strimzi_oauth(options: Mapping[str, str]) -> TokenRequest | TokenFile | GivenToken:
-    """Return the origin of the token; raise `LoginError`.
+    """Return where the token comes from; raise `LoginError`.
 
     A given token comes first, then a request with a refresh token, a password, a secret or an assertion.
     """

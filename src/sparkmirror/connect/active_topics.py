@@ -6,12 +6,12 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable
 
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.messages.orders import Receipt
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.pump.messages.orders import Receipt
 
 
 class ActiveTopics:
-    """Active topics of each connector; a reset is known to this process alone."""
+    """Each connector's active topics; a reset is known to this process alone."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -20,7 +20,7 @@ class ActiveTopics:
         """Downstream offset at the last reset, by connector and target partition."""
 
     def copied(self, connector: str, driver: FlowDriver) -> None:
-        """Add the target topics of all receipts of a flow's pumps."""
+        """Add the target topics in all receipts from a flow's pumps."""
         with self._lock:
             for receipt in _receipts(driver):
                 target_partition = connector, receipt.target_topic, receipt.partition
@@ -28,7 +28,7 @@ class ActiveTopics:
                     self._topics[connector].add(receipt.target_topic)
 
     def written(self, connector: str, topic: Callable[[], str]) -> None:
-        """Add the topic of a connector that writes to a single topic.
+        """Add a connector's topic if it writes to a single topic.
 
         `topic` is called only if the connector has no topic yet.
         """
@@ -38,7 +38,6 @@ class ActiveTopics:
                 self._topics[connector].add(name)
 
     def of(self, connector: str) -> set[str]:
-        """Return the active topics of a connector."""
         with self._lock:
             return set(self._topics[connector])
 

@@ -19,7 +19,6 @@ from starlette.types import Scope
 from sparkmirror.connect.bodies import check_name, read_creation, read_offsets, read_settings, with_name
 from sparkmirror.connect.cluster_requests import MOST_OF_ONE, ClusterRequests
 from sparkmirror.connect.connector_model import ConnectorStatus, TargetState, TaskStatus
-from sparkmirror.connect.description import CREATION, ERRORS, EXPANSIONS, FLAG, LEVEL, OFFSETS, SCOPE, SETTINGS, query
 from sparkmirror.connect.errors import RestError, bad_request, not_found
 from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.loggers import LONGEST, MOST_NEW, Loggers
@@ -114,7 +113,7 @@ def build_api(paths: Iterable[APIRouter]) -> FastAPI:
     app.add_exception_handler(HTTPException, _answer_http_error)
     app.add_exception_handler(Exception, _answer_failure)
     for router in paths:
-        app.include_router(router, responses=ERRORS)
+        app.include_router(router)
     return app
 
 
@@ -159,7 +158,7 @@ def _about(herder: Herder, cluster_id: str, commit: str) -> APIRouter:
 def _plugins(herder: Herder) -> APIRouter:
     router = APIRouter(prefix="/connector-plugins", route_class=_Route)
 
-    @router.get("", openapi_extra=query(connectorsOnly=FLAG))
+    @router.get("")
     def plugins(request: Request) -> list[dict[str, str]]:
         return plugin_list(connectors_only=_flag(request, "connectorsOnly", default=True))
 
@@ -177,7 +176,7 @@ def _plugins(herder: Herder) -> APIRouter:
             raise bad_request(version_not_found(class_name, wanted))
         return plugin_config(class_name)
 
-    @router.put("/{plugin}/config/validate", openapi_extra=SETTINGS)
+    @router.put("/{plugin}/config/validate")
     def validate(plugin: str, body: Body) -> dict[str, object]:
         settings = read_settings(body)
         stated = settings.get("connector.class")
@@ -191,13 +190,13 @@ def _plugins(herder: Herder) -> APIRouter:
 def _connectors(herder: Herder, writing: Apart) -> APIRouter:
     router = APIRouter(prefix="/connectors", route_class=_Route)
 
-    @router.get("", openapi_extra=query(expand=EXPANSIONS))
+    @router.get("")
     def connectors(request: Request) -> Any:
         if "expand" not in request.query_params:
             return herder.names()
         return _expanded(herder, request.query_params.getlist("expand"))
 
-    @router.post("", status_code=201, openapi_extra=CREATION)
+    @router.post("", status_code=201)
     @writing
     def create(request: Request, response: Response, body: Body) -> dict[str, object]:
         creation = read_creation(body)
@@ -219,7 +218,7 @@ def _connectors(herder: Herder, writing: Apart) -> APIRouter:
     def config(name: str) -> dict[str, str]:
         return herder.config(name)
 
-    @router.put("/{name}/config", openapi_extra=SETTINGS)
+    @router.put("/{name}/config")
     @writing
     def put(name: str, request: Request, response: Response, body: Body) -> dict[str, object]:
         created, info = herder.put(name, with_name(name, read_settings(body)))
@@ -228,7 +227,7 @@ def _connectors(herder: Herder, writing: Apart) -> APIRouter:
             response.headers["location"] = _location(request, name)
         return info
 
-    @router.patch("/{name}/config", openapi_extra=SETTINGS)
+    @router.patch("/{name}/config")
     @writing
     def patch(name: str, body: Body) -> dict[str, object]:
         changes = read_settings(body)
@@ -239,7 +238,6 @@ def _connectors(herder: Herder, writing: Apart) -> APIRouter:
 
 
 def _states(herder: Herder, writing: Apart) -> APIRouter:
-    """Return the paths of connectors' and tasks' states."""
     router = APIRouter(prefix="/connectors/{name}", route_class=_Route)
 
     @router.get("/status")
@@ -264,7 +262,7 @@ def _states(herder: Herder, writing: Apart) -> APIRouter:
         herder.set_target(name, TargetState.STOPPED)
         return Response(status_code=204)
 
-    @router.post("/restart", openapi_extra=query(includeTasks=FLAG, onlyFailed=FLAG))
+    @router.post("/restart")
     @writing
     def restart(name: str, request: Request) -> Response:
         include_tasks, only_failed = _flag(request, "includeTasks"), _flag(request, "onlyFailed")
@@ -297,7 +295,7 @@ def _offsets(herder: Herder, apart: Apart) -> APIRouter:
     def offsets(name: str) -> dict[str, object]:
         return {"offsets": [{"partition": part, "offset": offset} for part, offset in herder.offsets(name)]}
 
-    @router.patch("", openapi_extra=OFFSETS)
+    @router.patch("")
     @apart
     def alter(name: str, body: Body) -> dict[str, str]:
         return {"message": herder.alter_offsets(name, read_offsets(body))}
@@ -348,7 +346,7 @@ def _loggers(herder: Herder, loggers: Loggers, writing: Apart) -> APIRouter:
             raise not_found(f"Logger {name} not found.")
         return described
 
-    @router.put("/{name}", openapi_extra={**LEVEL, **query(scope=SCOPE)})
+    @router.put("/{name}")
     @writing
     def set_level(name: str, request: Request, body: Body) -> Any:
         level = read_settings(body).get("level")
@@ -367,7 +365,7 @@ def _loggers(herder: Herder, loggers: Loggers, writing: Apart) -> APIRouter:
 
 
 def _expanded(herder: Herder, wanted: list[str]) -> dict[str, dict[str, object]]:
-    """Return the wanted parts (`status`, `info`) of all connectors.
+    """Return the wanted parts (`status`, `info`) for all connectors.
 
     A connector that is deleted in the meantime is left out.
     """

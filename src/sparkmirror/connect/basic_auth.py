@@ -1,7 +1,7 @@
 """Basic authentication as Connect's extension does it.
 
-Users come from the `PropertyFileLoginModule` of a JAAS file.
-The JAAS file is named as for Java: `-Djava.security.auth.login.config=FILE` in `KAFKA_OPTS`.
+Users come from a JAAS file's `PropertyFileLoginModule`. The JAAS file is named as for Java:
+`-Djava.security.auth.login.config=FILE` in `KAFKA_OPTS`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _REFUSED = b"User cannot access the resource."
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """Users of the REST interface with their passwords.
+    """REST users with their passwords.
 
     An empty table admits every request, as in Connect.
     """
 
     passwords: Mapping[str, str]
     file: str = ""
-    """File of the users."""
+    """The users' file."""
 
     @property
     def are_asked(self) -> bool:
@@ -98,7 +98,7 @@ def jaas_file(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def read_users(jaas: str | None, worker_file: str) -> Users:
-    """Read the users of the credentials file that the JAAS file names.
+    """Read the users in the credentials file that the JAAS file names.
 
     `worker_file` is named in the error if `jaas` is None or unreadable. Raises `ConfigError`.
     """

@@ -20,14 +20,14 @@ _INITIAL_STATES = {
     "STOPPED": TargetState.STOPPED,
 }
 _MOST_SETTINGS = 1_000
-"""Most settings of one connector.
+"""Most settings in one connector.
 
-This is about three times the number of keys that the three connectors and their clients know.
+The three connectors and their clients know about a third as many keys.
 """
 _MOST_REFERENCES, _MOST_BLANKS = 100, 100
 """Limits for one value: references to config providers, and blanks in a row."""
 _DEEPEST = 20
-"""Limit of nested lists and objects; Connect's own bodies have four levels."""
+"""Limit on nested lists and objects; Connect's own bodies have four levels."""
 _TOO_DEEP = "its lists and objects are nested too deeply"
 _CREATION_FIELDS = ("name", "config", "initial_state")
 
@@ -42,7 +42,7 @@ class Creation:
 
 
 def read_settings(body: bytes) -> dict[str, str | None]:
-    """Read a flat object of settings; numbers and booleans count as their text."""
+    """Read a flat object with settings; numbers and booleans count as their text."""
     return _settings(_read_object(body))
 
 
@@ -80,7 +80,6 @@ def _settings(content: Mapping[str, object]) -> dict[str, str | None]:
 
 
 def with_name(name: str, config: dict[str, str | None]) -> dict[str, str | None]:
-    """Return the configuration with the connector's name in it."""
     check_name(name, config)
     return {**config, "name": name}
 

@@ -1,7 +1,7 @@
-"""Requests that wait for a cluster, in threads of their own.
+"""Requests that wait for a cluster, in their own threads.
 
-A cluster that does not answer is given up only after a while. The threads of all other requests stay free meanwhile,
-and so do most of these threads, as few of them work for one connector.
+A cluster that does not answer is given up only after a while. All other requests' threads stay free meanwhile, and so
+do most of these threads, as few work for one connector.
 """
 
 from __future__ import annotations

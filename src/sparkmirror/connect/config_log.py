@@ -1,14 +1,13 @@
 """Records of `config.storage.topic` in Connect's format, and the resulting state.
 
 Keys are `connector-NAME`, `task-NAME-N`, `commit-NAME` and `target-state-NAME`; values are JSON without a schema.
-sparkmirror reads the topic of a real Connect worker, and a real worker reads the topic of sparkmirror. Other records of
-Connect (session keys, fencing, restarts) are left alone.
+sparkmirror reads a real Connect worker's topic, and a real worker reads sparkmirror's topic. Connect's other records
+(session keys, fencing, restarts) are left alone.
 
-A connector's place in the queue for its pair of clusters is the offset of the record that created the connector. The
-topic is compacted, so that only a connector's last record is sure to be there. A record that changes a connector
-therefore states the place beside `properties`, where a real worker doesn't look. A record without a place is a
-creation, or a real worker's, and its own offset is the place. So each process, also a later one, derives the same
-order.
+A connector's place in the queue for its two clusters is the offset of the record that created the connector. The topic
+is compacted, so that only a connector's last record is sure to be there. A record that changes a connector therefore
+states the place next to `properties`, where a real worker doesn't look. A record without a place is a creation, or a
+real worker's, and its own offset is the place. So each process, also a later one, derives the same order.
 """
 
 from __future__ import annotations
@@ -122,10 +121,10 @@ def _properties(content: Mapping[str, object]) -> dict[str, str]:
 def connector_records(
     name: str, config: Mapping[str, str], target: TargetState | None = None, place: int | None = None
 ) -> list[Record]:
-    """Return the record of a connector's configuration, after its target state.
+    """Return a connector's configuration record, after its target state.
 
-    There is no record of a target state if `target` is None. `place` is the place in the queue that the connector
-    keeps; None gives the last place, as for a new connector.
+    No target state record exists if `target` is None. `place` is the place in the queue that the connector keeps; None
+    gives the last place, as for a new connector.
     """
     stated = [] if target is None else target_records(name, target)
     kept = {} if place is None else {PLACE: place}
@@ -138,7 +137,7 @@ def removal_records(name: str) -> list[Record]:
 
 
 def target_records(name: str, target: TargetState) -> list[Record]:
-    """Return the record of a connector's target state.
+    """Return a connector's target state record.
 
     Old workers, without STOPPED, read PAUSED in its place (KIP-875).
     """
@@ -147,7 +146,7 @@ def target_records(name: str, target: TargetState) -> list[Record]:
 
 
 def task_records(name: str, tasks: Sequence[Mapping[str, str]]) -> list[Record]:
-    """Return the records of a connector's task configurations, and their commit.
+    """Return a connector's task configuration records, and their commit.
 
     The tasks count once the commit is read.
     """
@@ -156,7 +155,7 @@ def task_records(name: str, tasks: Sequence[Mapping[str, str]]) -> list[Record]:
 
 
 def logger_records(levels: Iterable[tuple[str, str]]) -> list[Record]:
-    """Return the records of logger levels for the whole cluster (KIP-976)."""
+    """Return the logger level records for the whole cluster (KIP-976)."""
     return [_record(LOGGER + name, {"level": level}) for name, level in levels]
 
 

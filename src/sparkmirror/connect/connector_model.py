@@ -1,4 +1,4 @@
-"""Connectors as the REST interface knows them, and the protocol of their runner."""
+"""Connectors as the REST interface knows them, and their runner's protocol."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from typing import Protocol
 Offset = tuple[Mapping[str, object], Mapping[str, object] | None]
 """Source partition and source offset in a connector's own format.
 
-An offset of None removes the stored offset.
+The offset None removes the stored offset.
 """
 
 
 class TargetState(StrEnum):
-    """Wanted state of a connector, with Connect's values from its configuration topic."""
+    """A connector's wanted state, with Connect's values from its configuration topic."""
 
     STARTED = "STARTED"
     PAUSED = "PAUSED"
@@ -41,9 +41,9 @@ class ConnectorSpec:
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """Status of one task.
+    """One task's status.
 
-    `state` is RUNNING, PAUSED, FAILED, UNASSIGNED or RESTARTING; `trace` is the reason of a failure.
+    `state` is RUNNING, PAUSED, FAILED, UNASSIGNED or RESTARTING; `trace` is the reason for a failure.
     """
 
     id: int
@@ -54,7 +54,7 @@ class TaskStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectorStatus:
-    """Status of a connector and its tasks.
+    """A connector's status, and its tasks'.
 
     `state` is RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED or RESTARTING.
     """
@@ -68,23 +68,23 @@ class ConnectorStatus:
 
 
 class ConnectorRunner(Protocol):
-    """Protocol of the worker that runs connectors.
+    """Protocol for the worker that runs connectors.
 
-    `name` is a connector's name everywhere; a name that was never applied raises KeyError. The threads of the HTTP
-    server call the methods, several at once.
+    `name` is a connector's name everywhere; a name that was never applied raises KeyError. The HTTP server's threads
+    call the methods, several at once.
     """
 
     worker_id: str
     """Address `host:port` of this worker's REST interface for workers and clients."""
 
     def apply(self, connectors: Mapping[str, ConnectorSpec]) -> None:
-        """Replace the set of wanted connectors; called after each change.
+        """Replace the wanted connectors; called after each change.
 
         Returns soon: connectors start and stop in the background.
         """
 
     def stand_by(self) -> None:
-        """End all work; what was said of the connectors stays.
+        """End all work; what was said about the connectors stays.
 
         For example a reset of their topics.
         """
@@ -105,7 +105,7 @@ class ConnectorRunner(Protocol):
         """Return the status of the connector and its tasks."""
 
     def task_configs(self, name: str) -> list[Mapping[str, str]]:
-        """Return the configuration of each task, in the order of task numbers."""
+        """Return each task's configuration, in the order of task numbers."""
 
     def topics(self, name: str) -> set[str]:
         """Return the target topics that the connector has written to since the reset."""
@@ -114,19 +114,19 @@ class ConnectorRunner(Protocol):
         """Forget the target topics that the connector has written to."""
 
     def offsets(self, name: str) -> list[Offset]:
-        """Return the connector's offset of each source partition.
+        """Return the connector's offset for each source partition.
 
         Raises `ValueError` with the reason if the configuration does not tell where the offsets are.
         """
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
-        """Set offsets of a stopped connector; return a sentence about the result.
+        """Set a stopped connector's offsets; return a sentence about the result.
 
         Raises `ValueError` with the reason for an offset that can't be set.
         """
 
     def delete_offsets(self, name: str) -> str:
-        """Delete the offsets of a stopped connector; return a sentence about the result.
+        """Delete a stopped connector's offsets; return a sentence about the result.
 
         Raises `ValueError` with the reason if the offsets can't be deleted.
         """

@@ -1,7 +1,7 @@
-"""Settings of the three connectors: the `ConfigDef`s of Connect 4.3.1.
+"""The three connectors' settings: the `ConfigDef`s in Connect 4.3.1.
 
-The order is the order of Connect's own answers. `sparkmirror.config` documents the effect of a setting in sparkmirror.
-Names, types, importances, defaults, groups and checks were read from the answers of a Connect 4.3.1 worker.
+The order is as in Connect's own answers. `sparkmirror.config` documents a setting's effect in sparkmirror. Names,
+types, importances, defaults, groups and checks were read from a Connect 4.3.1 worker's answers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sparkmirror.config.settings import FLOW_SETTINGS, SECURITY_PROTOCOL, SSL_SE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """Definition of one setting.
+    """One setting's definition.
 
     `default` is None for a setting without a default, which may be `required`.
     """
@@ -60,7 +60,7 @@ class Definition:
 
 
 def _documentation() -> dict[str, str]:
-    """Return the effect of each setting in sparkmirror, or the reason for having none."""
+    """Return each setting's effect in sparkmirror, or the reason for having none."""
     idle = {**known_keys.CONNECT, **known_keys.CONNECTOR, **known_keys.CONNECTOR_BASE}
     settings = (
         *(*FLOW_SETTINGS, *TOPIC_SYNC_SETTINGS, *GROUP_SETTINGS, *OFFSET_SYNC_SETTINGS, *HEARTBEAT_SETTINGS),
@@ -137,7 +137,7 @@ SOURCE_CONNECTOR = _table("""
     transaction.boundary.interval.ms LONG LOW - | Exactly Once Support | 4 | SHORT | Transaction boundary interval
     offsets.storage.topic STRING LOW - | offsets.topic | 1 | LONG | Offsets topic
 """)
-"""Settings of every source connector; Connect checks these, and no connector does."""
+"""Every source connector's settings; Connect checks these, and no connector does."""
 
 MIRROR = _table("""
     enabled BOOLEAN LOW = true
@@ -216,7 +216,7 @@ MIRROR = _table("""
     sasl.oauthbearer.expected.issuer STRING HIGH -
     sasl.oauthbearer.header.urlencode BOOLEAN LOW = false
 """)
-"""Settings that all three connectors of MirrorMaker 2 share."""
+"""Settings that MirrorMaker 2's three connectors share."""
 
 OWN = {
     "MirrorSourceConnector": _table(
@@ -264,7 +264,7 @@ OWN = {
     heartbeats.topic.replication.factor SHORT LOW = 3
 """),
 }
-"""Settings of a single connector, by class name without package."""
+"""A single connector's settings, by class name without package."""
 
 SECRETS = tuple(definition.name for definition in (*COMMON, *SOURCE_CONNECTOR, *MIRROR) if definition.secret)
-"""Names of settings with secret values, without a prefix such as `producer.`."""
+"""Settings with secret values, by name without a prefix such as `producer.`."""

@@ -1,6 +1,6 @@
-"""First starts of connectors: one that brings workers down is held.
+"""Connectors' first starts: one that brings workers down is held.
 
-A worker that dies of a connector (memory, a crash of a library) would die of it at its next start again, and with it
+A worker that dies from a connector (memory, a crashing library) would die from it at its next start again, and with it
 all other connectors. So the status topic has the configurations that no worker has lived with yet. Two workers may die
 within `PROVEN_S` of a configuration's start; then the connector is held, until it is restarted or changed. A worker
 that ends in order, or hands the lease over, has not died.
@@ -32,7 +32,7 @@ class FirstStarts:
     def __init__(self, state: StatusState) -> None:
         self._state = state
         self._begun: dict[str, tuple[str, float]] = {}
-        """Configuration and time in seconds, by connector, of starts that are not proven."""
+        """Configuration and time in seconds of unproven starts, by connector."""
 
     def begin(self, specs: Mapping[str, ConnectorSpec], now_s: float) -> tuple[dict[str, ConnectorSpec], list[Record]]:
         """Return the connectors to start, and the records to write before.
@@ -58,7 +58,7 @@ class FirstStarts:
         return allowed, records
 
     def proven(self, now_s: float) -> list[Record]:
-        """Return the records of configurations that this process has lived with."""
+        """Return the records on configurations that this process has lived with."""
         return [start_record(name, digest, 0) for name, digest in self._ended(lambda at: now_s - at >= PROVEN_S)]
 
     def end(self) -> list[Record]:

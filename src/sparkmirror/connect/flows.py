@@ -1,8 +1,8 @@
-"""Connectors as flows: the three connectors of one pair of aliases are one flow.
+"""Connectors as flows: the three connectors for one pair of aliases are one flow.
 
 MirrorMaker 2 regards the three connectors as one mirror, too. `formats.merge` reads the settings and decides between
-connectors with different values. This module decides which connector works, which can't work, and the words of its
-status. The same connectors give the same flows in every process.
+connectors with different values. This module decides which connector works, which can't work, and what its status says.
+The same connectors give the same flows in every process.
 
 The older of two connectors for the same work has the work (`ConnectorSpec.place`): a newcomer never ends a running
 flow. A connector that is stopped, or can't be run as configured, has no work. A connector that is paused, or whose
@@ -15,14 +15,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sparkmirror.config import Entry, FlowConfig, MirrorConfig, explain_entries
-from sparkmirror.config.providers import FAMILY, PROVIDERS_KEY
-from sparkmirror.config.scopes import WHOLE_NAMES
-from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
-from sparkmirror.connect.loadable import KEYS, Loadable, read_loadable
-from sparkmirror.connect.masking import is_secret
-from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect_files import (
+from sparkmirror.config import FlowConfig, MirrorConfig
+from sparkmirror.config.declared_providers import FAMILY, PROVIDERS_KEY
+from sparkmirror.config.entries import Entry
+from sparkmirror.config.formats.connect_files import (
     IDENTITY,
     MUST_AGREE,
     PACKAGE,
@@ -32,8 +28,14 @@ from sparkmirror.formats.connect_files import (
     WorkerSettings,
     readers,
 )
-from sparkmirror.formats.merge import as_mm2
-from sparkmirror.sync.topic_rules import group_filter, topic_rules
+from sparkmirror.config.formats.merge import as_mm2
+from sparkmirror.config.properties import explain_entries
+from sparkmirror.config.scopes import WHOLE_NAMES
+from sparkmirror.connect.connector_model import ConnectorSpec, TargetState
+from sparkmirror.connect.loadable import KEYS, Loadable, read_loadable
+from sparkmirror.connect.masking import is_secret
+from sparkmirror.errors import ConfigError
+from sparkmirror.mirror.sync.topic_rules import group_filter, topic_rules
 
 DUTIES = {
     ConnectorRole.SOURCE: "is copied",
@@ -44,12 +46,12 @@ DUTIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorPart:
-    """Part of one connector in its flow."""
+    """One connector's part in its flow."""
 
     role: ConnectorRole | None = None
-    """Role of the connector; None if it is none of MirrorMaker 2's."""
+    """The connector's role; None if it is none of MirrorMaker 2's."""
     flow: str = ""
-    """Name of the flow, `source->target`; empty if unknown."""
+    """The flow's name, `source->target`; empty if unknown."""
     failure: str = ""
     """Reason, in one line, for a connector that can't run; else empty."""
     note: str = ""
@@ -62,10 +64,10 @@ class ConnectorPart:
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """Flows of all connectors of one Connect cluster."""
+    """Flows from all connectors in one Connect cluster."""
 
     config: MirrorConfig
-    """Configuration of all flows with a started connector."""
+    """Configuration for all flows with a started connector."""
     parts: Mapping[str, ConnectorPart]
     """Part in its flow, by connector."""
     known: Mapping[str, FlowConfig] = field(default_factory=dict)
@@ -75,7 +77,7 @@ class Flows:
 def read_flows(specs: Mapping[str, ConnectorSpec], worker: WorkerSettings) -> Flows:
     """Return the flows that these connectors ask for.
 
-    No error is raised: the part of a wrong connector has its failure, and the other connectors go on.
+    No error is raised: a wrong connector's part has its failure, and the other connectors go on.
     """
     loadable = read_loadable(worker.settings)
     file = replace(worker, settings={key: entry for key, entry in worker.settings.items() if key not in KEYS})
@@ -180,9 +182,9 @@ def _second(connector: Connector, first: Connector) -> ConnectorPart:
 
 
 class _Reading:
-    """Connectors of one flow, read together.
+    """One flow's connectors, read together.
 
-    The first readable connector of each role in `queue` has the work.
+    The first readable connector for each role in `queue` has the work.
     """
 
     def __init__(self, name: str, queue: Sequence[Connector], worker: WorkerSettings, loadable: Loadable) -> None:
@@ -201,7 +203,6 @@ class _Reading:
 
     @property
     def is_beat(self) -> bool:
-        """True if the flow only sends heartbeats."""
         return set(self.connectors) == {ConnectorRole.HEARTBEAT}
 
     def _part(self, connector: Connector) -> ConnectorPart:
@@ -239,7 +240,7 @@ class _Reading:
         self.parts[checkpoint.name] = replace(self.parts[checkpoint.name], note=words)
 
     def _merged(self, connectors: Sequence[Connector]) -> tuple[FlowConfig, list[str]]:
-        """Return the flow of these connectors and its warnings; raise `ConfigError`."""
+        """Return these connectors' flow and its warnings; raise `ConfigError`."""
         roles = {connector.role: connector for connector in connectors}
         notes: list[str] = []
         if ConnectorRole.SOURCE not in roles and ConnectorRole.CHECKPOINT in roles:

@@ -1,4 +1,4 @@
-"""Forwarding of requests to the leader, the process with the lease."""
+"""Forward requests to the leader, the process with the lease."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _ONLY_THERE = re.compile(
     r"(POST|PUT|PATCH|DELETE) /connectors(/.*)?|GET /connectors/[^/]+/offsets/?|PUT /admin/loggers/.*scope=cluster.*"
 )
 Answer = tuple[int, dict[bytes, str], bytes]
-"""Status, headers and body of an answer."""
+"""An answer's status, headers and body."""
 
 _MARK = "x-sparkmirror-forwarded"
 _KEPT = ("authorization", "content-type", "accept")
 _TIMEOUT_S = 90.0
 """Connect's `DEFAULT_REST_REQUEST_TIMEOUT_MS`."""
 _PATIENCE_S = 30.0
-"""Longest wait of a request for a known leader.
+"""A request's longest wait for a known leader.
 
 A real worker's requests wait for a rebalance in the same way.
 """
@@ -121,7 +121,7 @@ class Forwarding:
 def _opener(tls: ssl.SSLContext | None) -> urllib.request.OpenerDirector:
     """Return an opener that asks the leader directly.
 
-    Proxies named in the environment are for servers outside of the group.
+    Proxies named in the environment are for servers outside the group.
     """
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls))
 

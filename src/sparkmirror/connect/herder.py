@@ -29,9 +29,8 @@ from sparkmirror.connect.connector_model import (
     TargetState,
     TaskStatus,
 )
-from sparkmirror.connect.errors import STALE, RestError, bad_request, conflict, not_found
+from sparkmirror.connect.errors import STALE, RestError, as_text, bad_request, conflict, not_found
 from sparkmirror.connect.first_starts import FirstStarts
-from sparkmirror.connect.java_maps import java_text
 from sparkmirror.connect.loadable import Loadable
 from sparkmirror.connect.masking import is_secret, masked, unmasked
 from sparkmirror.connect.offset_checks import OffsetRefused, check_offsets
@@ -62,8 +61,8 @@ _NOT_STOPPED = (
 class Herder:
     """Connect's herder: `start` it, ask it, and `close` it at the end.
 
-    `leads` tells whether this process has the lease. `url` is the address of this process. `resolve` puts in values of
-    config providers.
+    `leads` tells whether this process has the lease. `url` is this process's address. `resolve` puts in config
+    providers' values.
     """
 
     def __init__(
@@ -125,7 +124,7 @@ class Herder:
 
     @property
     def leader_url(self) -> str:
-        """URL of the leader; empty if unknown."""
+        """The leader's URL; empty if unknown."""
         return self._status_state.leader
 
     @property
@@ -139,7 +138,7 @@ class Herder:
         return list(self._config_state.configs)
 
     def info(self, name: str) -> dict[str, object]:
-        """Return Connect's `ConnectorInfo` of a connector."""
+        """Return Connect's `ConnectorInfo` for a connector."""
         if name not in self._config_state.configs:
             raise not_found(f"Connector {name} not found")
         return self._info(name, self._config_state.configs[name])
@@ -150,7 +149,6 @@ class Herder:
         return masked(self._config_state.configs[name])
 
     def tasks(self, name: str) -> list[dict[str, object]]:
-        """Return the id and the configuration of each task."""
         if name not in self._config_state.configs:
             raise not_found(f"Connector {name} not found")
         tasks = self._config_state.tasks.get(name, [])
@@ -191,7 +189,7 @@ class Herder:
         stated = config.get("connector.class")
         if stated is None:
             shown = masked({key: value or "" for key, value in config.items()})
-            raise bad_request(f"Connector config {java_text(shown, copied=True)} contains no connector type")
+            raise bad_request(f"Connector config {as_text(shown)} contains no connector type")
         if find_class(stated) is None:
             raise bad_request(class_not_found(stated))
         try:
@@ -202,7 +200,6 @@ class Herder:
         return validate(resolved, config, self._loadable)
 
     def create(self, name: str, config: Config, initial: TargetState | None) -> dict[str, object]:
-        """Create a connector; return its `ConnectorInfo`."""
         return self._put(name, config, initial, replace=False)[1]
 
     def put(self, name: str, config: Config) -> tuple[bool, dict[str, object]]:
@@ -282,7 +279,7 @@ class Herder:
                 raise bad_request(str(error)) from None
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
-        """Set the offsets of a stopped connector; return a sentence about the result."""
+        """Set a stopped connector's offsets; return a sentence about the result."""
         with self._altered_worker(name) as (worker, class_name):
             try:
                 check_offsets(class_name.removeprefix(PACKAGE), offsets)
@@ -294,7 +291,7 @@ class Herder:
                 raise bad_request(str(error)) from None
 
     def delete_offsets(self, name: str) -> str:
-        """Delete the offsets of a stopped connector; return a sentence about the result."""
+        """Delete a stopped connector's offsets; return a sentence about the result."""
         with self._altered_worker(name) as (worker, _):
             try:
                 return worker.delete_offsets(name)
@@ -302,7 +299,6 @@ class Herder:
                 raise bad_request(str(error)) from None
 
     def set_cluster_log_level(self, name: str, level: str) -> None:
-        """Set a logger's level in every process."""
         self._append(logger_records([(name, level)]))
 
     # Internals
@@ -332,7 +328,7 @@ class Herder:
         """Yield the worker and the class of a stopped connector, to alter its offsets.
 
         Its clusters may take long to answer. Requests for other connectors are written and answered meanwhile; the
-        worker hears of them at the end.
+        worker hears about them at the end.
         """
         with self._writing, self._led_worker(name):
             class_name = self._stopped_class(name)
@@ -347,14 +343,14 @@ class Herder:
                 self._altering.discard(name)
 
     def _stopped_class(self, name: str) -> str:
-        """Return the class of a stopped connector; refuse the request if it isn't stopped."""
+        """Return a stopped connector's class; refuse the request if it isn't stopped."""
         self._must_be_known(name, "Connector {} not found")
         if self._config_state.targets[name] is not TargetState.STOPPED or self._config_state.tasks.get(name):
             raise bad_request(_NOT_STOPPED.format(name))
         return find_class(self._config_state.configs[name].get("connector.class", "")) or ""
 
     def _resolved(self, key: str, value: str | None) -> str | None:
-        """Return the value to check, with values of config providers put in.
+        """Return the value to check, with config providers' values put in.
 
         Secrets stay references, and so do plug-in versions, which a message would repeat.
         """
@@ -434,7 +430,7 @@ class Herder:
         self._applied = specs
 
     def _note_starts(self, records: list[tuple[bytes, bytes | None]]) -> None:
-        """Write records of first starts; a connector starts also if they can't be written."""
+        """Write records on first starts; a connector starts also if they can't be written."""
         if records:
             self._publish_part("first starts of connectors", lambda: self._statuses.append(records))
 
@@ -484,7 +480,7 @@ class Herder:
             self._unwritten.pop(part, None)
 
     def _publish_states(self, wanted: Mapping[str, ConnectorStatus]) -> None:
-        """Write this process's URL, and the states and topics of the connectors."""
+        """Write this process's URL, and the connectors' states and topics."""
         records = [leader_record(self._url)] if self._status_state.leader != self._url else []
         records += status_records(self._status_state, wanted, 1)
         for name in {*wanted, *self._status_state.used}:

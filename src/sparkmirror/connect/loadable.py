@@ -1,11 +1,11 @@
 """Classes, config providers, files and token servers that connectors may name.
 
 The client that puts a connector is not the operator who runs the server. Importing a Python module runs its code, and a
-config provider reads files and variables of the server (CVE-2024-31141). So the worker's file alone allows both, in
-`sparkmirror.classes` and `config.providers`. A token that is read from a file is sent to brokers of the connector's
-choice, and a token server may be any address that the server reaches. So a connector must not name such a file, and
+config provider reads the server's files and variables (CVE-2024-31141). So the worker's file alone allows both, in
+`sparkmirror.classes` and `config.providers`. A token that is read from a file is sent to brokers that the connector
+chooses, and a token server may be any address that the server reaches. So a connector must not name such a file, and
 only URLs that `sparkmirror.allowed.urls` lists (CVE-2025-27817, for which Kafka 4.0 asks only URLs that a system
-property lists, none by default). Stores and keytabs are never sent: a connector may name any of them, or those that
+property lists, none by default). Stores and keytabs are never sent: a connector may name any, or those that
 `sparkmirror.allowed.paths` allows.
 """
 
@@ -14,20 +14,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import Enum, auto
 
-from sparkmirror.config import Entry, FlowConfig
-from sparkmirror.config.jaas import parse_jaas
-from sparkmirror.config.named_file import allowed_paths, is_allowed
-from sparkmirror.config.providers import FAMILY, PROVIDERS_KEY, declared_providers, resolve
-from sparkmirror.config.values import is_python_class
+from sparkmirror.config import FlowConfig
+from sparkmirror.config.declared_providers import FAMILY, PROVIDERS_KEY, allowed_paths, declared_providers
+from sparkmirror.config.entries import Entry
+from sparkmirror.config.named_file import is_allowed
+from sparkmirror.config.named_places import URLS_KEY, PlaceKind, places
+from sparkmirror.config.providers import resolve
 from sparkmirror.errors import ConfigError
+from sparkmirror.values import is_python_class
 
 CLASSES_KEY = "sparkmirror.classes"
 PATHS_KEY = "sparkmirror.allowed.paths"
-URLS_KEY = "sparkmirror.allowed.urls"
 KEYS = (CLASSES_KEY, PATHS_KEY, URLS_KEY)
-"""Keys of the worker's file that limit what connectors may name."""
+"""Keys in the worker's file that limit what connectors may name."""
 
 _NOT_LISTED = f"a Python class is loaded only if the worker's file lists it in {CLASSES_KEY}"
 _NOT_DECLARED = "config providers are those of the worker's own file only: declare it there, and take it out here"
@@ -41,24 +41,8 @@ _FROM_FILE = (
 _NOT_AMONG = f"names a file of the server that the worker's file does not allow: add its directory to {PATHS_KEY} there"
 _NO_SERVER = f"names a token server that the worker's file does not allow: add the URL to {URLS_KEY} there"
 
-_URL_KEY = re.compile(r"(.*\.)?sasl\.oauthbearer\.(token|jwks)\.endpoint\.url")
-_JAAS_KEY = re.compile(r"(.*\.)?sasl\.jaas\.config")
-_PATH_KEY = re.compile(r"(.*\.)?ssl\.(truststore|keystore)\.location")
-_FILE_OPTION = re.compile(r"oauth\.(access\.token|refresh\.token|client\.assertion)\.location")
-_URL_OPTION = "oauth.token.endpoint.uri"
-_PATH_OPTION = re.compile(r"keyTab|ticketCache|(oauth\.)?ssl\.(truststore|keystore)\.location")
-_CACHE_KIND = re.compile(r"[A-Za-z]+:")
-"""Kind before the place of a ticket cache, as in `FILE:/run/tickets`."""
 _CLASS_KEY = re.compile(r"(.*\.)?(class|classes|metric\.reporters)")
 """Keys whose values Kafka's clients and Connect load as classes."""
-
-
-class _Place(Enum):
-    """Kind of place that a setting names."""
-
-    FILE = auto()
-    TOKEN_FILE = auto()
-    TOKEN_SERVER = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +52,7 @@ class Loadable:
     classes: frozenset[str] = frozenset()
     """Allowed Python classes, `module:Class`."""
     providers: Mapping[str, str] = field(default_factory=dict)
-    """Values of `config.providers` and of the keys with that prefix."""
+    """The values under `config.providers` and the keys with that prefix."""
     paths: tuple[str, ...] | None = None
     """Allowed files and directories; None: all."""
     urls: frozenset[str] = frozenset()
@@ -81,7 +65,7 @@ class Loadable:
         """
         if key == PROVIDERS_KEY or key.startswith(FAMILY):
             return self._refused_provider(key, value)
-        for kind, place in _places(key, value):
+        for kind, place in places(key, value):
             if reason := self._refused_place(kind, place):
                 return reason
         refused = _CLASS_KEY.fullmatch(key) and any(map(self._refuses, _items(value)))
@@ -107,10 +91,10 @@ class Loadable:
     def _refuses(self, name: str) -> bool:
         return is_python_class(name) and name not in self.classes
 
-    def _refused_place(self, kind: _Place, place: str) -> str:
-        if kind is _Place.TOKEN_FILE:
+    def _refused_place(self, kind: PlaceKind, place: str) -> str:
+        if kind is PlaceKind.TOKEN_FILE:
             return _FROM_FILE
-        if kind is _Place.FILE:
+        if kind is PlaceKind.FILE:
             return "" if is_allowed(place, self.paths) else _NOT_AMONG
         return "" if place in self.urls else _NO_SERVER
 
@@ -123,7 +107,7 @@ class Loadable:
 def read_loadable(settings: Mapping[str, Entry]) -> Loadable:
     """Return the permissions of a worker's file.
 
-    Raises `ConfigError` for an entry of `sparkmirror.classes` that is no Python class, and for an allowed path that
+    Raises `ConfigError` for an entry in `sparkmirror.classes` that is no Python class, and for an allowed path that
     does not exist.
     """
     stated = settings.get(CLASSES_KEY)
@@ -147,35 +131,6 @@ def _classes_of(flow: FlowConfig) -> Iterator[tuple[str, str]]:
     yield "topic.filter.class", flow.topic_filter_class
     yield "group.filter.class", flow.group.group_filter_class
     yield "config.property.filter.class", flow.topic_sync.config_property_filter_class
-
-
-def token_servers(settings: Mapping[str, str]) -> Iterator[str]:
-    """Yield the URLs of token servers that a connector's settings name."""
-    for key, value in settings.items():
-        for kind, place in _places(key, value):
-            if kind is _Place.TOKEN_SERVER:
-                yield place
-
-
-def _places(key: str, value: str) -> Iterator[tuple[_Place, str]]:
-    """Yield the files and token servers that a setting names."""
-    text = value.strip()
-    if _URL_KEY.fullmatch(key) and text:
-        yield _Place.TOKEN_FILE if text.partition(":")[0].lower() == "file" else _Place.TOKEN_SERVER, text
-    elif _PATH_KEY.fullmatch(key) and text:
-        yield _Place.FILE, text
-    elif _JAAS_KEY.fullmatch(key):
-        try:
-            options = parse_jaas(value).options
-        except ValueError:
-            return  # no client can sign in with an unreadable JAAS line
-        for option, place in options.items():
-            if _FILE_OPTION.fullmatch(option):
-                yield _Place.TOKEN_FILE, place
-            elif option == _URL_OPTION:
-                yield _Place.TOKEN_SERVER, place
-            elif _PATH_OPTION.fullmatch(option):
-                yield _Place.FILE, _CACHE_KIND.sub("", place, count=1)
 
 
 def _items(value: str) -> list[str]:

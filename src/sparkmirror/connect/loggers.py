@@ -11,14 +11,14 @@ from sparkmirror.log_levels import LEVELS
 _NAMES = {number: name for name, number in LEVELS.items()}
 ROOT = "root"
 MOST_NEW, LONGEST = 100, 200
-"""Limits for names that no logger has: their number, and the characters of one.
+"""Limits for names that no logger has: how many, and how many characters each.
 
-Python never forgets a logger, and makes one for each part of the name.
+Python never forgets a logger, and makes one for each part in the name.
 """
 
 
 class Loggers:
-    """Levels of the loggers of this process, and the times of their changes.
+    """Levels of the process's loggers, and the times of their changes.
 
     A change takes effect at once.
     """
@@ -29,13 +29,13 @@ class Loggers:
         self._made = 0
 
     def all(self) -> dict[str, dict[str, object]]:
-        """Return the effective levels of all existing loggers and the root."""
+        """Return all existing loggers' effective levels and the root's."""
         return {name: self._described(name) for name in sorted({ROOT, *_known()})}
 
     def one(self, name: str) -> dict[str, object] | None:
-        """Return the effective level of a logger; None if the logger does not exist.
+        """Return a logger's effective level; None if the logger does not exist.
 
-        The effective level is the logger's own, or that of its nearest parent with a level.
+        The effective level is the logger's own, or its nearest parent's that has a level.
         """
         return self._described(name) if name == ROOT or name in _known() else None
 
@@ -51,7 +51,7 @@ class Loggers:
             return True
 
     def set(self, name: str, level: str) -> list[str]:
-        """Set the level of a logger and of all below; return their names.
+        """Set the level for a logger and all below; return their names.
 
         Without effect for a name that `admit` refuses, as the topic may hold.
         """

@@ -21,7 +21,7 @@ _TAKEN = (_JSON, "application/*", "*/*")
 
 @dataclass(frozen=True, slots=True)
 class CrossOrigin:
-    """Values of `access.control.allow.origin` and `access.control.allow.methods`.
+    """Values for `access.control.allow.origin` and `access.control.allow.methods`.
 
     Without origins no header is added.
     """
@@ -44,8 +44,8 @@ class CrossOrigin:
 class Manners:
     """ASGI middleware that passes on requests with an encoded path.
 
-    `routes` are the routes of `app`, which tell the methods of a path. `beside` are applications by the first part of
-    their paths; their requests are passed on as they are.
+    `routes` are `app`'s routes, which tell a path's methods. `beside` has applications by the first part of their
+    paths; their requests are passed on as they are.
     """
 
     def __init__(
@@ -84,7 +84,6 @@ class Manners:
             await self._app(scope, receive, answer_with)
 
     def _methods(self, scope: Scope) -> list[str]:
-        """Return the methods of the path."""
         methods: list[str] = []
         for route in self._routes:
             if route.matches(scope)[0] is not Match.NONE:
@@ -110,7 +109,7 @@ class Manners:
 def _encoded_path(scope: Scope) -> str:
     """Return the path as sent, with each part encoded in the same way.
 
-    `%2F` is part of a name, and separates no parts.
+    `%2F` belongs to a name, and separates no parts.
     """
     sent = scope.get("raw_path", quote(scope["path"]).encode()).decode("latin-1")
     return "/".join(quote(unquote(part), safe="") for part in sent.rstrip("/").split("/")) or "/"
@@ -119,7 +118,7 @@ def _encoded_path(scope: Scope) -> str:
 def _refused(method: str, methods: Sequence[str], headers: Headers) -> tuple[int, str, bool] | None:
     """Return status and message for a wrong path, method or media type; else None.
 
-    The last part tells whether the answer names the type of its body. Connect's names it once a method has been chosen.
+    The last part tells whether the answer names its body's type. Connect's names it once a method has been chosen.
     """
     if not methods:
         return 404, "HTTP 404 Not Found", False

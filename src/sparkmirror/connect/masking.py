@@ -1,4 +1,4 @@
-"""Masking of secrets in connectors' configurations.
+"""Mask secrets in connectors' configurations.
 
 No secret ever reaches an answer. A reference to a config provider (`${file:/path:key}`) is no secret and is shown; a
 literal secret is shown as `[hidden]`. A client that sends `[hidden]` back keeps the stored value.
@@ -36,11 +36,11 @@ _JAAS_OPEN = (
     "awsRoleSessionName",
     "awsStsRegion",
 )
-"""Options of a JAAS line that identify the client and hold no secret."""
+"""JAAS options that identify the client and hold no secret."""
 
 
 def is_secret(key: str) -> bool:
-    """Tell whether the value of `key` must not be shown, with or without a prefix."""
+    """Tell whether `key`'s value must not be shown, with or without a prefix."""
     return any(key == name or key.endswith("." + name) for name in SECRETS) or bool(_SECRET_WORD.search(key))
 
 

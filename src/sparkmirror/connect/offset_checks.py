@@ -1,4 +1,4 @@
-"""Checks of altered offsets (KIP-875), in the words of MirrorMaker 2's connectors."""
+"""Check altered offsets (KIP-875), in the words of MirrorMaker 2's connectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing_extensions import TypeIs
 
 from sparkmirror.connect.connector_model import Offset
-from sparkmirror.connect.java_maps import java_text
+from sparkmirror.connect.errors import as_text
 from sparkmirror.errors import HandledError
 
 _INT_MAX = 2**31 - 1
@@ -17,11 +17,11 @@ _STRINGS = {
     "MirrorCheckpointConnector": ("group", "topic"),
     "MirrorHeartbeatConnector": ("sourceClusterAlias", "targetClusterAlias"),
 }
-"""Keys of a source partition with text values, by connector."""
+"""A source partition's keys with text values, by connector."""
 
 
 class OffsetRefused(HandledError, ValueError):
-    """Refused alteration: an entry does not have the connector's format of offsets.
+    """Refused alteration: an entry does not have the connector's offset format.
 
     Nothing was changed.
     """
@@ -62,22 +62,22 @@ def _check_partition(partition: Mapping[str, object]) -> None:
 
 def _check_there(partition: Mapping[str, object], key: str) -> None:
     if key not in partition:
-        raise OffsetRefused(f"Source partition {java_text(partition)} is missing the '{key}' key, which is required")
+        raise OffsetRefused(f"Source partition {as_text(partition)} is missing the '{key}' key, which is required")
 
 
 def _wrong_part(partition: Mapping[str, object], key: str, why: str) -> OffsetRefused:
-    shown = java_text(partition[key])
+    shown = as_text(partition[key])
     return OffsetRefused(
-        f"Source partition {java_text(partition)} has an invalid value {shown} for the '{key}' key, {why}"
+        f"Source partition {as_text(partition)} has an invalid value {shown} for the '{key}' key, {why}"
     )
 
 
 def _check_offset(partition: Mapping[str, object], offset: Mapping[str, object], *, only_zero: bool) -> None:
-    subject = f"Source offset {java_text(offset)} for source partition {java_text(partition)}"
+    subject = f"Source offset {as_text(offset)} for source partition {as_text(partition)}"
     if "offset" not in offset:
         raise OffsetRefused(f"{subject} is missing the 'offset' key, which is required")
     number = offset["offset"]
-    invalid = f"{subject} has an invalid value {java_text(number)} for the 'offset' key"
+    invalid = f"{subject} has an invalid value {as_text(number)} for the 'offset' key"
     if not _is_integer(number) or number > _LONG_MAX:
         raise OffsetRefused(f"{invalid}, which must be an integer")
     if only_zero and number != 0:

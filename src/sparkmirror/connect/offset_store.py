@@ -1,6 +1,6 @@
 """Connectors' offsets in Kafka Connect's own topic and format (`mm2.md` 2.2).
 
-So a real MirrorMaker 2 goes on behind sparkmirror's offsets, and sparkmirror reads the offsets of MirrorMaker 2.
+So a real MirrorMaker 2 continues behind sparkmirror's offsets, and sparkmirror reads MirrorMaker 2's offsets.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
+from sparkmirror.config.formats.connect_files import ConnectorRole
 from sparkmirror.connect.connector_model import Offset
-from sparkmirror.formats.connect_files import ConnectorRole
-from sparkmirror.mm2.connect_offsets import java_partition, offsets_topics
-from sparkmirror.mm2.stored_offsets import stored_entries
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.exact.mm2.connect_offsets import java_partition, offsets_topics
+from sparkmirror.exact.mm2.stored_offsets import stored_entries
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 
 _ORDER: Mapping[ConnectorRole, tuple[str, ...]] = {
     ConnectorRole.SOURCE: ("cluster", "partition", "topic"),
     ConnectorRole.CHECKPOINT: ("partition", "topic", "group"),
     ConnectorRole.HEARTBEAT: ("sourceClusterAlias", "targetClusterAlias"),
 }
-"""Order of a source partition's keys.
+"""The key order in a source partition.
 
-Connect looks records up by the bytes of their keys, so that the order counts.
+Connect looks records up by their keys' bytes, so that the order counts.
 """
 
 _CONNECT_TIMEOUT_S = 15.0
@@ -36,7 +36,7 @@ _AGAIN_S = 0.1
 
 
 class OffsetStore:
-    """Stored offsets of one connector of a flow, as a context manager.
+    """Stored offsets for one of a flow's connectors, as a context manager.
 
     Methods block, and raise `ConnectionError` and `ClusterUnreachable`.
     """

@@ -1,4 +1,4 @@
-"""Offsets of one connector: read, altered and reset (KIP-875), in an exact copy."""
+"""One connector's offsets: read, altered and reset (KIP-875), in an exact copy."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
+from sparkmirror.config.formats.connect_files import ConnectorRole
 from sparkmirror.connect.connector_model import Offset
 from sparkmirror.connect.errors import conflict
 from sparkmirror.connect.offset_store import OffsetStore
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.flow_duties import CONNECT_OFFSETS
-from sparkmirror.engine.leadership import lease_of
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.snapshot import ELSEWHERE
-from sparkmirror.formats.connect_files import ConnectorRole
-from sparkmirror.sync.topic_rules import topic_rules
-from sparkmirror.takeover.altered_offsets import AlteredOffsets, NotAltered
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.flow_duties import CONNECT_OFFSETS
+from sparkmirror.mirror.engine.leadership import lease_of
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.mirror.sync.topic_rules import topic_rules
+from sparkmirror.mirror.takeover.altered_offsets import AlteredOffsets, NotAltered
+from sparkmirror.snapshot.snapshot import ELSEWHERE
 
 SETTLED_S = 30.0
 """Longest wait for a stopped connector's flow to end, then again for its lease."""
@@ -30,7 +30,7 @@ _WAIT_S = 0.1
 
 
 class ConnectorOffsets:
-    """Offsets of one connector, which must be stopped before an alteration or a reset.
+    """One connector's offsets; stop the connector before an alteration or a reset.
 
     Methods block. They raise `ValueError` with the reason for a request that can't be done, and `ConnectionError`.
     """
@@ -56,10 +56,10 @@ class ConnectorOffsets:
     def read(self) -> list[Offset]:
         """Return the offsets stored in Connect's topic.
 
-        A running copy's own progress replaces the stored offset of a partition. The progress of a copy that ends, here
-        or in another process, is stored before the offsets are read. Raises `RestError` if it is not stored yet, or if
-        this process could not store it. What another process could not store before it ended is not known here, as
-        after a kill.
+        A running copy's own progress replaces a partition's stored offset. An ending copy's progress, here or in
+        another process, is stored before the offsets are read. Raises `RestError` if it is not stored yet, or if this
+        process could not store it. What another process could not store before it ended is not known here, as after a
+        kill.
         """
         flow = self._flow.name
         self._wait_until_settled()
@@ -140,14 +140,14 @@ class ConnectorOffsets:
     def alter(self, offsets: Sequence[Offset]) -> None:
         """Set offsets in the connector's format.
 
-        The copy of a source connector goes on behind these offsets.
+        A source connector's copy continues behind these offsets.
         """
         if self._role is ConnectorRole.SOURCE:
             self._go_on_at(dict(self._wanted(offsets)))
         self._store(offsets)
 
     def reset(self) -> None:
-        """Remove all offsets; a source connector's copy then begins anew."""
+        """Remove all offsets; a source connector's copy then begins again."""
         _wait_for(self._has_settled)
         stored = self._stored()
         if self._role is ConnectorRole.SOURCE:
@@ -157,7 +157,7 @@ class ConnectorOffsets:
         self._store([(partition, None) for partition in gone.values()])
 
     def _wanted(self, offsets: Sequence[Offset]) -> Iterator[tuple[TopicPartition, int | None]]:
-        """Yield the upstream offset to copy next for each partition; None to begin anew."""
+        """Yield the upstream offset to copy next for each partition; None to begin again."""
         alias = self._flow.mm2_source
         for partition, offset in offsets:
             match partition, offset:
@@ -175,7 +175,7 @@ class ConnectorOffsets:
                     raise ValueError(f"{self._connector} copies from {named}, and has no partition {partition}")
 
     def _go_on_at(self, wanted: Mapping[TopicPartition, int | None] | None) -> None:
-        """Have the copy go on at these upstream offsets; None begins all partitions anew."""
+        """Have the copy go on at these upstream offsets; None begins all partitions again."""
         if not _wait_for(lambda: self._mirror.registry.is_up_to_date and self._has_settled()):
             raise ValueError(f"flow {self._flow.name} has not ended yet; try again in a moment")
         policy = topic_rules(self._flow).policy
@@ -225,7 +225,7 @@ class ConnectorOffsets:
 
 
 class ZeroOffsets:
-    """Stored offsets of checkpoint and heartbeat connectors.
+    """Checkpoint and heartbeat connectors' stored offsets.
 
     The offset is always 0; only the partitions tell something: checkpointed groups, and pairs with heartbeats.
     """
@@ -252,7 +252,7 @@ class ZeroOffsets:
             self._stored |= {(connector, frozen(partition)) for partition in news}
 
     def forget(self, connector: str) -> None:
-        """Forget the stored entries of a connector whose offsets may be altered."""
+        """Forget a connector's stored entries if its offsets may be altered."""
         self._stored = {entry for entry in self._stored if entry[0] != connector}
 
 
@@ -267,7 +267,7 @@ def _wait_for(condition: Callable[[], bool]) -> bool:
 
 
 def frozen(partition: Mapping[str, object] | None) -> str:
-    """Return a source partition as the key of a dictionary."""
+    """Return a source partition as a dictionary key."""
     return repr(sorted(partition.items())) if partition is not None else ""
 
 

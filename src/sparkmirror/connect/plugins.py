@@ -25,7 +25,7 @@ Records are copied as bytes, as ByteArrayConverter does.
 
 
 def find_class(name: str) -> str | None:
-    """Return the full class name of a connector, or None.
+    """Return a connector's full class name, or None.
 
     `name` may be the full name, the short name (`MirrorSourceConnector`) or the alias (`MirrorSource`).
     """
@@ -75,7 +75,6 @@ def plugin_config(class_name: str) -> list[dict[str, object]]:
 
 
 def plugin_list(*, connectors_only: bool) -> list[dict[str, str]]:
-    """Return the answer of `/connector-plugins`."""
     plugins = [{"class": name, "type": "source", "version": VERSION} for name in CLASSES]
     if not connectors_only:
         plugins += [

@@ -1,4 +1,4 @@
-"""One process of `sparkmirror serve`.
+"""One `sparkmirror serve` process.
 
 The process has the storage topics, the lease, the herder, and HTTP on each listener.
 """
@@ -13,8 +13,6 @@ from contextlib import ExitStack
 from starlette.types import ASGIApp
 
 from sparkmirror import __version__
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.tls_contexts import server_context, ssl_context
 from sparkmirror.config import ClusterConfig
 from sparkmirror.connect.api import build_api, routers
 from sparkmirror.connect.basic_auth import BasicAuth, Users
@@ -28,9 +26,11 @@ from sparkmirror.connect.manners import Manners
 from sparkmirror.connect.status_log import StatusState
 from sparkmirror.connect.storage_topic import StorageTopic, Take
 from sparkmirror.connect.worker_properties import WorkerConfig
-from sparkmirror.engine.lease import Lease
 from sparkmirror.errors import ConfigError
 from sparkmirror.events import Event
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.tls_contexts import server_context, ssl_context
+from sparkmirror.mirror.engine.lease import Lease
 from sparkmirror.web.listener import Listener, listening, serving
 
 log = logging.getLogger(__name__)
@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 class ConnectServer:
     """REST server that answers while its context is open.
 
-    `worker` runs the connectors while this process has the lease. `beside` are applications by the first part of their
-    paths, which each process answers for itself, such as metrics. Raises `ConfigError` if the file asks for basic
+    `worker` runs the connectors while this process has the lease. `beside` has applications by their paths' first part,
+    which each process answers for itself, such as metrics. Raises `ConfigError` if the file asks for basic
     authentication and `users` is None, since the server would let in every client.
     """
 

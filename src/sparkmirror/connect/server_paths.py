@@ -1,4 +1,4 @@
-"""Removal of the server's paths from texts that HTTP clients see."""
+"""Remove the server's paths from texts that HTTP clients see."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable
 
 _PATH = re.compile(r"(?<![\w./:-])(?:/[\w.+@~-]+){2,}")
-"""Absolute path of two parts or more, outside of a URL."""
+"""Absolute path with two parts or more, outside a URL."""
 
 
 def without_paths(text: str, own: Iterable[str]) -> str:
     """Return `text` with each path cut to its last part.
 
-    Paths within a value of `own`, which the client gave, stay whole.
+    Paths within a value in `own`, which the client gave, stay whole.
     """
     given = list(own)
 

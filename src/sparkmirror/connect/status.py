@@ -1,18 +1,18 @@
-"""Status of a connector in Connect's terms, derived from the state of its flow."""
+"""A connector's status in Connect's terms, derived from its flow's state."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sparkmirror.config.formats.connect_files import ConnectorRole
 from sparkmirror.connect.connector_model import ConnectorSpec, ConnectorStatus, TargetState, TaskStatus
 from sparkmirror.connect.flows import ConnectorPart
 from sparkmirror.connect.server_paths import without_paths
-from sparkmirror.engine.assignment import PartitionKey
-from sparkmirror.engine.beats import HEARTBEATS
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.snapshot import Flow
-from sparkmirror.formats.connect_files import ConnectorRole
+from sparkmirror.mirror.engine.assignment import PartitionKey
+from sparkmirror.mirror.engine.beats import HEARTBEATS
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.snapshot.snapshot import Flow
 
 GROUP_DUTIES = ("checkpoints", "group offsets", "share groups")
 _NAMED = 3
@@ -21,7 +21,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowWork:
-    """State of one flow, or heartbeat pair, in this process."""
+    """One flow's or heartbeat pair's state in this process."""
 
     there: bool = False
     """True if this process works on the flow or stands by for it."""
@@ -81,7 +81,7 @@ def _parked(flow: Flow) -> dict[PartitionKey, str]:
 
 
 def connector_status(spec: ConnectorSpec, part: ConnectorPart, flow: FlowWork, worker_id: str) -> ConnectorStatus:
-    """Return the status of one connector, derived from its part and its flow's state."""
+    """Return one connector's status, derived from its part and its flow's state."""
 
     def status(state: str, trace: str = "", tasks: Iterable[tuple[str, str]] = ()) -> ConnectorStatus:
         numbered = tuple(TaskStatus(index, *task_state(task)) for index, task in enumerate(tasks))
@@ -125,7 +125,7 @@ def connector_status(spec: ConnectorSpec, part: ConnectorPart, flow: FlowWork, w
 
 
 def _count(part: ConnectorPart, flow: FlowWork) -> int:
-    """Return the number of tasks: one for each share of a source connector, else one."""
+    """Return the task count: one for each share in a source connector, else one."""
     return max(len(flow.tasks), 1) if part.role is ConnectorRole.SOURCE else 1
 
 

@@ -1,9 +1,9 @@
 """Records of `status.storage.topic` in Connect's own format.
 
-The records hold states of connectors and tasks, and the topics in use. So each process answers for all processes, and a
-real Connect worker that takes over finds its own format. Two keys are not Connect's: the record of `sparkmirror-leader`
-has the URL of the leading process, those of `sparkmirror-start-` are of `first_starts`. A real worker logs that the
-records are unreadable.
+The records hold connectors' and tasks' states, and the topics in use. So each process answers for all processes, and a
+real Connect worker that takes over finds its own format. Two keys are not Connect's: the record under
+`sparkmirror-leader` has the leading process's URL, those under `sparkmirror-start-` are from `first_starts`. A real
+worker logs that the records are unreadable.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class StatusState:
     used: dict[str, set[str]] = field(default_factory=dict)
     """Topics in use, by connector."""
     leader: str = ""
-    """URL of the leading process."""
+    """The leading process's URL."""
     starts: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Configuration's digest and its starts that no worker has outlived, by connector."""
 
@@ -77,7 +77,7 @@ class StatusState:
             self.starts[name] = content["config"], int(content["starts"])
 
     def status(self, name: str) -> ConnectorStatus | None:
-        """Return the status of a connector; None if unknown."""
+        """Return a connector's status; None if unknown."""
         known = self.connectors.get(name)
         if known is None:
             return None
@@ -135,7 +135,7 @@ def topic_records(state: StatusState, name: str, used: set[str]) -> list[Record]
 
 
 def leader_record(url: str | None) -> Record:
-    """Return the record of the leading process's URL; None retracts the URL."""
+    """Return the record with the leading process's URL; None retracts the URL."""
     return _record(LEADER, None if url is None else {"url": url})
 
 

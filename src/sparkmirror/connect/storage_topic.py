@@ -12,18 +12,18 @@ from collections.abc import Callable, Sequence
 
 from kafka.partitioner.default import murmur2
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
 from sparkmirror.events import Event
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 
 log = logging.getLogger(__name__)
 
 Record = tuple[bytes, bytes | None]
 Take = Callable[[bytes | None, bytes | None, int], object]
-"""Function that takes key, value and offset of a record."""
+"""Function that takes a record's key, value and offset."""
 
 _WAIT_MS = 500
 _RETRY_S = 1.0
@@ -32,7 +32,7 @@ _CATCH_UP_S = 30.0
 
 
 class StorageTopic:
-    """Storage topic whose records go to `take`, in the order of each partition.
+    """Storage topic whose records go to `take`, in each partition's order.
 
     After `start`, one thread for each partition calls `take`.
     """
@@ -95,7 +95,7 @@ class StorageTopic:
         self._wait(ends)
 
     def catch_up(self) -> None:
-        """Return once all present records of the topic were read.
+        """Return once all the topic's present records were read.
 
         Raises `ConnectionError` or `SparkMirrorError`.
         """

@@ -1,4 +1,4 @@
-"""Validation of a connector's configuration as in Connect.
+"""Validate a connector's configuration as in Connect.
 
 Parsing, checks and messages are Connect's, word for word.
 """
@@ -17,12 +17,13 @@ from sparkmirror.config.model import (
     DEFAULT_TOPIC_FILTER,
     POLICIES,
 )
-from sparkmirror.config.values import is_python_class
 from sparkmirror.connect.definitions import COMMON, SECRETS, SOURCE_CONNECTOR, Definition
 from sparkmirror.connect.loadable import Loadable
 from sparkmirror.connect.plugin_versions import ANY_VERSION, InvalidRange, VersionRange
 from sparkmirror.connect.plugins import VERSION, definitions, find_class, version_not_found
-from sparkmirror.errors import HandledError
+from sparkmirror.errors import ConfigError, HandledError
+from sparkmirror.transforms import parse_chain
+from sparkmirror.values import is_python_class
 
 Value = bool | int | float | str | list[str] | None
 
@@ -47,7 +48,7 @@ _VALUE = "{value}"
 
 
 class _Wrong(HandledError):
-    """Forbidden value of a setting.
+    """A setting's forbidden value.
 
     `reason` has Connect's words, with `_VALUE` in place of the value.
     """
@@ -58,7 +59,7 @@ class _Wrong(HandledError):
         super().__init__(reason)
 
     def text(self, reference: str | None) -> str:
-        """Return the message, with `reference` in place of a config provider's value."""
+        """Return the message, with `reference` for a config provider's value."""
         if self._value is None:
             return self._reason.replace(_VALUE, "null")
         return self._reason.replace(_VALUE, str(self._value) if reference is None else reference)
@@ -103,16 +104,6 @@ def _aliases(name: str, value: Value) -> None:
         raise _invalid(name, f"[{', '.join(value)}]", "Duplicate alias provided.")
 
 
-def _nothing(name: str, value: Value) -> None:
-    """Refuse transforms and predicates: records are copied unchanged.
-
-    Connect would load the named classes, so that a silent acceptance would mislead the operator.
-    """
-    _aliases(name, value)
-    if isinstance(value, list) and value:
-        raise _invalid(name, f"[{', '.join(value)}]", "records are copied unchanged here: take it out")
-
-
 def _list(name: str, value: Value) -> None:
     if not isinstance(value, list):
         raise _Wrong(f"Configuration '{name}' values must not be null.")
@@ -123,7 +114,7 @@ def _list(name: str, value: Value) -> None:
 
 
 def _additions(name: str, value: Value) -> None:
-    """Check the syntax of additions, which Connect does not have.
+    """Check additions' syntax, which Connect does not have.
 
     A `+` before each item adds the items to the defaults.
     """
@@ -157,7 +148,7 @@ def _name(name: str, value: Value) -> None:
 
 
 def _is_control(letter: str) -> bool:
-    """Return Java's `Character.isISOControl` of a letter."""
+    """Return Java's `Character.isISOControl` for a letter."""
     return ord(letter) < 0x20 or 0x7F <= ord(letter) < 0xA0
 
 
@@ -174,8 +165,8 @@ def _from_zero_if_any(name: str, value: Value) -> None:
 CHECKS: dict[str, Callable[[str, Value], None]] = {
     "name": _name,
     "tasks.max": _at_least(1),
-    "transforms": _nothing,
-    "predicates": _nothing,
+    "transforms": _aliases,
+    "predicates": _aliases,
     "config.action.reload": _one_of("none", "restart"),
     "errors.tolerance": _one_of("none", "all"),
     "topic.creation.groups": _aliases,
@@ -247,7 +238,7 @@ class CheckedValue:
     visible: bool = True
 
     def as_json(self) -> dict[str, object]:
-        """Return the value as an item of `configs`."""
+        """Return the value as an item in `configs`."""
         return {
             "definition": self.definition.as_json() if self.definition else None,
             "value": {
@@ -271,7 +262,6 @@ class Validation:
 
     @property
     def errors(self) -> list[str]:
-        """Errors of all values, in order."""
         return [error for value in self.values for error in value.errors]
 
     def as_json(self) -> dict[str, object]:
@@ -320,6 +310,7 @@ def validate(
             checked[definition.name].errors.append(_NULL)
     if class_name.endswith("MirrorSourceConnector"):
         _check_source(config, checked)
+        unknown += _check_transforms(config, checked)
     return Validation(stated, (*unknown, *checked.values()), _groups((*COMMON, *SOURCE_CONNECTOR)))
 
 
@@ -363,7 +354,7 @@ def _refuse(
 
 
 def _check_converters(config: Mapping[str, str | None], checked: Mapping[str, CheckedValue]) -> None:
-    """Check converters' versions, and hide the version of a missing converter."""
+    """Check converters' versions, and hide a missing converter's version."""
     for name in ("key.converter", "value.converter", "header.converter"):
         version = checked[f"{name}.plugin.version"]
         version.visible = config.get(name) is not None
@@ -405,6 +396,35 @@ def _shown(definition: Definition, value: Value) -> str | None:
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(value) if isinstance(value, list) else str(value)
+
+
+_REROUTES = (
+    "a transform sends records to other topics, which takes a Spark query: run such a flow by `sparkmirror run`, or "
+    "take it out"
+)
+
+
+def _check_transforms(config: Mapping[str, str | None], checked: Mapping[str, CheckedValue]) -> list[CheckedValue]:
+    """Note mistakes in transforms and predicates.
+
+    Returns the settings with errors that belong to a single transform.
+    """
+    given = {key: value for key, value in config.items() if value is not None}
+    if any(checked[name].errors for name in ("transforms", "predicates")):
+        return []
+    more: dict[str, CheckedValue] = {}
+    try:
+        if not parse_chain(given).is_order_keeping:
+            checked["transforms"].errors.append(
+                _invalid("transforms", f"[{checked['transforms'].value}]", _REROUTES).text(None)
+            )
+    except ConfigError as error:
+        for mistake in error.mistakes:
+            key = mistake.key or "transforms"
+            value = given.get(key)
+            told = checked.get(key) or more.setdefault(key, CheckedValue(name=key, definition=None, value=value))
+            told.errors.append(_invalid(key, value, mistake.reason).text(None))
+    return list(more.values())
 
 
 _SYNCS_SET_UP = ("offset-syncs.topic.", "offset-syncs.client.")

@@ -1,4 +1,4 @@
-"""Connect worker over one mirror, configured by connectors (`docs/connectors.md`)."""
+"""Connect worker over one mirror, configured by connectors (`docs/connect.md`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import FlowConfig
-from sparkmirror.config.providers import declared_providers, resolve
+from sparkmirror.config.declared_providers import declared_providers
+from sparkmirror.config.formats.connect_files import PACKAGE, ConnectorRole, WorkerSettings
+from sparkmirror.config.providers import resolve
 from sparkmirror.config.spark_guards import MASTER
 from sparkmirror.connect.active_topics import ActiveTopics
 from sparkmirror.connect.connector_model import ConnectorSpec, ConnectorStatus, Offset, TargetState
@@ -21,20 +23,19 @@ from sparkmirror.connect.flows import ConnectorPart, Flows, read_flows
 from sparkmirror.connect.offsets import ConnectorOffsets, ZeroOffsets
 from sparkmirror.connect.server_paths import without_paths
 from sparkmirror.connect.status import connector_status, flow_state
-from sparkmirror.engine.flow_driver import FlowDriver
-from sparkmirror.engine.history import FlowHistory
-from sparkmirror.engine.mirror import Mirror
-from sparkmirror.engine.progress_display import OnProgress
-from sparkmirror.engine.snapshot import Snapshot
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
-from sparkmirror.formats.connect_files import PACKAGE, ConnectorRole, WorkerSettings
-from sparkmirror.sync.topic_rules import topic_rules
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.mirror import Mirror
+from sparkmirror.mirror.engine.progress_display import OnProgress
+from sparkmirror.mirror.sync.topic_rules import topic_rules
+from sparkmirror.snapshot.history import FlowHistory
+from sparkmirror.snapshot.snapshot import Snapshot
 
 LOCAL_TASKS = 8
-"""Slots of a local Spark if the worker's file does not set `spark.master`.
+"""A local Spark's slots if the worker's file does not set `spark.master`.
 
-Tasks wait for the network most of the time.
+Tasks mostly wait for the network.
 """
 
 ALTERED = "The offsets for this connector have been altered successfully"
@@ -42,10 +43,10 @@ RESET = "The offsets for this connector have been reset successfully"
 """Connect's words for altered and reset offsets."""
 
 FLUSH_S = 5.0
-"""Interval at which new offsets of checkpoint and heartbeat connectors are stored."""
+"""Interval at which checkpoint and heartbeat connectors' new offsets are stored."""
 
 LISTED_BYTES = 500_000
-"""Longest list of partitions or groups in a task's configuration.
+"""Longest partition or group list in a task's configuration.
 
 The configuration is one record, and brokers take none above `max.message.bytes`, 1,048,588 bytes by default.
 """
@@ -68,7 +69,7 @@ class ConnectWorker:
 
     Implements `connect.connector_model.ConnectorRunner`. `file` is the worker's file; its keys `spark.*` count once, at
     the start. `use_lease`, `spark` and `on_progress` go to the mirror. `on_end`, if given, gets the error that ended
-    the mirror, as this process is of no use any more.
+    the mirror, as this process is useless then.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class ConnectWorker:
         self._ended_flows: set[str] = set()
         """Flows on which no other process works any more.
 
-        A change of the connectors empties the set.
+        When the connectors change, the set is emptied.
         """
         self._ended = ""
         """Reason if the mirror has ended by itself."""
@@ -146,7 +147,7 @@ class ConnectWorker:
 
     @property
     def tick_age_s(self) -> float:
-        """Seconds since the last turn of the mirror's control loop."""
+        """Seconds since the mirror's control loop took its last turn."""
         return self._mirror.tick_age_s
 
     @property
@@ -157,7 +158,7 @@ class ConnectWorker:
     # --- wanted connectors ----------------------------------------------------------------------
 
     def apply(self, connectors: Mapping[str, ConnectorSpec]) -> None:
-        """Replace the set of wanted connectors; flows start and end in the background."""
+        """Replace the wanted connectors; flows start and end in the background."""
         self._topics.keep(connectors)
         self._change(connectors)
 
@@ -185,7 +186,7 @@ class ConnectWorker:
             self._restart(name)
 
     def restart_task(self, name: str, task: int) -> None:
-        """Restart the flow of a task. Raises KeyError for an unknown task number."""
+        """Restart a task's flow. Raises KeyError for an unknown task number."""
         if task not in [known_task.id for known_task in self.status(name).tasks]:
             raise KeyError(f"{name}-{task}")
         self._restart(name)
@@ -208,7 +209,6 @@ class ConnectWorker:
         return self._state.flows.parts[name].unfit
 
     def status(self, name: str) -> ConnectorStatus:
-        """Return the status of the connector and its tasks."""
         return self._status(self._state, name)
 
     def _status(self, state: _WorkerState, name: str) -> ConnectorStatus:
@@ -252,7 +252,6 @@ class ConnectWorker:
         return self._topics.of(name)
 
     def reset_topics(self, name: str) -> None:
-        """Forget the target topics that the connector has written to."""
         _, part, _ = self._known(name)
         self._topics.reset(name, self._driver(part.flow))
 
@@ -262,7 +261,7 @@ class ConnectWorker:
         """Return the connector's offsets in Connect's format.
 
         Records copied since Connect's topic was written count already. A connector that can't run has its stored
-        offsets. Raises `ValueError`, whose message shows no path of the server, if the connector can't be read.
+        offsets. Raises `ValueError`, whose message shows no server path, if the connector can't be read.
         """
         spec, part, flow = self._known(name)
         if part.failure:  # the flow is another connector's, which may name other brokers
@@ -273,18 +272,18 @@ class ConnectWorker:
         return offsets.read_stored() if part.failure else offsets.read()
 
     def alter_offsets(self, name: str, offsets: Sequence[Offset]) -> str:
-        """Set offsets of a stopped connector.
+        """Set a stopped connector's offsets.
 
-        A source connector's copy goes on behind these offsets.
+        A source connector's copy continues behind these offsets.
         """
         with self._stopped(name) as stored:
             stored.alter(offsets)
         return ALTERED
 
     def delete_offsets(self, name: str) -> str:
-        """Delete the offsets of a stopped connector.
+        """Delete a stopped connector's offsets.
 
-        A source connector's copy begins anew.
+        A source connector's copy begins again.
         """
         with self._stopped(name) as stored:
             stored.reset()
@@ -292,9 +291,9 @@ class ConnectWorker:
 
     @contextmanager
     def _stopped(self, name: str) -> Iterator[ConnectorOffsets]:
-        """Yield the offsets of a stopped connector.
+        """Yield a stopped connector's offsets.
 
-        Raises `ValueError`, whose message shows no path of the server.
+        Raises `ValueError`, whose message shows no server path.
         """
         spec, part, flow = self._known(name)
         try:
@@ -331,7 +330,7 @@ class ConnectWorker:
                 log.exception("connectors", extra=Event.CONNECTORS_NOT_SERVED.extra)
 
     def _running(self) -> Iterator[tuple[str, ConnectorRole, FlowConfig, FlowDriver | None]]:
-        """Yield name, role, flow and driver of the connectors that run in this process."""
+        """Yield name, role, flow and driver for the connectors running in this process."""
         state = self._state
         for name, part in state.flows.parts.items():
             flow = state.flows.known.get(part.flow)
@@ -372,7 +371,7 @@ def _listed(key: str, words: Iterable[str]) -> dict[str, str]:
 def _copies_as(working: FlowConfig, flow: FlowConfig) -> bool:
     """Tell whether a driver's flow copies as `flow` says.
 
-    The driver of a deleted connector goes on until it has ended, though another connector may have the name by then.
+    A deleted connector's driver continues until it has ended, though another connector may have the name by then.
     """
     return working.model_copy(update={key: getattr(flow, key) for key in ("copies", "group", "heartbeat")}) == flow
 
@@ -386,7 +385,7 @@ def _heartbeats_topic(flow: FlowConfig) -> str:
 
 
 def _spark_settings(file: WorkerSettings) -> dict[str, str]:
-    """Return the file's `spark.*` settings over those of a local Spark.
+    """Return the file's `spark.*` settings over a local Spark's.
 
     Raises `ConfigError`.
     """

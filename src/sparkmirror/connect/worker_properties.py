@@ -1,4 +1,4 @@
-"""Reader of a Connect worker's own file, `connect-distributed.properties`.
+"""Read a Connect worker's own file, `connect-distributed.properties`.
 
 Keys without effect are named in warnings.
 """
@@ -13,13 +13,18 @@ from pydantic import SecretStr
 
 from sparkmirror.config import ClusterConfig
 from sparkmirror.config.clusters import read_cluster
+from sparkmirror.config.declared_providers import declared_providers
 from sparkmirror.config.entries import Entry, Properties, read_entries
 from sparkmirror.config.known_keys import CLIENT, CONNECT, CONNECT_FAMILIES, CONNECTOR_BASE
 from sparkmirror.config.lookup import Lookup
 from sparkmirror.config.model import ProviderConfig, SslConfig
-from sparkmirror.config.providers import declared_providers, resolve
+from sparkmirror.config.providers import resolve
 from sparkmirror.config.settings import LOG_FORMAT, SSL_SETTINGS, TARGET_SERVERS
-from sparkmirror.config.values import (
+from sparkmirror.connect.basic_auth import EXTENSION
+from sparkmirror.connect.loadable import KEYS, Loadable, read_loadable
+from sparkmirror.connect.manners import CrossOrigin
+from sparkmirror.errors import ConfigError
+from sparkmirror.values import (
     FACTOR,
     PORT_MAX,
     Boolean,
@@ -30,10 +35,6 @@ from sparkmirror.config.values import (
     ValueKind,
     listener_parts,
 )
-from sparkmirror.connect.basic_auth import EXTENSION
-from sparkmirror.connect.loadable import KEYS, Loadable, read_loadable
-from sparkmirror.connect.manners import CrossOrigin
-from sparkmirror.errors import ConfigError
 from sparkmirror.web.browser_guard import Trusted, trusted_hosts
 from sparkmirror.web.listener import Listener
 
@@ -50,7 +51,7 @@ _NEEDED = {
 }
 _PASSED_ON = ("producer.", "admin.")
 _READ_BY_FLOWS = ("offset.flush.interval.ms", "session.timeout.ms", *KEYS)
-"""Keys that the runner of the connectors reads for itself."""
+"""Keys that the connectors' runner reads for itself."""
 _FOR_CONNECTORS = (
     *_READ_BY_FLOWS,
     *_PASSED_ON,
@@ -66,7 +67,7 @@ _FOR_CONNECTORS = (
     "header.converter",
     "spark.",
 )
-"""Prefixes of the file's keys that connectors' flows read.
+"""Prefixes under which connectors' flows read the file's keys.
 
 All other keys were obeyed, or named as ineffective, when the file was read.
 """
@@ -93,7 +94,7 @@ _IDLE = {
 
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
-    """Settings of one storage topic."""
+    """One storage topic's settings."""
 
     topic: str
     partitions: int
@@ -106,9 +107,9 @@ class WorkerConfig:
 
     path: str
     settings: Mapping[str, Entry]
-    """All keys of the file, unresolved, for the runner of the connectors."""
+    """All the file's keys, unresolved, for the connectors' runner."""
     cluster: ClusterConfig
-    """Kafka cluster of the worker, and the default target of its flows."""
+    """The worker's Kafka cluster, and its flows' default target."""
     group_id: str
     configs: StorageSettings
     statuses: StorageSettings
@@ -118,9 +119,9 @@ class WorkerConfig:
     cross_origin: CrossOrigin
     response_headers: tuple[tuple[str, str], ...]
     https: SslConfig | None
-    """TLS settings of the https listeners; None without such a listener."""
+    """TLS settings for the https listeners; None without such a listener."""
     client_auth: str
-    """Certificates of https clients: `none`, `requested` or `required`."""
+    """Certificates from https clients: `none`, `requested` or `required`."""
     basic_auth: bool
     admin: bool
     """True if the REST interface has paths under `/admin`."""
@@ -134,7 +135,7 @@ class WorkerConfig:
 
     @property
     def for_connectors(self) -> dict[str, Entry]:
-        """Settings of the file that connectors' flows read."""
+        """The file's settings that connectors' flows read."""
         return {
             key: entry
             for key, entry in self.settings.items()
@@ -173,7 +174,7 @@ def read_worker_properties(path: str) -> WorkerConfig:
 
 
 class _WorkerReader:
-    """Single reading of a worker's file."""
+    """Read a worker's file once."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
@@ -278,7 +279,7 @@ class _WorkerReader:
     def _advertised(self, listeners: Sequence[Listener]) -> Listener:
         """Return the advertised listener, as Connect's `RestServer.advertisedUrl`.
 
-        Missing parts are those of the first listener with the scheme.
+        Missing parts come from the first listener with the scheme.
         """
         scheme = self._text("rest.advertised.listener", self._text("listeners", "http").partition(":")[0]).lower()
         first = next((listener for listener in listeners if listener.scheme == scheme), listeners[0])

@@ -1,10 +1,5 @@
-"""Real brokers and the real MirrorMaker 2 on this machine.
+"""Real brokers on this machine, and a mirror between them, for showing."""
 
-For showing, for testing and for measuring against.
-"""
+from sparkmirror.demo.brokers import DemoBroker, DemoCluster
 
-from sparkmirror.demo.authority import Authority
-from sparkmirror.demo.brokers import Broker, KafkaCluster
-from sparkmirror.demo.connect import RealConnectWorker, RealMirrorMaker
-
-__all__ = ["Authority", "Broker", "KafkaCluster", "RealConnectWorker", "RealMirrorMaker"]
+__all__ = ["DemoBroker", "DemoCluster"]

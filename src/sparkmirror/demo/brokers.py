@@ -1,54 +1,38 @@
 """Real Kafka on this machine: KRaft clusters of one to a few brokers on 127.0.0.1.
 
-    with KafkaCluster(Path("source")) as cluster:
+    with DemoCluster(Path("source")) as cluster:
         print(cluster.bootstrap_servers)
 
-The brokers die with this process, in whatever way it ends. With `proxied=True` clients reach each broker through a
-proxy of this process, which can break the network between clients and broker; brokers talk to each other directly.
-With a `distance` a second address of each broker is as far away as wanted.
+The brokers die with this process, in whatever way it ends.
 """
 
 from __future__ import annotations
 
 import shutil
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
 from javaproperties import dumps
 
-from sparkmirror.demo.distance import Distance, DistanceProxy
 from sparkmirror.demo.jars import BROKER_VERSION, broker_jars, class_path
 from sparkmirror.demo.jvm import QUICK_START, Jvm
 from sparkmirror.demo.ports import free_ports
-from sparkmirror.demo.proxy import Proxy
 from sparkmirror.demo.readiness import brokers_known_to
 from sparkmirror.demo.storage import format_storage, new_id
-from sparkmirror.errors import SetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-    from sparkmirror.demo.authority import Authority
-    from sparkmirror.demo.listeners import BrokerListener
 
 START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 30.0
-_POLL_S = 0.05
-_ACLS = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
 
 
-class Broker:
+class DemoBroker:
     """One broker, which is a controller too.
 
-    The broker's ports, data and log outlive every restart. Partition logs lie in `log_dirs` directories. A single log
-    directory also holds the controller's metadata log; with several the metadata log has a directory of its own.
-    `proxy` stands between the broker and its clients if the cluster is proxied; `port` is the broker's own port.
+    The broker's port, data and log outlive every restart.
     """
 
     def __init__(
@@ -57,27 +41,19 @@ class Broker:
         *,
         node_id: int,
         port: int,
-        tls_port: int,
         version: str,
         heap_mb: int,
         jvm_options: Sequence[str],
-        proxy: Proxy | None,
-        more_ports: Mapping[str, int],
-        log_dirs: int = 1,
     ) -> None:
         self.directory = directory
         self.node_id = node_id
         self.port = port
-        self.proxy = proxy
-        self.tls_port = tls_port
-        """TLS listener's port; 0 without TLS."""
         self.version = version
         """Kafka version that the next launch runs."""
-        self.more_ports = more_ports
-        """Ports of the cluster's further listeners, by listener name."""
         self.data = directory / "data"
-        """Directory of the metadata log; by default of the partition logs, too."""
-        self.log_dirs = tuple(directory / f"data-{n}" for n in range(1, log_dirs + 1)) if log_dirs > 1 else (self.data,)
+        """The metadata log's directory; by default the partition logs', too."""
+        self.log_dirs: tuple[Path, ...] = (self.data,)
+        """The partition logs' directories."""
         self._settings = directory / "server.properties"
         self._heap_mb = heap_mb
         self._jvm_options = jvm_options
@@ -85,13 +61,12 @@ class Broker:
 
     @property
     def pid(self) -> int:
-        """Process id of the last start; RuntimeError if the broker never started."""
+        """The last start's process id; RuntimeError if the broker never started."""
         return self._started().pid
 
     @property
     def advertised_port(self) -> int:
-        """Port that clients connect to: the proxy's port if there is a proxy."""
-        return self.proxy.port if self.proxy else self.port
+        return self.port
 
     @property
     def running(self) -> bool:
@@ -159,17 +134,12 @@ class Broker:
 
         Raises SetupError, with the end of the broker's log, if the broker dies or takes longer than `timeout_s`.
         """
-        jvm = self._started()
-        deadline = time.monotonic() + timeout_s
-        while not node_ids <= brokers_known_to(self.port):
-            if not jvm.running:
-                reason = f"died (exit code {jvm.exit_code})"
-            elif time.monotonic() > deadline:
-                reason = f"does not serve after {timeout_s:.0f} s"
-            else:
-                time.sleep(_POLL_S)
-                continue
-            raise SetupError(f"broker {self.node_id} {reason}; {jvm.log} ends with:\n{jvm.last_lines()}")
+        self._started().wait_until(
+            lambda: node_ids <= brokers_known_to(self.port),
+            timeout_s,
+            program=f"broker {self.node_id}",
+            late="does not serve after",
+        )
 
     def _started(self) -> Jvm:
         if self._jvm is None:
@@ -177,20 +147,14 @@ class Broker:
         return self._jvm
 
 
-class KafkaCluster:
+class DemoCluster:
     """Cluster of brokers 1 to `brokers`, kept in `directory`.
 
     As a context the cluster runs, and stops at the end.
 
-    - `properties`: broker settings, which win over the defaults of this module.
-    - `tls`: an authority; each broker gets a second listener, where clients may show a certificate of the same
-      authority. Among themselves the brokers speak in clear.
-    - `listeners`: further listeners, by name in upper-case letters.
-    - `log_dirs`: number of directories in which each broker keeps its partition logs.
+    - `properties`: broker settings, which win over this module's defaults.
     - `version`: Kafka's version, 3.3 or newer; default: $SPARKMIRROR_KAFKA_VERSION, else the newest version that
       sparkmirror's clients are tested with.
-    - `distance`: length of the line that leads to `far_servers`; the line can be changed through `line`.
-    - `acls`: the cluster keeps ACLs. Clients that speak in clear are anonymous, and may still do everything.
 
     Only `cleanup` deletes data. A killed broker can come back only after `broker.session.timeout.ms`, which is 3 s
     here.
@@ -204,49 +168,23 @@ class KafkaCluster:
         properties: Mapping[str, str] | None = None,
         heap_mb: int = 512,
         jvm_options: Sequence[str] = QUICK_START,
-        proxied: bool = False,
-        tls: Authority | None = None,
-        acls: bool = False,
-        listeners: Mapping[str, BrokerListener] | None = None,
-        log_dirs: int = 1,
         version: str = BROKER_VERSION,
-        distance: Distance | None = None,
     ) -> None:
         self.directory = directory.absolute()
         self.cluster_id = new_id()
-        self._proxied = proxied
-        self._tls = tls
-        self._more = dict(listeners or {})
-        free = free_ports((7 + len(self._more)) * brokers)
-        (
-            ports,
-            self._controller_ports,
-            self._internal_ports,
-            proxy_ports,
-            tls_ports,
-            self._far_ports,
-            line_ports,
-            *more_ports,
-        ) = (free[first : first + brokers] for first in range(0, len(free), brokers))
-        routes = dict(zip(line_ports, self._far_ports, strict=True))
-        self._line = DistanceProxy(routes, distance) if distance is not None else None
-        self._properties = (_ACLS if acls else {}) | dict(properties or {})
-        self.brokers = tuple(
-            Broker(
+        free = free_ports(2 * brokers)
+        ports, self._controller_ports = free[:brokers], free[brokers:]
+        self._properties = dict(properties or {})
+        self.brokers: Sequence[DemoBroker] = tuple(
+            DemoBroker(
                 self.directory / f"broker-{node_id}",
                 node_id=node_id,
                 port=port,
-                tls_port=tls_port,
                 version=version,
                 heap_mb=heap_mb,
                 jvm_options=jvm_options,
-                proxy=Proxy(port, port=proxy_port) if proxied else None,
-                more_ports={name: its[node_id - 1] for name, its in zip(self._more, more_ports, strict=True)},
-                log_dirs=log_dirs,
             )
-            for node_id, (port, proxy_port, tls_port) in enumerate(
-                zip(ports, proxy_ports, tls_ports if tls else [0] * brokers, strict=True), start=1
-            )
+            for node_id, port in enumerate(ports, start=1)
         )
 
     def __enter__(self) -> Self:
@@ -261,38 +199,6 @@ class KafkaCluster:
         """Brokers' addresses, as Kafka's clients take them."""
         return ",".join(f"127.0.0.1:{broker.advertised_port}" for broker in self.brokers)
 
-    @property
-    def direct_servers(self) -> str:
-        """Brokers' addresses for clients that must meet no proxy.
-
-        The brokers send such clients to unproxied addresses, too.
-        """
-        ports = self._internal_ports if self._proxied else [broker.port for broker in self.brokers]
-        return ",".join(f"127.0.0.1:{port}" for port in ports)
-
-    @property
-    def line(self) -> DistanceProxy:
-        """Line to `far_servers`; RuntimeError if the cluster has none."""
-        if self._line is None:
-            raise RuntimeError("this cluster was made without a distance")
-        return self._line
-
-    @property
-    def far_servers(self) -> str:
-        """Brokers' addresses at the end of the line; RuntimeError if the cluster has none."""
-        return ",".join(f"127.0.0.1:{port}" for port in self.line.ports)
-
-    @property
-    def tls_bootstrap_servers(self) -> str:
-        """Brokers' TLS addresses; RuntimeError if the cluster has no TLS."""
-        if self._tls is None:
-            raise RuntimeError("this cluster was made without TLS")
-        return ",".join(f"127.0.0.1:{broker.tls_port}" for broker in self.brokers)
-
-    def servers(self, listener: str) -> str:
-        """Return the brokers' addresses at a further listener."""
-        return ",".join(f"127.0.0.1:{broker.more_ports[listener]}" for broker in self.brokers)
-
     def start(self) -> None:
         """Start all stopped brokers, and wait until each broker lists all brokers.
 
@@ -300,11 +206,7 @@ class KafkaCluster:
         """
         everyone = frozenset(broker.node_id for broker in self.brokers)
         try:
-            if self._line:
-                self._line.start()
             for broker in self.brokers:
-                if broker.proxy:
-                    broker.proxy.start()
                 self._launch(broker)
             for broker in self.brokers:
                 broker.wait_until_known(everyone)
@@ -314,30 +216,7 @@ class KafkaCluster:
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Stop all brokers in order, by force after `timeout_s`; keep data and logs."""
-        _terminate([broker for broker in self.brokers if broker.running], timeout_s)
-        for broker in self.brokers:
-            if broker.proxy:
-                broker.proxy.close()
-        if self._line:
-            self._line.close()
-
-    def upgrade(
-        self, version: str, *, properties: Mapping[str, str] | None = None, nodes: Collection[int] | None = None
-    ) -> None:
-        """Restart brokers on the same data with another version of Kafka.
-
-        The version may be newer or older. All brokers are stopped in order at once, or only `nodes`. `properties` are
-        broker settings, which win over the cluster's present ones. Raises SetupError as `start` does; brokers outside
-        `nodes` run on.
-        """
-        self._properties |= properties or {}
-        chosen = [broker for broker in self.brokers if nodes is None or broker.node_id in nodes]
-        _terminate(chosen, STOP_TIMEOUT_S)
-        for broker in chosen:
-            broker.version = version
-            self._launch(broker)
-        for broker in chosen:
-            broker.wait_until_known(frozenset(broker.node_id for broker in chosen))
+        terminate([broker for broker in self.brokers if broker.running], timeout_s)
 
     def cleanup(self, *, keep_logs: bool = False) -> None:
         """Kill all brokers; delete the directory, or only the brokers' data in it."""
@@ -347,7 +226,7 @@ class KafkaCluster:
         for directory in doomed:
             shutil.rmtree(directory, ignore_errors=True)
 
-    def _launch(self, broker: Broker) -> None:
+    def _launch(self, broker: DemoBroker) -> None:
         format_storage(
             broker.data,
             set(broker.log_dirs),
@@ -357,7 +236,7 @@ class KafkaCluster:
         )
         broker.launch(self._settings(broker))
 
-    def _settings(self, broker: Broker) -> dict[str, str]:
+    def _settings(self, broker: DemoBroker) -> dict[str, str]:
         replicas = str(min(3, len(self.brokers)))
         settings = {
             **self._membership(broker),
@@ -375,14 +254,9 @@ class KafkaCluster:
             "log.cleaner.backoff.ms": "1000",
             "log.cleaner.dedupe.buffer.size": str(16 << 20),  # the default of 128 MiB does not fit a small heap
         }
-        if self._tls is not None:
-            settings |= _tls_settings(broker.directory, self._tls)
-        for name, listener in self._more.items():
-            prefix = f"listener.name.{name.lower()}."
-            settings |= {prefix + key: value for key, value in listener.settings.items()}
         return settings | self._properties
 
-    def _membership(self, broker: Broker) -> dict[str, str]:
+    def _membership(self, broker: DemoBroker) -> dict[str, str]:
         """Return the settings that make the broker a member of this cluster."""
         voters = (f"{b.node_id}@127.0.0.1:{port}" for b, port in zip(self.brokers, self._controller_ports, strict=True))
         return {
@@ -394,48 +268,27 @@ class KafkaCluster:
             "broker.heartbeat.interval.ms": "500",
         }
 
-    def _own_ports(self, broker: Broker) -> dict[str, int]:
-        """Return the ports of the listeners that every broker has: clear and controller."""
+    def _own_ports(self, broker: DemoBroker) -> dict[str, int]:
+        """Return the ports for the listeners that every broker has: clear and controller."""
         return {"PLAINTEXT": broker.port, "CONTROLLER": self._controller_ports[broker.node_id - 1]}
 
-    def _listeners(self, broker: Broker) -> dict[str, str]:
+    def _listeners(self, broker: DemoBroker) -> dict[str, str]:
         ports = self._own_ports(broker)
-        advertised = {"PLAINTEXT": broker.advertised_port}
-        if self._proxied:
-            ports["INTERNAL"] = advertised["INTERNAL"] = self._internal_ports[broker.node_id - 1]
-        if self._tls is not None:
-            ports["SSL"] = advertised["SSL"] = broker.tls_port
-        if self._line:
-            ports["FAR"] = self._far_ports[broker.node_id - 1]
-            advertised["FAR"] = self._line.ports[broker.node_id - 1]
-        protocols = {name: "SSL" if name == "SSL" else "PLAINTEXT" for name in ports}
-        for name, listener in self._more.items():
-            ports[name] = advertised[name] = broker.more_ports[name]
-            protocols[name] = listener.protocol
         return {
-            "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in protocols.items()),
-            "listeners": _addresses(ports),
-            "advertised.listeners": _addresses(advertised),
-            "inter.broker.listener.name": "INTERNAL" if self._proxied else "PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listeners": addresses(ports),
+            "advertised.listeners": addresses({"PLAINTEXT": broker.port}),
+            "inter.broker.listener.name": "PLAINTEXT",
         }
 
 
-def _terminate(brokers: Sequence[Broker], timeout_s: float) -> None:
+def terminate(brokers: Sequence[DemoBroker], timeout_s: float) -> None:
+    """Stop brokers in order, all at once, by force after `timeout_s`."""
     if brokers:
         with ThreadPoolExecutor(len(brokers)) as pool:
             list(pool.map(lambda broker: broker.terminate(timeout_s), brokers))
 
 
-def _addresses(ports: Mapping[str, int]) -> str:
+def addresses(ports: Mapping[str, int]) -> str:
+    """Return listeners as a broker's settings have them, by listener name."""
     return ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())
-
-
-def _tls_settings(directory: Path, authority: Authority) -> dict[str, str]:
-    keystore = directory / "broker.pem"
-    return {
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(keystore if keystore.exists() else authority.issue(keystore)),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(authority.certificate),
-        "ssl.client.auth": "requested",
-    }

@@ -1,6 +1,6 @@
 """Download the brokers' needs: `python -m sparkmirror.demo.fetch java`.
 
-Prints the path of each thing. Things that are in the cache are not fetched again. Progress goes to standard error.
+Prints each thing's path. Things that are in the cache are not fetched again. Progress goes to standard error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Kafka's jars, by jgo from Maven Central, without Maven or Java.
 
-Each set of coordinates has a directory of its own in the cache, which is renamed into place when it is whole. So an
-existing directory is complete, and the second call only reads its class path.
+Each set of coordinates has its own directory in the cache, which is renamed into place when it is whole. So an existing
+directory is complete, and the second call only reads its class path.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 KAFKA_VERSION = "4.3.1"
 BROKER_VERSION = os.environ.get("SPARKMIRROR_KAFKA_VERSION") or KAFKA_VERSION
-"""Kafka version of a cluster whose caller names none."""
+"""Kafka version for a cluster whose caller names none."""
 
 _SCALA_2_13 = (2, 4)
 """Kafka's first version with artifacts for Scala 2.13."""
@@ -35,7 +35,7 @@ _LOGGING = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
 
 
 def broker_jars(version: str) -> tuple[str, ...]:
-    """Return the coordinates of a broker of one version of Kafka, such as 2.8.2."""
+    """Return a broker's coordinates in one Kafka version, such as 2.8.2."""
     major, minor = (int(part) for part in version.split(".")[:2])
     scala = "2.13" if (major, minor) >= _SCALA_2_13 else "2.12"
     zookeeper = (_ZOOKEEPER,) if (2, 0) <= (major, minor) < (2, 4) else ()
@@ -46,7 +46,7 @@ BROKER = broker_jars(KAFKA_VERSION)
 
 
 def mirror_maker_jars(version: str) -> tuple[str, ...]:
-    """Return the coordinates of MirrorMaker 2 in one version of Kafka, from 2.4 on."""
+    """Return MirrorMaker 2's coordinates in one Kafka version, from 2.4 on."""
     return f"org.apache.kafka:connect-mirror:{version}", f"org.apache.kafka:connect-runtime:{version}", _LOGGING
 
 
@@ -78,7 +78,7 @@ def jar_directory(coordinates: Sequence[str] = BROKER) -> Path:
 
 
 def class_path(coordinates: Sequence[str] = BROKER) -> str:
-    """Return the class path of `coordinates` with all their dependencies.
+    """Return the class path for `coordinates` with all their dependencies.
 
     The first call downloads the jars. Raises SetupError if the download fails.
     """

@@ -42,7 +42,7 @@ def java_home() -> Path:
 
 
 def java() -> str:
-    """Return the path of the `java` command of `java_home()`."""
+    """Return the path of the `java` command in `java_home()`."""
     return str(java_home() / "bin" / "java")
 
 

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from sparkmirror.demo.java import java
 from sparkmirror.demo.spawn import spawn
+from sparkmirror.errors import SetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _POLL_S = 0.01
+_READY_POLL_S = 0.05
 
 # These options halve the start-up time. Long-running code is slower with them, so measurements pass other options.
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -54,7 +56,7 @@ class Jvm:
 
     @property
     def pid(self) -> int:
-        """Process id of the last start; RuntimeError if the program never started."""
+        """The last start's process id; RuntimeError if the program never started."""
         return self._started().pid
 
     @property
@@ -64,7 +66,7 @@ class Jvm:
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code of the last run: minus the signal's number after a signal.
+        """The last run's exit code: minus the signal's number after a signal.
 
         None while the program runs, and if it never ran.
         """
@@ -112,6 +114,22 @@ class Jvm:
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline and not all(map(_stands_still, threads.glob("*/stat"))):
             time.sleep(_POLL_S)
+
+    def wait_until(self, ready: Callable[[], bool], timeout_s: float, *, program: str, late: str) -> None:
+        """Wait until `ready` is true.
+
+        Raises SetupError, with the end of the log, if `program` dies, or is `late` after `timeout_s`.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not ready():
+            if not self.running:
+                reason = f"died (exit code {self.exit_code})"
+            elif time.monotonic() > deadline:
+                reason = f"{late} {timeout_s:.0f} s"
+            else:
+                time.sleep(_READY_POLL_S)
+                continue
+            raise SetupError(f"{program} {reason}; {self.log} ends with:\n{self.last_lines()}")
 
     def last_lines(self, count: int = 15) -> str:
         """Return the end of the log and of the program's own output, for a person."""

@@ -1,4 +1,4 @@
-"""A Prometheus beside the demo, if Prometheus is installed."""
+"""A Prometheus next to the demo, if Prometheus is installed."""
 
 from __future__ import annotations
 

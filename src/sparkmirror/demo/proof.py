@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkmirror.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.cluster.error_names import error_name
-from sparkmirror.cluster.fetch_once import FetchBounds, fetch_once, only_part
-from sparkmirror.cluster.list_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import CopyIncomplete
-from sparkmirror.wire.batches import CODECS, HEADER_SIZE, BatchHeader, batch_headers
+from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.cluster.fetch_once import FetchBounds, fetch_once, only_part
+from sparkmirror.kafka.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.wire.batches import CODECS, HEADER_SIZE, BatchHeader, batch_headers
 
 _BOUNDS = FetchBounds(max_bytes=8 << 20, partition_bytes=8 << 20, wait_ms=500)
 
@@ -31,7 +31,7 @@ class LogDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProof:
-    """Result of the comparison of one partition."""
+    """Result of comparing one partition."""
 
     source_topic: str
     target_topic: str
@@ -48,7 +48,7 @@ class PartitionProof:
 
 
 class LogReader:
-    """Reader of the raw batches of one cluster's partitions."""
+    """Read the raw batches of one cluster's partitions."""
 
     def __init__(self, bootstrap_servers: str, alias: str = "cluster") -> None:
         config = ClusterConfig(alias=alias, bootstrap_servers=tuple(bootstrap_servers.split(",")))

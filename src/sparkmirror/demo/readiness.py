@@ -1,4 +1,4 @@
-"""Ask a broker, over the wire, which brokers of its cluster it knows."""
+"""Ask a broker, over the wire, which brokers it knows in its cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 _VERSION = 1
-"""Version of Metadata that every Kafka from 0.10 on speaks."""
+"""Metadata version that every Kafka from 0.10 on speaks."""
 
 
 def brokers_known_to(port: int, *, timeout_s: float = 2.0) -> frozenset[int]:

@@ -50,7 +50,7 @@ Message = tuple[bytes | None, bytes | None, tuple[Header, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShopTopic:
-    """One topic of the shop, and the function that makes its records."""
+    """One topic in the shop, and the function that makes its records."""
 
     name: str
     partitions: int
@@ -58,7 +58,7 @@ class ShopTopic:
     share: float
     """Share of all events, 0 to 1."""
     batch_records: int
-    """Records of one partition in a backlog's batch, roughly; well below 1 MiB."""
+    """One partition's records in a backlog's batch, roughly; well below 1 MiB."""
     message: Callable[[random.Random, int], Message]
 
 
@@ -150,7 +150,7 @@ SHOP = (
     ShopTopic(name="inventory", partitions=2, codec="none", share=0.07, batch_records=200, message=_stock),
     ShopTopic(name="reviews", partitions=2, codec="gzip", share=0.02, batch_records=30, message=_review),
 )
-"""Topics of the shop.
+"""The shop's topics.
 
 None is compacted, so that offsets have no gaps and can be compared too.
 """

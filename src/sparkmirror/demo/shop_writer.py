@@ -14,12 +14,12 @@ from itertools import islice
 
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo.shop import SHOP, ShopEvent, ShopTopic, events
 from sparkmirror.errors import SetupError
-from sparkmirror.wire import produce
-from sparkmirror.wire.batches import CODECS
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.wire import produce
+from sparkmirror.kafka.wire.batches import CODECS
 
 LIVE_TICK_S = 0.05
 
@@ -79,11 +79,10 @@ class ShopWriter:
             before = now
 
     def close(self) -> None:
-        """Close all connections."""
         self._client.close()
 
     def _write(self, topic: ShopTopic, count: int) -> None:
-        """Write the next `count` events of a topic.
+        """Write a topic's next `count` events.
 
         Each partition gets one batch.
         """

@@ -21,16 +21,14 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.new_topics import NewTopicSpec
 from sparkmirror.config import ClusterConfig, MirrorConfig, load_mm2_properties
-from sparkmirror.demo.brokers import KafkaCluster
+from sparkmirror.demo.brokers import DemoCluster
 from sparkmirror.demo.jars import BROKER, jar_directory
 from sparkmirror.demo.java import java_home
 from sparkmirror.demo.ports import free_ports
@@ -38,11 +36,13 @@ from sparkmirror.demo.proof import PartitionProof, compare_topics
 from sparkmirror.demo.shop import SHOP
 from sparkmirror.demo.shop_writer import ShopWriter
 from sparkmirror.errors import CopyIncomplete, SetupError
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from sparkmirror.engine.mirror import Mirror
-    from sparkmirror.engine.progress import FlowProgress
+    from sparkmirror.mirror.engine.mirror import Mirror
+    from sparkmirror.snapshot.snapshot import Snapshot
 
 SOURCE, TARGET = "shop", "backup"
 PATIENCE_S = 60.0
@@ -55,7 +55,7 @@ _POLL_S = 0.2
 _STOP_S = 45.0
 _MOST_LINES = 5
 
-OnProgress = Callable[[Sequence["FlowProgress"]], None]
+OnProgress = Callable[["Snapshot"], None]
 Ends = dict[TopicPartition, int]
 """End offsets of the source's partitions, by topic and partition."""
 
@@ -69,15 +69,15 @@ class Show:
     def __init__(self, directory: Path, *, brokers: int = 1) -> None:
         self.directory = directory.absolute()
         self.properties = self.directory / "mm2.properties"
-        self.source = KafkaCluster(self.directory / SOURCE, brokers=brokers)
-        self.target = KafkaCluster(self.directory / TARGET, brokers=brokers)
-        self.on_progress: OnProgress = lambda flows: None
+        self.source = DemoCluster(self.directory / SOURCE, brokers=brokers)
+        self.target = DemoCluster(self.directory / TARGET, brokers=brokers)
+        self.on_progress: OnProgress = lambda snapshot: None
         """Receiver of the mirror's reports, called in the mirror's thread.
 
         May be changed while the mirror runs.
         """
         self.page = ""
-        """Address of the live page, set once the clusters have started."""
+        """The live page's address, set once the clusters have started."""
         self._replicas = min(3, brokers)
         self._writer: ShopWriter | None = None
         self._mirror: Mirror | None = None
@@ -107,7 +107,7 @@ class Show:
         Raises SetupError.
         """
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(KafkaCluster.start, (self.source, self.target)))
+            list(pool.map(DemoCluster.start, (self.source, self.target)))
         specs = [
             NewTopicSpec(topic.name, topic.partitions, self._replicas, {"cleanup.policy": "delete"}) for topic in SHOP
         ]
@@ -174,7 +174,7 @@ class Show:
 
         Raises ConfigError.
         """
-        from sparkmirror.engine.mirror import Mirror  # Spark is slow to import
+        from sparkmirror.mirror.engine.mirror import Mirror  # Spark is slow to import
 
         config = load_mm2_properties(str(self.properties))
         self._mirror = Mirror(config, on_progress=self._note)
@@ -190,10 +190,10 @@ class Show:
         assert self._mirror is not None  # noqa: S101 - it was just made
         self._mirroring = _in_background(self._mirror.run, "mirror")
 
-    def _note(self, flows: Sequence[FlowProgress]) -> None:
-        if any(flow.records or flow.parked or flow.waiting for flow in flows):
+    def _note(self, snapshot: Snapshot) -> None:
+        if any(flow.records or flow.parked or flow.waiting for flow in snapshot.flows):
             self._copying.set()
-        self.on_progress(flows)
+        self.on_progress(snapshot)
 
     def wait_until_copying(self) -> None:
         """Wait until the mirror reports copied records, parked partitions or a wait.
@@ -247,7 +247,7 @@ class Show:
     def stop_mirror(self) -> None:
         """Stop the mirror as Ctrl-C stops `sparkmirror run`.
 
-        Raises the error that stopped the mirror before, if any, and CopyIncomplete if the mirror goes on.
+        Raises the error that stopped the mirror before, if any, and CopyIncomplete if the mirror continues.
         """
         if self._mirror is None or self._mirroring is None:
             return
@@ -319,7 +319,7 @@ def _remote(topic: str) -> str:
     return f"{SOURCE}.{topic}"
 
 
-def _admin(cluster: KafkaCluster, alias: str) -> ClusterAdmin:
+def _admin(cluster: DemoCluster, alias: str) -> ClusterAdmin:
     servers = tuple(cluster.bootstrap_servers.split(","))
     return ClusterAdmin.connect(ClusterConfig(alias=alias, bootstrap_servers=servers), "demo")
 

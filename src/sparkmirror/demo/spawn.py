@@ -1,8 +1,8 @@
 """Children that can't outlive this process, even if SIGKILL kills it.
 
-On Linux the kernel kills the children (PR_SET_PDEATHSIG). The kernel does so at the death of the *thread* that
-started them, so a single thread, which lives as long as the process, starts all children. On other systems the
-children survive when this process is killed hard.
+On Linux the kernel kills the children (PR_SET_PDEATHSIG). The kernel does so at the death of the *thread* that started
+them, so a single thread, which lives as long as the process, starts all children. On other systems the children survive
+when this process is killed hard.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ os.register_at_fork(after_in_child=_forget_thread)
 def spawn(
     command: Sequence[str], *, output: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start `command` in a session of its own, bound to this process.
+    """Start `command` in its own session, bound to this process.
 
     Standard output and standard error go to `output`. The command has this process's environment, or `environment`
     instead. The process id is the command's own. A command that can't be run says so in `output` and exits with 1.

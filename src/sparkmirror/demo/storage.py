@@ -1,7 +1,7 @@
 """A broker's data directory, formatted as `kafka-storage.sh format` formats it.
 
-The tool, a JVM, runs only once for each version of Kafka; the feature levels that it wrote are kept in the cache. The
-rest of a formatted directory is four lines that name the cluster and the node.
+The tool, a JVM, runs only once for each Kafka version; the feature levels that it wrote are kept in the cache. A
+formatted directory's rest is four lines that name the cluster and the node.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def new_id() -> str:
 
 
 def format_storage(metadata: Path, logs: set[Path], *, cluster_id: str, node_id: int, version: str) -> None:
-    """Make directories the empty storage of a node; leave formatted ones alone.
+    """Make directories a node's empty storage; leave formatted ones alone.
 
-    The feature levels of the Kafka `version` lie beside the metadata. The version must be 3.3 or newer. Raises
-    SetupError if there are no jars or no Java, or if Kafka's tool fails.
+    The Kafka `version`'s feature levels are next to the metadata. The version must be 3.3 or newer. Raises SetupError
+    if there are no jars or no Java, or if Kafka's tool fails.
     """
     for directory in {metadata, *logs}:
         identity = directory / _IDENTITY
@@ -49,7 +49,7 @@ def format_storage(metadata: Path, logs: set[Path], *, cluster_id: str, node_id:
 def _features(version: str) -> Path:
     """Return a directory with the feature levels that a new cluster starts from.
 
-    The levels are in `bootstrap.checkpoint`, from Kafka 4.4 on in the first snapshot of the metadata log (KIP-1170).
+    The levels are in `bootstrap.checkpoint`, from Kafka 4.4 on in the metadata log's first snapshot (KIP-1170).
     """
     kept = jar_directory(broker_jars(version)) / _FEATURES
     if not kept.exists():

@@ -1,7 +1,7 @@
-"""Alignment of two sequences: a longest common subsequence.
+"""Align two sequences by a longest common subsequence.
 
-The algorithm of Hunt and Szymanski is quick if most elements occur once: it looks for the longest rising path through
-all pairs of equal elements.
+Hunt and Szymanski's algorithm is quick if most elements occur once: it looks for the longest rising path through all
+pairs with equal elements.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator, Sequence
 _PAIRS_EACH = 4
 """Most pairs per element for which all pairs are tried.
 
-If elements repeat so often that there are more pairs, the nth occurrence of an element is only paired with the nth
+If elements repeat so often that there are more pairs, an element's nth occurrence is only paired with the nth
 occurrence at the target, or with occurrences at about the same index.
 """
 
@@ -40,7 +40,7 @@ def _longest_path(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> list[
     ends: list[int] = []
     """Lowest target index at which a path of each length ends."""
     paths: list[tuple[int, int, int]] = []
-    """Source index, target index, and index of the prolonged path."""
+    """Source index, target index, and the prolonged path's index."""
     last: list[int] = []
     for our, candidates in _candidates(ours, theirs):
         for their in candidates:

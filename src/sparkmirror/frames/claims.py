@@ -1,8 +1,8 @@
-"""Offset map of each partition, from the segments topic and the target's log.
+"""Each partition's offset map, from the segments topic and the target's log.
 
-The log is read below its high watermark. The module only reads: decisions of the log on unconfirmed claims are not
-written back. A damaged log must not keep verify from looking at it, so positions are taken as they are, without the
-cross-checks of a pump.
+The log is read below its high watermark. The module only reads: the log's decisions on unconfirmed claims are not
+written back. A damaged log must not keep verify from looking at it, so positions are taken as they are, without a
+pump's cross-checks.
 """
 
 from __future__ import annotations
@@ -10,39 +10,39 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.log_tail import last_batches
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import Retracted, TargetPartition, segments_topic
-from sparkmirror.durable.identity import Identity
-from sparkmirror.position.log_probe import LogProbe
-from sparkmirror.position.questioned_claims import Evidence
-from sparkmirror.translation.map_keeper import NOTHING_YET, ForeignRange, LogBounds, PartitionMap
-from sparkmirror.translation.offset_map import OffsetMap
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import Retracted, TargetPartition, segments_topic
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.exact.maps.map_keeper import NOTHING_YET, ForeignRange, LogBounds, PartitionMap
+from sparkmirror.exact.maps.offset_map import OffsetMap
+from sparkmirror.exact.position.log_probe import LogProbe
+from sparkmirror.exact.position.questioned_claims import Evidence
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.log_tail import last_batches
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 
 
 class CopyMap(NamedTuple):
-    """Offset map of a partition, and source topic of the last copied records."""
+    """A partition's offset map, and the last copied records' source topic."""
 
     offsets: OffsetMap
     source_topic_id: bytes
     taken_over: bool
-    """True if the copy goes on after a foreign mirror's copy."""
+    """True if the copy continues after a foreign mirror's copy."""
     others: tuple[ForeignRange, ...]
     """Ranges that foreign mirrors copied between this flow's records, in order."""
 
 
 class FlowClaims:
-    """Claims of the flow on its target partitions, read once."""
+    """The flow's claims on its target partitions, read once."""
 
     def __init__(self, target: ClusterClient, source_alias: str) -> None:
         self._target = target
-        self._log = SegmentLog(TopicLog(target, segments_topic(source_alias)))
+        self._log = ClaimLog(TopicLog(target, segments_topic(source_alias)))
         self.identity: Identity | None = None
-        """Identity of the flow at the target; `None` if it never copied a record there."""
+        """The flow's identity at the target; `None` if it never copied a record there."""
         self.undecided: dict[TopicPartition, str] = {}
         """Partitions with claims and without a map, with the reason."""
         target.metadata([])
@@ -53,7 +53,7 @@ class FlowClaims:
                 raise
 
     def read(self, partitions: Iterable[TargetPartition]) -> dict[TargetPartition, PartitionMap]:
-        """Return the maps of these partitions with their claims; old claims are folded in.
+        """Return these partitions' maps with their claims; old claims are folded in.
 
         Partitions without claims are left out.
         """
@@ -84,7 +84,7 @@ class FlowClaims:
         logs: Mapping[TopicPartition, tuple[int, int]],
         claims: Mapping[TopicPartition, PartitionMap],
     ) -> dict[TopicPartition, CopyMap]:
-        """Return the map of each partition with claims.
+        """Return each partition's map if it has claims.
 
         `logs` are log starts and high watermarks, all led by `leader`.
         """

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
+from pydantic import Field
+
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable, SparkMirrorError
+from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.frames.listed_offsets import ROLE
-from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import RANGE_BYTES, LogPlan
 from sparkmirror.frames.report import ReportModel
-from sparkmirror.frames.stream_comparison import OffsetBounds
 from sparkmirror.frames.verify_task import Answer, failed
-from sparkmirror.messages.orders import Receipt
-from sparkmirror.messages.receipts import read_reports, receipts_topic
-from sparkmirror.wire.batches import MAGIC
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.range_reader import LogChanged, OffsetBounds, RangeReader
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.batches import MAGIC, BatchHeader
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.pieces import readable_pieces
+from sparkmirror.kafka.wire.records import NotChanged, RecordChange
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.pump.messages.orders import Receipt
+from sparkmirror.pump.messages.receipts import read_reports, receipts_topic
+from sparkmirror.pump.transforming import transform_of
 
 NO_PARTITION = "no such topic or partition at the target"
 PARKED = "parked"
@@ -28,7 +33,7 @@ GONE = "the source topic was deleted meanwhile"
 
 
 class CountOrder(ReportModel):
-    """Order to count the records of source offsets [first, end).
+    """Order to count records at source offsets [first, end).
 
     Markers do not count, nor, at read_committed, aborted data.
     """
@@ -39,10 +44,13 @@ class CountOrder(ReportModel):
     read_committed: bool
     first: int
     end: int
+    target_topic: str = ""
+    transforms: Mapping[str, str] = Field(default_factory=dict)
+    """Keys of the flow's Connect transforms, which may drop records."""
 
 
 def count_records(order_json: str) -> str:
-    """Count the records of a `CountOrder`, in a Spark task.
+    """Count records by a `CountOrder`, in a Spark task.
 
     Behind `RANGE_BYTES` an offset counts as a record.
     """
@@ -50,6 +58,7 @@ def count_records(order_json: str) -> str:
     bounds = OffsetBounds(order.first, order.end)
     topic_id = bytes.fromhex(order.log.topic_id)
     records = read = 0
+    change = transform_of(order.transforms, PartitionPair(order.log.topic, order.target_topic, order.partition))
     try:
         with RangeReader(
             order.cluster,
@@ -61,7 +70,9 @@ def count_records(order_json: str) -> str:
             compacted=order.log.compacted,
         ) as batches:
             for header, view in batches:
-                if header.magic != MAGIC:
+                if change is not None:
+                    records += _kept(order, header, view, change)
+                elif header.magic != MAGIC:
                     records += 1
                 else:
                     inside = min(header.next_offset, order.end) - max(header.base_offset, order.first)
@@ -72,9 +83,20 @@ def count_records(order_json: str) -> str:
                     break
     except SparkMirrorError as error:
         return failed(error)
-    except (ValueError, LogChanged):  # whatever the log holds now, the offsets were not copied
+    except (ValueError, LogChanged, NotChanged):  # whatever the log holds now, the offsets were not copied
         records = order.end - order.first
     return Answer(records=records).model_dump_json()
+
+
+def _kept(order: CountOrder, header: BatchHeader, view: memoryview, change: RecordChange) -> int:
+    """Return the number of records that transforms leave in a batch."""
+    kept = 0
+    for piece in readable_pieces(header, view):
+        piece.drop_before(order.first)
+        piece.drop_from(order.end)
+        change(piece, 0)
+        kept += len(piece)
+    return kept
 
 
 def parked(flow: FlowConfig) -> Mapping[TopicPartition, str]:

@@ -1,8 +1,8 @@
-"""Choice among equal records of one side: the record that a cleaner took.
+"""Choose among equal records on one side: the record that a cleaner took.
 
-The cleaner is that of the opposite side. Pure. A cleaner leaves the last record of a key, so the reported place is the
-lowest (`Lowest`): where the opposite side's offsets have room for a missing record. `Past` remembers some of the equal
-records before for the purpose.
+The cleaner is the opposite side's. Pure. A cleaner leaves a key's last record, so the reported place is the lowest
+(`Lowest`): where the opposite side's offsets have room for a missing record. `Past` remembers some equal records from
+before for the purpose.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 MOST_BEHIND = 1024
-"""Number of records remembered before a window, about; fewer of large records."""
+"""Number of records remembered before a window, about; fewer if records are large."""
 _LARGE_BITS = 12
 """Bytes that count as one record, as a power of 2."""
 
 
 class MatchStep(NamedTuple):
-    """An equal record of each side, or a record of one side only."""
+    """An equal record on each side, or a record on one side only."""
 
     content: Hashable
     offsets: tuple[int, int]
@@ -35,9 +35,9 @@ class Past:
         """True if the steps reach back to the range's first record."""
 
     def add(self, records: int, size: int, steps: Callable[[], Sequence[MatchStep]], *, cut: bool = False) -> None:
-        """Add steps of `records` records with `size` bytes that were passed over.
+        """Add steps for `records` records with `size` bytes that were passed over.
 
-        With `cut`, the first of the records are left out of the steps.
+        With `cut`, the first records are left out of the steps.
         """
         size = max(records, size >> _LARGE_BITS, 1)
         self._parts.append((size, steps))
@@ -54,10 +54,10 @@ class Past:
 
 
 class Lowest:
-    """Lowest places on the opposite side of records without an equal.
+    """Lowest places on the opposite side for records without an equal.
 
-    The place of a record is the lowest offset where the record could have been. From the end backwards, each record of
-    the opposite side with an equal gets the last possible record here as its original: so the records left over are as
+    A record's place is the lowest offset where the record could have been. From the end backwards, each record on the
+    opposite side with an equal gets the last possible record here as its original: so the records left over are as
     early as possible. A place can have held as many records as the opposite side lacks offsets there.
     """
 
@@ -65,17 +65,17 @@ class Lowest:
         self.places: dict[int, int] = {}
         """Record's offset to its place, if lower than the next record with an equal.
 
-        The place is an offset on the opposite side: that of a record with an equal, before which the missing record can
-        have been.
+        The place is an offset on the opposite side: at a record with an equal, before which the missing record can have
+        been.
         """
         self._here, self._there = here, 1 - here
         self._next = after
         self._others = 0
-        """Records of the opposite side without an equal since the last place."""
+        """Records on the opposite side without an equal since the last place."""
         self._open: deque[tuple[Hashable, int]] = deque()
         """Records here that are original of no record there yet."""
         self._without: dict[Hashable, deque[tuple[int, int]]] = defaultdict(deque)
-        """Content to offset and place of the records without an equal."""
+        """Content to offset and place, for records without an equal."""
 
     def is_decided(self) -> bool:
         """True if earlier steps make no difference."""

@@ -1,6 +1,6 @@
-"""Journal of a verification, which makes it resumable.
+"""A verification's journal, which makes it resumable.
 
-The journal has JSON lines of the plan, and then of each finished range.
+The journal has JSON lines for the plan, and then for each finished range.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BEGINS = '{"scope": '
 
 
 class Journal:
-    """A journal file; a journal of a different `scope` (set of options) is refused."""
+    """A journal file; a journal with a different `scope` (set of options) is refused."""
 
     def __init__(self, path: Path, scope: str) -> None:
         self._path = path
@@ -61,7 +61,6 @@ class Journal:
         return (plans, reports) if planned else None
 
     def begin(self, plans: Iterable[PartitionPlan]) -> None:
-        """Write a new journal."""
         self._file = self._opened("w")
         self._write("scope", self._scope)
         for plan in plans:
@@ -70,7 +69,6 @@ class Journal:
         self._file.flush()
 
     def append(self, reports: Iterable[RangeReport]) -> None:
-        """Append finished ranges."""
         if self._file is None:
             self._file = self._opened("a")
             self._file.write("\n\n")  # an empty line follows a line that may be cut off
@@ -79,7 +77,6 @@ class Journal:
         self._file.flush()
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
 

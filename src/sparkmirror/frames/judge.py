@@ -7,11 +7,11 @@ guesswork:
 - A target record whose content the source has elsewhere is a `duplicate`. But a compacted source may have had the
   content twice, and a cleaner may have taken the first record: so content that the source has further on does not
   count.
-- Two records of one key in the same gap are one record, `changed`.
-- If the opposite side's topic is compacted, a record counts as compacted away if that side has a later record of the
+- Two records with one key in the same gap are one record, `changed`.
+- If the opposite side's topic is compacted, a record counts as compacted away if that side has a later record with the
   key: a record at or after the lowest place that the missing record can have had there (`stream_comparison`). At most
   as many records count as that side's offsets have holes there. A tombstone older than the opposite side's
-  delete.retention.ms may be gone too, and with it, on that side, all records that it deleted: then no older record of
+  delete.retention.ms may be gone too, and with it, on that side, all records that it deleted: then no older record with
   the key is left there either.
 - The records left in the same gap are paired as `changed`; the rest is `missing` or `extra`.
 """
@@ -37,14 +37,14 @@ class Cleaning:
 
 @dataclass(slots=True)
 class KeysSeen:
-    """Keys and contents of a search that one side's log holds."""
+    """Keys and contents from a search that one side's log holds."""
 
     newest: dict[int, int] = field(default_factory=dict)
-    """Key digest to the offset of the last record."""
+    """Key digest to the last record's offset."""
     tombstones: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Key digest to offset and timestamp of the last tombstone."""
+    """Key digest to the last tombstone's offset and timestamp."""
     contents: dict[str, int] = field(default_factory=dict)
-    """Content digest to the offset of the first record."""
+    """Content digest to the first record's offset."""
 
     def add(self, other: KeysSeen) -> None:
         """Add the findings in a further part of the log."""
@@ -57,7 +57,7 @@ class KeysSeen:
 
 
 class Placed(NamedTuple):
-    """An unmatched record with the number of its range."""
+    """An unmatched record with its range's number."""
 
     range: int
     record: Unmatched
@@ -87,7 +87,7 @@ def judge(
     *,
     timestamps: bool = True,
 ) -> Judgement:
-    """Judge all unmatched records of one partition.
+    """Judge one partition's unmatched records.
 
     `seen` must have the findings on their keys and contents.
     """

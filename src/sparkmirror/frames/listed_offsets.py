@@ -1,4 +1,4 @@
-"""Offsets of many partitions' logs, as their leaders say. Blocking."""
+"""Many partitions' log offsets, as their leaders say. Blocking."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_names import error_name
-from sparkmirror.cluster.list_offsets import LATEST, list_offsets
-from sparkmirror.cluster.log_range import RangeUnread
 from sparkmirror.config import ClusterConfig
 from sparkmirror.errors import ClusterUnreachable
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.cluster.list_offsets import LATEST, list_offsets
+from sparkmirror.kafka.cluster.log_range import RangeUnread
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 
 Offsets = dict[TopicPartition, int]
 
@@ -50,7 +50,7 @@ def by_leader(
 def listed(
     client: ClusterClient, partitions: Iterable[TopicPartition], which: int, isolation_level: int = 0
 ) -> Offsets:
-    """Return an offset of each partition: `EARLIEST`, `LATEST` or that of a time.
+    """Return each partition's offset: `EARLIEST`, `LATEST` or at a time.
 
     Raises `ConnectionError`.
     """
@@ -65,7 +65,7 @@ def listed(
 
 
 def ends_now(config: ClusterConfig, partitions: Iterable[TopicPartition], isolation_level: int = 0) -> Offsets:
-    """Return the ends of these logs; missing partitions are left out.
+    """Return these logs' ends; missing partitions are left out.
 
     Raises `ClusterUnreachable`.
     """

@@ -1,4 +1,4 @@
-"""Selection of a partition's offsets to compare, cut into ranges for tasks.
+"""Select a partition's offsets to compare, cut into ranges for tasks.
 
 Pure.
 """
@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from sparkmirror.exact.maps.map_keeper import ForeignRange
+from sparkmirror.exact.maps.offset_map import OffsetMap, Twice
 from sparkmirror.frames.report import ReportModel
-from sparkmirror.translation.map_keeper import ForeignRange
-from sparkmirror.translation.offset_map import OffsetMap, Twice
 
 RANGE_BYTES = 64 << 20
 """Approximate number of source bytes that a task reads."""
@@ -25,7 +25,7 @@ class RangePlan(ReportModel):
     """Source offsets [first_upstream, end_upstream), and target offsets of copies."""
 
     range: int
-    """Number of the range in the whole plan."""
+    """The range's number in the whole plan."""
     first_upstream: int
     end_upstream: int
     first_downstream: int
@@ -33,14 +33,14 @@ class RangePlan(ReportModel):
 
 
 class LogPlan(ReportModel):
-    """One side of a partition, as found by the plan."""
+    """One side of a partition, as the plan found it."""
 
     topic: str
     topic_id: str
     """Topic id in hexadecimal digits."""
     start: int
     end: int
-    """End of the readable offsets: high watermark or last stable offset."""
+    """Readable offsets' end: high watermark or last stable offset."""
     compacted: bool = False
     tombstones_kept_ms: int = 86_400_000
     """`delete.retention.ms`: older tombstones may have been cleaned away."""
@@ -71,7 +71,7 @@ class PartitionPlan(ReportModel):
     """Number of source records copied again, after a copy that still exists."""
     expired: int = 0
     deleted: tuple[int, int] = (0, 0)
-    """Source offsets [first, end) of kept records with deleted copies.
+    """Source offsets [first, end) where kept records have deleted copies.
 
     `expired` counts them, too.
     """
@@ -86,7 +86,6 @@ class PartitionPlan(ReportModel):
 
     @property
     def at(self) -> tuple[str, str, int]:
-        """Flow, source topic and partition."""
         return self.flow, self.source.topic, self.partition
 
     def deleted_from(self, offset: int) -> PartitionPlan:
@@ -115,10 +114,10 @@ class Window:
     moved: bool = False
     """True if the topic's writers have moved to the target at `end`.
 
-    Behind the copy's end, the target then holds records of these writers.
+    Behind the copy's end, the target then holds records from these writers.
     """
     theirs: tuple[tuple[int, int], ...] = ()
-    """Target offsets [first, end) of the moved writers, before the copy's end.
+    """The moved writers' target offsets [first, end), before the copy's end.
 
     The offsets come in order, from the loss ledger.
     """
@@ -127,7 +126,7 @@ class Window:
 class Gap(NamedTuple):
     """Target offsets [first, end) that are not compared.
 
-    Behind the gap lie the copies of source offset `upstream` and of later offsets.
+    Behind the gap are the copies from source offset `upstream` on.
     """
 
     upstream: int
@@ -142,17 +141,17 @@ class Extent:
     upstream: tuple[int, int]
     downstream: tuple[int, int]
     due: tuple[int, int]
-    """Source offsets of the verification's begin that the copy had not reached."""
+    """Source offsets at the verification's begin that the copy had not reached."""
     expired: int
     """Number of offsets whose counterparts are gone, or before the copy's start."""
     deleted: tuple[int, int] = (0, 0)
     """Source offsets [first, end) that were copied, and whose copies are gone."""
     former: int = 0
-    """Number of target offsets with copies of a source topic or log that is gone."""
+    """Number of target offsets with copies from a source topic or log that is gone."""
     others: int = 0
     """Number of target offsets that a foreign mirror copied.
 
-    They lie before the copy's start, or over an end of the compared offsets.
+    They are before the copy's start, or span an end of the compared offsets.
     """
     theirs: tuple[Gap, ...] = ()
     """Target offsets written by the topic's own writers after their move there."""
@@ -181,13 +180,12 @@ def extent(
     """Return the offsets of a partition that can be compared.
 
     Without a map, both logs are compared completely: nothing tells before the comparison which part was not copied yet.
-    `began` is the end of the source's log when the verification
-    began; later records need not be copied yet. Left out are offsets not copied yet, offsets that retention deleted on
-    one side, and offsets before the copy's start.
+    `began` is the source's log end when the verification began; later records need not be copied yet. Left out are
+    offsets not copied yet, offsets that retention deleted on one side, and offsets before the copy's start.
 
-    `taken_over` is True if the copy goes on after a foreign mirror's copy; else no record may lie before this flow's
+    `taken_over` is True if the copy continues after a foreign mirror's copy; else no record may lie before this flow's
     records. `others` are ranges that foreign mirrors copied between this flow's records. Such a range is left out if an
-    end of the compared offsets lies inside, because the place of the end in the range is unknown.
+    end of the compared offsets is inside, because the end's place in the range is unknown.
     """
     wanted_first = max(source.start, window.first or 0)
     wanted_end = max(min(source.end, source.end if window.end is None else window.end), wanted_first)
@@ -270,7 +268,7 @@ def cut(
     *,
     most_offsets: int | None = None,
 ) -> list[RangePlan]:
-    """Cut an extent into ranges of about `RANGE_BYTES`.
+    """Cut an extent into ranges with about `RANGE_BYTES` each.
 
     Without a map there is only one range, because the target can't be cut.
     """
@@ -294,14 +292,13 @@ def cut(
 
 
 Stretch = tuple[tuple[int, int], tuple[int, int]]
-"""Offsets [first, end) of the source, and of the target."""
+"""Source offsets and target offsets, each [first, end)."""
 
 
 def _compared(extent: Extent, offsets: OffsetMap | None) -> list[Stretch]:
-    """Return the compared stretches of an extent.
+    """Return an extent's compared stretches.
 
-    Left out are records of the topic's moved writers at the target, and copies of records that the source had before a
-    cut.
+    Left out are the moved writers' records at the target, and copies of records that the source had before a cut.
     """
     stretches: list[Stretch] = []
     (first, end), (first_downstream, end_downstream) = extent.upstream, extent.downstream
@@ -316,7 +313,7 @@ def _compared(extent: Extent, offsets: OffsetMap | None) -> list[Stretch]:
 def _pieces(
     first: int, end: int, first_downstream: int, end_downstream: int, offsets: OffsetMap | None, step: int
 ) -> list[Stretch]:
-    """Cut a stretch only at records of this flow that exist on both sides.
+    """Cut a stretch only at this flow's records that exist on both sides.
 
     The place of records between them is unknown.
     """
@@ -339,7 +336,7 @@ def _theirs(
 ) -> tuple[Gap, ...]:
     """Return the writers' stretches between compared records as gaps.
 
-    A stretch with a record of this flow, by the claims, is compared with the rest.
+    A stretch with a record from this flow, by the claims, is compared with the rest.
     """
     gaps = []
     for first, end in stretches:

@@ -1,8 +1,7 @@
-"""Pumps' reports as minutes of partitions: the records that each minute added.
+"""Pumps' reports as partitions' minutes: the records that each minute added.
 
-A pump reports how many records of a partition it has copied since it began. So repeated, late or reordered reports
-count once: the figure of a minute is the largest count of a pump in the minute, minus its largest count in earlier
-minutes.
+A pump reports how many of a partition's records it has copied since it began. So repeated, late or reordered reports
+count once: a minute's figure is a pump's largest count in the minute, minus its largest count in earlier minutes.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from sparkmirror.messages.orders import FlowReport
+from sparkmirror.pump.messages.orders import FlowReport
 
 MINUTE_MS = 60_000
 FORGOTTEN_MS = 2 * 86_400_000
@@ -29,13 +28,13 @@ A living pump reports every second.
 
 
 class MinuteReading(NamedTuple):
-    """Figures of one report on one partition; `None` if unknown."""
+    """One report's figures on one partition; `None` if unknown."""
 
     at_ms: int
     """Time by the pump's clock."""
     pump: str
     whole: bool
-    """True if all reports of the pump since its begin were read.
+    """True if all the pump's reports since its begin were read.
 
     Then all counted records were copied since.
     """
@@ -52,7 +51,7 @@ class MinuteReading(NamedTuple):
 
 
 class Minute(NamedTuple):
-    """Records of a partition copied in one minute, and its state at the end."""
+    """One partition's records copied in one minute, and its state at the end."""
 
     minute_ms: int
     topic: str
@@ -70,7 +69,7 @@ class Minute(NamedTuple):
 class Beginnings:
     """Pumps heard from their beginning on.
 
-    `heard` has the pumps, with the time of the last report in milliseconds.
+    `heard` has the pumps, with the last report's time in milliseconds.
     """
 
     def __init__(self, heard: dict[str, int] | None = None) -> None:
@@ -78,7 +77,7 @@ class Beginnings:
         self._others: set[str] = set()
 
     def is_whole(self, report: FlowReport) -> bool:
-        """Take the next report of a pump; return True if its reports are complete.
+        """Take a pump's next report; return True if its reports are complete.
 
         A first report that counts records already shows that earlier reports are missing.
         """
@@ -90,13 +89,12 @@ class Beginnings:
         return True
 
     def forget(self) -> None:
-        """Forget pumps that are gone."""
         newest = max(self.heard.values(), default=0)
         self.heard = {pump: at_ms for pump, at_ms in self.heard.items() if newest - at_ms < SILENT_MS}
 
 
 def pump_of(report: FlowReport) -> str:
-    """Return a name of the report's pump that is unique among all pumps."""
+    """Return a name for the report's pump that is unique among all pumps."""
     return f"{report.incarnation}/{report.pump}"
 
 
@@ -126,7 +124,7 @@ def readings(reports: Iterable[FlowReport], beginnings: Beginnings) -> Iterator[
 
 
 class _Counted(BaseModel):
-    """Least and largest counts of a pump in a minute."""
+    """A pump's least and largest counts in a minute."""
 
     whole: bool
     least_records: int
@@ -141,7 +139,7 @@ class _Open(BaseModel):
 
 
 class _Past(BaseModel):
-    """Largest counts of a pump in all closed minutes, and the last of these minutes."""
+    """A pump's largest counts in all closed minutes, and the last such minute."""
 
     minute_ms: int
     records: int
@@ -149,7 +147,7 @@ class _Past(BaseModel):
 
 
 class PartitionMinutes(BaseModel):
-    """Open minutes of one partition; their JSON is the state of a stream."""
+    """One partition's open minutes; their JSON is a stream's state."""
 
     past: dict[str, _Past] = {}
     open: dict[int, _Open] = {}
@@ -158,7 +156,7 @@ class PartitionMinutes(BaseModel):
     def add(self, reading: MinuteReading) -> None:
         """Add a reading.
 
-        A reading of a closed minute counts in the first open minute.
+        A reading from a closed minute counts in the first open minute.
         """
         minute_ms = max(reading.at_ms // MINUTE_MS * MINUTE_MS, self.closed_to_ms)
         minute = self.open.setdefault(minute_ms, _Open())
@@ -230,7 +228,7 @@ class PartitionMinutes(BaseModel):
 
 
 def _rank(reading: MinuteReading) -> tuple[int, int, int, str]:
-    """Sort key of readings; the newest is the greatest.
+    """Sort key for readings; the newest is the greatest.
 
     A pump may report twice in one millisecond.
     """
@@ -238,7 +236,7 @@ def _rank(reading: MinuteReading) -> tuple[int, int, int, str]:
 
 
 def minutes(entries: Iterable[MinuteReading]) -> Iterator[Minute]:
-    """Yield all minutes of all partitions, by topic and partition."""
+    """Yield all partitions' minutes, by topic and partition."""
     partitions: dict[tuple[str, int], PartitionMinutes] = {}
     for reading in entries:
         partitions.setdefault((reading.topic, reading.partition), PartitionMinutes()).add(reading)

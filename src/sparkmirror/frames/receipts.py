@@ -1,4 +1,4 @@
-"""Receipts as a DataFrame: records copied of each partition in each minute.
+"""Receipts as a DataFrame: each partition's copied records in each minute.
 
 The figures come from the pumps' reports.
 """
@@ -15,16 +15,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import timestamp_millis
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.config.spark_guards import guard_secrets
-from sparkmirror.engine.session import settings_of
 from sparkmirror.errors import ClusterUnreachable, SetupError
 from sparkmirror.frames.receipt_minutes import Beginnings, Minute, MinuteReading, PartitionMinutes, minutes, readings
-from sparkmirror.messages.orders import FlowReport
-from sparkmirror.messages.receipts import read_reports, receipts_topic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.engine.session import settings_of
+from sparkmirror.pump.messages.orders import FlowReport
+from sparkmirror.pump.messages.receipts import read_reports, receipts_topic
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSource
@@ -35,13 +35,13 @@ RECEIPTS = (
     " upstream long, downstream long, latency_ms double, latency_max_ms double"
 )
 LATE = "2 minutes"
-"""Time for which a stream waits for late reports of a minute.
+"""Time for which a stream waits for a minute's late reports.
 
 A pump without connection to the target keeps a hundred reports, one a second.
 """
 
 ROWS = 10_000
-"""Rows of a batch."""
+"""A batch's rows."""
 
 _READINGS = (
     "heard timestamp, at_ms long, pump string, whole boolean, topic string, target_topic string, partition int,"
@@ -53,22 +53,22 @@ _READS = 64
 
 _WAIT_MS = 500
 _NO_TOPIC = ""
-"""Topic of a row that tells only the time.
+"""The topic in a row that tells only the time.
 
 Minutes also end while no record is copied.
 """
 
 
 def receipts(spark: SparkSession, flow: FlowConfig, *, streaming: bool = False) -> DataFrame:
-    """Return the copied records of each partition in each minute with changes.
+    """Return each partition's copied records in each minute with changes.
 
-    Columns are in `RECEIPTS`. `records` and `bytes` (of batches as they were sent) were acknowledged in the minute.
-    `lag`, `upstream` and `downstream` (the next offsets) are from the end of the minute. `latency_ms` and
-    `latency_max_ms` are mean and maximum of the time from a record's timestamp to its acknowledgement, over about a
-    minute. Unknown figures are null.
+    Columns are in `RECEIPTS`. `records` and `bytes` (batches as they were sent) were acknowledged in the minute. `lag`,
+    `upstream` and `downstream` (the next offsets) are from the end of the minute. `latency_ms` and `latency_max_ms` are
+    the mean and maximum time from a record's timestamp to its acknowledgement, over about a minute. Unknown figures are
+    null.
 
     Spark reads the flow's receipts topic at its target, which holds an hour. A batch reads when Spark evaluates the
-    DataFrame. A stream (`streaming`) reads from the start of the topic and then as it grows; with a checkpoint of the
+    DataFrame. A stream (`streaming`) reads from the topic's start and then as it grows; with a checkpoint for the
     query, exactly once. Streams need Spark 4.
 
     Raises `ConfigError`, `SetupError`, and, at evaluation, `ClusterUnreachable`.
@@ -81,13 +81,20 @@ def receipts(spark: SparkSession, flow: FlowConfig, *, streaming: bool = False) 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if batch.num_rows:
-                yield from _arrow(minutes(readings(_all_reports(order), Beginnings())))
+                yield from receipt_batches(FlowConfig.model_validate_json(order))
 
     return spark.range(0, 1, 1, 1).mapInArrow(read, RECEIPTS)
 
 
-def _all_reports(order: str) -> Iterator[FlowReport]:
-    flow = FlowConfig.model_validate_json(order)
+def receipt_batches(flow: FlowConfig) -> Iterator[pa.RecordBatch]:
+    """Yield the flow's receipts (`RECEIPTS`), as the target has them now.
+
+    Raises `ClusterUnreachable`.
+    """
+    yield from _arrow(minutes(readings(_all_reports(flow), Beginnings())))
+
+
+def _all_reports(flow: FlowConfig) -> Iterator[FlowReport]:
     with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
         log = TopicLog(client, receipts_topic(flow.source.alias))
         offset, more = 0, True
@@ -147,7 +154,7 @@ def _stream(spark: SparkSession, name: str, order: str) -> DataFrame:
 
 
 def _take(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-    """Take readings of a partition, and yield the minutes that are complete."""
+    """Take a partition's readings, and yield the minutes that are complete."""
     if key[0] == _NO_TOPIC:
         return
     known = PartitionMinutes.model_validate_json(state.get[0]) if state.exists else PartitionMinutes()
@@ -163,7 +170,7 @@ def _take(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: GroupStat
 
 
 def _reading(row: tuple[Any, ...]) -> MinuteReading:
-    """Return the reading of a row; beside nulls, pandas has made integers floats."""
+    """Return a row's reading; next to nulls, pandas has made integers floats."""
     values: list[Any] = [None if pd.isna(value) else value for value in row]
     reading = MinuteReading(*values)
     lag, upstream, downstream = (
@@ -173,7 +180,7 @@ def _reading(row: tuple[Any, ...]) -> MinuteReading:
 
 
 def _source(name: str, order: str) -> type[DataSource]:
-    """Return a data source of a flow's readings.
+    """Return a data source for a flow's readings.
 
     The settings travel inside the class, not in options that Spark shows.
     """

@@ -23,7 +23,7 @@ class ReportModel(BaseModel):
 
 
 class Unmatched(NamedTuple):
-    """A record of one side without an equal in its place on the opposite side."""
+    """A record on one side without an equal in its place on the opposite side."""
 
     side: Side
     offset: int
@@ -38,12 +38,12 @@ class Unmatched(NamedTuple):
     content: str
     """Digest of key, value, headers and, if compared, the timestamp."""
     key: int
-    """Digest of the key."""
+    """The key's digest."""
     tombstone: bool
     room: int = -1
-    """Most records of the stretch that the opposite side's cleaner can have taken.
+    """Most records in the stretch that the opposite side's cleaner can have taken.
 
-    Only records of this record's side count; -1 if unknown.
+    Only records on this record's side count; -1 if unknown.
     """
 
 
@@ -79,14 +79,14 @@ class Difference(NamedTuple):
     partition: int
     kind: Kind
     upstream: int | None
-    """Offset of the source's record; for a duplicate, of the repeated record."""
+    """The source record's offset; for a duplicate, the repeated record's."""
     downstream: int | None
     what: str
-    """Differing parts of a changed record."""
+    """The parts that differ in a changed record."""
 
 
 class PartitionResult(ReportModel):
-    """Figures of one partition."""
+    """One partition's figures."""
 
     flow: str
     topic: str
@@ -109,7 +109,7 @@ class PartitionResult(ReportModel):
     expired: int = 0
     """Offsets below one side's log start, or below the copy's start: not compared."""
     deleted: int = 0
-    """Number of source offsets of kept records with deleted copies."""
+    """Number of source offsets where kept records have deleted copies."""
     unjudged: int = 0
     """Number of unmatched records beyond the most that are judged."""
     not_compared: dict[str, int] = Field(default_factory=dict)
@@ -123,7 +123,6 @@ class PartitionResult(ReportModel):
 
     @property
     def at(self) -> tuple[str, str, int]:
-        """Flow, topic and partition."""
         return self.flow, self.topic, self.partition
 
     def joined(self, later: PartitionResult) -> PartitionResult:
@@ -149,7 +148,7 @@ class PartitionResult(ReportModel):
 
 
 class Verdict(StrEnum):
-    """Outcome of a verification."""
+    """A verification's outcome."""
 
     EQUAL = "equal"
     """The target has all records that the source had when the verification began."""
@@ -173,7 +172,6 @@ class Verification(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """True if a partition differs."""
         return any(partition.differs for partition in self.partitions)
 
     @property
@@ -199,7 +197,6 @@ class Verification(NamedTuple):
 
     @property
     def verdict(self) -> Verdict:
-        """Outcome of the verification."""
         if self.differs:
             return Verdict.DIFFERENT
         if self.deleted:

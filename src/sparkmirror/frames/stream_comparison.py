@@ -1,4 +1,4 @@
-"""Comparison of two streams of record batches.
+"""Compare two streams of record batches.
 
 Whole batches are compared where both sides have the same batches, else single records. Pure. Where the streams differ,
 a window of records is aligned (`alignment`) and widened until the streams are together again. A record without an equal
@@ -6,8 +6,8 @@ is reported with its place; `judge` decides later about the meaning.
 
 Of several equal records any may be the one without an equal; the lowest place is reported (`equal_records`).
 
-If retention took offsets of one side before they were read, the same number of records of the opposite side counts as
-expired, starting with the first records without an equal there.
+If retention took one side's offsets before they were read, as many records on the opposite side count as expired,
+starting with the first records without an equal there.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 from sparkmirror.frames.alignment import align
 from sparkmirror.frames.equal_records import MOST_BEHIND, Lowest, MatchStep, Past
 from sparkmirror.frames.report import SOURCE, TARGET, Side, Unmatched
-from sparkmirror.wire.batches import CODEC_MASK, HEADER_SIZE, MAGIC, TIMESTAMP_TYPE_BIT, BatchHeader
-from sparkmirror.wire.pieces import readable_pieces
-from sparkmirror.wire.records import Records
-from sparkmirror.wire.varints import read, unzigzag
+from sparkmirror.kafka.cluster.log_range import LogBatch
+from sparkmirror.kafka.cluster.range_reader import OffsetBounds
+from sparkmirror.kafka.wire.batches import CODEC_MASK, HEADER_SIZE, MAGIC, TIMESTAMP_TYPE_BIT
+from sparkmirror.kafka.wire.pieces import readable_pieces
+from sparkmirror.kafka.wire.records import RecordChange, Records
+from sparkmirror.kafka.wire.varints import read, unzigzag
 
 FIRST_WINDOW = 256
 WIDEST_WINDOW = 1 << 18
@@ -34,23 +35,9 @@ WIDER = 4
 MOST_UNMATCHED = 200_000
 
 
-class ComparedBatch(NamedTuple):
-    """A data batch as in a log; `view` has all bytes of the batch."""
-
-    header: BatchHeader
-    view: memoryview
-
-
-class OffsetBounds(NamedTuple):
-    """Offsets [first, end) of one side; records of batches outside are left out."""
-
-    first: int
-    end: int
-
-
 @dataclass(slots=True, kw_only=True)
 class Comparison:
-    """Result of a comparison so far."""
+    """A comparison's result so far."""
 
     records: int = 0
     bytes: int = 0
@@ -62,27 +49,34 @@ class Comparison:
     equal_to: int = 0
     """Source offset after the last equal record."""
     behind: int = 0
-    """Unlisted source records behind all the target's, of those that are due."""
+    """Unlisted source records behind all the target's, if due."""
 
 
 class _RecordStream:
-    """Records of one side, from batches; some records may be decoded ahead.
+    """One side's records, from batches; some records may be decoded ahead.
 
     `expired` are offsets that are gone; `expired` has the offsets before a batch when the batch comes.
     """
 
-    def __init__(self, batches: Iterable[ComparedBatch], bounds: OffsetBounds, expired: Sequence[OffsetBounds]) -> None:
-        self._batches: Iterator[ComparedBatch] = iter(batches)
+    def __init__(
+        self,
+        batches: Iterable[LogBatch],
+        bounds: OffsetBounds,
+        expired: Sequence[OffsetBounds],
+        change: RecordChange | None = None,
+    ) -> None:
+        self._change = change
+        self._batches: Iterator[LogBatch] = iter(batches)
         self._next = next(self._batches, None)
         self._pieces: Iterator[Records] | None = None
-        """Undecoded rest of the next batch, once decoding has begun."""
+        """The next batch's undecoded rest, once decoding has begun."""
         self._decoded = 0
         """Number of decoded records of the next batch."""
         self._expired = expired
         self._last = bounds.first - 1
         """Offset of the last record with an equal."""
         self._excused = 0
-        """Records of the opposite side that count as expired since the last equal record."""
+        """Records on the opposite side that count as expired since the last equal record."""
         self.bounds = bounds
         self.records = Records()
         self.at = 0
@@ -102,7 +96,7 @@ class _RecordStream:
         return min(max(self._next.header.base_offset, known, self.bounds.first), self.bounds.end)
 
     def room_before(self, index: int) -> int:
-        """Return an upper bound of the unused offsets since the last equal record.
+        """Return an upper bound on the unused offsets since the last equal record.
 
         The unused offsets end before the record `index` places on.
         """
@@ -131,25 +125,26 @@ class _RecordStream:
         return max(lost - self._excused, 0)
 
     def excuse(self, records: int) -> None:
-        """Count records of the opposite side as lost here."""
+        """Count the opposite side's records as lost here."""
         self._excused += records
 
-    def whole(self) -> ComparedBatch | None:
-        """Return the next batch, if no record of the batch is decoded or out of bounds."""
+    def whole(self) -> LogBatch | None:
+        """Return the next batch, if no record in the batch is decoded or out of bounds."""
         batch = self._next
         if batch is None or self._pieces or self.at < len(self.records) or batch.header.magic != MAGIC:
+            return None
+        if self._change is not None:
             return None
         inside = self.bounds.first <= batch.header.base_offset and batch.header.next_offset <= self.bounds.end
         return batch if inside else None
 
     def skip(self) -> None:
-        """Pass over the next batch."""
         if self._next is not None:
             self.bytes += len(self._next.view)
             self._next = next(self._batches, None)
 
     def decoded(self) -> int:
-        """Return the number of decoded records; 0 at the end of the stream."""
+        """Return the number of decoded records; 0 at the stream's end."""
         while self.at == len(self.records) and self._next is not None:
             self.records = Records()
             self.at = 0
@@ -194,6 +189,8 @@ class _RecordStream:
             done = self._decoded == header.records if header.magic == MAGIC else piece.offsets[-1] == header.base_offset
             _cut_out(piece, bisect_left(piece.offsets, self.bounds.end), len(piece))
             _cut_out(piece, 0, bisect_left(piece.offsets, self.bounds.first))
+            if self._change is not None:
+                self._change(piece, 0)
             records = self.records
             if len(piece) and len(records) and piece.offsets[0] <= records.offsets[-1]:
                 raise ValueError(f"offset {piece.offsets[0]} follows {records.offsets[-1]}")
@@ -207,18 +204,18 @@ class _RecordStream:
 
 
 class Comparer:
-    """Comparison of one range.
+    """Compare one range.
 
     With `timestamps`, timestamps must be equal, too. `cleaned` is True if a side is compacted. `source_expired` and
     `target_expired` are offsets that retention took; both may grow with the batches. If `due_to` is given, the source's
     records behind all the target's may be not copied yet: too many to be listed, they are no unlisted differences, and
-    those below `due_to` are counted as `behind`.
+    those below `due_to` are counted as `behind`. `change` is what transforms do to the source's records.
     """
 
     def __init__(
         self,
-        source: Iterable[ComparedBatch],
-        target: Iterable[ComparedBatch],
+        source: Iterable[LogBatch],
+        target: Iterable[LogBatch],
         source_bounds: OffsetBounds,
         target_bounds: OffsetBounds,
         *,
@@ -228,8 +225,9 @@ class Comparer:
         cleaned: bool = True,
         due_to: int | None = None,
         most_unmatched: int = MOST_UNMATCHED,
+        change: RecordChange | None = None,
     ) -> None:
-        self._source = _RecordStream(source, source_bounds, source_expired)
+        self._source = _RecordStream(source, source_bounds, source_expired, change)
         self._target = _RecordStream(target, target_bounds, target_expired)
         self._past = Past()
         self._timestamps = timestamps
@@ -265,7 +263,7 @@ class Comparer:
         outcome.equal_to = source.equal_to
         return outcome
 
-    def _same(self, ours: ComparedBatch, theirs: ComparedBatch) -> bool:
+    def _same(self, ours: LogBatch, theirs: LogBatch) -> bool:
         """Tell whether two batches hold the same records, by their bytes alone."""
         our_header, their_header = ours.header, theirs.header
         if (
@@ -298,7 +296,7 @@ class Comparer:
             for source_column, target_column in columns
         )
 
-    def _pass_batches(self, ours: ComparedBatch, theirs: ComparedBatch) -> None:
+    def _pass_batches(self, ours: LogBatch, theirs: LogBatch) -> None:
         # A cleaner may have taken the last records of a batch; the header still counts them.
         self._source.meet(ours.header.base_offset + ours.header.records - 1)
         self._target.meet(theirs.header.base_offset + theirs.header.records - 1)
@@ -306,8 +304,8 @@ class Comparer:
             size = len(ours.view) + len(theirs.view)
             self._past.add(ours.header.records, size, partial(self._steps_of_batches, ours, theirs))
 
-    def _steps_of_batches(self, ours: ComparedBatch, theirs: ComparedBatch) -> Sequence[MatchStep]:
-        """Return the steps of equal batches, which come in the same pieces.
+    def _steps_of_batches(self, ours: LogBatch, theirs: LogBatch) -> Sequence[MatchStep]:
+        """Return the steps for equal batches, which come in the same pieces.
 
         If a batch has many pieces, the last piece is enough.
         """

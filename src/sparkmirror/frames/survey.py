@@ -1,4 +1,4 @@
-"""Questions of the driver to both clusters before it plans. Blocking.
+"""The driver's questions to both clusters before it plans. Blocking.
 
 The answers are topics, offsets, sizes and claims.
 """
@@ -12,18 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.list_offsets import EARLIEST, LATEST
-from sparkmirror.cluster.log_sizes import log_sizes
-from sparkmirror.cluster.topic_configs import ConfigEntry
-from sparkmirror.cluster.topic_descriptions import PartitionDescription, TopicDescription
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.durable.known_topics import KnownTopic, TopicMemory
-from sparkmirror.durable.loss_kinds import LossKind, LossOutcome
-from sparkmirror.durable.losses import LossLedger, losses_topic
 from sparkmirror.errors import ClusterUnreachable, ConfigError
+from sparkmirror.exact.durable.known_topics import KnownTopic, TopicMemory
+from sparkmirror.exact.durable.loss_kinds import LossKind, LossOutcome
+from sparkmirror.exact.durable.losses import LossLedger, losses_topic
 from sparkmirror.frames.claims import CopyMap, FlowClaims
 from sparkmirror.frames.listed_offsets import ROLE, Offsets, by_leader, by_topic, listed
 from sparkmirror.frames.ranges import (
@@ -38,11 +31,19 @@ from sparkmirror.frames.ranges import (
     extent,
 )
 from sparkmirror.frames.stream_comparison import MOST_UNMATCHED
-from sparkmirror.messages.control import ControlState, control_topic
-from sparkmirror.sync.topic_rules import topic_rules
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.topic_ids import same_topic
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.list_offsets import EARLIEST, LATEST
+from sparkmirror.kafka.cluster.log_sizes import log_sizes
+from sparkmirror.kafka.cluster.topic_configs import ConfigEntry
+from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.topic_ids import same_topic
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.engine.queried_topics import QueriedTopics
+from sparkmirror.mirror.sync.topic_rules import topic_rules
+from sparkmirror.pump.messages.control import ControlState, control_topic
 
 _CONNECT_S = 10.0
 _GUESSED_BYTES_PER_OFFSET = 500.0
@@ -66,21 +67,21 @@ class Scope:
     """Topics and offsets that the user wants compared."""
 
     topics: Callable[[str], bool]
-    """Filter of source topic names."""
+    """Filter on source topic names."""
     offsets: Window = _ALL
     from_ms: int | None = None
     to_ms: int | None = None
     due: Mapping[TopicPartition, Due] | None = None
-    """Parts of source partitions that an earlier plan left out; no more is compared."""
+    """Source partitions' parts that an earlier plan left out; no more is compared."""
 
     @property
     def bounded(self) -> bool:
-        """True if only a part of each partition is wanted."""
+        """True if each partition is wanted only in part."""
         return self.offsets != _ALL or self.from_ms is not None or self.to_ms is not None
 
 
 class FlowSurvey:
-    """Planner of one flow; a context manager."""
+    """One flow's planner; a context manager."""
 
     def __init__(self, flow: FlowConfig, scope: Scope) -> None:
         self._flow = flow
@@ -106,11 +107,11 @@ class FlowSurvey:
             ClusterAdmin.connect(self._flow.source, ROLE, timeout_s) as source,
             ClusterAdmin.connect(self._flow.target, ROLE, timeout_s) as target,
         ):
-            rules = topic_rules(self._flow)
+            rules, queried = topic_rules(self._flow), QueriedTopics(self._flow.transform_queries)
             names = {
                 name: rules.remote_name(name)
                 for name in sorted(source.topics())
-                if rules.wanted(name) and self._scope.topics(name)
+                if rules.wanted(name) and self._scope.topics(name) and not queried.query_of(name)
             }
             here, there = source.topics(names), target.topics(names.values())
             configs = source.topic_configs(here), target.topic_configs(there)
@@ -204,8 +205,8 @@ class FlowSurvey:
     ) -> list[PartitionPlan]:
         """Return the plans without deletions of records that are due at the source, too.
 
-        Both sides delete whole segments, at times of their own. So a record that is older than the source's retention
-        may be gone on either side.
+        Both sides delete whole segments, at their own times. So a record that is older than the source's retention may
+        be gone on either side.
         """
         by_retention: dict[int, list[TopicPartition]] = defaultdict(list)
         for plan in plans:
@@ -322,7 +323,7 @@ class FlowSurvey:
     def _maps(
         self, there: Mapping[str, TopicDescription], starts: Offsets, ends: Offsets
     ) -> tuple[dict[TopicPartition, CopyMap], dict[TopicPartition, str]]:
-        """Return the map of each partition with claims, or the reason for having no map."""
+        """Return each partition's map if it has claims, or the reason for having no map."""
         claims = FlowClaims(self._target, self._flow.source.alias)
         ids = {name: topic.topic_id for name, topic in there.items()}
         read = claims.read((ids[topic], partition) for topic, partition in ends)
@@ -362,7 +363,7 @@ class FlowSurvey:
         here: Mapping[str, TopicDescription],
         there: Mapping[str, TopicDescription],
     ) -> dict[TopicPartition, Window]:
-        """Return the windows without records from after a move of the topic's writers.
+        """Return the windows without records from after the topic's writers moved.
 
         Also left out are the target offsets that the moved writers wrote.
         """

@@ -1,6 +1,6 @@
 """A verification: plan, compare by range in Spark jobs, search, and judge.
 
-The search looks for the keys and contents of unmatched records.
+The search looks for unmatched records' keys and contents.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import logging
 import random
 import time
 from collections import Counter, defaultdict
@@ -23,8 +24,8 @@ from sparkmirror.chunks import chunks
 from sparkmirror.config import FlowConfig, MirrorConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.config.spark_guards import guard_secrets
-from sparkmirror.engine.session import settings_of
 from sparkmirror.errors import ClusterUnreachable, ConfigError, SetupError, SparkMirrorError
+from sparkmirror.events import Event
 from sparkmirror.frames.due import GONE, NO_PARTITION, NOT_COPIED, PARKED, CountOrder, count_records, parked
 from sparkmirror.frames.journal import Journal
 from sparkmirror.frames.judge import Cleaning, Judged, KeysSeen, Placed, judge
@@ -42,33 +43,37 @@ from sparkmirror.frames.report import (
 )
 from sparkmirror.frames.survey import ABSENT, Due, FlowSurvey, Scope
 from sparkmirror.frames.verify_task import Answer, CompareOrder, LookOrder, Wanted, compare_range, look, run_tasks
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.engine.session import settings_of
 from sparkmirror.policy import NamePatterns
-from sparkmirror.wire.topic_partition import TopicPartition
 
 DIFFERENCES = (
     "flow string, topic string, target_topic string, partition int, kind string, upstream long, downstream long, "
     "what string"
 )
-"""Schema of the DataFrame; an offset is null if a side has no such record."""
+"""The DataFrame's schema; an offset is null if a side has no such record."""
 
 MOST_JUDGED = 500_000
-"""Most unmatched records of a partition to judge; further records are counted."""
+"""Most unmatched records to judge in a partition; further records are counted."""
 DUE_S, DUE_PAUSE_S = 10.0, 1.0
 """Seconds to wait for the mirror to copy due records, at most, and between looks."""
 _TASKS_A_SLOT = 2
-"""Tasks of one job for each slot.
+"""One job's tasks for each slot.
 
 Two jobs are under way, so that no slot waits for a job's last task.
 """
 _JOBS = 2
 
 
+log = logging.getLogger(__name__)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Options of a verification; by default, all copies of the flows are compared."""
+    """A verification's options; by default, all the flows' copies are compared."""
 
     topics: tuple[str, ...] = ()
-    """Regexes; a source topic's whole name must match one of them."""
+    """Regexes; a source topic's whole name must match one."""
     from_offset: int | None = None
     """First source offset to compare."""
     to_offset: int | None = None
@@ -82,7 +87,7 @@ class Options:
     sample: float | None = None
     """Share of the ranges to compare, chosen at random."""
     seed: int = 0
-    """Seed of the random choice."""
+    """Seed for the random choice."""
     resume: Path | None = None
     """Journal to resume; ranges in the journal are not compared again."""
     limit: int = 100
@@ -95,7 +100,6 @@ class Options:
             raise ConfigError("give offsets or times, not both", origin="--from-offset, --from-time")
 
     def scope(self) -> Scope:
-        """Return the options as a scope for the survey."""
         try:
             topics = NamePatterns(self.topics or (".*",))
         except ValueError as error:
@@ -117,7 +121,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Progress of a verification; rates are since its begin."""
+    """A verification's progress; rates are since its begin."""
 
     phase: str
     """`comparing` or `looking into differences`."""
@@ -126,7 +130,7 @@ class Progress:
     total: int
     records: int
     bytes: int
-    """Bytes of the source that were read in this run."""
+    """Source bytes that were read in this run."""
     unmatched: int
     elapsed_s: float
     eta_s: float | None
@@ -135,8 +139,8 @@ class Progress:
 def verify(spark: SparkSession, config: MirrorConfig, options: Options | None = None) -> DataFrame:
     """Compare sources and targets; return a row for each difference (`DIFFERENCES`).
 
-    Without differences the DataFrame is empty. A partition with unlisted or unjudged records has one more row of kind
-    `unlisted`; a partition with records not copied yet has one more row of kind `behind`. Raises `ConfigError`,
+    Without differences the DataFrame is empty. A partition with unlisted or unjudged records has one more row with kind
+    `unlisted`; a partition with records not copied yet has one more row with kind `behind`. Raises `ConfigError`,
     `ClusterUnreachable`, and `SetupError` if Spark fails.
     """
     verification = run_verification(spark, config, options or Options())
@@ -157,7 +161,7 @@ def run_verification(
     options: Options,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Verification:
-    """Verify like `verify`, and return the figures of each partition."""
+    """Verify like `verify`, and return each partition's figures."""
     settings = settings_of(spark)
     for flow in config.flows:
         guard_secrets(flow, settings, config.path)
@@ -183,6 +187,15 @@ class _VerifyRun:
 
     def run(self) -> Verification:
         resume = self._options.resume
+        for flow in self._flows.values():
+            for query in flow.transform_queries:
+                log.warning(
+                    "flow %s: the topics of query %s (%s) are not compared: their rows are no copies",
+                    flow.name,
+                    query.name,
+                    ",".join(query.topics),
+                    extra=Event.QUERY_NOT_COMPARED.extra,
+                )
         journal = Journal(resume, self._options.words(self._flows.values())) if resume else None
         loaded = journal.load() if journal else None
         if loaded is not None:
@@ -263,9 +276,9 @@ class _VerifyRun:
         )
 
     def _jobs(self, orders: Sequence[str], body: Callable[[str], str]) -> Iterator[list[Answer]]:
-        """Run orders in jobs of a few tasks a slot, two jobs at a time.
+        """Run orders in jobs with a few tasks a slot, two jobs at a time.
 
-        Answers come as jobs end. If an order or a job failed, the answers of running jobs still come before
+        Answers come as jobs end. If an order or a job failed, running jobs' answers still come before
         `ClusterUnreachable` or `SetupError` is raised.
         """
         waiting = list(chunks(orders, self._slots * _TASKS_A_SLOT))[::-1]
@@ -302,6 +315,7 @@ class _VerifyRun:
             timestamps=plan.timestamps,
             due_to=plan.began,
             range=span,
+            transforms=flow.connect_transforms,
         ).model_dump_json(context=REVEAL)
 
     # --- what was not copied yet ----------------------------------------------------------------
@@ -363,7 +377,7 @@ class _VerifyRun:
             time.sleep(DUE_PAUSE_S)
 
     def _counted(self, rest: Sequence[PartitionPlan]) -> list[int]:
-        """Return the number of records of each partition that are not at the target yet.
+        """Return, by partition, the number of records that are not at the target yet.
 
         If the target topic is gone, they count as missing.
         """
@@ -384,6 +398,8 @@ class _VerifyRun:
             read_committed=plan.isolation == "read_committed",
             first=plan.due[0],
             end=plan.due[1],
+            target_topic=plan.target.topic,
+            transforms=self._flows[plan.flow].connect_transforms,
         ).model_dump_json(context=REVEAL)
 
     def _why(self, plan: PartitionPlan) -> tuple[str, tuple[str, ...]]:
@@ -454,7 +470,7 @@ class _VerifyRun:
     def _look_for(
         self, plans: Sequence[PartitionPlan], placed: Sequence[Sequence[Placed]]
     ) -> tuple[list[dict[Side, KeysSeen]], dict[int, list[str]]]:
-        """Return the keys and contents of unmatched records that both logs hold.
+        """Return unmatched records' keys and contents that both logs hold.
 
         Also return the reasons for partitions whose logs could not be searched. Keys are also looked for in records
         written after the plan: such a record is a reason why a cleaner may have taken an earlier record.
@@ -512,7 +528,7 @@ class _VerifyRun:
             yield index, side, order.model_dump_json(context=REVEAL)
 
     def _ends_now(self, plans: Mapping[int, PartitionPlan]) -> dict[tuple[int, Side], int]:
-        """Return the present ends of both logs; missing partitions are left out."""
+        """Return both logs' present ends; missing partitions are left out."""
         ends: dict[tuple[int, Side], int] = {}
         for flow in self._flows.values():
             isolation = int(flow.fetch.isolation_level == "read_committed")
@@ -528,9 +544,9 @@ class _VerifyRun:
 def _without_tail(
     plan: PartitionPlan, reports: Sequence[RangeReport], judged: Sequence[Judged]
 ) -> tuple[Sequence[Judged], int]:
-    """Return the differences without the tail of a copy that has no map.
+    """Return the differences without a copy's tail if it has no map.
 
-    Also return the number of due records of the tail. The tail is missing records behind the last equal record: another
+    Also return the number of due records in the tail. The tail is missing records behind the last equal record: another
     mirror may copy them yet. With a map, the survey has left the tail out.
     """
     if plan.began is None:

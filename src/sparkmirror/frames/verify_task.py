@@ -1,4 +1,4 @@
-"""Code of Spark tasks: compare one range, or look through one part of a log.
+"""Code for Spark tasks: compare one range, or look through one part of a log.
 
 Orders and answers are JSON.
 """
@@ -14,14 +14,17 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from sparkmirror.config import ClusterConfig
-from sparkmirror.engine.session import in_one_line
 from sparkmirror.errors import ConfigError, SetupError, SparkMirrorError
+from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.frames.judge import KeysSeen
-from sparkmirror.frames.log_reader import LogChanged, RangeReader
 from sparkmirror.frames.ranges import LogPlan, RangePlan
 from sparkmirror.frames.report import RangeReport, ReportModel
-from sparkmirror.frames.stream_comparison import Comparer, OffsetBounds, content_digest, key_digest
-from sparkmirror.wire.pieces import raw_parts
+from sparkmirror.frames.stream_comparison import Comparer, content_digest, key_digest
+from sparkmirror.kafka.cluster.range_reader import LogChanged, OffsetBounds, RangeReader
+from sparkmirror.kafka.wire.pieces import raw_parts
+from sparkmirror.kafka.wire.records import NotChanged
+from sparkmirror.mirror.engine.session import in_one_line
+from sparkmirror.pump.transforming import transform_of
 
 ANSWER = "answer string"
 
@@ -39,10 +42,16 @@ class CompareOrder(ReportModel):
     due_to: int | None
     """Source end at the verification's begin, if there is no map."""
     range: RangePlan
+    transforms: Mapping[str, str] = Field(default_factory=dict)
+    """Keys of the flow's Connect transforms."""
+
+    @property
+    def route(self) -> PartitionPair:
+        return PartitionPair(self.source.topic, self.target.topic, self.partition)
 
 
 class LookOrder(ReportModel):
-    """Order to look in offsets [first, end) of one log for wanted keys and contents."""
+    """Order to look in one log's offsets [first, end) for wanted keys and contents."""
 
     cluster: ClusterConfig
     log: LogPlan
@@ -64,7 +73,7 @@ class Wanted(ReportModel):
 
 
 class Answer(ReportModel):
-    """Answer of a task: a range's report, findings, counts, or a failure's reason.
+    """Result from a task: a range's report, findings, counts, or a failure's reason.
 
     A failure's reason is one line.
     """
@@ -106,7 +115,7 @@ def run_tasks(spark: SparkSession, orders: Sequence[str], body: Callable[[str], 
 def _reason(error: Exception) -> str:
     """Return Spark's reason in one line.
 
-    The reason for an exception in a task's Python is in the last line of its traceback.
+    The reason for an exception in a task's Python is in its traceback's last line.
     """
     first = in_one_line(error)
     if not isinstance(error, PythonException):
@@ -116,7 +125,7 @@ def _reason(error: Exception) -> str:
 
 
 def failed(error: SparkMirrorError) -> str:
-    """Return the answer of a task that can't do its order, as JSON.
+    """Return a task's answer if it can't do its order, as JSON.
 
     The driver has read the same configuration without a mistake, so a mistake comes with the executor's host.
     """
@@ -135,7 +144,6 @@ def _run(
 
 
 def compare_range(order_json: str) -> str:
-    """Compare the range of a `CompareOrder`."""
     order = CompareOrder.model_validate_json(order_json)
     span = order.range
     ours = OffsetBounds(span.first_upstream, span.end_upstream)
@@ -154,10 +162,11 @@ def compare_range(order_json: str) -> str:
                 timestamps=order.timestamps,
                 cleaned=order.source.compacted or order.target.compacted,
                 due_to=order.due_to,
+                change=transform_of(order.transforms, order.route),
             ).compare()
     except SparkMirrorError as error:
         return failed(error)
-    except (ValueError, LogChanged) as error:
+    except (ValueError, LogChanged, NotChanged) as error:
         unknown = max(ours.end - ours.first, 1) if isinstance(error, LogChanged) else 1
         report = RangeReport(
             range=span.range, records=0, bytes=0, whole_batches=0, not_listed=unknown, damage=str(error)
@@ -178,7 +187,6 @@ def compare_range(order_json: str) -> str:
 
 
 def look(wanted: Mapping[int, Wanted], order_json: str) -> str:
-    """Look for the keys and contents of a `LookOrder`."""
     order = LookOrder.model_validate_json(order_json)
     bounds = OffsetBounds(order.first, order.end)
     seen = KeysSeen()

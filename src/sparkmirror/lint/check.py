@@ -1,11 +1,11 @@
-"""Application of all rules to the files, and to their clusters."""
+"""Apply all rules to the files, and to their clusters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from sparkmirror.formats import Reading
+from sparkmirror.config.formats import Reading
 from sparkmirror.lint.client_rules import CLIENT_RULES
 from sparkmirror.lint.cluster_rules import CLUSTER_RULES
 from sparkmirror.lint.file_rules import FILE_RULES
@@ -37,8 +37,8 @@ _FIRST_WARNINGS = (
 )
 """Names of the most costly warnings, in order.
 
-The order is access, copies, groups, then settings that stay at their defaults by mistake.
-All other warnings follow in the order of their definition.
+The order is access, copies, groups, then settings that stay at their defaults by mistake. All other warnings follow in
+the order of their definition.
 """
 
 _SEVERITIES = [severity.value for severity in LintSeverity]
@@ -76,13 +76,13 @@ def check_clusters(reading: Reading, timeout_s: float) -> list[LintFinding]:
 
 
 def compare(probes: Sequence[FlowProbe]) -> None:
-    """Note in each probe the troubles between its flow and other flows of the file."""
+    """Note in each probe the troubles between its flow and other flows in the file."""
     _compare_copies(probes)
     _compare_clusters(probes)
 
 
 def _compare_copies(probes: Sequence[FlowProbe]) -> None:
-    """Note in each probe the target topics into which another flow of the file copies.
+    """Note in each probe the target topics into which another flow in the file copies.
 
     Of several flows that would copy into a new topic, the first in the file has the topic.
     """

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from sparkmirror.config import Entry
 from sparkmirror.config.advice import counting_prefixes
-from sparkmirror.formats.connect_files import Connector, ConnectorRole
-from sparkmirror.formats.merge import SECURITY, role_of
+from sparkmirror.config.entries import Entry
+from sparkmirror.config.formats.connect_files import Connector, ConnectorRole
+from sparkmirror.config.formats.merge import SECURITY, role_of
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject
 
@@ -19,7 +19,7 @@ _SIZES = ("batch.size", "max.request.size", "buffer.memory", "receive.buffer.byt
 _NOT_COPYING = ("source.cluster.", "target.cluster.", "producer.", "source.producer.", "target.producer.")
 """Prefixes of a connector's keys that do not reach the clients that copy records."""
 _OF_BOTH = frozenset({"receive.buffer.bytes"})
-"""Settings of consumers that producers have, too."""
+"""Consumer settings that producers have, too."""
 _WORKERS_OTHERS = ("producer.", "consumer.", "admin.")
 _STORES = {
     "brokers that ask for a certificate refuse the workers": (
@@ -104,7 +104,7 @@ def _codec_entry(subject: Subject, source: str, target: str) -> Entry | None:
 def worker_without_stores(subject: Subject) -> Iterator[Spot]:
     """Yield TLS protocols of workers whose own clients have no store.
 
-    Stores of the worker's producers or of its connectors don't reach the worker's own clients.
+    Stores for the worker's producers or its connectors don't reach the worker's own clients.
     """
     for cluster in subject.reading.connect:
         worker = cluster.worker.settings if cluster.worker is not None else {}
@@ -122,7 +122,7 @@ def worker_without_stores(subject: Subject) -> Iterator[Spot]:
 
 
 def _stores_at_target(connector: Connector, worker: Mapping[str, Entry], settings: tuple[str, ...]) -> list[str]:
-    """Return the connector's keys of stores for the workers' own cluster.
+    """Return the connector's store keys for the workers' own cluster.
 
     Empty if the connector's target is a different cluster.
     """
@@ -134,7 +134,7 @@ def _stores_at_target(connector: Connector, worker: Mapping[str, Entry], setting
 
 
 def astray(subject: Subject) -> Iterator[Astray]:
-    """Yield known settings of clients with a prefix from which no client reads."""
+    """Yield known client settings with a prefix from which no client reads."""
     if not subject.reading.connect:
         yield from _astray_in_properties(subject)
     for _, connectors in subject.connectors():
@@ -158,7 +158,7 @@ def _astray_in_connector(connector: Connector) -> Iterator[Astray]:
 def _astray_in_properties(subject: Subject) -> Iterator[Astray]:
     """Yield settings with a flow's prefix `producer.` that are meant for copies.
 
-    The prefix reaches the producer of offset syncs only.
+    The prefix reaches the offset sync producer only.
     """
     keys = {entry.key for entry in subject.reading.entries}
     for entry in subject.reading.entries:

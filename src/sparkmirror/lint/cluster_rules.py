@@ -7,27 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
-from sparkmirror.cluster.missing_rights import principal
-from sparkmirror.cluster.refusal_lines import refusal
-from sparkmirror.cluster.scratch_topic import PREFIX
+from sparkmirror.kafka.cluster.missing_rights import principal
+from sparkmirror.kafka.cluster.refusal_lines import refusal
+from sparkmirror.kafka.cluster.scratch_topic import PREFIX
+from sparkmirror.kafka.wire.error_codes import NOT_AUTHORIZED, ErrorCode
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
 from sparkmirror.lint.grants import grant_cluster, grant_groups, grant_topics
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster, lease_group, missing, named_groups
 from sparkmirror.lint.rights import allowed
-from sparkmirror.sync.other_flows import refusal_of_second
-from sparkmirror.sync.own_settings import own_topics, remedy, unsafe_settings
-from sparkmirror.sync.refused_properties import exclusion, property_refusal
-from sparkmirror.sync.unknown_properties import lacking
-from sparkmirror.wire.error_codes import NOT_AUTHORIZED, ErrorCode
+from sparkmirror.mirror.sync.other_flows import refusal_of_second
+from sparkmirror.mirror.sync.own_settings import own_topics, remedy, unsafe_settings
+from sparkmirror.mirror.sync.refused_properties import exclusion, property_refusal
+from sparkmirror.mirror.sync.unknown_properties import lacking
 
 MOST_SKEW_S = 5.0
-"""Largest skew of a clock, in seconds, without a finding.
+"""Largest clock skew, in seconds, without a finding.
 
 Latencies and heartbeats are wrong by as much; the rules for old records look at hours.
 """
 
 MANY_BYTES = 1_048_588
-"""Kafka's default of `message.max.bytes`."""
+"""Kafka's default for `message.max.bytes`."""
 
 _MOST_NAMED = 3
 _OWN_NEED = frozenset({"READ", "WRITE", "DESCRIBE"})
@@ -383,9 +383,8 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         name="groups-unseen",
         severity=_WARNING,
         what="sparkmirror's principal may lack a permission for groups that a pattern matches",
-        effect="groups without an ACL of their own for it are left out without a word: their consumers begin anew "
-        "at the"
-        " target",
+        effect="groups without an ACL of their own for it are left out without a word: their consumers start over at "
+        "the target",
         fix="grant DESCRIBE on all groups at the source, and READ at the target if sync.group.offsets.enabled is true;"
         " or leave it, if each group has such an ACL",
         look=groups_unseen,
@@ -394,7 +393,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         name="sinks-excluded",
         severity=_INFO,
         what="groups of sink connectors are not translated",
-        effect="a sink connector that moves to the target begins anew there; groups.exclude has connect-.* by default",
+        effect="a sink connector that moves to the target starts over there; groups.exclude has connect-.* by default",
         fix="if sinks are to move, write groups.exclude without connect-.*: console-consumer-.*, __.*",
         look=sinks_excluded,
     ),
@@ -464,10 +463,9 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         what="the source has records older than the target takes",
         effect="they are refused: the partitions are parked, and MirrorMaker 2's task fails with "
         "InvalidRecordException",
-        fix="raise log.message.timestamp.before.max.ms of the target's brokers, or set "
-        "message.timestamp.before.max.ms at the source's topic, from where the mirror brings it to the copy; on the "
-        "copy alone it would be set back, unless config.properties.exclude has it (before Kafka 3.6 "
-        "difference.max.ms instead of before.max.ms)",
+        fix="raise log.message.timestamp.before.max.ms of the target's brokers, or set message.timestamp.before.max.ms "
+        "(before Kafka 3.6 difference.max.ms) at the source's topic, from where the mirror brings it to the copy; on "
+        "the copy alone it would be set back, unless config.properties.exclude has it",
         look=too_old,
     ),
     LintRule(
@@ -532,7 +530,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         name="no-group",
         severity=_INFO,
         what="no consumer group is translated",
-        effect="consumers begin anew at the target",
+        effect="consumers start over at the target",
         fix="correct groups or groups.exclude, or grant DESCRIBE on the groups; or write emit.checkpoints.enabled = "
         "false",
         look=no_group,

@@ -1,4 +1,4 @@
-"""Rules about the content of files: names, prefixes and values.
+"""Rules about files' content: names, prefixes and values.
 
 Each rule is one small function.
 """
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from sparkmirror.config.advice import TAKE_OUT
 from sparkmirror.config.control_settings import CONTROL_SETTINGS
+from sparkmirror.config.formats import Note
+from sparkmirror.config.formats.connect_files import ConnectorRole, readers
+from sparkmirror.config.formats.files import KIND
+from sparkmirror.config.formats.placeholders import is_placeholder
+from sparkmirror.config.formats.secrets import is_unknown
+from sparkmirror.config.formats.strimzi import WORKERS_OWN
 from sparkmirror.config.originals import is_secret
 from sparkmirror.config.settings import FLOW_SETTINGS
-from sparkmirror.formats import Note
-from sparkmirror.formats.connect_files import ConnectorRole, readers
-from sparkmirror.formats.files import KIND
-from sparkmirror.formats.placeholders import is_placeholder
-from sparkmirror.formats.secrets import is_unknown
-from sparkmirror.formats.strimzi import WORKERS_OWN
 from sparkmirror.lint.client_rules import astray, broker_key, consumer_key
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject, bare
@@ -237,7 +237,7 @@ FILE_RULES: tuple[LintRule[Subject], ...] = (
         severity=_ERROR,
         what="is still a template's placeholder",
         effect="the cluster can't be reached, or sign-in fails",
-        fix="write the real value; for ${NAME} sparkmirror convert --fill does it (docs/convert.md)",
+        fix="write the real value; for ${NAME} sparkmirror convert --fill does it (docs/cli.md)",
         look=placeholder,
     ),
     LintRule(
@@ -259,7 +259,7 @@ FILE_RULES: tuple[LintRule[Subject], ...] = (
     LintRule(
         name="misplaced",
         severity=_WARNING,
-        what="stands in a connector that does not read it",
+        what="is in a connector that does not read it",
         effect="it has no effect",
         fix="move it into the connector that does",
         look=misplaced,
@@ -317,7 +317,7 @@ FILE_RULES: tuple[LintRule[Subject], ...] = (
         name="no-checkpoint-connector",
         severity=_INFO,
         what="this flow has no checkpoint connector",
-        effect="no group's offsets are translated: consumers begin anew at the target",
+        effect="no group's offsets are translated: consumers start over at the target",
         fix="add one with the same policy, if consumers are to move",
         look=no_checkpoint_connector,
     ),

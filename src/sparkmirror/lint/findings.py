@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
-from sparkmirror.config import Entry
-from sparkmirror.formats.written import as_written
+from sparkmirror.config.entries import Entry
+from sparkmirror.config.formats.written import as_written
 
 _Looked = TypeVar("_Looked")
 
 
 class LintSeverity(Enum):
-    """Severity of a finding: `error` and `warning` are mistakes, `info` is a hint."""
+    """A finding's severity: `error` and `warning` are mistakes, `info` is a hint."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -22,7 +22,7 @@ class LintSeverity(Enum):
 
 
 class Spot(NamedTuple):
-    """Place of a finding: a file, a line (0 if unknown) and a key.
+    """A finding's place: a file, a line (0 if unknown) and a key.
 
     `detail` is printed after the rule's own words.
     """
@@ -63,7 +63,7 @@ class LintRule(Generic[_Looked]):
     look: Callable[[_Looked], Iterator[Spot]]
 
     def findings(self, looked: _Looked) -> Iterator[LintFinding]:
-        """Yield the rule's findings in the order of the file."""
+        """Yield the rule's findings in the file's order."""
         for spot in self.look(looked):
             what = f"{self.what}: {spot.detail}" if spot.detail else self.what
             fix = spot.fix or self.fix
@@ -82,6 +82,6 @@ class LintRule(Generic[_Looked]):
 
 
 def at(entry: Entry, detail: str = "", key: str | None = None, fix: str = "") -> Spot:
-    """Return the place of an entry, with detail and advice."""
+    """Return an entry's place, with detail and advice."""
     path = entry.where.removesuffix(f", line {entry.line}")
     return Spot(path=path, line=entry.line, key=key or as_written(entry), detail=detail, fix=fix)

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sparkmirror.cluster.tickets import check, check_keytab
 from sparkmirror.config import IDENTITY_POLICY, ClusterConfig, FlowConfig
 from sparkmirror.config.credentials import Kerberos, LoginError
 from sparkmirror.config.login import GSSAPI, read_login
 from sparkmirror.config.providers import with_secrets
 from sparkmirror.config.spark_guards import MASTER, guard_secrets, refuse_little_memory, refuse_two_pumps
 from sparkmirror.errors import ConfigError, SparkMirrorError
+from sparkmirror.kafka.cluster.tickets import check, check_keytab
+from sparkmirror.kafka.wire.sasl import SaslError
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.subject import Subject
+from sparkmirror.mirror.sync.flow_troubles import EFFECTS, TroubleKind, flow_troubles
+from sparkmirror.mirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.policy import DefaultReplicationPolicy
 from sparkmirror.policy.group_filter import DEFAULT as GROUP_FILTER
 from sparkmirror.policy.near_names import hardly_meant
 from sparkmirror.policy.topic_filter import DEFAULT as TOPIC_FILTER
-from sparkmirror.sync.flow_troubles import EFFECTS, TroubleKind, flow_troubles
-from sparkmirror.sync.topic_rules import group_filter, topic_rules
-from sparkmirror.wire.sasl import SaslError
 
 AMAZONS = "com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy"
 
@@ -57,7 +57,7 @@ def odd_pattern(subject: Subject) -> Iterator[Spot]:
 
 
 def spark_refused(subject: Subject) -> Iterator[Spot]:
-    """Yield settings of Spark with which a run's flows are refused.
+    """Yield Spark settings with which a run's flows are refused.
 
     Spark runs for flows only: heartbeats alone need none.
     """
@@ -251,7 +251,7 @@ FLOW_RULES: tuple[LintRule[Subject], ...] = (
         name="same-brokers",
         severity=_ERROR,
         what="source and target name a common broker",
-        effect="they are one cluster: with the default policy topics are copied beside themselves, else into "
+        effect="they are one cluster: with the default policy topics are copied next to themselves, else into "
         "themselves",
         fix="correct the brokers of one of them",
         look=same_brokers,
@@ -285,7 +285,7 @@ FLOW_RULES: tuple[LintRule[Subject], ...] = (
         severity=_INFO,
         what="a flow has one task",
         effect="one core copies everything, which is enough for most flows",
-        fix="leave it, or raise tasks.max if one core is not enough (docs/runbooks/sizing.md)",
+        fix="leave it, or raise tasks.max if one core is not enough (docs/planning.md)",
         look=one_task,
     ),
     LintRule(

@@ -1,4 +1,4 @@
-"""Folding of equal findings: the common words once, and a list of all places."""
+"""Fold equal findings: the common words once, and a list of all places."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparkmirror.lint.findings import LintFinding
 
 @dataclass(frozen=True, slots=True)
 class FoldedPlace:
-    """Single place of a folded finding."""
+    """A folded finding's single place."""
 
     file: str
     line: int
@@ -34,7 +34,7 @@ class Folded:
     places: tuple[FoldedPlace, ...]
 
     def lines(self) -> Iterator[str]:
-        """Yield the finding's lines of output.
+        """Yield the finding's output lines.
 
         Severity and rule, which are printed before the first line, are not part of the lines.
         """

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from sparkmirror.cluster.acls import DENY, EVERYBODY, Acl, AclResource
-from sparkmirror.cluster.missing_rights import principal
-from sparkmirror.cluster.tool_commands import ACL_WORDS, acl_lines, pascal, tool_options
+from sparkmirror.kafka.cluster.acls import DENY, EVERYBODY, Acl, AclResource
+from sparkmirror.kafka.cluster.missing_rights import principal
+from sparkmirror.kafka.cluster.tool_commands import ACL_WORDS, acl_lines, pascal, tool_options
 from sparkmirror.lint.probe import FlowProbe, ProbedCluster
 
 _OWN = "mm2-sparkmirror-"
-"""Prefix of all of sparkmirror's own topics."""
+"""Prefix of all sparkmirror's own topics."""
 _MOST = 20
 """Most names in a command; more names are told by their number."""
 
@@ -39,12 +39,10 @@ def grant_topics(probe: FlowProbe, side: ProbedCluster, operations: Sequence[str
 
 
 def grant_groups(side: ProbedCluster, operation: str, groups: Sequence[str]) -> str:
-    """Return the command for a right on groups."""
     return _run([_allow(side, AclResource.GROUP, [operation], groups)])
 
 
 def grant_cluster(side: ProbedCluster, operation: str) -> str:
-    """Return the command for a right on the cluster itself."""
     return _run([_allow(side, AclResource.CLUSTER, [operation], [])])
 
 

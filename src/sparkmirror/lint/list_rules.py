@@ -16,7 +16,7 @@ _DEFAULTS: dict[str, tuple[str, ...]] = {
     for setting in (*FLOW_SETTINGS, *GROUP_SETTINGS, *TOPIC_SYNC_SETTINGS)
     if setting.name in OLD_NAMES.values()
 }
-"""Lists of exclusions, with defaults."""
+"""Exclusion lists with defaults."""
 _LISTS = ("topics", "groups", *_DEFAULTS, *OLD_NAMES)
 
 

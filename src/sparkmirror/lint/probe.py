@@ -1,7 +1,7 @@
-"""Survey of both clusters of a flow, for the rules of `lint --connect`.
+"""Survey both clusters of a flow, for the rules under `lint --connect`.
 
-The survey writes to the clusters only for the append check (`append_check`): one topic of sparkmirror at the target,
-which is created and deleted at once.
+The survey writes to the clusters only for the append check (`append_check`): one sparkmirror topic at the target,
+created and deleted at once.
 """
 
 from __future__ import annotations
@@ -13,37 +13,38 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from sparkmirror.cluster.acls import Acl, AclResource, SecurityDisabled, read_acls
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.append_check import AppendCheck
-from sparkmirror.cluster.append_proof import proof, software
-from sparkmirror.cluster.broker_versions import too_old_as_source, too_old_as_target, weaker_guarantees
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.groups import Groups
-from sparkmirror.cluster.list_offsets import EARLIEST, list_offsets
-from sparkmirror.cluster.new_topics import NewTopicSpec, create_topics
-from sparkmirror.cluster.permissions import cluster_operations, group_operations, topic_operations
-from sparkmirror.cluster.quorum_clock import clock_skew_s
-from sparkmirror.cluster.topic_configs import ConfigEntry
-from sparkmirror.cluster.topic_descriptions import TopicDescription
 from sparkmirror.config import ClusterConfig, FlowConfig
-from sparkmirror.durable.claims import segments_topic
-from sparkmirror.durable.losses import losses_topic
 from sparkmirror.errors import SparkMirrorError
+from sparkmirror.exact.durable.claims import segments_topic
+from sparkmirror.exact.durable.losses import losses_topic
+from sparkmirror.exact.mm2.connect_offsets import offsets_topics
+from sparkmirror.kafka.cluster.acls import Acl, AclResource, SecurityDisabled, read_acls
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.append_check import AppendCheck
+from sparkmirror.kafka.cluster.append_proof import proof, software
+from sparkmirror.kafka.cluster.broker_versions import too_old_as_source, too_old_as_target, weaker_guarantees
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.group_permissions import cluster_operations, group_operations
+from sparkmirror.kafka.cluster.groups import Groups
+from sparkmirror.kafka.cluster.list_offsets import EARLIEST, list_offsets
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec, create_topics
+from sparkmirror.kafka.cluster.permissions import topic_operations
+from sparkmirror.kafka.cluster.quorum_clock import clock_skew_s
+from sparkmirror.kafka.cluster.topic_configs import ConfigEntry
+from sparkmirror.kafka.cluster.topic_descriptions import TopicDescription
 from sparkmirror.lint.rights import EVERYTHING
-from sparkmirror.messages.control import control_topic
-from sparkmirror.messages.receipts import receipts_topic
-from sparkmirror.messages.status_topic import status_topic
-from sparkmirror.mm2.connect_offsets import offsets_topics
+from sparkmirror.mirror.sync.checkpoints import excluded_sinks, is_consumer
+from sparkmirror.mirror.sync.other_flows import OtherFlows
+from sparkmirror.mirror.sync.pattern_matches import Matches, group_matches, topic_matches
+from sparkmirror.mirror.sync.refused_properties import refused_properties
+from sparkmirror.mirror.sync.retention import FOREVER
+from sparkmirror.mirror.sync.topic_properties import config_change, creation_configs
+from sparkmirror.mirror.sync.topic_rules import TopicRules, group_filter, topic_rules
+from sparkmirror.mirror.sync.unknown_properties import create_as_known, known_properties
 from sparkmirror.policy.sample_names import names_like
-from sparkmirror.sync.checkpoints import excluded_sinks, is_consumer
-from sparkmirror.sync.other_flows import OtherFlows
-from sparkmirror.sync.pattern_matches import Matches, group_matches, topic_matches
-from sparkmirror.sync.refused_properties import refused_properties
-from sparkmirror.sync.retention import FOREVER
-from sparkmirror.sync.topic_properties import config_change, creation_configs
-from sparkmirror.sync.topic_rules import TopicRules, group_filter, topic_rules
-from sparkmirror.sync.unknown_properties import create_as_known, known_properties
+from sparkmirror.pump.messages.control import control_topic
+from sparkmirror.pump.messages.receipts import receipts_topic
+from sparkmirror.pump.messages.status_topic import status_topic
 
 _Answer = TypeVar("_Answer")
 
@@ -73,7 +74,7 @@ LIMITS = ("message.max.bytes", f"log.{_BEFORE}", f"log.{_DIFFERENCE}")
 
 @dataclass(slots=True, kw_only=True)
 class ProbedCluster:
-    """Answers of one cluster."""
+    """One cluster's answers."""
 
     cluster: ClusterConfig
     error: str = ""
@@ -84,7 +85,7 @@ class ProbedCluster:
     """Operations that sparkmirror may do on the cluster itself; None if unknown."""
     topics: dict[str, TopicDescription] = field(default_factory=dict)
     configs: dict[str, dict[str, ConfigEntry]] = field(default_factory=dict)
-    """Properties of the flow's topics, by topic."""
+    """The flow's topics' properties, by topic."""
     topic_operations: dict[str, frozenset[str]] = field(default_factory=dict)
     """Permitted operations by topic.
 
@@ -93,7 +94,7 @@ class ProbedCluster:
     everywhere: frozenset[str] = frozenset()
     """Operations that sparkmirror may do on every topic."""
     acls: frozenset[Acl] | None = None
-    """ACLs of topics; None if unread.
+    """Topic ACLs; None if unread.
 
     ACLs are unread if sparkmirror may not read ACLs, if the cluster has no authorizer, or if no topic is missing.
     """
@@ -103,7 +104,7 @@ class ProbedCluster:
     At the target the flow's lease group is among these.
     """
     pattern_operations: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Permitted operations on groups, by pattern of the flow.
+    """Permitted operations on groups, by the flow's pattern.
 
     A made-up group name that matches the pattern is asked for.
     """
@@ -114,12 +115,12 @@ class ProbedCluster:
     limits: dict[str, int] = field(default_factory=dict)
     """Brokers' settings of `LIMITS`, by name."""
     retention: dict[str, str] = field(default_factory=dict)
-    """Brokers' defaults of new topics' retention, by the topic's property."""
+    """Brokers' defaults for new topics' retention, by the topic's property."""
     skew_s: float | None = None
     refusals: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Answer to a dry creation, Kafka's code and words, by topic."""
     appends: AppendCheck | None = None
-    """Result of the append check, at the target of a flow that copies.
+    """The append check's result, at the target of a flow that copies.
 
     The check tells whether the brokers check appended batches as Apache Kafka does.
     """
@@ -133,7 +134,7 @@ class FlowProbe:
     source: ProbedCluster
     target: ProbedCluster
     names: dict[str, str] = field(default_factory=dict)
-    """Names at the target of the source topics to copy, by source topic."""
+    """Names at the target for the source topics to copy, by source topic."""
     internal: dict[str, ProbedCluster] = field(default_factory=dict)
     """Cluster of each of sparkmirror's own topics, by topic."""
     specs: dict[str, NewTopicSpec] = field(default_factory=dict)
@@ -141,24 +142,24 @@ class FlowProbe:
     factor_keys: dict[str, str] = field(default_factory=dict)
     """Setting of the replication factor, by topic of `specs`."""
     unknown_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Properties of source topics that the target's brokers don't know, by copy."""
+    """Source topics' properties that the target's brokers don't know, by copy."""
     copiers: dict[str, str] = field(default_factory=dict)
     """Name of a further flow that copies into the same target topic, by topic.
 
     The flow is another mirror's, found at the target, or one of the same file.
     """
     topic_matches: Matches = field(default_factory=Matches)
-    """Patterns that match no topic of the source."""
+    """Patterns without a match among the source's topics."""
     group_matches: Matches = field(default_factory=Matches)
-    """Patterns that match no consumer group of the source."""
+    """Patterns without a match among the source's consumer groups."""
     excluded_sinks: tuple[str, ...] = ()
-    """Groups of sink connectors at the source that the flow excludes."""
+    """Sink connectors' groups at the source that the flow excludes."""
     second_aliases: dict[str, str] = field(default_factory=dict)
     """Aliases of clusters that have another alias in the file, with the run's reason."""
     refused_properties: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Properties without which a refused copy would be created, by copy."""
     too_old: dict[str, int] = field(default_factory=dict)
-    """Target's limit of age in ms, by source topic with older records."""
+    """Target's age limit in ms, by source topic with older records."""
 
 
 def probe(flow: FlowConfig, timeout_s: float) -> FlowProbe:
@@ -209,7 +210,7 @@ def _open(
 
 
 def _broker_retention(admin: ClusterAdmin) -> Iterator[tuple[str, str]]:
-    """Yield the default properties of new topics."""
+    """Yield new topics' default properties."""
     for name, unit_ms in _TIMES:
         if value := admin.broker_config(name):
             yield "retention.ms", str(int(value) * unit_ms if int(value) >= 0 else FOREVER)
@@ -272,7 +273,7 @@ def _about_target(admin: ClusterAdmin, client: ClusterClient, probed: FlowProbe,
 
 
 def _not_synced(probed: FlowProbe, rules: TopicRules) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield existing copies, with the properties of the source that can't be set."""
+    """Yield existing copies, with the source's properties that can't be set."""
     here, there = probed.source.configs, probed.target.configs
     for source, remote in probed.names.items():
         if source in here and remote in there:
@@ -374,8 +375,8 @@ def _internal(probed: FlowProbe, name: str, side: ProbedCluster, kind: str, fact
 def _too_old(client: ClusterClient, probed: FlowProbe) -> Iterator[tuple[str, int]]:
     """Yield source topics whose first records are older than the target's limit.
 
-    The source is asked for the first offset at or after the limit's time. If this is not the first offset of the log,
-    the records before are older.
+    The source is asked for the first offset at or after the limit's time. If this is not the log's first offset, the
+    records before are older.
     """
     now_ms = int(time.time() * 1000)
     leaders = client.metadata(probed.names)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sparkmirror.cluster.topic_configs import ConfigEntry
+from sparkmirror.kafka.cluster.topic_configs import ConfigEntry
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot
 from sparkmirror.lint.probe import FlowProbe
-from sparkmirror.sync.retention import keeps_less
+from sparkmirror.mirror.sync.retention import keeps_less
 
 
 def copy_keeps_less(probe: FlowProbe) -> Iterator[Spot]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sparkmirror.cluster.acls import ALL, ALLOW, ANYWHERE, DENY, EVERYBODY, Acl
-from sparkmirror.cluster.permissions import OPERATIONS
+from sparkmirror.kafka.cluster.acls import ALL, ALLOW, ANYWHERE, DENY, EVERYBODY, Acl
+from sparkmirror.kafka.cluster.permissions import OPERATIONS
 
 EVERYTHING = frozenset(OPERATIONS.values())
 

@@ -1,4 +1,4 @@
-"""Rules about the topic of a schema registry, `_schemas`.
+"""Rules about a schema registry's topic, `_schemas`.
 
 The rules apply to files that name the topic, and to clusters that have the topic.
 """
@@ -12,9 +12,9 @@ from sparkmirror.errors import SparkMirrorError
 from sparkmirror.lint.findings import LintRule, LintSeverity, Spot, at
 from sparkmirror.lint.probe import FlowProbe
 from sparkmirror.lint.subject import Subject
+from sparkmirror.mirror.sync.topic_rules import TopicRules, topic_rules
 from sparkmirror.policy import DefaultTopicFilter
 from sparkmirror.policy.sample_names import named
-from sparkmirror.sync.topic_rules import TopicRules, topic_rules
 
 SCHEMAS_TOPIC = "_schemas"
 """Default topic of a registry's whole state.
@@ -36,7 +36,7 @@ def schemas_copied(subject: Subject) -> Iterator[Spot]:
 
 
 def schemas_left_out(subject: Subject) -> Iterator[Spot]:
-    """Yield flows in which a pattern of the user's excludes the topic.
+    """Yield flows in which a user's pattern excludes the topic.
 
     Rule `never-copied` covers flows whose `topics` lists the topic by name.
     """

@@ -1,15 +1,16 @@
-"""Input of the rules: the read files and their resulting configuration."""
+"""The rules' input: the read files and their resulting configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkmirror.config import Entry, FlowConfig, MirrorConfig
+from sparkmirror.config import FlowConfig, MirrorConfig
+from sparkmirror.config.entries import Entry
+from sparkmirror.config.formats import Reading, explain
+from sparkmirror.config.formats.connect_files import Connector, ConnectorRole, by_flow
+from sparkmirror.config.formats.merge import role_of
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats import Reading, explain
-from sparkmirror.formats.connect_files import Connector, ConnectorRole, by_flow
-from sparkmirror.formats.merge import role_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,6 @@ class Subject:
 
     @classmethod
     def of(cls, reading: Reading) -> Subject:
-        """Return the subject of a reading."""
         if reading.idle:
             return cls(reading, None, None)
         try:
@@ -32,7 +32,7 @@ class Subject:
 
     @property
     def flows(self) -> tuple[FlowConfig, ...]:
-        """Flows of the file; empty if the file can't be run."""
+        """The file's flows; empty if the file can't be run."""
         return self.config.flows if self.config else ()
 
     def entries(self) -> Iterator[Entry]:
@@ -52,7 +52,6 @@ class Subject:
                 yield entry
 
     def stated(self, name: str, flow: FlowConfig) -> Entry | None:
-        """Return the entry of a name for a flow, or None."""
         entries = {entry.key: entry for entry in self.reading.entries}
         return entries.get(f"{flow.name}.{name}") or entries.get(name)
 

@@ -1,7 +1,7 @@
-"""Automatic restarts of failed connectors, by the resource's `autoRestart`.
+"""Restart failed connectors automatically, by the resource's `autoRestart`.
 
 The pauses are Strimzi's. sparkmirror retries failures without restarts, too; a restart begins the connector's flow
-anew.
+again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sparkmirror.formats.strimzi_status import TIME, failed_message
+from sparkmirror.config.formats.strimzi_status import TIME, failed_message
 from sparkmirror.operator.connectors import Call, connector_path
 
 _LONGEST_PAUSE = timedelta(minutes=60)

@@ -1,6 +1,6 @@
-"""One-time commands given by annotations: restarts, and changes of offsets.
+"""One-time commands given by annotations: restarts, and changed offsets.
 
-Offsets of connectors are listed, altered or reset.
+Connectors' offsets are listed, altered or reset.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sparkmirror.operator.names import OFFSETS, OFFSETS_OF, RESTART, RESTART_TAS
 
 
 class WarningReason(StrEnum):
-    """Reason of the `Warning` condition for a failed command, in Strimzi's words."""
+    """Reason in the `Warning` condition for a failed command, in Strimzi's words."""
 
     RESTART = "RestartConnector"
     RESTART_TASK = "RestartConnectorTask"
@@ -37,7 +37,7 @@ class CommandRefused(HandledError):
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Restart of a connector or of one of its tasks, by one request."""
+    """One request to restart a connector or a task of the connector."""
 
     reason: WarningReason
     call: Call
@@ -55,20 +55,19 @@ class Offsets:
     reason: WarningReason
     connector: str
     config_map: str
-    """Name of the ConfigMap; empty for a reset, which needs none."""
+    """The ConfigMap's name; empty for a reset, which needs none."""
     annotations: tuple[str, ...] = (OFFSETS, OFFSETS_OF)
 
     @property
     def entry(self) -> str:
         """Key in the ConfigMap: the connector's name without the arrow.
 
-        Keys of a ConfigMap can't hold an arrow.
+        A ConfigMap's keys can't hold an arrow.
         """
         return self.connector.replace("->", "--") + ".json"
 
     @property
     def path(self) -> str:
-        """Path of the connector's offsets in the REST interface."""
         return connector_path(self.connector, "offsets")
 
 
@@ -78,7 +77,7 @@ _FLAGS = ("includeTasks", "onlyFailed")
 
 
 def commands(resource: Mapping[str, Any], connectors: Collection[str]) -> Iterator[Command | CommandRefused]:
-    """Yield the commands of a resource's annotations.
+    """Yield the commands in a resource's annotations.
 
     An impossible command is yielded as `CommandRefused`. `connectors` are the names of the plan's connectors.
     """

@@ -1,4 +1,4 @@
-"""Requests to the REST interface that bring connectors to the state of a plan."""
+"""Requests to the REST interface that bring connectors to a plan's state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Call:
 
 
 def connector_path(name: str, *more: str) -> str:
-    """Return the path of a connector, with further segments."""
+    """Return a connector's path, with further segments."""
     return "/".join(("/connectors", quote(name, safe=""), *more))
 
 
@@ -42,7 +42,7 @@ def changes(
 ) -> Iterator[Call]:
     """Yield the requests, in order, that turn the present connectors into the wanted.
 
-    `there` is the answer of `/connectors?expand=info&expand=status`. `put` holds the digest of the configuration that
+    `there` is the answer to `/connectors?expand=info&expand=status`. `put` holds the digest of the configuration that
     this operator put last, by connector; without a digest, a configuration with hidden values is put once more.
     """
     names = {connector.name for connector in wanted}

@@ -1,4 +1,4 @@
-"""Turns of all resources: in sequence for each resource, in parallel across them."""
+"""All resources' turns: in sequence for each resource, in parallel across them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable
 from sparkmirror.events import Event
 from sparkmirror.operator.kube import KubeRefused
 from sparkmirror.operator.names import Key
-from sparkmirror.operator.turn import Condition, Memory
+from sparkmirror.operator.turn_settings import Condition, Memory
 
 CALM_S = 30.0
-"""Pause between two turns of a resource in its wanted state, without events."""
+"""Pause between two turns for a resource in its wanted state, without events."""
 BUSY_S = 3.0
-"""Pause between two turns of a resource that is not yet in its wanted state."""
+"""Pause between two turns for a resource that is not yet in its wanted state."""
 LONGEST_S = 60.0
 """Longest pause: after consecutive failures the pause doubles up to it."""
 
@@ -39,11 +39,11 @@ class Controller:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Number of turns so far, and of those that failed."""
+        """Number of turns so far, and of failed turns."""
         return self._counts.turns, self._counts.failures
 
     def conditions(self) -> dict[Key, Condition]:
-        """Return type and reason of each resource's condition, as of its last turn.
+        """Return type and reason of each resource's condition, at its last turn.
 
         Resources that are not this operator's are left out.
         """
@@ -62,14 +62,14 @@ class Controller:
                 loop.wake()
 
     def forget(self, key: Key) -> None:
-        """End the turns of a deleted resource."""
+        """End a deleted resource's turns."""
         with self._lock:
             loop = self._loops.pop(key, None)
         if loop is not None:
             loop.end()
 
     def close(self) -> None:
-        """End the turns of all resources."""
+        """End all resources' turns."""
         with self._lock:
             loops, self._loops = list(self._loops.values()), {}
         for loop in loops:
@@ -77,7 +77,7 @@ class Controller:
 
 
 class _TurnCounts:
-    """Counts of all turns, thread-safe; those of deleted resources, too."""
+    """Count all turns, thread-safe; those for deleted resources, too."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -110,7 +110,6 @@ class _Loop(threading.Thread):
         self._woken.set()
 
     def run(self) -> None:
-        """Take turns until the end."""
         while not self._ended:
             pause_s = self._turn()
             self._woken.wait(pause_s)
@@ -118,7 +117,7 @@ class _Loop(threading.Thread):
     def _turn(self) -> float:
         """Take one turn; return the pause before the next, in seconds.
 
-        Any event from the start of the turn on causes another turn at once.
+        Any event from the turn's start on causes another turn at once.
         """
         self._woken.clear()
         try:

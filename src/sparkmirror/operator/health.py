@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from sparkmirror.errors import SetupError
-from sparkmirror.metrics.series import CONTENT_TYPE, Families, exposition, labels
 from sparkmirror.operator.controller import Controller
+from sparkmirror.web.series import CONTENT_TYPE, Families, exposition, labels
 
 _PREFIX = "sparkmirror_operator"
 
@@ -33,7 +33,7 @@ def metrics_text(controller: Controller) -> bytes:
         resources.add(labels(condition=kind, reason=reason), count)
     ready = families.declare(f"{_PREFIX}_resource_ready", "gauge", "1 if a resource is Ready, or else 0.")
     for key, (kind, _) in sorted(conditions.items(), key=lambda item: str(item[0])):
-        ready.add(labels(namespace=key.namespace, name=key.name), int(kind == "Ready"))
+        ready.add(labels(namespace=key.namespace, name=key.name, kind=key.kind.name), int(kind == "Ready"))
     return exposition(families.values())
 
 

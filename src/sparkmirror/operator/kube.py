@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from sparkmirror.errors import HandledError
-from sparkmirror.operator.names import MANAGER, is_object_name
+from sparkmirror.operator.names import MANAGER, Key, is_object_name
 
 PAGE = 100
 """Most objects in an answer.
@@ -50,6 +50,16 @@ class KubeRefused(HandledError):
         """HTTP status; 0 if the API can't be reached."""
 
 
+class Api(Protocol):
+    """Requests to Kubernetes' API, implemented by `KubeApi`."""
+
+    def get(self, path: str) -> dict[str, Any] | None: ...
+    def apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]: ...
+    def merge(self, path: str, patch: Mapping[str, Any]) -> dict[str, Any]: ...
+    def create(self, path: str, manifest: Mapping[str, Any]) -> dict[str, Any]: ...
+    def delete(self, path: str) -> None: ...
+
+
 class ApiAccess(Protocol):
     """Access to the API, as by kopf's `ConnectionInfo`."""
 
@@ -77,8 +87,13 @@ def resource_path(version: str, plural: str, namespace: str, name: str = "") -> 
     return f"{path}/{_segment(name)}" if name else path
 
 
+def kind_path(key: Key, version: str) -> str:
+    """Return an operated resource's path; `version` without the group."""
+    return resource_path(f"{key.kind.group}/{version}", key.kind.plural, key.namespace, key.name)
+
+
 def _segment(name: str) -> str:
-    """Return a name as one segment of a path.
+    """Return a name as one segment in a path.
 
     Raises `KubeRefused` for a name that no object has.
     """
@@ -88,7 +103,7 @@ def _segment(name: str) -> str:
 
 
 class KubeApi:
-    """Client of the API; thread-safe.
+    """API client; thread-safe.
 
     Gets new credentials by `access` when the API rejects the present ones.
     """
@@ -115,7 +130,7 @@ class KubeApi:
             raise
 
     def items(self, path: str) -> Iterator[dict[str, Any]]:
-        """Yield all objects of a path, page by page."""
+        """Yield all objects below a path, page by page."""
         token = ""
         while True:
             answer = self._ask("GET", f"{path}?limit={PAGE}" + (f"&continue={quote(token, safe='')}" if token else ""))
@@ -127,7 +142,7 @@ class KubeApi:
     def apply(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Create or change an object to match the manifest, by server-side apply.
 
-        Fields of other managers stay if the manifest does not name them.
+        Other managers' fields stay if the manifest does not name them.
         """
         metadata = manifest["metadata"]
         path = object_path(manifest["kind"], metadata["namespace"], metadata["name"])
@@ -139,7 +154,6 @@ class KubeApi:
         return self._ask("PATCH", path, patch, "application/merge-patch+json")
 
     def create(self, path: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object."""
         return self._ask("POST", path, manifest)
 
     def delete(self, path: str) -> None:

@@ -13,10 +13,10 @@ _OURS = re.compile(r"sparkmirror(\.\w+)*")
 
 
 def wanted_levels(loggers: Mapping[str, Any]) -> dict[str, str]:
-    """Return the level of each of sparkmirror's loggers.
+    """Return each sparkmirror logger's level.
 
-    Reads keys of log4j2 and of log4j; the root logger stands for `sparkmirror`, and loggers of other programs are left
-    out. A logger of log4j2 has its name and its level in two keys, `logger.ID.name` and `logger.ID.level`.
+    Reads keys of log4j2 and of log4j; the root logger stands for `sparkmirror`, and other programs' loggers are left
+    out. A log4j2 logger has its name and its level in two keys, `logger.ID.name` and `logger.ID.level`.
     """
     levels: dict[str, str] = {}
     for key, value in loggers.items():

@@ -1,4 +1,4 @@
-"""Names of annotations, and of the objects made for a resource."""
+"""Names for annotations, and for the objects made for a resource."""
 
 from __future__ import annotations
 
@@ -7,18 +7,60 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparkmirror.formats.files import KIND
+from sparkmirror.config.formats.files import KIND
 
 GROUP = "kafka.strimzi.io"
 PLURAL = "kafkamirrormaker2s"
-VERSIONS = ("v1beta2", "v1")
-"""API versions of the resources; the operator reads the first one served.
 
-If the cluster serves both, a resource stored in the older layout shows its fields only in the older version.
-"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceKind:
+    """A resource kind that the operator runs."""
+
+    name: str
+    group: str
+    plural: str
+    versions: tuple[str, ...]
+    """API versions; the operator reads the first one served."""
+    suffix: str
+    """End of the names of the objects made for a resource."""
+    provider: str
+    """The CustomResourceDefinition's provider, in words."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def definition(self) -> str:
+        """The CustomResourceDefinition's name."""
+        return f"{self.plural}.{self.group}"
+
+
+STRIMZI = ResourceKind(
+    name=KIND,
+    group=GROUP,
+    plural=PLURAL,
+    # If the cluster serves both, a resource stored in the older layout shows its fields only in the older version.
+    versions=("v1beta2", "v1"),
+    suffix="mirrormaker2",
+    provider="Strimzi",
+)
+MIRROR = ResourceKind(
+    name="Mirror",
+    group="sparkmirror.io",
+    plural="mirrors",
+    versions=("v1alpha1",),
+    suffix="mirror",
+    provider="the operator's chart",
+)
+RESOURCE_KINDS = (STRIMZI, MIRROR)
 
 CLASS = "sparkmirror.io/class"
-"""Annotation that assigns a resource to the operator of this class."""
+"""Annotation that assigns a resource to the operator with this class."""
+OWN_CLASS = "sparkmirror"
+"""Class for a `Mirror` without the annotation: no other operator runs the kind."""
+MIRROR_LABEL = "sparkmirror.io/mirror"
+"""Label on a Mirror's objects, with its name."""
 PAUSED = "strimzi.io/pause-reconciliation"
 RESTART = "strimzi.io/restart-connector"
 RESTART_TASK = "strimzi.io/restart-connector-task"
@@ -29,7 +71,7 @@ ROLL = "strimzi.io/manual-rolling-update"
 MANAGER = "sparkmirror-operator"
 """Manager of applied fields, and the value of `app.kubernetes.io/managed-by`."""
 SETTINGS_HASH = "sparkmirror.io/settings-hash"
-"""Annotation of pods with a digest of the settings that they were started with."""
+"""Annotation of pods with a digest of the settings at their start."""
 ROLLED_AT = "sparkmirror.io/rolled-at"
 
 REST_PORT = 8083
@@ -41,13 +83,19 @@ _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Namespace and name of a resource."""
+    """A resource's namespace, name and kind."""
 
     namespace: str
     name: str
+    kind: ResourceKind = STRIMZI
 
     def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
+        return f"{self.namespace}/{self.name}" if self.kind is STRIMZI else self.told
+
+    @property
+    def told(self) -> str:
+        """Kind, namespace and name, in words."""
+        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 def is_object_name(text: str) -> bool:
@@ -58,48 +106,68 @@ def is_object_name(text: str) -> bool:
     return _OBJECT_NAME.fullmatch(text) is not None and ".." not in text
 
 
-def component(name: str) -> str:
-    """Return Strimzi's name of the objects made for a resource."""
-    return f"{name}-mirrormaker2"
+def component(key: Key) -> str:
+    """Return the name for the objects made for a resource.
+
+    For Strimzi's resource it is Strimzi's name.
+    """
+    return f"{key.name}-{key.kind.suffix}"
 
 
-def api_service(name: str) -> str:
-    """Return the name of the Service for the REST interface and the metrics."""
-    return f"{component(name)}-api"
+def service(key: Key) -> str:
+    """Return the Service's name for the metrics, and for a REST interface."""
+    return f"{component(key)}-api" if key.kind is STRIMZI else component(key)
 
 
 def rest_url(key: Key) -> str:
     """Return the REST interface's address inside the cluster; also `status.url`."""
-    return f"http://{api_service(key.name)}.{key.namespace}.svc:{REST_PORT}"
+    return f"http://{service(key)}.{key.namespace}.svc:{REST_PORT}"
 
 
-def selector(name: str) -> dict[str, str]:
+def selector(key: Key) -> dict[str, str]:
     """Return the labels that select a resource's pods.
 
-    Dashboards for Strimzi's pods use them, too.
+    Dashboards for Strimzi's pods use Strimzi's labels, too.
     """
-    return {"strimzi.io/cluster": name, "strimzi.io/name": component(name), "strimzi.io/kind": KIND}
+    if key.kind is MIRROR:
+        return {MIRROR_LABEL: key.name}
+    return {"strimzi.io/cluster": key.name, "strimzi.io/name": component(key), "strimzi.io/kind": KIND}
 
 
-def labels(name: str) -> dict[str, str]:
-    """Return the labels of all objects made for a resource."""
+def labels(key: Key) -> dict[str, str]:
+    """Return the labels on all objects made for a resource."""
     return {
-        **selector(name),
+        **selector(key),
         "app.kubernetes.io/name": "sparkmirror",
-        "app.kubernetes.io/instance": name,
-        "app.kubernetes.io/part-of": f"sparkmirror-{name}",
+        "app.kubernetes.io/instance": key.name,
+        "app.kubernetes.io/part-of": f"sparkmirror-{key.name}",
         "app.kubernetes.io/managed-by": MANAGER,
     }
 
 
+def key_of(resource: Mapping[str, Any], kind: ResourceKind) -> Key:
+    """Return the key of a resource of this kind."""
+    metadata = resource["metadata"]
+    return Key(str(metadata.get("namespace") or ""), str(metadata["name"]), kind)
+
+
+def key_of_labels(namespace: str, labels: Mapping[str, str]) -> Key:
+    """Return the key of the resource that an object with these labels was made for."""
+    kind = MIRROR if MIRROR_LABEL in labels else STRIMZI
+    return Key(namespace, labels.get("app.kubernetes.io/instance", ""), kind)
+
+
 def annotations_of(resource: Mapping[str, Any]) -> dict[str, str]:
-    """Return a resource's annotations."""
     return dict((resource.get("metadata") or {}).get("annotations") or {})
 
 
 def is_ours(resource: Mapping[str, Any], class_name: str) -> bool:
-    """True if the resource's annotation assigns it to the operator of this class."""
-    return annotations_of(resource).get(CLASS) == class_name
+    """True if the resource is assigned to the operator with this class.
+
+    By its annotation; a `Mirror` without it belongs to `OWN_CLASS`.
+    """
+    unsaid = OWN_CLASS if resource.get("kind") == MIRROR.name else None
+    return annotations_of(resource).get(CLASS, unsaid) == class_name
 
 
 def is_paused(resource: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Desired Kubernetes objects of a resource: a pure function of resource and plan."""
+"""Desired Kubernetes objects: a pure function of resource and workload."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from sparkmirror.operator.names import (
     METRICS_PORT_NAME,
     REST_PORT,
     Key,
-    api_service,
     component,
     labels,
     selector,
+    service,
 )
-from sparkmirror.operator.plan import Plan
-from sparkmirror.operator.pod import WORKER_FILE, pod_template
-from sparkmirror.operator.references import Contents, digest, mounted_references
+from sparkmirror.operator.pod import pod_template
+from sparkmirror.operator.workload import Workload
 
 KINDS = (
     ("v1", "ServiceAccount"),
@@ -29,7 +28,7 @@ KINDS = (
     ("policy/v1", "PodDisruptionBudget"),
     ("apps/v1", "Deployment"),
 )
-"""Versions and kinds of the objects, in the order of creation.
+"""The objects' versions and kinds, in the order of creation.
 
 Kubernetes removes the objects together with their owner, the resource.
 """
@@ -41,23 +40,20 @@ _STRATEGIES = {
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """Further inputs of the desired objects, besides the resource and its plan."""
+    """Further inputs to the desired objects, besides the resource and its workload."""
 
     image: str
     operator_labels: Mapping[str, str]
-    """Labels of the operator's own pods, which may use the REST interface."""
+    """Labels on the operator's own pods, which may use the REST interface."""
     operator_namespace: str
     rolled_at: str = ""
     """Time of the last request for new pods; empty without one."""
 
 
 def desired_objects(
-    resource: Mapping[str, Any], key: Key, plan: Plan, contents: Contents, around: Circumstances
+    resource: Mapping[str, Any], key: Key, workload: Workload, around: Circumstances
 ) -> list[dict[str, Any]]:
-    """Return all objects, in the order of `KINDS`.
-
-    `contents` holds the mounted Secrets and ConfigMaps, and others whose change needs new pods.
-    """
+    """Return all objects, ordered as in `KINDS`."""
     spec = resource["spec"]
     return [
         _object(resource, key, kind, body, spec)
@@ -65,20 +61,19 @@ def desired_objects(
             KINDS,
             (
                 {},
-                {"data": {WORKER_FILE: plan.worker_file}},
-                {"spec": _service(key.name)},
-                {"spec": _network_policy(key.name, around)},
-                {"spec": _budget(spec, key.name)},
-                {"spec": _deployment(spec, key, plan, contents, around)},
+                {"data": {workload.file_name: workload.file} if workload.file else {}},
+                {"spec": _service(key, workload)},
+                {"spec": _network_policy(key, workload, around)},
+                {"spec": _budget(spec, key)},
+                {"spec": _deployment(spec, key, workload, around)},
             ),
             strict=True,
         )
     ]
 
 
-def object_name(kind: str, name: str) -> str:
-    """Return the name of the resource's object of this kind."""
-    return {"ConfigMap": f"{component(name)}-config", "Service": api_service(name)}.get(kind, component(name))
+def object_name(kind: str, key: Key) -> str:
+    return {"ConfigMap": f"{component(key)}-config", "Service": service(key)}.get(kind, component(key))
 
 
 def offsets_map(resource: Mapping[str, Any], key: Key, name: str, entry: str, text: str) -> dict[str, Any]:
@@ -90,7 +85,7 @@ def offsets_map(resource: Mapping[str, Any], key: Key, name: str, entry: str, te
 def owner_of(resource: Mapping[str, Any]) -> dict[str, Any]:
     """Return the owner reference to a resource.
 
-    By this reference Kubernetes removes the objects of a deleted resource.
+    By this reference Kubernetes removes a deleted resource's objects.
     """
     metadata = resource["metadata"]
     return {
@@ -108,9 +103,9 @@ def _object(
 ) -> dict[str, Any]:
     asked = _asked_metadata(spec, kind[1])
     metadata: dict[str, Any] = {
-        "name": object_name(kind[1], key.name),
+        "name": object_name(kind[1], key),
         "namespace": key.namespace,
-        "labels": {**(asked.get("labels") or {}), **labels(key.name)},
+        "labels": {**(asked.get("labels") or {}), **labels(key)},
         "ownerReferences": [owner_of(resource)],
     }
     if asked.get("annotations"):
@@ -129,62 +124,55 @@ def _asked_metadata(spec: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     return next((template[item].get("metadata") or {} for item in fields.get(kind, ()) if template.get(item)), {})
 
 
-def _service(name: str) -> dict[str, Any]:
+def _service(key: Key, workload: Workload) -> dict[str, Any]:
     """Return the Service's spec, which includes pods that are not ready.
 
     The reason may be a connector, and a changed configuration must still reach the pods.
     """
+    rest = {"name": "rest-api", "port": REST_PORT, "targetPort": "rest-api", "protocol": "TCP"}
+    metrics = {"name": METRICS_PORT_NAME, "port": METRICS_PORT, "targetPort": METRICS_PORT_NAME, "protocol": "TCP"}
     return {
         "type": "ClusterIP",
         "publishNotReadyAddresses": True,
-        "selector": selector(name),
-        "ports": [
-            {"name": "rest-api", "port": REST_PORT, "targetPort": "rest-api", "protocol": "TCP"},
-            {"name": METRICS_PORT_NAME, "port": METRICS_PORT, "targetPort": METRICS_PORT_NAME, "protocol": "TCP"},
-        ],
+        "selector": selector(key),
+        "ports": [rest, metrics] if workload.has_rest else [metrics],
     }
 
 
-def _network_policy(name: str, around: Circumstances) -> dict[str, Any]:
+def _network_policy(key: Key, workload: Workload, around: Circumstances) -> dict[str, Any]:
     """Return the NetworkPolicy's spec.
 
     The REST interface has no passwords, so it is open only to the other pods, and to the operator in its namespace.
     """
     namespace = {"matchLabels": {"kubernetes.io/metadata.name": around.operator_namespace}}
-    return {
-        "podSelector": {"matchLabels": selector(name)},
-        "policyTypes": ["Ingress"],
-        "ingress": [
-            {
-                "from": [
-                    {"podSelector": {"matchLabels": selector(name)}},
-                    {"podSelector": {"matchLabels": dict(around.operator_labels)}, "namespaceSelector": namespace},
-                ],
-                "ports": [{"port": REST_PORT, "protocol": "TCP"}],
-            },
-            {"ports": [{"port": METRICS_PORT, "protocol": "TCP"}]},
+    rest = {
+        "from": [
+            {"podSelector": {"matchLabels": selector(key)}},
+            {"podSelector": {"matchLabels": dict(around.operator_labels)}, "namespaceSelector": namespace},
         ],
+        "ports": [{"port": REST_PORT, "protocol": "TCP"}],
+    }
+    metrics = {"ports": [{"port": METRICS_PORT, "protocol": "TCP"}]}
+    return {
+        "podSelector": {"matchLabels": selector(key)},
+        "policyTypes": ["Ingress"],
+        "ingress": [rest, metrics] if workload.has_rest else [metrics],
     }
 
 
-def _budget(spec: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _budget(spec: Mapping[str, Any], key: Key) -> dict[str, Any]:
     asked = (spec.get("template") or {}).get("podDisruptionBudget") or {}
-    return {"maxUnavailable": asked.get("maxUnavailable", 1), "selector": {"matchLabels": selector(name)}}
+    return {"maxUnavailable": asked.get("maxUnavailable", 1), "selector": {"matchLabels": selector(key)}}
 
 
-def _deployment(
-    spec: Mapping[str, Any], key: Key, plan: Plan, contents: Contents, around: Circumstances
-) -> dict[str, Any]:
+def _deployment(spec: Mapping[str, Any], key: Key, workload: Workload, around: Circumstances) -> dict[str, Any]:
     strategy = ((spec.get("template") or {}).get("deployment") or {}).get("deploymentStrategy", "RollingUpdate")
-    mounted = mounted_references(spec, key.namespace)
     return {
-        "replicas": plan.replicas,
+        "replicas": workload.replicas,
         "revisionHistoryLimit": 3,
         "strategy": _STRATEGIES.get(strategy, _STRATEGIES["RollingUpdate"]),
-        "selector": {"matchLabels": selector(key.name)},
-        "template": pod_template(
-            spec, key, around.image, mounted, digest(contents, plan.worker_file), around.rolled_at
-        ),
+        "selector": {"matchLabels": selector(key)},
+        "template": pod_template(spec, key, around.image, workload, around.rolled_at),
     }
 
 

@@ -1,71 +1,154 @@
-"""Resources that would share one Connect cluster: a group or a storage topic.
+"""Resources that would share a group or a storage topic at one target.
 
-Two resources of one group would overwrite each other's connectors for ever, so only the older resource runs.
+Two resources in one group would overwrite each other's connectors for ever, so only the older resource runs. Mirrors
+for one flow would stand by for each other, with different files.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparkmirror.formats.strimzi import WORKERS_OWN
-from sparkmirror.operator.names import Key, is_ours
+from sparkmirror.config.formats.strimzi import WORKERS_OWN
+from sparkmirror.errors import ConfigError
+from sparkmirror.operator.kube import KubeRefused
+from sparkmirror.operator.mirror_file import file_place, file_text, read_mirror
+from sparkmirror.operator.names import MIRROR, STRIMZI, Key, is_ours, key_of
+from sparkmirror.operator.references import Contents, ObjectReference
 
 _GROUP = "groupId"
-_TOPICS = tuple(field for field in WORKERS_OWN if field != _GROUP)
 _CLUSTER_SUFFIXES = (".svc.cluster.local", ".svc")
+
+ContentsOf = Callable[[str, ObjectReference], Contents]
+"""Reads a Secret or ConfigMap in a namespace; empty if it is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """Group and topics that a resource's pods use at one target."""
+
+    servers: frozenset[str]
+    """Bootstrap servers; names inside the cluster with their namespace."""
+    group: tuple[str, str]
+    """The group's field and name."""
+    topics: Mapping[str, str]
+    """Storage topics' names by field."""
+    leases: frozenset[str]
+    """Groups through which processes agree on flows.
+
+    Strimzi's resources have a group next to them.
+    """
+
+    def shared_with(self, other: Use) -> str:
+        """Return the shared names, in words; empty without any."""
+        if not self.servers & other.servers:
+            return ""
+        words = [" ".join(self.group)] if self.group[1] == other.group[1] else []
+        if not words and (self.group[1] in other.leases or other.group[1] in self.leases):
+            words = [" ".join(self.group if self.group[1] in other.leases else other.group)]
+        theirs = set(other.topics.values())
+        words += [f"{field} {name}" for field, name in self.topics.items() if name in theirs]
+        return ", ".join(words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectNames:
-    """Group and storage topics of a resource's pods at the target."""
+    """Groups and topics of a resource's pods, at each target."""
 
     key: Key
     created: str
-    """Time of creation, as Kubernetes writes it."""
-    servers: frozenset[str]
-    """Bootstrap servers of the target; names inside the cluster with their namespace."""
-    names: Mapping[str, str]
-    """Group and storage topics, by v1's fields."""
+    """Creation time, as Kubernetes writes it."""
+    uses: tuple[Use, ...]
 
     @property
-    def age(self) -> tuple[str, str, str]:
+    def age(self) -> tuple[str, str, str, str]:
         """Sort key: the oldest resource runs."""
-        return self.created, self.key.namespace, self.key.name
+        return self.created, self.key.namespace, self.key.name, self.key.kind.name
 
     def shared_with(self, other: ConnectNames) -> str:
-        """Return the shared names, in words; empty without any."""
-        if not self.servers & other.servers:
-            return ""
-        words = [f"{_GROUP} {self.names[_GROUP]}"] if self.names[_GROUP] == other.names[_GROUP] else []
-        theirs = {other.names[field] for field in _TOPICS}
-        words += [f"{field} {self.names[field]}" for field in _TOPICS if self.names[field] in theirs]
-        return ", ".join(words)
+        """Return the shared names with the target's servers; empty without any."""
+        told = {
+            f"{words} at {', '.join(sorted(theirs.servers))}": None
+            for ours in self.uses
+            for theirs in other.uses
+            if (words := ours.shared_with(theirs))
+        }
+        return "; ".join(told)
 
 
-def connect_names(resource: Mapping[str, Any], class_name: str) -> ConnectNames | None:
-    """Return a resource's names at its target.
+def connect_names(
+    resource: Mapping[str, Any], class_name: str, contents_of: ContentsOf = lambda *_: {}
+) -> ConnectNames | None:
+    """Return a resource's names at its targets.
 
     None without any: the resource is another operator's, is scaled to nothing, or has no readable target.
     """
     metadata, spec = resource["metadata"], resource.get("spec")
     if not is_ours(resource, class_name) or not isinstance(spec, Mapping) or spec.get("replicas") == 0:
         return None
+    key = key_of(resource, MIRROR if resource.get("kind") == MIRROR.name else STRIMZI)
+    uses = tuple(_mirror_uses(spec, key, contents_of) if key.kind is MIRROR else _connect_uses(spec, key))
+    created = str(metadata.get("creationTimestamp") or "")
+    return ConnectNames(key=key, created=created, uses=uses) if uses else None
+
+
+def _connect_uses(spec: Mapping[str, Any], key: Key) -> Iterator[Use]:
     target = _target(spec)
     if target is None:
-        return None
-    key = Key(str(metadata.get("namespace") or ""), str(metadata.get("name")))
+        return
     config = target.get("config")
     older = config if isinstance(config, Mapping) else {}
     names = {
         field: str(target.get(field) or older.get(property_name) or default)
         for field, (property_name, default) in WORKERS_OWN.items()
     }
+    group = names.pop(_GROUP)
     servers = frozenset(_servers(str(target.get("bootstrapServers") or ""), key.namespace))
-    return ConnectNames(key=key, created=str(metadata.get("creationTimestamp") or ""), servers=servers, names=names)
+    leases = frozenset(f"{alias}-mm2" for alias in _sources(spec))
+    yield Use(servers=servers, group=(_GROUP, group), topics=names, leases=leases)
+
+
+def _sources(spec: Mapping[str, Any]) -> Iterator[str]:
+    mirrors = spec.get("mirrors")
+    for mirror in mirrors if isinstance(mirrors, list) else ():
+        if isinstance(mirror, Mapping):
+            source = mirror.get("source")
+            alias = source.get("alias") if isinstance(source, Mapping) else mirror.get("sourceCluster")
+            yield str(alias)
+
+
+def _mirror_uses(spec: Mapping[str, Any], key: Key, contents_of: ContentsOf) -> Iterator[Use]:
+    for alias, servers, topic in _mirror_flows(spec, key, contents_of):
+        group = f"{alias}-mm2"
+        yield Use(
+            servers=frozenset(_servers(servers, key.namespace)),
+            group=("group", group),
+            topics={"offsets topic": topic or f"mm2-offsets.{alias}.internal"},
+            leases=frozenset((group,)),
+        )
+
+
+def _mirror_flows(spec: Mapping[str, Any], key: Key, contents_of: ContentsOf) -> Iterator[tuple[str, str, str]]:
+    """Yield each flow's source alias, target's servers, and offsets topic.
+
+    The topic is empty if the file names none.
+    """
+    place = file_place(spec)
+    if place is None and not spec.get("properties"):
+        servers = {cluster.get("alias"): str(cluster.get("bootstrapServers")) for cluster in spec.get("clusters") or ()}
+        for mirror in spec.get("mirrors") or ():
+            yield str(mirror.get("source")), servers.get(mirror.get("target"), ""), ""
+        return
+    try:
+        text = file_text(spec, key, contents_of(key.namespace, place.reference) if place else {})
+        flows = read_mirror(text, spec, key).config.flows
+    except (ConfigError, KubeRefused):
+        return  # the turn tells of the mistake
+    for flow in flows:
+        yield flow.source.alias, ",".join(flow.target.bootstrap_servers), flow.connect.offset_storage_topic
 
 
 def _target(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -113,9 +196,11 @@ class Peers:
     The watch reports each change.
     """
 
-    def __init__(self, class_name: str) -> None:
+    def __init__(self, class_name: str, contents_of: ContentsOf = lambda *_: {}) -> None:
         self._class_name = class_name
+        self._contents_of = contents_of
         self._lock = threading.Lock()
+        self._known: set[Key] = set()
         self._names: dict[Key, ConnectNames] = {}
 
     def see(self, key: Key, resource: Mapping[str, Any] | None) -> set[Key]:
@@ -123,9 +208,10 @@ class Peers:
 
         Return the other resources that are due for a turn: they share names with the resource, or did before.
         """
-        names = connect_names(resource, self._class_name) if resource else None
+        names = connect_names(resource, self._class_name, self._contents_of) if resource else None
         with self._lock:
             before = self._names.pop(key, None)
+            (self._known.add if resource else self._known.discard)(key)
             if names is not None:
                 self._names[key] = names
             others = [other for other in self._names.values() if other.key != key]
@@ -134,11 +220,16 @@ class Peers:
         }
 
     def sharing(self, key: Key, resource: Mapping[str, Any]) -> Sharing:
-        """Return the resources that share names with this one."""
-        names = connect_names(resource, self._class_name)
+        """Return the resources that share names with this one.
+
+        A Mirror's file may have changed without an event.
+        """
+        names = connect_names(resource, self._class_name, self._contents_of)
         if names is None:
             return Sharing()
         with self._lock:
+            if key in self._known:
+                self._names[key] = names
             others = [other for other in self._names.values() if other.key != key]
         told = [(other.age, _told(other, words)) for other in others if (words := names.shared_with(other))]
         told.sort()
@@ -147,4 +238,4 @@ class Peers:
 
 
 def _told(other: ConnectNames, words: str) -> str:
-    return f"KafkaMirrorMaker2 {other.key} uses the same {words} at {', '.join(sorted(other.servers))}"
+    return f"{other.key.told} uses the same {words}"

@@ -1,4 +1,4 @@
-"""Plan of a resource: the worker's file, and connectors with their states.
+"""A resource's plan: the worker's file, and connectors with their states.
 
 The resource is read in the same way as by `sparkmirror run`.
 """
@@ -9,27 +9,28 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from javaproperties import join_key_value
 
-from sparkmirror.connect.loadable import URLS_KEY, token_servers
+from sparkmirror.config.formats.connect_files import ConnectCluster
+from sparkmirror.config.formats.files import File, file_of
+from sparkmirror.config.formats.load import explain, read_file
+from sparkmirror.config.formats.reading import Note, Reading
+from sparkmirror.config.formats.secrets import MountedKeys
+from sparkmirror.config.formats.split import as_connect
+from sparkmirror.config.formats.strimzi_fields import OPERATED
+from sparkmirror.config.named_places import URLS_KEY, token_servers
 from sparkmirror.errors import ConfigError
-from sparkmirror.formats.connect_files import ConnectCluster
-from sparkmirror.formats.load import explain, read
-from sparkmirror.formats.reading import Note, Reading
-from sparkmirror.formats.split import as_connect
-from sparkmirror.formats.strimzi_fields import OPERATED
 from sparkmirror.operator.names import METRICS_PORT, REST_PORT, Key
-from sparkmirror.operator.references import Contents
+from sparkmirror.operator.references import Contents, mounted_keys
 
 SECRETS = "/opt/sparkmirror/secrets"
 """Directory of the resource's Secrets and ConfigMaps in pods, as DIR/<name>/<key>."""
 ADDRESS_VARIABLE = "SPARKMIRROR_POD_IP"
 """Environment variable with a pod's address, for the other pods."""
 
+_FILE = "mirror.json"
 _PROVIDERS = "config.providers"
 _PACKAGE = "org.apache.kafka.common.config.provider."
 _ENVIRONMENT, _DIRECTORY = "strimzienv", "strimzidir"
@@ -40,7 +41,7 @@ _JVM_MEMORY = {"-Xmx": "spark.driver.memory"}
 
 @dataclass(frozen=True, slots=True)
 class WantedConnector:
-    """One connector of the plan.
+    """One connector in the plan.
 
     `config` has references to secrets; it holds a secret only if the resource itself does.
     """
@@ -48,12 +49,12 @@ class WantedConnector:
     name: str
     config: Mapping[str, str]
     state: str
-    """State of the connector: `running`, `paused` or `stopped`."""
+    """The connector's state: `running`, `paused` or `stopped`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Plan of one resource."""
+    """One resource's plan."""
 
     worker: Mapping[str, str]
     connectors: tuple[WantedConnector, ...]
@@ -63,59 +64,54 @@ class Plan:
 
     @property
     def worker_file(self) -> str:
-        """Text of `connect-distributed.properties`."""
         return "".join(join_key_value(key, value) + "\n" for key, value in sorted(self.worker.items()))
 
 
 def make_plan(resource: Mapping[str, Any], key: Key, contents: Contents) -> Plan:
-    """Make the plan of a resource, given the contents of its Secrets and ConfigMaps.
+    """Make a resource's plan, given the contents of its Secrets and ConfigMaps.
 
-    No reference is resolved, since the operator may read more than the writer of the resource may: names and keys are
-    looked for, and the pods find the values. Raises `ConfigError`, whose words name no file.
+    No reference is resolved, since the operator may read more than the resource's writer may: names and keys are looked
+    for, and the pods find the values. Raises `ConfigError`, whose words name no file.
     """
     metadata = {"name": key.name, "namespace": key.namespace}
     tree = {name: resource.get(name) for name in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
-    with TemporaryDirectory() as directory:
-        file, secrets = Path(directory, "mirror.json"), Path(directory, "secrets")
-        secrets.mkdir(mode=0o700)
-        for reference, values in contents.items():
-            for name in values:
-                place = secrets / reference.name / name
-                place.parent.mkdir(exist_ok=True)
-                place.touch()
-        try:
-            return _read(file, tree, str(secrets))
-        except ConfigError as error:
-            words = "; ".join(f"{item.key}: {item.reason}" if item.key else item.reason for item in error.mistakes)
-            raise ConfigError(_without_paths(words, str(secrets)), origin=str(key)) from None
+    try:
+        return _read(tree, mounted_keys(contents, SECRETS))
+    except ConfigError as error:
+        raise ConfigError(mistakes_line(error), origin=str(key)) from None
 
 
-def _read(file: Path, tree: dict[str, Any], secrets: str) -> Plan:
-    file.write_text(json.dumps(tree, indent=1))
-    reading = read([str(file)], secrets, sealed=True)
-    file.write_text(json.dumps(_awake(tree), indent=1))
-    config = explain(read([str(file)], secrets, sealed=True))[0]  # checks paused and stopped connectors, too
+def mistakes_line(error: ConfigError) -> str:
+    """Return all mistakes in one line, without the file."""
+    return "; ".join(f"{item.key}: {item.reason}" if item.key else item.reason for item in error.mistakes)
+
+
+def _read(tree: dict[str, Any], mounted: MountedKeys) -> Plan:
+    reading = read_file(_file(tree), mounted)
+    awake = _awake(tree)
+    # Checks paused and stopped connectors, too.
+    config = explain(reading if awake == tree else read_file(_file(awake), mounted))[0]
     clusters, _ = as_connect(reading, None)
-    operated = {_without_file(str(note), file) for note in reading.notes if _is_operated(note)}
-    told = [_without_file(line, file) for line in config.warnings]
+    operated = {without_file(str(note), _FILE) for note in reading.notes if _is_operated(note)}
+    told = [without_file(line, _FILE) for line in config.warnings]
     warnings = [line for line in told if line not in operated and not _STORAGE.search(line)]
     connectors = [
-        WantedConnector(
-            item.name,
-            {name: entry.value.replace(secrets, SECRETS) for name, entry in item.settings.items()},
-            item.state,
-        )
+        WantedConnector(item.name, {name: entry.value for name, entry in item.settings.items()}, item.state)
         for cluster in clusters
         for item in cluster.connectors
     ]
     servers = sorted({url for item in connectors for url in token_servers(item.config)})
-    worker = _worker(clusters[0], reading, secrets) | ({URLS_KEY: ",".join(servers)} if servers else {})
+    worker = _worker(clusters[0], reading) | ({URLS_KEY: ",".join(servers)} if servers else {})
     return Plan(
         worker,
         tuple(connectors),
         reading.resources[0].replicas,
         tuple(dict.fromkeys(warnings)),
     )
+
+
+def _file(tree: Mapping[str, Any]) -> File:
+    return file_of(_FILE, json.dumps(tree, indent=1))
 
 
 def _awake(tree: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,10 +137,10 @@ def _awake_mirror(mirror: Any) -> Any:
     }
 
 
-def _worker(cluster: ConnectCluster, reading: Reading, secrets: str) -> dict[str, str]:
-    """Return the settings of the worker for all flows; all flows have the same target."""
+def _worker(cluster: ConnectCluster, reading: Reading) -> dict[str, str]:
+    """Return the worker's settings for all flows; all flows have the same target."""
     read_settings = cluster.worker.settings if cluster.worker else {}
-    settings = {key: entry.value.replace(secrets, SECRETS) for key, entry in read_settings.items()}
+    settings = {key: entry.value for key, entry in read_settings.items()}
     names = [name.strip() for name in settings.get(_PROVIDERS, "").split(",") if name.strip()]
     settings[_PROVIDERS] = ",".join(dict.fromkeys((*names, _ENVIRONMENT, _DIRECTORY)))
     settings[f"{_PROVIDERS}.{_ENVIRONMENT}.class"] = f"{_PACKAGE}EnvVarConfigProvider"
@@ -159,13 +155,11 @@ def _worker(cluster: ConnectCluster, reading: Reading, secrets: str) -> dict[str
 
 
 def metrics_profiles(spec: Mapping[str, Any]) -> list[str]:
-    """Return the metrics profiles for `metricsConfig`."""
     kinds = {"jmxPrometheusExporter": ["strimzi"], "strimziMetricsReporter": ["strimzi-reporter"]}
     return kinds.get((spec.get("metricsConfig") or {}).get("type", ""), [])
 
 
 def worker_arguments(spec: Mapping[str, Any], file: str) -> list[str]:
-    """Return the command line of the pods."""
     more = [word for profile in metrics_profiles(spec) for word in ("--metrics-profile", profile)]
     return ["serve", file, "--metrics-port", str(METRICS_PORT), *more]
 
@@ -175,12 +169,6 @@ def _is_operated(note: Note) -> bool:
     return any(field == path or field.startswith(f"{path}.") for path in OPERATED)
 
 
-def _without_paths(text: str, secrets: str) -> str:
-    """Remove the directory of Secrets from messages about missing Secrets."""
-    text = re.sub(rf": neither {re.escape(secrets)}\S* nor a manifest of it", "", text)
-    text = re.sub(rf": there is no file {re.escape(secrets)}\S*", "", text)
-    return text.replace(secrets, SECRETS)
-
-
-def _without_file(line: str, file: Path) -> str:
-    return re.sub(rf"^{re.escape(str(file))}(, line \d+)?: ", "", line)
+def without_file(line: str, path: str) -> str:
+    """Return a warning without the file that it begins with."""
+    return re.sub(rf"^{re.escape(path)}(, line \d+)?: ", "", line)

@@ -1,4 +1,4 @@
-"""Pods of a resource.
+"""A resource's pods.
 
 The needed fields, overridden by the resource's `template`, `resources`, probes and `externalConfiguration`.
 """
@@ -19,13 +19,12 @@ from sparkmirror.operator.names import (
     labels,
     selector,
 )
-from sparkmirror.operator.plan import ADDRESS_VARIABLE, SECRETS, worker_arguments
+from sparkmirror.operator.plan import ADDRESS_VARIABLE
 from sparkmirror.operator.references import ObjectReference
+from sparkmirror.operator.workload import Workload
 
-CONFIG = "/opt/sparkmirror/config"
-WORKER_FILE = "connect-distributed.properties"
 EXTERNAL = "/opt/kafka/external-configuration"
-"""Directory in which Strimzi mounts the volumes of `externalConfiguration`."""
+"""Directory in which Strimzi mounts `externalConfiguration`'s volumes."""
 
 _STATE = "/var/lib/sparkmirror"
 _POD_FIELDS = (
@@ -40,8 +39,9 @@ _POD_FIELDS = (
     "dnsConfig",
     "hostUsers",
 )
-"""Fields of `template.pod` that are copied to the pod's spec under the same name."""
+"""Fields in `template.pod` that are copied to the pod's spec under the same name."""
 _PROBE_FIELDS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+_SOURCES = {"Secret": "secret", "ConfigMap": "configMap"}
 _GRACE_S = 60
 """Longest time for a pod to end.
 
@@ -55,59 +55,55 @@ _CONTAINER_SECURITY = {
 _POD_SECURITY = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
-def pod_template(
-    spec: Mapping[str, Any], key: Key, image: str, references: tuple[ObjectReference, ...], digest: str, rolled_at: str
-) -> dict[str, Any]:
-    """Return the `template` of the Deployment.
+def pod_template(spec: Mapping[str, Any], key: Key, image: str, workload: Workload, rolled_at: str) -> dict[str, Any]:
+    """Return the Deployment's `template`.
 
     `rolled_at` is the time of the last request for new pods; empty without one.
     """
     asked = dict((spec.get("template") or {}).get("pod") or {})
     metadata = asked.get("metadata") or {}
-    stamps = {SETTINGS_HASH: digest} | ({ROLLED_AT: rolled_at} if rolled_at else {})
+    stamps = {SETTINGS_HASH: workload.stamp} | ({ROLLED_AT: rolled_at} if rolled_at else {})
     pod: dict[str, Any] = {
-        "serviceAccountName": component(key.name),
+        "serviceAccountName": component(key),
         "automountServiceAccountToken": False,
         "terminationGracePeriodSeconds": asked.get("terminationGracePeriodSeconds", _GRACE_S),
         "securityContext": asked.get("securityContext") or _POD_SECURITY,
-        "topologySpreadConstraints": asked.get("topologySpreadConstraints") or [_spread(key.name)],
-        "containers": [_container(spec, key.name, image, references)],
-        "volumes": [*_volumes(key.name, references, asked), *_external_volumes(spec), *(asked.get("volumes") or ())],
+        "topologySpreadConstraints": asked.get("topologySpreadConstraints") or [_spread(key)],
+        "containers": [_container(spec, key, image, workload)],
+        "volumes": [*_volumes(key, workload, asked), *_external_volumes(spec), *(asked.get("volumes") or ())],
     }
     pod |= {field: asked[field] for field in _POD_FIELDS if field in asked}
     return {
         "metadata": {
-            "labels": {**(metadata.get("labels") or {}), **labels(key.name)},
+            "labels": {**(metadata.get("labels") or {}), **labels(key)},
             "annotations": {**(metadata.get("annotations") or {}), **stamps},
         },
         "spec": pod,
     }
 
 
-def _spread(name: str) -> dict[str, Any]:
+def _spread(key: Key) -> dict[str, Any]:
     return {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
         "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": selector(name)},
+        "labelSelector": {"matchLabels": selector(key)},
     }
 
 
-def _container(
-    spec: Mapping[str, Any], name: str, image: str, references: tuple[ObjectReference, ...]
-) -> dict[str, Any]:
+def _container(spec: Mapping[str, Any], key: Key, image: str, workload: Workload) -> dict[str, Any]:
     asked = (spec.get("template") or {}).get("connectContainer") or {}
     container: dict[str, Any] = {
-        "name": component(name),
+        "name": component(key),
         "image": image,
-        "args": worker_arguments(spec, f"{CONFIG}/{WORKER_FILE}"),
+        "args": list(workload.arguments),
         "env": [
             {"name": ADDRESS_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
             *_external_variables(spec),
             *(asked.get("env") or ()),
         ],
         "ports": [
-            {"name": "rest-api", "containerPort": REST_PORT, "protocol": "TCP"},
+            *([{"name": "rest-api", "containerPort": REST_PORT, "protocol": "TCP"}] if workload.has_rest else []),
             {"name": METRICS_PORT_NAME, "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
         "startupProbe": _probe("/health", {"periodSeconds": 5, "failureThreshold": 60}),
@@ -115,10 +111,10 @@ def _container(
         "livenessProbe": _probe("/health", spec.get("livenessProbe") or {}),
         "securityContext": asked.get("securityContext") or _CONTAINER_SECURITY,
         "volumeMounts": [
-            {"name": "config", "mountPath": CONFIG, "readOnly": True},
+            {"name": "config", "mountPath": workload.directory, "readOnly": True},
             *(
-                {"name": f"object-{number}", "mountPath": f"{SECRETS}/{item}", "readOnly": True}
-                for number, item in enumerate(_directories(references))
+                {"name": f"object-{number}", "mountPath": f"{workload.secrets}/{item}", "readOnly": True}
+                for number, item in enumerate(_directories(workload.mounted))
             ),
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - the pod's own
             {"name": "state", "mountPath": _STATE},
@@ -140,9 +136,9 @@ def _probe(path: str, times: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _directories(references: tuple[ObjectReference, ...]) -> dict[str, list[ObjectReference]]:
-    """Return the objects of each mounted directory, by name.
+    """Return each mounted directory's objects, by name.
 
-    A Secret and a ConfigMap of the same name share a directory.
+    A Secret and a ConfigMap with the same name share a directory.
     """
     result: dict[str, list[ObjectReference]] = {}
     for reference in references:
@@ -150,14 +146,21 @@ def _directories(references: tuple[ObjectReference, ...]) -> dict[str, list[Obje
     return result
 
 
-def _volumes(name: str, references: tuple[ObjectReference, ...], asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    yield {"name": "config", "configMap": {"name": f"{component(name)}-config"}}
-    kinds = {"Secret": "secret", "ConfigMap": "configMap"}
-    for number, objects in enumerate(_directories(references).values()):
-        sources = [{kinds[item.kind]: {"name": item.name}} for item in objects]
+def _volumes(key: Key, workload: Workload, asked: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"name": "config", **_file_volume(key, workload)}
+    for number, objects in enumerate(_directories(workload.mounted).values()):
+        sources = [{_SOURCES[item.kind]: {"name": item.name}} for item in objects]
         yield {"name": f"object-{number}", "projected": {"sources": sources}}
     yield {"name": "tmp", "emptyDir": {"sizeLimit": asked.get("tmpDirSizeLimit", "1Gi")}}
     yield {"name": "state", "emptyDir": {}}
+
+
+def _file_volume(key: Key, workload: Workload) -> dict[str, Any]:
+    if workload.file_from is None:
+        return {"configMap": {"name": f"{component(key)}-config"}}
+    kind, name = workload.file_from
+    items = [{"key": workload.file_key, "path": workload.file_name}]
+    return {_SOURCES[kind]: {"secretName" if kind == "Secret" else "name": name, "items": items}}
 
 
 def _external(spec: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:

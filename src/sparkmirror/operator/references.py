@@ -1,4 +1,4 @@
-"""Secrets and ConfigMaps of a resource, and a digest to notice their changes."""
+"""A resource's Secrets and ConfigMaps, and a digest to notice their changes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from sparkmirror.config.formats.secrets import DIRECTORY_PROVIDER, MountedKeys
+from sparkmirror.config.formats.strimzi_providers import KUBERNETES_CLASSES, KUBERNETES_PROVIDERS
 from sparkmirror.errors import ConfigError
+from sparkmirror.operator.kube import Api, object_path
 from sparkmirror.operator.names import is_object_name
 
 _MOUNTED = ("target", "clusters", "mirrors")
-"""Fields of `spec` whose Secrets and ConfigMaps the mirror reads.
+"""Fields in `spec` whose Secrets and ConfigMaps the mirror reads.
 
 The pod itself mounts the ones in `template` and `externalConfiguration`.
 """
-_PROVIDERS = {"strimzisecrets": "Secret", "strimziconfigmaps": "ConfigMap"}
-_CLASSES = {"KubernetesSecretConfigProvider": "Secret", "KubernetesConfigMapConfigProvider": "ConfigMap"}
 _DECLARED = re.compile(r"config\.providers\.([^.]+)\.class")
 _REFERENCE = re.compile(r"\$\{([^}:]*):([^}:]*):[^}:]*\}")
 
@@ -33,6 +34,17 @@ Contents = Mapping[ObjectReference, Mapping[str, bytes]]
 """Values by key of each Secret and ConfigMap."""
 
 
+def mounted_keys(contents: Contents, directory: str, provider: str = DIRECTORY_PROVIDER) -> MountedKeys:
+    """Return the keys that pods find mounted.
+
+    A Secret and a ConfigMap with one name share their directory.
+    """
+    keys: dict[str, set[str]] = {}
+    for reference, values in contents.items():
+        keys.setdefault(reference.name, set()).update(values)
+    return MountedKeys(directory, keys, provider)
+
+
 def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[ObjectReference, ...]:
     """Return the Secrets and ConfigMaps that the mirror reads, in order.
 
@@ -40,14 +52,14 @@ def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[ObjectR
     can't mount it.
     """
     result: dict[ObjectReference, None] = {}
-    providers = dict(_PROVIDERS)
+    providers = dict(KUBERNETES_PROVIDERS)
     texts: list[tuple[str, str]] = []
     for field in _MOUNTED:
         for path, key, value in _walk(spec.get(field), f"spec.{field}"):
             if key == "secretName":
                 result[_named("Secret", value, f"{path}.{key}", namespace)] = None
-            elif (declared := _DECLARED.fullmatch(key)) and value.rpartition(".")[2] in _CLASSES:
-                providers[declared[1]] = _CLASSES[value.rpartition(".")[2]]
+            elif (declared := _DECLARED.fullmatch(key)) and value.rpartition(".")[2] in KUBERNETES_CLASSES:
+                providers[declared[1]] = KUBERNETES_CLASSES[value.rpartition(".")[2]]
             texts.append((path, value))
     for path, text in texts:
         for provider, place in _REFERENCE.findall(text):
@@ -60,6 +72,31 @@ def mounted_references(spec: Mapping[str, Any], namespace: str) -> tuple[ObjectR
                 raise ConfigError(reason, origin=namespace, key=path)
             result[_named(providers[provider], name, path, namespace)] = None
     return tuple(result)
+
+
+def secret_references(
+    spec: Mapping[str, Any], namespace: str, fields: Iterable[str], names: Iterable[str]
+) -> tuple[ObjectReference, ...]:
+    """Return the Secrets that these fields in `spec` name, and those in `names`.
+
+    Raises `ConfigError` for a name that Kubernetes does not allow.
+    """
+    result = dict.fromkeys(_named("Secret", name, "spec.secrets", namespace) for name in names)
+    for field in fields:
+        for path, key, value in _walk(spec.get(field), f"spec.{field}"):
+            if key == "secretName":
+                result[_named("Secret", value, f"{path}.{key}", namespace)] = None
+    return tuple(result)
+
+
+def read_references(api: Api, namespace: str, references: Iterable[ObjectReference]) -> Contents:
+    """Read Secrets and ConfigMaps; leave out missing ones."""
+    result: dict[ObjectReference, Mapping[str, bytes]] = {}
+    for reference in dict.fromkeys(references):
+        manifest = api.get(object_path(reference.kind, namespace, reference.name))
+        if manifest is not None:
+            result[reference] = decoded(reference, manifest)
+    return result
 
 
 def _named(kind: str, name: str, path: str, origin: str) -> ObjectReference:
@@ -119,7 +156,7 @@ def _parts(contents: Contents, more: Iterable[str]) -> Iterator[bytes]:
 
 
 def _walk(value: Any, path: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each text below `value`: the path of its container, its key, the text."""
+    """Yield each text below `value`: its container's path, its key, the text."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             if isinstance(below, str):

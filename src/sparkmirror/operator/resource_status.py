@@ -1,6 +1,6 @@
-"""The `status` of a resource, in the format of Strimzi's operator.
+"""A resource's `status`, in the format of Strimzi's operator.
 
-A pure function of the observations of a turn.
+A pure function of a turn's observations.
 """
 
 from __future__ import annotations
@@ -11,24 +11,40 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sparkmirror import __version__
-from sparkmirror.formats.connect_files import PACKAGE, ConnectorRole
-from sparkmirror.formats.strimzi_status import TIME, failed_message
+from sparkmirror.config.formats.connect_files import PACKAGE, ConnectorRole
+from sparkmirror.config.formats.strimzi_status import TIME, failed_message
 from sparkmirror.operator.names import Key, rest_url, selector
+from sparkmirror.operator.peers import Sharing
 
 FAILED = "ConnectorsFailed"
-"""Reason of a condition about failed connectors."""
+"""Reason in a condition about failed connectors."""
+NO_EFFECT = "NoEffect"
+"""Reason in a warning about a field that has no effect here."""
+SHARED = "GroupShared"
+"""Reason in a condition about another resource with the same names."""
+_CALM = frozenset((NO_EFFECT, SHARED, FAILED))
+"""Reasons that do not end by themselves: turns need not hurry."""
 
 
 class ResourceTrouble(NamedTuple):
-    """Reason and message of a condition."""
+    """A condition's reason and message."""
 
     reason: str
     message: str
 
 
+class TurnOutcome(NamedTuple):
+    """Status after a turn, and the cause why the resource is not ready."""
+
+    status: dict[str, Any]
+    trouble: ResourceTrouble | None
+    calm: bool
+    """True if the next turn may come after the long pause."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenResource:
-    """Observations of a resource in one turn."""
+    """Observations on a resource in one turn."""
 
     key: Key
     generation: int
@@ -50,6 +66,24 @@ class SeenResource:
     paused: bool = False
 
 
+def held_trouble(sharing: Sharing) -> ResourceTrouble:
+    """Return the trouble of a resource held because of an older resource."""
+    words = f"{sharing.earlier}, and was created first: this resource is held until it has names of its own"
+    return ResourceTrouble(SHARED, words)
+
+
+def holding_warnings(sharing: Sharing) -> list[ResourceTrouble]:
+    """Return the warnings about younger resources that are held."""
+    return [ResourceTrouble(SHARED, f"{words}, and is held until it has names of its own") for words in sharing.later]
+
+
+def outcome_of(seen: SeenResource, before: Mapping[str, Any]) -> TurnOutcome:
+    """Return a turn's outcome; `before` is the previous status."""
+    trouble = why_not_ready(seen)
+    told = (*seen.warnings, *([trouble] if trouble else ()))
+    return TurnOutcome(status_of(seen, before), trouble, all(item.reason in _CALM for item in told))
+
+
 def status_of(seen: SeenResource, before: Mapping[str, Any], now: datetime | None = None) -> dict[str, Any]:
     """Return the new status; `before` is the previous status.
 
@@ -66,7 +100,7 @@ def status_of(seen: SeenResource, before: Mapping[str, Any], now: datetime | Non
         "connectorPlugins": [
             {"class": PACKAGE + role.value, "type": "source", "version": __version__} for role in ConnectorRole
         ],
-        "labelSelector": ",".join(f"{name}={value}" for name, value in selector(seen.key.name).items()),
+        "labelSelector": ",".join(f"{name}={value}" for name, value in selector(seen.key).items()),
         "replicas": seen.replicas,
     }
     connectors = seen.connectors if seen.connectors is not None else before.get("connectors") or []
@@ -109,13 +143,16 @@ def why_not_ready(seen: SeenResource) -> ResourceTrouble | None:
     waiting = [f"{item['name']} is {state}" for item in connectors if (state := _waits(item, seen.running))]
     if waiting:
         return ResourceTrouble("ConnectorsNotRunning", "; ".join(waiting))
-    if seen.ready < seen.wanted:
-        return ResourceTrouble("PodsNotReady", f"{seen.ready} of {seen.wanted} pods are ready")
-    return None
+    return too_few_ready(seen.ready, seen.wanted)
+
+
+def too_few_ready(ready: int, wanted: int) -> ResourceTrouble | None:
+    """Return the trouble with too few ready pods, or None."""
+    return ResourceTrouble("PodsNotReady", f"{ready} of {wanted} pods are ready") if ready < wanted else None
 
 
 def _waits(connector: Mapping[str, Any], running: Sequence[str]) -> str:
-    """Return the state of a wanted connector, with its trace's first line.
+    """Return a wanted connector's state, with its trace's first line.
 
     Empty if the connector runs, or need not.
     """

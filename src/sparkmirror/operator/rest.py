@@ -6,19 +6,26 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from typing import Any
+from typing import Any, Protocol
 
 from sparkmirror.errors import HandledError
 from sparkmirror.operator.connectors import Call
 
 _TIMEOUT_S = 95.0
-"""Timeout of a request: a little more than pods wait for each other.
+"""A request's timeout: a little more than pods wait for each other.
 
 See `connect.forwarding`.
 """
 _QUICK_S = 10.0
 _LONGEST = 64 << 20
-"""Most bytes of an answer; 10,000 tasks with their traces need less."""
+"""Most bytes in an answer; 10,000 tasks with their traces need less."""
+
+
+class Rest(Protocol):
+    """A resource's REST interface, implemented by `ConnectRest`."""
+
+    def get(self, path: str) -> Any: ...
+    def do(self, call: Call) -> Any: ...
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -31,6 +38,11 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
+def direct_opener() -> urllib.request.OpenerDirector:
+    """Return an opener for pods: without proxies, and without redirects."""
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
+
+
 class RestAway(HandledError):
     """Error for a request that no pod answers."""
 
@@ -40,11 +52,11 @@ class RestRefused(HandledError):
 
 
 class ConnectRest:
-    """Blocking client of one resource's REST interface."""
+    """Blocking client for one resource's REST interface."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects)
+        self._opener = direct_opener()
 
     def get(self, path: str) -> Any:
         """Return the answer, decoded from JSON. Raises `RestAway` and `RestRefused`."""

@@ -1,9 +1,9 @@
-"""Selection of topics, groups and properties, and topic names at the target."""
+"""Select topics, groups and properties, and name topics at the target."""
 
 from sparkmirror.policy.cluster_ids import shared_cluster
 from sparkmirror.policy.group_filter import DefaultGroupFilter, GroupFilter, group_filter_for
 from sparkmirror.policy.java_regex import compile_java
-from sparkmirror.policy.name_patterns import NamePatterns
+from sparkmirror.policy.name_patterns import NamePatterns, matching
 from sparkmirror.policy.property_filter import ConfigPropertyFilter, DefaultConfigPropertyFilter, property_filter_for
 from sparkmirror.policy.replication import (
     DefaultReplicationPolicy,
@@ -16,7 +16,6 @@ from sparkmirror.policy.topic_filter import (
     DefaultTopicFilter,
     TopicFilter,
     is_cycle,
-    should_replicate,
     topic_filter_for,
 )
 
@@ -35,9 +34,9 @@ __all__ = [
     "compile_java",
     "group_filter_for",
     "is_cycle",
+    "matching",
     "policy_for",
     "property_filter_for",
     "shared_cluster",
-    "should_replicate",
     "topic_filter_for",
 ]

@@ -1,4 +1,4 @@
-"""Detection of cycles that topic names don't show: two aliases of one cluster."""
+"""Detect cycles that topic names don't show: two aliases for one cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def shared_cluster(ids: Mapping[str, str]) -> str | None:
-    """Name two aliases of the same cluster in one line; None without such aliases.
+    """Name two aliases for the same cluster in one line; None without such aliases.
 
     `ids` is alias -> cluster id. A policy derives a topic's source cluster from aliases. Under a second alias, a
     cluster's own topics look like another cluster's: a flow copies them back to the cluster, or copies them twice.

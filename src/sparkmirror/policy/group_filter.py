@@ -1,4 +1,4 @@
-"""Filters of consumer groups: MirrorMaker 2's `DefaultGroupFilter` (`mm2.md` 1.5)."""
+"""Consumer group filters: MirrorMaker 2's `DefaultGroupFilter` (`mm2.md` 1.5)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ DEFAULT = "org.apache.kafka.connect.mirror.DefaultGroupFilter"
 
 
 class GroupFilter(Protocol):
-    """Interface of the classes that `group.filter.class` may name."""
+    """Interface for the classes that `group.filter.class` may name."""
 
     def should_replicate_group(self, group: str) -> bool:
-        """True if the flow translates the positions of this consumer group of the source."""
+        """True if the flow translates this source consumer group's positions."""
 
 
 class DefaultGroupFilter:

@@ -1,6 +1,6 @@
 """Java's named character classes, such as `\\p{Alpha}`, for the library `regex`.
 
-Names and meanings: `java.util.regex.Pattern` and its `CharPredicates`, of Java 17. Each value is the inside of a class,
+Names and meanings: `java.util.regex.Pattern` and its `CharPredicates`, in Java 17. Each value is the inside of a class,
 or a property; both kinds may stand between brackets.
 """
 
@@ -102,7 +102,7 @@ _CASED = {
     "Ll": "LC",
     "Lt": "LC",
 }
-"""Class without case for each class of a single case, for caseless matching."""
+"""Class without case for each single-case class, for caseless matching."""
 
 _CATEGORIES = re.compile(r"C[ncfos]?|L[ultmoC]?|M[nec]?|N[dlo]?|Z[slp]?|P[dsecoif]?|S[mcko]?")
 

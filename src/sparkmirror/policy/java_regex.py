@@ -1,9 +1,9 @@
-"""Java's regular expressions, in the syntax of the library `regex`.
+"""Java's regular expressions, in the syntax that the library `regex` reads.
 
 Covers all of `java.util.regex` but `\\b{g}` and the flag `c`. The library `regex` has the features that Python's own
-`re` lacks: look-behind of several lengths, `\\p{…}` and classes within classes. Other differences are translated here,
-as Java 17 understands them: flags hold to the end of their group, `\\w` and its kin are ASCII, `.` and `$` know six
-line ends.
+`re` lacks: look-behind with several lengths, `\\p{…}` and classes within classes. Other differences are translated
+here, as Java 17 understands them: flags hold to the end of their group, `\\w` and its kin are ASCII, `.` and `$` know
+six line ends.
 """
 
 from __future__ import annotations
@@ -57,6 +57,16 @@ def compile_java(pattern: str) -> regex.Pattern[str]:
         raise ValueError(f"{pattern!r} is no regular expression: {getattr(error, 'msg', error)}") from None
 
 
+def groups_of(pattern: str) -> tuple[int, dict[str, int]]:
+    """Return the number of groups in Java's `pattern`, and the named groups' numbers.
+
+    In the translation group 1 is called `g1`, and so on.
+    """
+    translation = _Translation(pattern)
+    translation.whole()
+    return translation.groups
+
+
 class _Translation:
     """One pass over a pattern."""
 
@@ -68,7 +78,7 @@ class _Translation:
         self._groups = 0
         self._names: dict[str, int] = {}
         self._size = 0
-        """Size of the compiled expression, since `regex` writes counted repetitions out."""
+        """The compiled expression's size, since `regex` writes counted repetitions out."""
 
     def whole(self) -> str:
         try:
@@ -78,6 +88,10 @@ class _Translation:
         if self._peek():
             raise self._refused("a parenthesis is closed that was not opened")
         return translated
+
+    @property
+    def groups(self) -> tuple[int, dict[str, int]]:
+        return self._groups, dict(self._names)
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -246,7 +260,7 @@ class _Translation:
                 raise self._refused(f"there is no flag {character}")
 
     def _escape(self) -> str:
-        """Translate an escape outside of a class; the backslash is read already."""
+        """Translate an escape outside a class; the backslash is read already."""
         character = self._text[self._at : self._at + 1]
         self._at += 1
         if character in "123456789" and character:
@@ -300,7 +314,7 @@ class _Translation:
         return f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))"
 
     def _line_start(self) -> str:
-        """Translate `^` of multiline mode: after a line's end, but not at the text's end."""
+        """Translate `^` in multiline mode: after a line's end, but not at the text's end."""
         if "d" in self._flags:
             return r"(?:\A|(?<=\n)(?!\Z))"
         return r"(?:\A|(?:(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n))(?!\Z))"
@@ -328,7 +342,7 @@ class _Translation:
     # --- classes --------------------------------------------------------------------------------
 
     def _class_item(self, inside: str) -> str:
-        """Return a class that stands outside of other classes."""
+        """Return a class that stands outside other classes."""
         whole = f"[{inside}]"
         return f"(?i-f:{whole})" if {"i", "u"} <= self._flags else whole
 
@@ -374,7 +388,7 @@ class _Translation:
         return self._both_cases(low, high)
 
     def _class_character(self) -> str:
-        """Read a character of a class; longer texts stand for several characters."""
+        """Read a character in a class; longer texts stand for several characters."""
         character = self._next()
         if character != "\\":
             return character
@@ -416,7 +430,7 @@ class _Translation:
         return f"[^{inside}]" if inverted else f"[{inside}]"
 
     def _escaped(self, character: str) -> str:
-        """Return the single character of an escape."""
+        """Return an escape's single character."""
         if not character:
             raise self._refused("a backslash has nothing after it")
         if character in _CONTROLS:

@@ -1,9 +1,9 @@
-"""Loading of policies and filters that users write in Python.
+"""Load policies and filters that users write in Python.
 
-The configuration names such a class `module:Class` in the place of a Java class of MirrorMaker 2. A class is built
-without arguments; a method `configure`, if present, is called with the connector's settings, as in Java. Modules are
-looked for on Python's path (`PYTHONPATH`), then in the current directory. Only the driver runs these classes: tasks get
-the names of topics.
+The configuration names such a class `module:Class` in place of a MirrorMaker 2 Java class. A class is built without
+arguments; a method `configure`, if present, is called with the connector's settings, as in Java. Modules are looked for
+on Python's path (`PYTHONPATH`), then in the current directory. Only the driver runs these classes: tasks get topic
+names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SECRET = re.compile(r"password|secret|token|jaas|credential|user[._]info|keysto
 def load(named: str, protocol: type, originals: Mapping[str, str], *, instead: Iterable[str]) -> Any:
     """Build an object of the class `named`, configured with `originals`.
 
-    The object must have all methods of `protocol`. `instead` are the known Java classes, for the error's text. Raises
+    The object must have all methods in `protocol`. `instead` are the known Java classes, for the error's text. Raises
     `ValueError` with the reason in one line.
     """
     match = _NAMED.fullmatch(named)

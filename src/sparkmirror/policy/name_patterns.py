@@ -6,6 +6,7 @@ Source: `mm2.md` 1.5.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import regex
 
@@ -32,8 +33,19 @@ class NamePatterns:
         return _matches(self._include, name) and not _matches(self._exclude, name)
 
 
+def matching(expressions: Sequence[str], name: str) -> str:
+    """Return the expression that matches a name; empty if none does."""
+    if not NamePatterns(expressions).accepts(name):
+        return ""
+    for expression in expressions:
+        with suppress(ValueError):  # half of an expression that contains a comma
+            if NamePatterns([expression]).accepts(name):
+                return expression
+    return ",".join(expressions)
+
+
 def names_in(settings: Mapping[str, str], key: str) -> tuple[str, ...]:
-    """Return the items of a list setting, split as Kafka does; empty if unset."""
+    """Return a list setting's items, split as Kafka does; empty if unset."""
     text = settings.get(key, "").strip()
     return tuple(item.strip(_BLANKS) for item in text.split(",")) if text else ()
 

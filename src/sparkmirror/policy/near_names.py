@@ -20,10 +20,10 @@ MOST_COMPARED = 2_000
 """Most names compared with a pattern: a comparison takes some 20 microseconds."""
 
 _ALIKE = 0.7
-"""Least likeness of a suggested name; difflib's default is 0.6."""
+"""Least likeness for a suggested name; difflib's default is 0.6."""
 
 _SHORTEST = 3
-"""Fewest characters of a word for a comparison."""
+"""Fewest characters in a word for a comparison."""
 
 _PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?\S*?[:=!>)]|\{[^}]*\}|.", re.DOTALL)
 """Parts of a regex: escapes, classes, heads of groups, counts, characters."""
@@ -44,7 +44,7 @@ class _Part(NamedTuple):
 def hardly_meant(pattern: str, *, of_topics: bool) -> str:
     """Return why a pattern can hardly be meant as written; empty without a reason.
 
-    Names of groups may have any characters.
+    Group names may have any characters.
     """
     text = pattern.strip()
     if len(text) > 1 and text[0] in _QUOTES and text[-1] in _QUOTES:
@@ -103,7 +103,7 @@ def nearest_names(pattern: str, names: Collection[str]) -> tuple[str, ...]:
 
 
 def _words(pattern: str) -> list[str]:
-    """Return the parts of names that a pattern spells out."""
+    """Return the name parts that a pattern spells out."""
     parts = _parts(pattern)
     ends = [*parts, _Part(" ", " ")]
     spelt = "".join(
@@ -115,6 +115,6 @@ def _words(pattern: str) -> list[str]:
 
 
 def _likeness(words: Sequence[str], name: str) -> float:
-    """Return the likeness of a name, or of its beginning, to one of the words, 0 to 1."""
+    """Return a name's likeness, or its beginning's, to one of the words, 0 to 1."""
     name = name.lower()
     return max(SequenceMatcher(None, word, text).ratio() for word in words for text in (name, name[: len(word)]))

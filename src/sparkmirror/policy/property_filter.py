@@ -1,4 +1,4 @@
-"""Filters of topic properties: MirrorMaker 2's `DefaultConfigPropertyFilter`.
+"""Topic property filters: MirrorMaker 2's `DefaultConfigPropertyFilter`.
 
 Source: `mm2.md` 1.5, KIP-894.
 """
@@ -16,7 +16,7 @@ ANY = (".*",)
 
 
 class ConfigPropertyFilter(Protocol):
-    """Interface of the classes that `config.property.filter.class` may name."""
+    """Interface for the classes that `config.property.filter.class` may name."""
 
     def should_replicate_config_property(self, name: str) -> bool:
         """True if the target topic gets the source's value of this property."""

@@ -23,16 +23,16 @@ SOURCE_ALIAS_KEY = "source.cluster.alias"
 
 
 class ReplicationPolicy(Protocol):
-    """Interface of MirrorMaker 2's policies; None stands for Java's null."""
+    """Interface for MirrorMaker 2's policies; None stands for Java's null."""
 
     def format_remote_topic(self, source_alias: str, topic: str) -> str:
-        """Return the target's name of the source's `topic`."""
+        """Return the target's name for the source's `topic`."""
 
     def topic_source(self, topic: str) -> str | None:
         """Return the alias of the cluster that `topic` was copied from; None if no copy."""
 
     def upstream_topic(self, topic: str) -> str | None:
-        """Return the name of `topic` at the cluster of its source; None if no copy."""
+        """Return the name of `topic` at its source cluster; None if no copy."""
 
     def original_topic(self, topic: str) -> str:
         """Return the name of `topic` at the cluster where records were first written."""
@@ -41,13 +41,13 @@ class ReplicationPolicy(Protocol):
         """Return the topic for heartbeats."""
 
     def offset_syncs_topic(self, alias: str) -> str:
-        """Return the topic of offset syncs.
+        """Return the offset syncs topic.
 
         `alias` is the cluster at the flow's other end, not the cluster that holds the topic.
         """
 
     def checkpoints_topic(self, alias: str) -> str:
-        """Return the topic of checkpoints of the source `alias`."""
+        """Return the checkpoints topic for the source `alias`."""
 
     def is_heartbeats_topic(self, topic: str) -> bool:
         """True if `topic` holds heartbeats, copied or not."""
@@ -63,7 +63,7 @@ class ReplicationPolicy(Protocol):
 
 
 class DefaultReplicationPolicy:
-    """Names `topic` of the cluster `us` as `us.topic`, with `separator` between."""
+    """Names `topic` from the cluster `us` as `us.topic`, with `separator` between."""
 
     def __init__(self, separator: str = ".", internal_separator_enabled: bool = True) -> None:
         self._set_separator(separator, internal_separator_enabled)
@@ -131,7 +131,7 @@ class DefaultReplicationPolicy:
         return topic.endswith(self._checkpoints_end)
 
     def is_mm2_internal_topic(self, topic: str) -> bool:
-        """True for topics of MirrorMaker 2.
+        """True for MirrorMaker 2's topics.
 
         Since Kafka 4.0 a user's own `*.internal` is not among these topics (KIP-1074).
         """
@@ -139,7 +139,7 @@ class DefaultReplicationPolicy:
         return own or self.is_checkpoints_topic(topic)
 
     def is_internal_topic(self, topic: str) -> bool:
-        """True for internal topics of MirrorMaker 2 and of brokers, and for hidden topics."""
+        """True for MirrorMaker 2's and brokers' internal topics, and for hidden topics."""
         return self.is_mm2_internal_topic(topic) or topic.startswith(("__", "."))
 
 
@@ -204,8 +204,8 @@ def policy_for(
     """Return the policy for a Java class, or a policy written in Python.
 
     A Python policy is named `module:Class`, and configured with `originals`, in which the other arguments take
-    precedence. Raises `ValueError` if there is no such policy, or if it has no heartbeats topic: a pair of clusters
-    needs this topic before any other is looked at.
+    precedence. Raises `ValueError` if there is no such policy, or if it has no heartbeats topic: a cluster pair needs
+    this topic before any other is looked at.
     """
     if policy_class == DEFAULT:
         return DefaultReplicationPolicy(separator, internal_separator_enabled)

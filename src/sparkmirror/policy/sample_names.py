@@ -9,9 +9,9 @@ import re
 from itertools import islice, product
 
 MOST = 20
-"""Most names of an expression."""
+"""Most names from one expression."""
 _LONGEST = 249
-"""Longest name of a topic."""
+"""Longest topic name."""
 
 _PART = re.compile(
     r"\\[pP]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?<?[=!]|\(\?[a-z-]*:|\(\?<\w+>|\(\?[a-z-]+\)|[()|]"
@@ -19,7 +19,7 @@ _PART = re.compile(
     re.DOTALL,
 )
 _NAMES = re.compile(r"[\w.|()^$-]*")
-"""Expressions of names and alternatives only; a dot means a literal dot."""
+"""Expressions with names and alternatives only; a dot means a literal dot."""
 _MOST_NAMED = 1000
 _CLASSES = {"d": "1", "w": "a", "s": " ", "D": "a", "W": "-", "S": "a"}
 _NOTHING = frozenset("bBAzZGQE")
@@ -47,7 +47,7 @@ def names_like(pattern: str, most: int = MOST) -> list[str]:
 
 
 def _alternatives(split: list[str], at: int, most: int) -> tuple[list[str], int]:
-    """Return the names from `at` to the end of the group, and the end's index."""
+    """Return the names from `at` to the group's end, and the end's index."""
     names: list[str] = []
     parts: list[list[str]] = []
     while at < len(split) and split[at] != ")":

@@ -1,4 +1,4 @@
-"""Selection of topics: MirrorMaker 2's `DefaultTopicFilter`, after other checks.
+"""Topic selection: MirrorMaker 2's `DefaultTopicFilter`, and its test for cycles.
 
 Source: `mm2.md` sections 1.5 and 3.2 (shouldReplicateTopic, isCycle).
 """
@@ -16,10 +16,10 @@ DEFAULT = "org.apache.kafka.connect.mirror.DefaultTopicFilter"
 
 
 class TopicFilter(Protocol):
-    """Interface of the classes that `topic.filter.class` may name."""
+    """Interface for the classes that `topic.filter.class` may name."""
 
     def should_replicate_topic(self, topic: str) -> bool:
-        """True if the flow copies this topic of the source."""
+        """True if the flow copies this source topic."""
 
 
 class DefaultTopicFilter:
@@ -62,17 +62,3 @@ def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
         topic = upstream
         source, upstream = policy.topic_source(topic), policy.upstream_topic(topic)
     return source is not None
-
-
-def should_replicate(
-    topic: str,
-    *,
-    policy: ReplicationPolicy,
-    topics: TopicFilter,
-    target_alias: str,
-    heartbeats_replication_enabled: bool = True,
-) -> bool:
-    """True if a topic of the source is copied to the target."""
-    heartbeats = heartbeats_replication_enabled and policy.is_heartbeats_topic(topic)
-    wanted = heartbeats or topics.should_replicate_topic(topic)
-    return wanted and not policy.is_internal_topic(topic) and not is_cycle(policy, topic, target_alias)

@@ -1,13 +1,13 @@
-"""Records of one partition that the target has acknowledged."""
+"""One partition's records that the target has acknowledged."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import NamedTuple
 
-from sparkmirror.durable.noted_progress import ReportedProgress
-from sparkmirror.position.decision import Position
-from sparkmirror.position.route import PartitionReading
+from sparkmirror.exact.durable.noted_progress import ReportedProgress
+from sparkmirror.exact.position.decision import Position
+from sparkmirror.exact.position.route import PartitionReading
 from sparkmirror.pump.batch import Batch
 
 
@@ -17,13 +17,13 @@ class Appended(NamedTuple):
     next_sequence: int
     """Sequence of the record after the batch; not wrapped."""
     leader_epoch: int
-    """Leader epoch of the batch at the source; -1: unknown."""
+    """The batch's leader epoch at the source; -1: unknown."""
 
 
 class AcknowledgedRecords:
     """Records that a partition's copy has appended; None means unknown.
 
-    `was_fenced` is True if marker fences of release 0.1 may lie in the target's log.
+    `was_fenced` is True if marker fences from release 0.1 may lie in the target's log.
     """
 
     def __init__(self, before: ReportedProgress, *, was_fenced: bool) -> None:
@@ -34,7 +34,7 @@ class AcknowledgedRecords:
         self.downstream: int | None = None
         """Next downstream offset to be acknowledged."""
         self.last: tuple[int, int] | None = None
-        """Upstream and downstream offset of the last acknowledged record.
+        """The last acknowledged record's upstream and downstream offset.
 
         The next offsets need not follow directly: a gap, a marker or a foreign record may lie between.
         """
@@ -49,7 +49,7 @@ class AcknowledgedRecords:
 
     @property
     def reported(self) -> ReportedProgress:
-        """Progress for the next reading of the position, also in later rounds."""
+        """Progress for the next position reading, also in later rounds."""
         topic_id, appended = self.appended
         if self.upstream is None or self.downstream is None:
             return ReportedProgress(self._before.upstream, self._before.downstream, appended, topic_id.hex())
@@ -84,7 +84,7 @@ class AcknowledgedRecords:
     def settled(self, reading: PartitionReading, source_end: int, confirmed_at: float) -> PartitionReading | None:
         """Return the position after the last batch as if it had been read, or None.
 
-        `reading` is the last reading of the partition; `confirmed_at` is the time at which the position was true.
+        `reading` is the partition's last reading; `confirmed_at` is the time at which the position was true.
         """
         newest, last = self.newest, self.last
         if newest is None or last is None:

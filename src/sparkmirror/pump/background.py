@@ -1,6 +1,6 @@
 """Threads for blocking work, to keep a pump's loop free.
 
-Connecting, reading positions, making claims durable and telling of moves have a thread each.
+Connecting, reading positions, making claims durable and telling about moves have a thread each.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import TypeVar
 
 from kafka.errors import KafkaError
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.errors import SparkMirrorError
 from sparkmirror.events import Event
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.wire.sasl import SaslError
 from sparkmirror.pump.loop import Loop
-from sparkmirror.wire.sasl import SaslError
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")

@@ -1,6 +1,6 @@
-"""Backlog of one partition: fetched batches, made ready, numbered and claimed.
+"""One partition's backlog: fetched batches, made ready, numbered and claimed.
 
-Making an answer of compressed small records ready takes seconds. So the work is done in pieces, and ready batches are
+Making an answer with compressed small records ready takes seconds. So the work is done in pieces, and ready batches are
 sent in between.
 """
 
@@ -10,15 +10,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from enum import Enum
 
-from sparkmirror.durable.identity import Identity
-from sparkmirror.position.cause import Cause
-from sparkmirror.position.decision import Position
-from sparkmirror.pump.batch import Batch, Claim
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.decision import Position
+from sparkmirror.kafka.wire.batches import rewrite
+from sparkmirror.kafka.wire.buffers import Frame
+from sparkmirror.kafka.wire.splice import NO_END
+from sparkmirror.pump.batch import Batch, PendingClaim
 from sparkmirror.pump.claimer import Claimer
 from sparkmirror.pump.intake import Intake, Obstacle, Skipped
-from sparkmirror.wire.batches import rewrite
-from sparkmirror.wire.buffers import Frame
-from sparkmirror.wire.splice import NO_END
 
 
 class Outcome(Enum):
@@ -46,14 +46,14 @@ class _Answer:
 
 
 class Backlog:
-    """Fetched and unsent batches of one partition, up to the copy's end."""
+    """One partition's fetched and unsent batches, up to the copy's end."""
 
     def __init__(self, identity: Identity, intake: Intake, claimer: Claimer, until: int | None) -> None:
         self.queue: deque[Batch] = deque()
         """Batches ready to be sent."""
         self.bytes = 0
-        """Bytes of the queue's batches."""
-        self.claims: deque[Claim] = deque()
+        """Bytes in the queue's batches."""
+        self.claims: deque[PendingClaim] = deque()
         """Claims to be made durable, in this order."""
         self.upstream = -1
         """Source offset after all records that are ready or were passed over."""
@@ -96,7 +96,7 @@ class Backlog:
         self._intake.join(size)
 
     def feed(self, frame: Frame, records: memoryview, aborted: Sequence[tuple[int, int]]) -> None:
-        """Take the batches of one fetch answer, for `prepare`."""
+        """Take one fetch answer's batches, for `prepare`."""
         self._drop_answer()
         self._answer = _Answer(self._intake, frame, records, self.upstream, aborted)
 
@@ -113,7 +113,7 @@ class Backlog:
     def prepare(self, may_be_sent: Callable[[Batch], bool], enough: Callable[[], bool]) -> Outcome:
         """Make fetched batches ready and queue the batches, at least one step.
 
-        Goes on until the answer has no more, or `enough` returns True. Raises ValueError for unreadable batches.
+        Continues until the answer has no more, or `enough` returns True. Raises ValueError for unreadable batches.
         """
         try:
             outcome = self._prepare(may_be_sent, enough)
@@ -162,11 +162,10 @@ class Backlog:
 
     @property
     def sequence(self) -> int:
-        """Sequence of the next record to be sent."""
         return self.queue[0].sequence if self.queue else self._sequence
 
     def take(self) -> Batch:
-        """Remove and return the head of the queue, to be sent now."""
+        """Remove and return the queue's head, to be sent now."""
         batch = self.queue.popleft()
         self.bytes -= len(batch.view)
         return batch

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from sparkmirror.durable.claims import AnnouncedBatch, Segment
-from sparkmirror.wire.batches import CODEC_MASK
-from sparkmirror.wire.buffers import Frame
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.claims import AnnouncedBatch, Claim
+from sparkmirror.kafka.wire.batches import CODEC_MASK
+from sparkmirror.kafka.wire.buffers import Frame
+from sparkmirror.kafka.wire.splice import Run
 
 
-class Claim:
+class PendingClaim:
     """Claim on the way into the segments topic."""
 
-    __slots__ = ("durable", "segment")
+    __slots__ = ("claim", "durable")
 
-    def __init__(self, segment: Segment) -> None:
-        self.segment = segment
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
         self.durable = False
 
 
@@ -60,7 +60,7 @@ class Batch:
         self.view = view
         self.attributes = attributes
         self.runs = runs
-        """Upstream offsets of the records."""
+        """The records' upstream offsets."""
         self.count = count
         self.next_upstream = next_upstream
         self.base_timestamp = base_timestamp
@@ -68,9 +68,9 @@ class Batch:
         self.leader_epoch = leader_epoch
         """Source partition's leader epoch when the leader took the batch; -1: unknown."""
         self.sequence = self.downstream = self.crc = self.follows = -1
-        self.claim: Claim | None = None
+        self.claim: PendingClaim | None = None
         """Claim to be durable before this batch is sent, if any."""
-        self.completes: Claim | None = None
+        self.completes: PendingClaim | None = None
         """Claim whose last announced batch is this batch, if any."""
         self.sent_at = 0.0
 
@@ -86,16 +86,15 @@ class Batch:
 
     @property
     def upstream(self) -> int:
-        """Upstream offset of the first record."""
+        """The first record's upstream offset."""
         return self.runs[0].upstream
 
     @property
     def heals(self) -> bool:
-        """True if the batch is the first after a loss of confirmed records at the target."""
-        return self.claim is not None and self.claim.segment.heals
+        """True if the batch is the first after confirmed records were lost at the target."""
+        return self.claim is not None and self.claim.claim.heals
 
     @property
     def announced(self) -> AnnouncedBatch:
-        """Announcement of the batch in a claim."""
         codec = self.attributes & CODEC_MASK
         return AnnouncedBatch(self.count, codec, self.crc, self.base_timestamp, self.max_timestamp)

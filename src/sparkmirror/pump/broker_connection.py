@@ -1,4 +1,4 @@
-"""Pump's side of one connection.
+"""The pump's side of one connection.
 
 The connection asks for a channel, watches the channel, lends the channel to the dialer for signing in again, and gives
 the channel up.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+from sparkmirror.kafka.wire.channel import Channel, ChannelClosed
 from sparkmirror.pump.limits import LONGEST_THROTTLE_S
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.tally import TrafficMeter
-from sparkmirror.wire.channel import Channel, ChannelClosed
 
 
 class BrokerConnection(ABC):
@@ -42,7 +42,7 @@ class BrokerConnection(ABC):
         self._throttled_until = 0.0
 
     def _throttle(self, ms: int) -> float:
-        """Leave the broker alone as asked; return the time of the end.
+        """Leave the broker alone as asked; return when that ends.
 
         At most `LONGEST_THROTTLE_S`.
         """
@@ -100,7 +100,6 @@ class BrokerConnection(ABC):
 
     @property
     def is_connected(self) -> bool:
-        """True if the connection has a channel."""
         return self._channel is not None
 
     def dial_ahead(self) -> None:

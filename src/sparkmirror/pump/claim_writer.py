@@ -1,21 +1,21 @@
-"""Writer of one flow's claims, before their batches, and again once acknowledged."""
+"""Write one flow's claims, before their batches, and again once acknowledged."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import ClaimKey, Segment, segment_record, segments_topic
-from sparkmirror.position.cause import Cause
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import Claim, ClaimKey, claim_record, segments_topic
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 from sparkmirror.pump.background import Background
-from sparkmirror.pump.batch import Claim
+from sparkmirror.pump.batch import PendingClaim
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
-from sparkmirror.wire.error_codes import ErrorCode
 
 CONFIRM_S = 1.0
 """Interval of writing confirmed claims, their greatest distance behind the copy."""
@@ -26,14 +26,13 @@ _TOO_LARGE = {ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE}
 
 
 class ClaimWriter:
-    """Writer of one flow's claims.
+    """Write one flow's claims.
 
     The thread is for claims only, since a live tail with gaps waits for claims. Claims that come while others are being
-    written are written next, all at once.
-    `on_claimed` is called for each partition with a claim that has become durable, `on_unclaimed` with the reason and
-    its cause, and `on_confirmed` after its confirmed claims were written, or could not be. A claim that is too large
-    for the topic fails alone. `on_cut` is called with the partitions of the segments topic that have lost claims, after
-    as many as are remembered were written again.
+    written are written next, all at once. `on_claimed` is called for each partition with a claim that has become
+    durable, `on_unclaimed` with the reason and its cause, and `on_confirmed` after its confirmed claims were written,
+    or could not be. A claim that is too large for the topic fails alone. `on_cut` is called with the segments topic's
+    partitions that have lost claims, after as many as are remembered were written again.
     """
 
     def __init__(
@@ -49,20 +48,20 @@ class ClaimWriter:
         homes: int,
     ) -> None:
         self._loop = loop
-        self._log = SegmentLog(TopicLog(client, segments_topic(flow.source.alias)), homes, remembers=True)
+        self._log = ClaimLog(TopicLog(client, segments_topic(flow.source.alias)), homes, remembers=True)
         self._background = Background(loop, f"sparkmirror claims {flow.name}", (client,))
         self._on_claimed = on_claimed
         self._on_unclaimed = on_unclaimed
         self._on_confirmed = on_confirmed
         self._on_cut = on_cut
         self._look_at = loop.now + CUTS_S
-        self.wanted: dict[PartitionCopy, tuple[Claim, ...]] = {}
+        self.wanted: dict[PartitionCopy, tuple[PendingClaim, ...]] = {}
         """Claims to write at the next `flush`."""
         self.writing: frozenset[PartitionCopy] = frozenset()
         """Partitions with claims that are being written."""
-        self._confirming: list[dict[PartitionCopy, list[Segment]]] = []
+        self._confirming: list[dict[PartitionCopy, list[Claim]]] = []
         """Confirmed claims that are being written, by request."""
-        self._to_confirm: dict[PartitionCopy, list[Segment]] = {}
+        self._to_confirm: dict[PartitionCopy, list[Claim]] = {}
         self._unconfirmed: dict[PartitionCopy, set[ClaimKey]] = defaultdict(set)
         """Acknowledged claims that are not known to be durable as confirmed."""
         self._confirm_at = 0.0
@@ -71,14 +70,14 @@ class ClaimWriter:
         """Connect, since a partition that comes may need a claim at once."""
         self._background.do(self._log.reach, lambda _: None, lambda _: None)
 
-    def want(self, copy: PartitionCopy, claims: tuple[Claim, ...]) -> None:
-        """Have these claims of a partition written next, and no others."""
+    def want(self, copy: PartitionCopy, claims: tuple[PendingClaim, ...]) -> None:
+        """Have these claims for a partition written next, and no others."""
         if claims:
             self.wanted[copy] = claims
         elif copy in self.wanted:
             del self.wanted[copy]
 
-    def confirm(self, copy: PartitionCopy, claims: Iterable[Segment]) -> None:
+    def confirm(self, copy: PartitionCopy, claims: Iterable[Claim]) -> None:
         """Have acknowledged claims written again, soon."""
         claims = tuple(claims)
         self._to_confirm.setdefault(copy, []).extend(claims)
@@ -87,7 +86,7 @@ class ClaimWriter:
     def confirm_only(self, copy: PartitionCopy, end: int) -> None:
         """Keep for confirmation only claims up to `end`; records beyond may be lost since.
 
-        The reader of the position has confirmed all that the log shows.
+        The position's reader has confirmed all that the log shows.
         """
         claims = self._to_confirm.pop(copy, ())
         self._unconfirmed.pop(copy, None)
@@ -96,7 +95,7 @@ class ClaimWriter:
             self._to_confirm[copy] = kept
 
     def settle(self, copy: PartitionCopy) -> bool:
-        """Confirm the claims of a partition now; True if nothing of it is being written."""
+        """Confirm a partition's claims now; True if none is being written."""
         if copy in self._to_confirm:
             self._confirm_at = self._loop.now
             return False
@@ -104,7 +103,7 @@ class ClaimWriter:
         return not is_confirming and copy not in self.wanted and copy not in self.writing
 
     def is_confirmed(self, copy: PartitionCopy) -> bool:
-        """True if all acknowledged claims of a partition are durable as confirmed."""
+        """True if all a partition's acknowledged claims are durable as confirmed."""
         return not self._unconfirmed.get(copy)
 
     def forget(self, copy: PartitionCopy) -> None:
@@ -139,7 +138,7 @@ class ClaimWriter:
             self._on_cut(cut)
 
     def confirm_none_at(self, broker: int) -> None:
-        """Keep no claims on partitions of a target broker: their leader may change."""
+        """Keep no claims on a target broker's partitions: their leader may change."""
         for copy in [copy for copy in self._to_confirm if copy.is_led_by(broker)]:
             del self._to_confirm[copy]
 
@@ -148,11 +147,11 @@ class ClaimWriter:
         if self.wanted and not self.writing:
             begun, self.wanted = self.wanted, {}
             self.writing = frozenset(begun)
-            for copy, claims in begun.items():
-                copy.claiming(len(claims))
-            segments = [(copy, claim.segment) for copy, wanted in begun.items() for claim in wanted]
+            for copy, pending in begun.items():
+                copy.claiming(len(pending))
+            claims = [(copy, each.claim) for copy, pending in begun.items() for each in pending]
             self._background.do(
-                lambda: self._write(segments),
+                lambda: self._write(claims),
                 lambda too_large: self._claimed(begun, too_large),
                 lambda error: self._unclaimed(list(begun), error),
             )
@@ -162,7 +161,7 @@ class ClaimWriter:
     def _write_confirmed(self) -> None:
         """Write acknowledged claims again, confirmed; failures cost a look at the log."""
         begun, self._to_confirm = self._to_confirm, {}
-        claims = [(copy, segment) for copy, segments in begun.items() for segment in segments]
+        claims = [(copy, claim) for copy, wanted in begun.items() for claim in wanted]
         self._confirming.append(begun)
         self._confirm_at = self._loop.now + CONFIRM_S
         self._background.do(
@@ -171,13 +170,13 @@ class ClaimWriter:
             lambda _: self._written(begun),
         )
 
-    def _write(self, claims: Sequence[tuple[PartitionCopy, Segment]]) -> dict[PartitionCopy, Segment]:
+    def _write(self, claims: Sequence[tuple[PartitionCopy, Claim]]) -> dict[PartitionCopy, Claim]:
         """Make claims durable, in order; return those that are too large, by partition.
 
-        Nothing is written behind such a claim of its partition. Claims that are too large together are halved.
+        Nothing is written behind such a claim in its partition. Claims that are too large together are halved.
         """
         try:
-            self._log.claim([segment for _, segment in claims])
+            self._log.claim([claim for _, claim in claims])
         except LogUnavailable as error:
             if error.code not in _TOO_LARGE:
                 raise
@@ -190,33 +189,31 @@ class ClaimWriter:
         rest = [claim for claim in claims[middle:] if claim[0] not in too_large]
         return too_large | self._write(rest) if rest else too_large
 
-    def _confirmed(
-        self, claims: dict[PartitionCopy, list[Segment]], too_large: Mapping[PartitionCopy, Segment]
-    ) -> None:
+    def _confirmed(self, claims: dict[PartitionCopy, list[Claim]], too_large: Mapping[PartitionCopy, Claim]) -> None:
         for copy, written in claims.items():
             if copy in self._unconfirmed and copy not in too_large:
                 self._unconfirmed[copy] -= {claim.key for claim in written}
         self._written(claims)
 
-    def _written(self, claims: dict[PartitionCopy, list[Segment]]) -> None:
+    def _written(self, claims: dict[PartitionCopy, list[Claim]]) -> None:
         self._confirming.remove(claims)
         self._tell_cut()
         for copy in claims:
             self._on_confirmed(copy)
 
     def _claimed(
-        self, claims: dict[PartitionCopy, tuple[Claim, ...]], too_large: Mapping[PartitionCopy, Segment]
+        self, claims: dict[PartitionCopy, tuple[PendingClaim, ...]], too_large: Mapping[PartitionCopy, Claim]
     ) -> None:
         self.writing = frozenset()
         self._tell_cut()
         for copy, written in claims.items():
             if copy in too_large:
                 continue
-            for claim in written:
-                claim.durable = True
+            for pending in written:
+                pending.durable = True
             self._on_claimed(copy)
-        for copy, segment in too_large.items():
-            size = len(segment_record(segment)[1] or b"")
+        for copy, claim in too_large.items():
+            size = len(claim_record(claim)[1] or b"")
             limit = f"topic {self._log.topic} takes: raise max.message.bytes of that topic at the target"
             self._on_unclaimed(copy, f"its claim of {size} bytes is larger than {limit}", Cause.TOO_LARGE)
 

@@ -1,24 +1,26 @@
 """Claims for batches that need a claim before they are sent (invariant 3).
 
-A batch that continues the records before needs no claim, because the last claim goes on without end. A new claim
-begins with a batch after a gap, with gaps inside, or of another leader epoch of the source; the last case makes KIP-320
-work over restarts. One record claims the batches of one fetch answer, or of one piece in which the answer is made
-ready.
+A batch that continues the records before needs no claim, because the last claim continues without end. A new claim
+begins with a batch after a gap, with gaps inside, or from another leader epoch at the source; the last case makes
+KIP-320 work over restarts. One record claims one fetch answer's batches, or those in one piece in which the answer is
+made ready.
 """
 
 from __future__ import annotations
 
-from sparkmirror.durable.claims import AnnouncedBatch, Segment, chained
-from sparkmirror.durable.identity import Identity
-from sparkmirror.position.route import PartitionPair, PartitionReading
-from sparkmirror.pump.batch import Batch, Claim
-from sparkmirror.wire.splice import Run
+from sparkmirror.exact.durable.claims import AnnouncedBatch, Claim, chained
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.exact.position.route import PartitionPair, PartitionReading
+from sparkmirror.kafka.wire.splice import Run
+from sparkmirror.pump.batch import Batch, PendingClaim
 
 
 class Claimer:
-    """Maker of one partition's claims, in the order of the batches."""
+    """Makes one partition's claims, in the order of the batches."""
 
-    def __init__(self, route: PartitionPair, identity: Identity, incarnation: int) -> None:
+    def __init__(self, route: PartitionPair, identity: Identity, incarnation: int, *, changed: bool = False) -> None:
+        """Prepare the claims; with `changed` transforms change the records on the way."""
+        self._changed = changed
         self._route = route
         self._identity = identity
         self._incarnation = incarnation
@@ -34,7 +36,7 @@ class Claimer:
         self._announced = 0
         """Number of the draft's batches to announce.
 
-        The last announced batch is the last batch that needs a claim; later batches of the draft only continue.
+        The last announced batch is the last batch that needs a claim; the draft's later batches only continue.
         """
         self.announced_to = -1
         """Sequence after the last batch that a claim has announced so far."""
@@ -44,21 +46,23 @@ class Claimer:
     def start(self, reading: PartitionReading, upstream: int, *, due: bool) -> None:
         """Go on from a position.
 
-        With `due` the first batch is claimed even if no gap is before the batch.
+        With `due` the first batch is claimed even if no gap is before the batch. So is the first batch after records
+        that were changed, if these are not, and the other way round.
         """
         self._reading = reading
-        self._due = due
+        last = reading.position.last_claim
+        self._due = due or (last is not None and last.changed != self._changed)
         self._heals = reading.position.lost > 0
         self._leader_epoch = reading.position.leader_epoch
         self._draft = []
         self.follows = upstream
 
-    def claim_start(self, sequence: int, downstream: int) -> Claim:
+    def claim_start(self, sequence: int, downstream: int) -> PendingClaim:
         """Return a claim that the partition starts here, before any batch is known."""
-        return Claim(self._segment(sequence, downstream, -1, (Run(self.follows, 0),), ()))
+        return PendingClaim(self._claim_of(sequence, downstream, -1, (Run(self.follows, 0),), ()))
 
-    def note(self, batch: Batch) -> Claim | None:
-        """Note a queued batch; return the claim of the batches before if it ends here."""
+    def note(self, batch: Batch) -> PendingClaim | None:
+        """Note a queued batch; return the claim for the batches before if it ends here."""
         finished = None
         if batch.leader_epoch != self._leader_epoch or (self._heals and self._draft):
             finished = self.finish()
@@ -74,14 +78,14 @@ class Claimer:
         self.follows = runs[-1].upstream + runs[-1].length
         return finished
 
-    def finish(self) -> Claim | None:
+    def finish(self) -> PendingClaim | None:
         """Return the claim needed by the batches noted since the last claim, if any."""
         batches, self._draft = self._draft[: self._announced], []
         if not batches:
             return None
         first = batches[0]
-        claim = Claim(
-            self._segment(
+        claim = PendingClaim(
+            self._claim_of(
                 first.sequence,
                 first.downstream,
                 first.leader_epoch,
@@ -91,7 +95,7 @@ class Claimer:
             )
         )
         self._heals = False
-        self.announced_to = max(self.announced_to, claim.segment.sequence + claim.segment.announced)
+        self.announced_to = max(self.announced_to, claim.claim.sequence + claim.claim.announced)
         first.claim = claim
         batches[-1].completes = claim
         return claim
@@ -100,7 +104,7 @@ class Claimer:
         """Forget the noted batches, which were dropped and will be noted again."""
         self._draft = []
 
-    def _segment(
+    def _claim_of(
         self,
         sequence: int,
         downstream: int,
@@ -109,10 +113,10 @@ class Claimer:
         batches: tuple[AnnouncedBatch, ...],
         *,
         heals: bool = False,
-    ) -> Segment:
+    ) -> Claim:
         assert self._reading is not None  # noqa: S101 - start sets the reading before
         self._incarnation += 1
-        return Segment(
+        return Claim(
             target_topic_id=self._reading.target_topic_id,
             partition=self._route.partition,
             sequence=sequence,
@@ -125,4 +129,5 @@ class Claimer:
             runs=runs,
             batches=batches,
             heals=heals,
+            changed=self._changed,
         )

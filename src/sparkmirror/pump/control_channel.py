@@ -1,6 +1,6 @@
 """Control channel from the driver: commands, as the control topic tells.
 
-Each flow has a thread for its channel. The thread must outlive hiccups of the target: after an error the thread tries
+Each flow has a thread for its channel. The thread must outlive the target's hiccups: after an error the thread tries
 again. It waits for nothing else, as a pump that hears nothing for a while ends.
 """
 
@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Callable
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.messages.control import ControlState, control_topic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.control import ControlState, control_topic
 
 _WAIT_MS = 300
 _RETRY_S = 0.5
@@ -24,10 +24,10 @@ log = logging.getLogger(__name__)
 
 
 class ControlChannel:
-    """Control channel of one flow.
+    """One flow's control channel.
 
-    After every read with new records the loop calls `heard` with the whole state, and True if any of it may have
-    changed. The driver's ticks change nothing.
+    After every read with new records the loop calls `heard` with the whole state, and True if it may have changed. The
+    driver's ticks change nothing.
     """
 
     def __init__(self, flow: FlowConfig, loop: Loop, heard: Callable[[ControlState, bool], None]) -> None:
@@ -41,7 +41,6 @@ class ControlChannel:
         self._thread.start()
 
     def close(self, timeout_s: float) -> None:
-        """Stop."""
         self._closing.set()
         self._thread.join(timeout_s)
 

@@ -1,4 +1,4 @@
-"""Partitions of one flow in one pump, made from the routes of the flow's order."""
+"""One flow's partitions in one pump, made from the routes in the flow's order."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from collections.abc import Iterable
 
 from sparkmirror.clock import wall_ms
 from sparkmirror.config import FlowConfig, ProduceConfig
-from sparkmirror.messages.orders import FlowOrder, RouteOrder
+from sparkmirror.kafka.wire.batches import CODECS
+from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump.intake import Intake
+from sparkmirror.pump.messages.orders import FlowOrder, RouteOrder
 from sparkmirror.pump.partition import PartitionCopy
-from sparkmirror.wire.batches import CODECS
-from sparkmirror.wire.codecs import Codec
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.pump.transforming import transform_of
 
 MOST_IN_FLIGHT = 5
-"""Brokers recognise a repeat only of the last five batches (docs/exactness.md)."""
+"""Brokers recognise a repeat only among the last five batches (docs/exactness.md)."""
 
 
 def most_in_flight(flow: FlowConfig) -> int:
-    """Return the most batches of a partition, or requests to a broker, in flight."""
+    """Return the most batches per partition, or requests per broker, in flight."""
     return min(flow.produce.max_in_flight_requests_per_connection, MOST_IN_FLIGHT)
 
 
 def wanted_codec(produce: ProduceConfig) -> Codec | None:
-    """Return the codec of every batch at the target; None: each batch keeps its own."""
+    """Return every batch's codec at the target; None: each batch keeps its own."""
     number = CODECS.index(produce.compression_type)
     return Codec(number, produce.compression_level) if number else None
 
@@ -54,7 +55,6 @@ class PartitionCopies:
         return new
 
     def remove(self, copy: PartitionCopy) -> None:
-        """Copy a partition no more."""
         self.all.remove(copy)
         del self._by_source[copy.route.source], self.moves[copy]
         self.unfinished.discard(copy)
@@ -73,6 +73,7 @@ class PartitionCopies:
                 read_committed=flow.fetch.isolation_level == "read_committed",
                 codec=self._codec,
                 merge_tiny=flow.merge_tiny_batches,
+                change=transform_of(flow.connect_transforms, route.route),
             ),
             max_in_flight=most_in_flight(flow),
             now=now,
@@ -81,7 +82,6 @@ class PartitionCopies:
         )
 
     def of(self, source: TopicPartition) -> PartitionCopy | None:
-        """Return the copy of a source partition, if any."""
         return self._by_source.get(source)
 
     @property

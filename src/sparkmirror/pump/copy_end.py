@@ -9,7 +9,7 @@ class CopyEnd(NamedTuple):
     """Source offsets at which a copy ends; None: no end."""
 
     until: int | None
-    """End of the order (`--once`)."""
+    """The order's end (`--once`)."""
     done_at: int | None
     """Offset at which writers moved to the target."""
 

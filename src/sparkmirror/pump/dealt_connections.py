@@ -14,7 +14,7 @@ Dealt = TypeVar("Dealt", bound=BrokerConnection)
 class DealtConnections(Generic[Dealt]):
     """Connections to one broker; `connect` makes one more.
 
-    `load` returns the number of partitions dealt to a connection.
+    `load` returns how many partitions are dealt to a connection.
     """
 
     def __init__(self, connect: Callable[[], Dealt], load: Callable[[Dealt], int]) -> None:
@@ -45,7 +45,6 @@ class DealtConnections(Generic[Dealt]):
         return lightest if is_surplus or self._load(present) - self._load(lightest) >= 2 else present
 
     def lost(self, connection: Dealt) -> None:
-        """Do without a connection."""
         if connection in self.all:
             self.all.remove(connection)
             self._count()

@@ -1,4 +1,4 @@
-"""Connection maker of one flow, with a separate thread to connect and to sign in.
+"""One flow's connection maker, with a separate thread to connect and to sign in.
 
 Position readings have another thread: in a common thread, readings would wait for a broker that doesn't answer, and
 connections would wait for a long reading.
@@ -6,27 +6,27 @@ connections would wait for a long reading.
 
 from __future__ import annotations
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.wire import fetch_session as fetch
+from sparkmirror.kafka.wire import produce
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.kafka.wire.channel import Channel
+from sparkmirror.kafka.wire.fetch_session import FetchSession
+from sparkmirror.kafka.wire.rpc import RpcConnection
+from sparkmirror.kafka.wire.tls import open_channel
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.broker_connection import BrokerConnection
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.source_connection import SourceConnection
 from sparkmirror.pump.target_connection import TargetConnection
 from sparkmirror.pump.window import SHORT_S
-from sparkmirror.wire import fetch_session as fetch
-from sparkmirror.wire import produce
-from sparkmirror.wire.buffers import FramePool
-from sparkmirror.wire.channel import Channel
-from sparkmirror.wire.fetch_session import FetchSession
-from sparkmirror.wire.rpc import RpcConnection
-from sparkmirror.wire.tls import open_channel
 
 ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class Dialer:
-    """Maker of channels for the connections of one flow.
+    """Open the channels for one flow's connections.
 
     Takes only addresses from the clients `source` and `target`, as any thread may do.
     """
@@ -95,10 +95,10 @@ class Dialer:
 
 
 def _round_trip_s(dialed: RpcConnection) -> float:
-    """Return the round trip of a new connection.
+    """Return a new connection's round trip.
 
-    A line that seems long is measured once more: the broker or this process may have been busy. Not for the socket of a
-    channel: the measurement makes it wait for data, and the pump's loop would wait with it.
+    A line that seems long is measured once more: the broker or this process may have been busy. Not for a channel's
+    socket: the measurement makes it wait for data, and the pump's loop would wait with it.
     """
     if dialed.round_trip_s >= SHORT_S:
         dialed.ask_versions()

@@ -1,13 +1,13 @@
-"""Clients of one flow's clusters in one pump."""
+"""Clients for one flow's clusters in one pump."""
 
 from __future__ import annotations
 
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.kafka.cluster.client import ClusterClient
 
 
 class FlowClients:
-    """Clients of one flow; each client is for a single thread.
+    """One flow's clients; each client is for a single thread.
 
     Only addresses may be asked for by any thread.
     """
@@ -19,7 +19,7 @@ class FlowClients:
         self.idle = ClusterClient(_as(target, flow.produce.client_id), f"{flow.name}|sparkmirror-idle")
         """Client for the high watermarks of copies at rest."""
         self.positions = ClusterClient(flow.target, f"{flow.name}|sparkmirror-segments")
-        """Client for claims and losses, as readings of positions need them."""
+        """Client for claims and losses, as position readings need them."""
         self.claims = ClusterClient(flow.target, f"{flow.name}|sparkmirror-claims")
 
 

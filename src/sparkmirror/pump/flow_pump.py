@@ -1,4 +1,4 @@
-"""Pump of one flow, between partitions and the collaborators that do the work.
+"""One flow's pump, between partitions and the collaborators that do the work.
 
 Each event goes to a partition, and the partition's `Ready` tells the work for the collaborators. All code runs in the
 loop's thread, and blocking work goes to `Background`.
@@ -8,22 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 
-from sparkmirror.cluster.error_names import error_name
-from sparkmirror.durable.claims import home_partition
-from sparkmirror.messages.control import ControlState, TryNow
-from sparkmirror.messages.figures import LineFigures, PartitionFigures
-from sparkmirror.messages.orders import FlowOrder, Receipt, RouteOrder
-from sparkmirror.position.cause import Cause
-from sparkmirror.position.route import PartitionReading, Refusal
+from sparkmirror.exact.durable.claims import home_partition
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.route import PartitionReading, Refusal
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.wire.buffers import Frame, FramePool
+from sparkmirror.kafka.wire.fetch_session import FetchedPartition
+from sparkmirror.kafka.wire.produce import Ack
+from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.pump.claim_writer import ClaimWriter
 from sparkmirror.pump.copies import PartitionCopies
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.flow_clients import FlowClients
 from sparkmirror.pump.flow_reports import FlowNews, FlowReports
 from sparkmirror.pump.idle_watch import IdleWatch
-from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Limits
+from sparkmirror.pump.limits import Limits
 from sparkmirror.pump.look_ahead import LookAhead
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.memory_budget import MemoryBudget
+from sparkmirror.pump.messages.control import ControlState, TryNow
+from sparkmirror.pump.messages.figures import LineFigures, PartitionFigures
+from sparkmirror.pump.messages.orders import FlowOrder, Receipt, RouteOrder
 from sparkmirror.pump.moved_routes import MovedRoutes
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.preparation import Preparation
@@ -34,18 +39,10 @@ from sparkmirror.pump.tally import Tally
 from sparkmirror.pump.target_connections import TargetConnections
 from sparkmirror.pump.task_teller import TaskTeller
 from sparkmirror.pump.verdicts import ErrorAction, explanation, verdict
-from sparkmirror.wire.answer_bounds import LARGEST_BATCH
-from sparkmirror.wire.buffers import Frame, FramePool
-from sparkmirror.wire.fetch_session import FetchedPartition
-from sparkmirror.wire.produce import Ack
-from sparkmirror.wire.topic_ids import NO_ID
-
-ANSWER_OVERHEAD_BYTES = 256 << 10
-"""Room in a buffer beside the records; a larger answer's memory is never reused."""
 
 
 class FlowPump:
-    """Pump of one flow in one task, from the order to the receipts."""
+    """One flow's pump in one task, from the order to the receipts."""
 
     def __init__(self, order: FlowOrder, loop: Loop, *, memory_bytes: int, task: int = 0, attempt: int = 0) -> None:
         flow = order.flow
@@ -54,9 +51,9 @@ class FlowPump:
         self.fenced = ""
         """Reason why the pump may never write again; empty: the pump may write."""
         self._loop = loop
-        block = min(FETCH_BYTES, max(SMALLEST_FETCH_BYTES, memory_bytes // 2)) + ANSWER_OVERHEAD_BYTES
-        self._pool = FramePool(block, max(2, memory_bytes // 2 // block), most=2 * memory_bytes + LARGEST_BATCH)
-        self._limits = Limits(self._pool, memory_bytes, order.share)
+        memory = MemoryBudget(memory_bytes)
+        self._pool = FramePool(memory.block, memory.blocks, most=memory.most)
+        self._limits = Limits(self._pool, memory, order.share)
         self.clients = FlowClients(flow)
         self._homes = order.homes
         self._partitions = PartitionCopies(order)
@@ -85,7 +82,7 @@ class FlowPump:
             self._dialer,
             self._limits,
             self.tally.source,
-            memory_bytes,
+            memory,
             on_fetched=self._on_fetched,
             on_refused=self._on_fetch_refused,
             on_lost=self._on_source_lost,
@@ -96,7 +93,7 @@ class FlowPump:
             self._dialer,
             self.clients.target.client_id,
             self.tally.target,
-            memory_bytes,
+            memory,
             on_ack=self._on_ack,
             on_unsendable=self._begin_work,
             on_lost=self._on_target_lost,
@@ -119,18 +116,18 @@ class FlowPump:
             on_passed=self._reports.pass_on,
         )
         self._withheld: tuple[RouteOrder, ...] = ()
-        """Routes of the order until it is known which of them have moved since."""
+        """The order's routes until it is known which ones have moved since."""
         self._held: dict[str, bool] = {}
-        """Topics that are paused or not, by the present state of the control topic."""
+        """Topics that are paused or not, by the control topic's present state."""
         self._read_committed = flow.fetch.isolation_level == "read_committed"
         self._control: ControlState | None = None
+        """The control topic's state; None: not read, so nothing is fetched yet."""
         self._obeyed: TryNow | None = None
         """Newest word to try parked partitions again."""
-        """State of the control topic; None: not read, so nothing is fetched yet."""
         self._alarms: dict[PartitionCopy, float] = {}
         """Time of the next look at each waiting partition."""
         self._end_deadline: float | None = None
-        """Latest end of the flow; None: the flow is not ending."""
+        """The flow's latest end; None: the flow is not ending."""
         loop.on_suspended.append(self._targets.suspended)
         self.readings.writers_moved({route.source_topic for route in order.routes if route.done_at is not None})
         if self._moves.has_begun:
@@ -140,7 +137,7 @@ class FlowPump:
 
     @property
     def copies(self) -> list[PartitionCopy]:
-        """Copies of all partitions, in the order of their routes."""
+        """All the partitions' copies, in the order of their routes."""
         return [*self._partitions.all]
 
     def add(self, routes: Iterable[RouteOrder]) -> None:
@@ -189,7 +186,7 @@ class FlowPump:
 
     @property
     def may_be_written_to(self) -> bool:
-        """True if batches of other attempts, or unacknowledged ones, may arrive (R5)."""
+        """True if other attempts' batches, or unacknowledged ones, may arrive (R5)."""
         return self.has_rival or any(copy.may_be_written_to(self._loop.now) for copy in self._partitions.all)
 
     # --- one turn of the loop -------------------------------------------------------------------
@@ -212,7 +209,6 @@ class FlowPump:
         self._targets.check()
 
     def _begin_work(self, copy: PartitionCopy) -> None:
-        """Begin the work that a partition has after an event."""
         leaving = self._moves.is_leaving(copy)
         if copy.released or (leaving and self._leave_if_idle(copy)):
             return
@@ -256,7 +252,7 @@ class FlowPump:
         return held
 
     def _leave_if_idle(self, copy: PartitionCopy) -> bool:
-        """Release a partition if nothing of it is on its way; True if released."""
+        """Release a partition if none of its batches is on its way; True if released."""
         self.sources.stop(copy)
         is_settled = self._claims.settle(copy)
         if not (is_settled and copy.is_idle and self._may_send()):
@@ -423,7 +419,6 @@ class FlowPump:
         return self._partitions.finished
 
     def receipts(self) -> list[Receipt]:
-        """Return the present receipt of each partition."""
         return self._reports.receipts(self._control)
 
     def news(self, *, all_anew: bool) -> FlowNews:
@@ -431,11 +426,10 @@ class FlowPump:
         return self._reports.news(self._control, all_anew=all_anew)
 
     def lines(self) -> list[LineFigures]:
-        """Return what is known and chosen of the lines to brokers."""
+        """Return what is known and chosen about the lines to brokers."""
         return [*self.sources.lines(), *self._targets.lines()]
 
     def figures(self, receipts: Iterable[Receipt]) -> list[PartitionFigures]:
-        """Return the figures of the receipts' partitions."""
         return self._reports.figures(receipts)
 
     def close(self) -> None:

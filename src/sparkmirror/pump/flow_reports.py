@@ -1,7 +1,7 @@
-"""Receipts and figures of one flow in one pump, with the reasons of long waits.
+"""One flow's receipts and figures in one pump, with the reasons for long waits.
 
-A receipt is made anew only for a partition that had an event, or with something under way: thousands of receipts of
-partitions at rest, each second, were the largest cost of an idle pump.
+A receipt is made again only for a partition that had an event, or with something under way: thousands of receipts for
+partitions at rest, each second, were an idle pump's largest cost.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sparkmirror.messages.control import ControlState
-from sparkmirror.messages.figures import PartitionFigures
-from sparkmirror.messages.orders import PartitionState, Receipt, RouteOrder
-from sparkmirror.position.cause import Cause
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump.broker_connection import BrokerConnection
 from sparkmirror.pump.copies import PartitionCopies
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.control import ControlState
+from sparkmirror.pump.messages.figures import PartitionFigures
+from sparkmirror.pump.messages.orders import PartitionState, Receipt, RouteOrder
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.receipt_of import STATES, receipt_of
 from sparkmirror.pump.source_connections import SourceConnections
 from sparkmirror.pump.stage import Stage
 from sparkmirror.pump.tally import Tally
 from sparkmirror.pump.target_connections import TargetConnections
-from sparkmirror.wire.topic_partition import TopicPartition
 
 SLOW_S = 5.0
 """Time after which a reading, connection or throttle is worth telling as a reason."""
@@ -31,20 +31,20 @@ _LEFT = "another task copies it from now on"
 
 
 class FlowNews(NamedTuple):
-    """Changes since the last report, and figures of the whole flow."""
+    """Changes since the last report, and figures for the whole flow."""
 
     changed: list[Receipt]
     """Receipts that differ from the last report's."""
     lag: int
-    """Upstream offsets without acknowledgement, of all partitions together."""
+    """Upstream offsets without acknowledgement, in all partitions together."""
     waiting: str
-    """Reason of a partition that is not copied now, if any."""
+    """Reason why a partition is not copied now, if any."""
     in_flight: int
     """Number of records fetched and not yet acknowledged."""
 
 
 class FlowReports:
-    """Maker of one flow's receipts and figures."""
+    """Makes one flow's receipts and figures."""
 
     def __init__(
         self,
@@ -65,15 +65,15 @@ class FlowReports:
         self.touched: set[PartitionCopy] = set()
         """Partitions with an event since the last `news`, or not at rest then."""
         self._left: dict[TopicPartition, Receipt] = {}
-        """Last receipt of each partition that has left for another task.
+        """Each partition's last receipt, once it has left for another task.
 
         It stays if the partition comes back.
         """
         self._left_untold: list[Receipt] = []
         self._told: dict[PartitionCopy, Receipt] = {}
-        """Newest reported receipt of each partition."""
+        """Each partition's newest reported receipt."""
         self._reasons: dict[PartitionCopy, str] = {}
-        """Reasons of partitions that are not copied now."""
+        """Reasons why partitions are not copied now."""
         self._lag = 0
         self._were_slow = True
 
@@ -102,7 +102,7 @@ class FlowReports:
         return FlowNews(changed, self._lag, waiting, sum(copy.waiting_records for copy in self.touched))
 
     def receipts(self, control: ControlState | None) -> list[Receipt]:
-        """Return the present receipt of each partition; `control` is None if not read yet.
+        """Return each partition's present receipt; `control` is None if not read yet.
 
         A partition that had left and is here again has two, of which the newest counts all records.
         """
@@ -124,7 +124,7 @@ class FlowReports:
             self._lag -= _lag(told)
 
     def pass_on(self, route: RouteOrder) -> None:
-        """Keep a receipt of a partition that was released, but never copied here.
+        """Keep a receipt for a partition that was released, but never copied here.
 
         An earlier attempt may have copied it, so the round's end may be in doubt.
         """
@@ -160,7 +160,6 @@ class FlowReports:
         return receipt.model_copy(update=counts)
 
     def figures(self, receipts: Iterable[Receipt]) -> list[PartitionFigures]:
-        """Return the figures of the receipts' partitions."""
         copies = [self._copies.of((receipt.source_topic, receipt.partition)) for receipt in receipts]
         return [
             self._tally.figures(copy.route.source, copy.oldest_ms, self._loop.now)
@@ -169,7 +168,7 @@ class FlowReports:
         ]
 
     def _wait(self, copy: PartitionCopy, control: ControlState | None) -> tuple[str, Cause]:
-        """Return the reason and the cause of a long wait, if any."""
+        """Return the reason and the cause if a wait is long."""
         now = self._loop.now
         if copy.asked_at is not None and now - copy.asked_at > SLOW_S:
             return "its position is being read", Cause.POSITION

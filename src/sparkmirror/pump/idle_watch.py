@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.error_names import error_name
-from sparkmirror.cluster.list_offsets import LATEST, ListedOffset, list_offsets
-from sparkmirror.position.cause import Cause, cause_of_error
-from sparkmirror.position.target_reading import by_topic
+from sparkmirror.exact.position.cause import Cause, cause_of_error
+from sparkmirror.exact.position.target_reading import by_topic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.cluster.list_offsets import LATEST, ListedOffset, list_offsets
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
@@ -25,14 +25,14 @@ LOOK_S = 2.0
 AT_ONCE = 100
 """Most partitions in one look; the looks go through all copies in turn.
 
-So the cost of a look does not grow with the number of partitions: 4,000 of them in four tasks are all seen in 20 s.
+So a look's cost does not grow with the number of partitions: 4,000 of them in four tasks are all seen in 20 s.
 """
 
 
 class IdleWatch:
-    """Watch over one flow's copies at rest, in a thread of its own.
+    """Watch one flow's copies at rest, in a separate thread.
 
-    A hanging broker must not delay the readings of other brokers' partitions. `on_doubt` is called with a copy whose
+    A hanging broker must not delay the reading of other brokers' partitions. `on_doubt` is called with a copy whose
     high watermark is too low or can't be read, with the reason and the cause.
     """
 
@@ -77,7 +77,7 @@ class IdleWatch:
         return picked
 
     def _marks(self, led: Mapping[int, Sequence[PartitionCopy]]) -> dict[PartitionCopy, ListedOffset | str]:
-        """Return the high watermark of each copy, or the reason why it can't be had."""
+        """Return each copy's high watermark, or the reason why it can't be had."""
         marks: dict[PartitionCopy, ListedOffset | str] = {}
         for leader, copies in led.items():
             try:

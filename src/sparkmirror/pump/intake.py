@@ -1,8 +1,8 @@
 """Intake: from fetched batches to batches that can be sent.
 
 Most batches are sent whole, the rest is spliced (the slow path). See "Logs that are not clean" in docs/design.md. The
-module knows of no sequences and no claims. Transaction markers, aborted data and batches emptied by compaction are
-passed over.
+module knows no sequences and no claims. Transaction markers, aborted data and batches emptied by compaction are passed
+over.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from sparkmirror.errors import HandledError
-from sparkmirror.position.cause import Cause
-from sparkmirror.pump.batch import Batch
-from sparkmirror.pump.limits import MADE_BYTES
-from sparkmirror.wire.batches import (
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.kafka.wire.batches import (
     CODEC_MASK,
     CODECS,
     MAGIC,
@@ -25,12 +23,13 @@ from sparkmirror.wire.batches import (
     batch_headers,
     slow_path_reason,
 )
-from sparkmirror.wire.buffers import Frame
-from sparkmirror.wire.codecs import Codec
-from sparkmirror.wire.joining import joined_lone_records
-from sparkmirror.wire.pieces import LargeRecord, pieces
-from sparkmirror.wire.records import PIECE_RECORDS, NotAtOnce
-from sparkmirror.wire.splice import (
+from sparkmirror.kafka.wire.buffers import Frame
+from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.kafka.wire.joined import PIECE_RECORDS
+from sparkmirror.kafka.wire.joining import joined_lone_records
+from sparkmirror.kafka.wire.pieces import LargeRecord, pieces
+from sparkmirror.kafka.wire.records import NotAtOnce, NotChanged, RecordChange, Records
+from sparkmirror.kafka.wire.splice import (
     NO_END,
     RecordTooLarge,
     Run,
@@ -41,23 +40,25 @@ from sparkmirror.wire.splice import (
     splice_large,
     splice_piece,
 )
-from sparkmirror.wire.transactions import Transactions
+from sparkmirror.kafka.wire.transactions import Transactions
+from sparkmirror.pump.batch import Batch
+from sparkmirror.pump.limits import MADE_BYTES
 
 TINY_BYTES = 4096
-"""Size of a batch below which the batch is tiny and may be merged."""
+"""A batch below this size is tiny and may be merged."""
 
 MERGED_BYTES = 256 << 10
-"""Largest size of a merged batch."""
+"""A merged batch's largest size."""
 
 REMADE_BYTES = 96 << 10
 """Most bytes of batches that wait to become one new batch.
 
-Larger pieces of memory are given back and fetched anew each time (malloc's threshold for mmap is 128 KiB), which costs
+Larger pieces of memory are given back and fetched again each time (malloc's threshold for mmap is 128 KiB), which costs
 more than the records do.
 """
 
 JOINED_BYTES = 768 << 10
-"""Most bytes of batches that are joined for a long line.
+"""Most bytes in batches that are joined for a long line.
 
 A topic takes a batch of a million bytes by default (`max.message.bytes`), and joined records may compress worse.
 """
@@ -96,7 +97,7 @@ class Obstacle(HandledError, ValueError):
 class _Waiting:
     """Consecutive batches that may be merged.
 
-    These are tiny batches, batches that are made anew in any case, and for a long line all.
+    These are tiny batches, batches that are made again in any case, and for a long line all.
     """
 
     def __init__(self) -> None:
@@ -122,9 +123,10 @@ class _Waiting:
 
 
 class Intake:
-    """Preparation of one partition's batches.
+    """Prepare one partition's batches.
 
-    `codec` is the codec to compress with; None keeps the codec of each batch.
+    `codec` is the codec to compress with; None keeps each batch's codec. `change` is applied to each record; None
+    copies bodies unchanged.
     """
 
     until: int = NO_END
@@ -133,12 +135,15 @@ class Intake:
     Another end counts from the next answer on.
     """
 
-    def __init__(self, *, read_committed: bool, codec: Codec | None, merge_tiny: bool) -> None:
+    def __init__(
+        self, *, read_committed: bool, codec: Codec | None, merge_tiny: bool, change: RecordChange | None = None
+    ) -> None:
         self._read_committed = read_committed
         self._codec = codec
+        self._change = change
         self._merge_tiny = merge_tiny
         self._refused: int | None = None
-        """Smallest size of a batch refused for the target's max.message.bytes, or None."""
+        """Smallest batch size refused for the target's max.message.bytes, or None."""
         self._max_bytes: int | None = None
         """Largest batch to make since then: half of the refused size."""
         self._joined_bytes = 0
@@ -147,6 +152,11 @@ class Intake:
 
         More bytes than that have unpacked to more than a piece.
         """
+
+    @property
+    def changes(self) -> bool:
+        """True if transforms change the records."""
+        return self._change is not None
 
     def join(self, size: int) -> None:
         """Join batches up to `size` bytes in the next answers; 0: don't.
@@ -165,7 +175,7 @@ class Intake:
     def prepare(
         self, frame: Frame, records: memoryview, upstream: int, aborted: Sequence[tuple[int, int]]
     ) -> Generator[Batch | Skipped, None, None]:
-        """Yield the batches of one answer from `upstream` on, and steps without a batch.
+        """Yield one answer's batches from `upstream` on, and steps without a batch.
 
         Each batch's frame is held once, for the receiver to release. Raises `Obstacle`.
         """
@@ -249,11 +259,11 @@ class Intake:
     def _may_wait(self, header: BatchHeader) -> bool:
         """True if the batch may be merged with batches after it.
 
-        A batch that is made anew in any case is: what compaction has left of it, and what the broker stamped. Fewer and
-        larger batches cost less to claim, and to send one at a time (R19).
+        A batch that is made again in any case is: what compaction has left of it, what the broker stamped, and what is
+        transformed. Fewer and larger batches cost less to claim, and to send one at a time (R19).
         """
-        is_made_anew = self._merge_tiny and header.magic == MAGIC and slow_path_reason(header) is not None
-        return is_made_anew or self._is_small(header)
+        is_remade = slow_path_reason(header) is not None or self._change is not None
+        return (self._merge_tiny and header.magic == MAGIC and is_remade) or self._is_small(header)
 
     def _joins(self, size: int) -> bool:
         return 2 * size <= min(self._joined_bytes, self._max_bytes or self._joined_bytes)
@@ -263,7 +273,7 @@ class Intake:
 
         `joined_lone_records` tells for sure.
         """
-        sent_as_they_are = self._codec is None and self._max_bytes is None
+        sent_as_they_are = self._codec is None and self._max_bytes is None and self._change is None
         return header.records == 1 and not header.attributes and sent_as_they_are and self._is_tiny(header)
 
     @property
@@ -304,7 +314,8 @@ class Intake:
 
     def _goes_whole(self, header: BatchHeader, upstream: int) -> bool:
         return (
-            slow_path_reason(header) is None
+            self._change is None
+            and slow_path_reason(header) is None
             and header.records > 0
             and not (self._read_committed and header.attributes & TRANSACTIONAL_BIT)
             and header.base_offset >= upstream
@@ -314,12 +325,24 @@ class Intake:
         )
 
     def _splice(
-        self, frame: Frame, batches: Sequence[tuple[BatchHeader, memoryview]], upstream: int, most: int | None
+        self,
+        frame: Frame,
+        batches: Sequence[tuple[BatchHeader, memoryview]],
+        upstream: int,
+        most: int | None,
+        before: int = NO_END,
     ) -> Iterator[Batch | Skipped]:
         sizes = [size for size in (self._max_bytes, most) if size is not None]
         try:
             spliced, obstacle = self._within(
-                partial(splice, batches, from_offset=upstream, to_offset=self.until, codec=self._codec),
+                partial(
+                    splice,
+                    batches,
+                    from_offset=upstream,
+                    to_offset=min(self.until, before),
+                    codec=self._codec,
+                    change=self._change,
+                ),
                 min(sizes, default=None),
             )
         except NotAtOnce:
@@ -329,6 +352,12 @@ class Intake:
             self._joinable_bytes = sum(header.size for header, _ in batches) // 2
             yield from self._one_by_one(frame, batches, upstream)
             return
+        except NotChanged as error:
+            if len(batches) > 1:
+                yield from self._one_by_one(frame, batches, upstream)
+                return
+            yield from self._splice(frame, batches, upstream, most, before=error.upstream)
+            raise Obstacle(str(error), Cause.TRANSFORM) from error
         except ValueError as error:
             if len(batches) > 1:  # the batches before the unreadable batch can be sent
                 yield from self._one_by_one(frame, batches, upstream)
@@ -338,23 +367,27 @@ class Intake:
             yield _made(frame, new_batch)
         if obstacle is not None:
             raise obstacle
-        yield from self._ended(batches[-1][0])
+        if before == NO_END:
+            yield from self._ended(batches[-1][0], upstream)
 
-    def _ended(self, last: BatchHeader) -> Iterator[Skipped]:
+    def _ended(self, last: BatchHeader, upstream: int) -> Iterator[Skipped]:
         """Yield the step after a spliced batch.
 
-        The header of an old format does not tell whether records are missing after the last one.
+        An old format's header does not tell whether records are missing after the last one, which a transform may have
+        dropped; and its records may be older than `upstream`.
         """
         if last.magic == MAGIC or last.next_offset >= self.until:
             yield Skipped(self._next_offset(last))
+        elif self._change is not None:
+            yield Skipped(max(last.next_offset, upstream))
 
     def _within(
         self, make: Callable[..., list[Spliced]], max_bytes: int | None
     ) -> tuple[list[Spliced], Obstacle | None]:
         """Make batches of at most `max_bytes`, or larger for a single larger record.
 
-        The target may take the larger record. If the target has refused a batch of that size or a smaller batch, the
-        result is the batches before the record, and an obstacle for the record.
+        The target may take the larger record. If the target has refused a batch that large or smaller, the result is
+        the batches before the record, and an obstacle for the record.
         """
         try:
             return make(max_bytes=max_bytes), None
@@ -378,14 +411,15 @@ class Intake:
         at = upstream
         try:
             for piece in pieces(header, view):
+                if isinstance(piece, LargeRecord) and self._change is not None:
+                    piece = _held(piece)
                 if isinstance(piece, LargeRecord):
                     wanted = upstream <= piece.offset < self.until
                     for new_batch in self._large(header, view, piece, codec) if wanted else map(_none, piece.body):
                         at = at if new_batch is None else new_batch.next_upstream
                         yield Skipped(at) if new_batch is None else _made(frame, new_batch)
                     continue
-                make = partial(splice_piece, header, piece, from_offset=upstream, to_offset=self.until, codec=codec)
-                spliced, obstacle = self._within(make, self._max_bytes)
+                spliced, obstacle = self._of_piece(header, piece, upstream, codec)
                 for new_batch in spliced:
                     at = new_batch.next_upstream
                     yield _made(frame, new_batch)
@@ -396,7 +430,24 @@ class Intake:
             raise
         except ValueError as error:
             raise Obstacle(f"the batch at source offset {header.base_offset} can't be read: {error}") from error
-        yield from self._ended(header)
+        yield from self._ended(header, at)
+
+    def _of_piece(
+        self, header: BatchHeader, piece: Records, upstream: int, codec: Codec
+    ) -> tuple[list[Spliced], Obstacle | None]:
+        obstacle = None
+        piece.drop_before(upstream)
+        piece.drop_from(self.until)
+        if self._change is not None:
+            try:
+                self._change(piece, 0)
+            except NotChanged as error:
+                obstacle = Obstacle(str(error), Cause.TRANSFORM)
+                piece.drop_from(error.upstream)
+                self._change(piece, 0)
+        make = partial(splice_piece, header, piece, from_offset=upstream, codec=codec)
+        spliced, earlier = self._within(make, self._max_bytes)
+        return spliced, earlier or obstacle
 
     def _large(
         self, header: BatchHeader, view: memoryview, record: LargeRecord, codec: Codec
@@ -414,6 +465,13 @@ class Intake:
                 f"than {most} bytes with {CODECS[codec.number]}{why}",
                 Cause.TOO_LARGE if at_target else Cause.UNREADABLE,
             ) from error
+
+
+def _held(record: LargeRecord) -> Records:
+    """Return a large record as a piece, for a transform needs the whole body."""
+    piece = Records(unpacked=record.size)
+    piece.append(record.offset, record.timestamp, record.attributes, b"".join(record.body))
+    return piece
 
 
 def _none(_: object) -> None:

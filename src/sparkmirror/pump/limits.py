@@ -1,8 +1,8 @@
-"""Limits of a pump's fetching: memory and bandwidth caps, the live tail first.
+"""Limit a pump's fetching: memory and bandwidth caps, the live tail first.
 
-Partitions far behind, the backfill, are fetched in a lane of separate connections. The backfill stops fetching at a
-lower mark of memory, takes from the cap only what the live tail leaves, and may have a cap for itself. So a topic with
-a month of history does not delay today's records.
+Partitions far behind, the backfill, are fetched in a lane with separate connections. The backfill stops fetching at a
+lower memory mark, takes from the cap only what the live tail leaves, and may have a cap for itself. So a topic with a
+month of history does not delay today's records.
 """
 
 from __future__ import annotations
@@ -11,33 +11,23 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sparkmirror.clock import now_s
-from sparkmirror.wire.buffers import FramePool
-
-FETCH_BYTES = 4 << 20
-"""Most bytes that one fetch asks for."""
-
-SMALLEST_FETCH_BYTES = 64 * 1024
+from sparkmirror.kafka.wire.buffers import FramePool
+from sparkmirror.pump.memory_budget import SMALLEST_FETCH_BYTES, MemoryBudget
 
 MADE_BYTES = 16 << 20
-"""Largest batch made of one record that was unpacked piece by piece.
+"""Largest batch made from one record that was unpacked piece by piece.
 
 Twice the size of the source's batch is the limit if that is more.
 """
 
 STEP_S = 0.25
-"""Time of one step: under a cap one fetch asks for the bytes of this time."""
+"""One step's time: under a cap one fetch asks for as many bytes as pass in it."""
 
 LONGEST_THROTTLE_S = 300.0
 """Longest wait for a broker that throttles (`throttle_time_ms`, KIP-219).
 
-After one fetch of `FETCH_BYTES` a quota of 14 kB/s asks for as much.
+After one `FETCH_BYTES` fetch a 14 kB/s quota asks for as much.
 """
-
-LIVE_SHARE, BACKFILL_SHARE = 1 / 2, 3 / 8
-"""Shares of the pump's memory: a lane fetches nothing while more is held."""
-
-PLENTY_SHARE = 1 / 4
-"""Share of the pump's memory up to which memory is plentiful."""
 
 BACKFILL_LEAVES = 1 / 2
 """Share of a step's bytes that the backfill leaves to the live tail in the bucket."""
@@ -97,22 +87,21 @@ class Bucket:
 
 
 class Limits:
-    """Limits of one flow in one pump."""
+    """One flow's limits in one pump."""
 
-    def __init__(self, pool: FramePool, memory_bytes: int, share: float, clock: Callable[[], float] = now_s) -> None:
+    def __init__(self, pool: FramePool, memory: MemoryBudget, share: float, clock: Callable[[], float] = now_s) -> None:
         self._pool = pool
-        self._memory_bytes = memory_bytes
+        self._memory = memory
         self.share = share
         """Pump's share of the flow's caps; a change counts from the next `set_rates` on."""
         self._all, self._backfill = Bucket(clock), Bucket(clock)
 
     def set_rates(self, bytes_per_second: float | None, backfill_bytes_per_second: float | None) -> None:
-        """Set the caps of the whole flow, of which this pump gets a share."""
+        """Set the whole flow's caps, of which this pump gets a share."""
         for bucket, rate in ((self._all, bytes_per_second), (self._backfill, backfill_bytes_per_second)):
             bucket.set_rate(None if rate is None else rate * self.share)
 
     def passed(self, size: int, *, backfill: bool) -> None:
-        """Count fetched bytes."""
         self._all.take(size)
         if backfill:
             self._backfill.take(size)
@@ -122,21 +111,20 @@ class Limits:
 
         Answers under way count as asked for, not as held.
         """
-        return self._pool.held <= self._memory_bytes * (BACKFILL_SHARE if backfill else LIVE_SHARE)
+        return self._pool.held <= self._memory.held(backfill=backfill)
 
     @property
     def pressure(self) -> float:
-        """Shortness of memory, from 0 (a quarter is held) to 1 (no lane may fetch)."""
-        excess = self._pool.held / self._memory_bytes - PLENTY_SHARE
-        return min(max(excess / (LIVE_SHARE - PLENTY_SHARE), 0.0), 1.0)
+        """Memory shortage, from 0 (a quarter is held) to 1 (no lane may fetch)."""
+        plenty, full = self._memory.plenty, self._memory.held(backfill=False)
+        return min(max((self._pool.held - plenty) / (full - plenty), 0.0), 1.0)
 
     def may_prepare(self, *, backfill: bool, idle: bool) -> bool:
-        """True if there is memory to make more batches of fetched data.
+        """True if there is memory to make more batches from fetched data.
 
-        `idle` is True for a partition without a batch on the way, which may use all of the pump's memory.
+        `idle` is True for a partition without a batch on the way, which may use all the pump's memory.
         """
-        share = 1.0 if idle else BACKFILL_SHARE if backfill else LIVE_SHARE
-        return self._pool.in_use <= self._memory_bytes * share
+        return self._pool.in_use <= (self._memory.total if idle else self._memory.held(backfill=backfill))
 
     def wait_s(self, *, backfill: bool) -> float:
         """Return the seconds until the caps allow a fetch; 0: now."""

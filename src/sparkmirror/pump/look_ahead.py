@@ -1,14 +1,14 @@
-"""Preparation of a pump for partitions that other tasks still copy."""
+"""Prepare a pump for partitions that other tasks still copy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from sparkmirror.messages.orders import RouteOrder
-from sparkmirror.position.route import PartitionPair
+from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.pump.claim_writer import ClaimWriter
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.orders import RouteOrder
 from sparkmirror.pump.readings import PositionReadings
 from sparkmirror.pump.source_connections import SourceConnections
 from sparkmirror.pump.target_connections import TargetConnections
@@ -17,19 +17,19 @@ AHEAD_S = 5.0
 """Longest preparation; then the partition comes all the same."""
 
 Prepared = Callable[[Mapping[PartitionPair, int]], None]
-"""Call when all is ready for pairs, with the target's leader of each."""
+"""Call when all is ready for pairs, with each one's target leader."""
 
 
 class _Awaited(NamedTuple):
     leaders: Mapping[PartitionPair, tuple[int, int]]
-    """Leaders of each pair at both sides."""
+    """Each pair's leaders on both sides."""
     then: Prepared
     until: float
     """Latest time to tell."""
 
 
 class LookAhead:
-    """Preparation of one flow's pump for partitions that come from other tasks.
+    """Prepare one flow's pump for partitions that come from other tasks.
 
     What a position reading will need is read, connections are made, and no fetch is under way for which the source
     could wait long: the partition's first fetch would have to wait as long.
@@ -53,7 +53,7 @@ class LookAhead:
     def begin(self, routes: Sequence[RouteOrder], then: Prepared) -> None:
         """Prepare for these routes; call `then` once all is ready, perhaps twice.
 
-        The call has the target's leader of each pair, or nothing if not all could be made ready in time.
+        The call has each pair's target leader, or nothing if not all could be made ready in time.
         """
         until = self._loop.now + AHEAD_S
         self._loop.at(until, lambda: then({}))

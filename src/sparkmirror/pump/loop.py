@@ -1,4 +1,4 @@
-"""Event loop of a pump: sockets, timers, and calls from the helper threads."""
+"""A pump's event loop: sockets, timers, and calls from the helper threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from sparkmirror.clock import now_s
-from sparkmirror.wire.channel import Channel
+from sparkmirror.kafka.wire.channel import Channel
 
 SUSPENDED_S = 2.0
 """Excess over a turn's longest time that shows a suspended or busy process.
@@ -24,7 +24,7 @@ After such a turn, unsent data is too old to be sent (R6).
 
 
 class Watcher(Protocol):
-    """Owner of a channel."""
+    """A channel's owner."""
 
     def on_readable(self) -> None:
         """Read from the socket, which has data."""
@@ -34,7 +34,7 @@ class Watcher(Protocol):
 
 
 class Loop:
-    """Event loop of one thread; other threads may only call `post`."""
+    """One thread's event loop; other threads may only call `post`."""
 
     def __init__(self, clock: Callable[[], float] = now_s) -> None:
         self.clock = clock
@@ -62,7 +62,7 @@ class Loop:
         self._selector.register(channel.fileno(), selectors.EVENT_READ, watcher)
 
     def want_write(self, channel: Channel, watcher: Watcher, wanted: bool) -> None:
-        """Begin or stop calling `on_writable` of the watcher."""
+        """Begin or stop calling the watcher's `on_writable`."""
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if wanted else 0)
         if self._selector.get_key(channel.fileno()).events != events:
             self._selector.modify(channel.fileno(), events, watcher)

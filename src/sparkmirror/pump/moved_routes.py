@@ -1,7 +1,7 @@
-"""Partitions that a task of a running round releases, or takes from others.
+"""Partitions that a running round's task releases, or takes from others.
 
 A partition that comes is copied once its former task has released it. Before that this task connects to its brokers,
-reads its claims, and says that it is ready. The release tells where the copy goes on. This task believes that as long
+reads its claims, and says that it is ready. The release tells where the copy continues. This task believes that as long
 as the former task would have believed it (R6): from the time when this task said that it was ready, and only if it has
 been connected to the target's leader since. Otherwise it reads the position.
 
@@ -9,8 +9,8 @@ A partition that leaves is copied on until its next task is ready, or the driver
 more; what was fetched is sent and acknowledged, or dropped after `LEAVE_S`. Then this task says that it has released
 the partition.
 
-A later attempt of a task first says that it is at work, and waits until it reads that: what an earlier attempt said
-before counts, and whatever the earlier attempt says afterwards does not.
+A task's later attempt first says that it is at work, and waits until it reads that: what an earlier attempt said before
+counts, and whatever the earlier attempt says afterwards does not.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sparkmirror.messages.control import ControlState
-from sparkmirror.messages.moves import NO_TASK, Place, Release, RouteMove, TaskWords
-from sparkmirror.messages.orders import RouteOrder
-from sparkmirror.position.route import PartitionPair, PartitionReading
+from sparkmirror.exact.position.route import PartitionPair, PartitionReading
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump.look_ahead import Prepared
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.control import ControlState
+from sparkmirror.pump.messages.moves import NO_TASK, Place, Release, RouteMove, TaskWords
+from sparkmirror.pump.messages.orders import RouteOrder
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.pump.task_teller import TaskTeller
-from sparkmirror.wire.topic_partition import TopicPartition
 
 LEAVE_S = 0.03
-"""Seconds for the fetched records of a leaving partition.
+"""Seconds for a leaving partition's fetched records.
 
 Then those that were not sent are dropped: the next task has them sooner than this task would have sent them.
 """
@@ -45,14 +45,14 @@ class _Leaving:
     move: RouteMove
     unclean: bool
     heard_at: float
-    """Time at which this task had heard of the next task's readiness.
+    """Time at which this task had heard that the next task was ready.
 
-    It is not the time of the loop's turn, which began earlier.
+    It is not the loop's turn time, which began earlier.
     """
 
 
 class _Reached(NamedTuple):
-    """Connection to the target's leader of a partition that comes."""
+    """Connection to the target's leader for a partition that comes."""
 
     leader: int
     ready_at: float
@@ -63,13 +63,13 @@ class _Reached(NamedTuple):
 
 
 class MovedRoutes:
-    """Moves of one flow's partitions from and to one attempt of one task of a round.
+    """Moves of one flow's partitions from and to one attempt of a round's task.
 
-    `of` returns the copy of a source partition, and `on_leaving` is called with each copy that has to leave.
-    `on_coming` is called with the routes that other tasks have yet to release, and with a call to make when all is
-    ready for them, with the target's leaders that are connected to; `on_released` with an order to copy from now on,
-    True if its former task may be alive, and the position if it is known; `on_passed` with the order of a partition
-    that this attempt never copied, but releases. `unclean` is True if a pump from before this one may be alive.
+    `of` returns a source partition's copy, and `on_leaving` is called with each copy that has to leave. `on_coming` is
+    called with the routes that other tasks have yet to release, and with a call to make when all is ready for them,
+    with the target's leaders that are connected to; `on_released` with an order to copy from now on, True if its former
+    task may be alive, and the position if it is known; `on_passed` with the order for a partition that this attempt
+    never copied, but releases. `unclean` is True if a pump from before this one may be alive.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class MovedRoutes:
         on_passed: Callable[[RouteOrder], None],
     ) -> None:
         self.has_begun = not attempt
-        """False while words of an earlier attempt may still come."""
+        """False while an earlier attempt's words may still come."""
         self._loop = loop
         self._teller = teller
         self._task = task
@@ -100,7 +100,7 @@ class MovedRoutes:
         self._alone_at = loop.now + GRACE_S if unclean else loop.now
         """Time from which no pump from before this one can be alive."""
         self._numbers: dict[TopicPartition, int] = {}
-        """Number of the newest move of each moved partition."""
+        """Each moved partition's newest move number."""
         self._staying: dict[TopicPartition, RouteMove] = {}
         """Moves from this task to tasks that are not ready yet."""
         self._leaving: dict[PartitionCopy, _Leaving] = {}
@@ -109,7 +109,7 @@ class MovedRoutes:
         self._reached: dict[TopicPartition, _Reached] = {}
         """Partitions that come, as long as the connections have lasted."""
         self._said: dict[TopicPartition, Release] = {}
-        """All words of this task in the round, also those of an attempt before."""
+        """All this task's words in the round, also from an attempt before."""
         self._doubted: dict[TopicPartition, float] = {}
         """End of the doubt about each partition that was released or taken in doubt.
 
@@ -129,13 +129,13 @@ class MovedRoutes:
 
     @property
     def moved_in_doubt(self) -> bool:
-        """True if batches of other attempts, or unacknowledged ones, may arrive (R5)."""
+        """True if other attempts' batches, or unacknowledged ones, may arrive (R5)."""
         earlier_attempts = [self._alone_at] if self._attempt else []
         alone_at = max((*earlier_attempts, *self._doubted.values()), default=self._loop.now)
         return not self.has_begun or self._loop.now < alone_at
 
     def follow(self, state: ControlState, incarnation: str, round_number: int) -> None:
-        """Act on the moves and words of the control topic."""
+        """Act on the moves and words in the control topic."""
         mine = state.words_of(self._task, incarnation, round_number)
         is_first, self._round = not self._round[0], (incarnation, round_number)
         if not self.has_begun:
@@ -217,15 +217,15 @@ class MovedRoutes:
             self._on_leaving(copy)
 
     def doubted(self, copy: PartitionCopy) -> None:
-        """Take note that batches or a claim of a partition may arrive late."""
+        """Note that a partition's batches or claim may arrive late."""
         self._note_doubt(copy.route.source, unclean=True)
         if copy in self._leaving:
             self._leaving[copy].unclean = True
 
     def left(self, copy: PartitionCopy, settled: PartitionReading | None) -> None:
-        """Say that this task sends nothing more of a leaving partition.
+        """Say that this task sends no more from a leaving partition.
 
-        `settled` is the position at which the copy goes on; None if it must be read.
+        `settled` is the position at which the copy continues; None if it must be read.
         """
         leaving, source = self._leaving.pop(copy), copy.route.source
         leaving.unclean |= copy.may_be_written_to(self._loop.now)
@@ -246,11 +246,11 @@ class MovedRoutes:
 
     @property
     def may_have_rivals(self) -> bool:
-        """True if a pump from before may still write to any partition of this task (R5)."""
+        """True if an earlier pump may still write to any of this task's partitions (R5)."""
         return self._loop.now < self._alone_at
 
     def _may_be_written_to(self, source: TopicPartition) -> bool:
-        """True if batches of a partition may still arrive, of this task or of one before."""
+        """True if a partition's batches may still arrive, from this task or one before."""
         return self.may_have_rivals or self._loop.now < self._doubted.get(source, self._loop.now)
 
     # --- in -------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class MovedRoutes:
     def lost(self, broker: int) -> None:
         """Take note that a connection to a target broker broke.
 
-        The positions of partitions that come must be read.
+        The coming partitions' positions must be read.
         """
         self._reached = {source: reached for source, reached in self._reached.items() if reached.leader != broker}
 
@@ -295,7 +295,7 @@ class MovedRoutes:
         self._say_soon()
 
     def _say_soon(self) -> None:
-        """Have all words written at the end of the loop's turn, in one record."""
+        """Have all words written when the loop's turn ends, in one record."""
         if not self._unsaid:
             self._unsaid = True
             self._loop.at(self._loop.now, self._say)

@@ -9,13 +9,17 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from sparkmirror.durable.claims import Segment
-from sparkmirror.durable.identity import Identity
-from sparkmirror.durable.losses import LossKind
-from sparkmirror.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
-from sparkmirror.position.cause import Cause, cause_of_error
-from sparkmirror.position.loss_detection import TELL_US
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.exact.durable.identity import Identity
+from sparkmirror.exact.durable.losses import LossKind
+from sparkmirror.exact.durable.noted_progress import NOTHING_REPORTED, ReportedProgress
+from sparkmirror.exact.position.cause import Cause, cause_of_error
+from sparkmirror.exact.position.loss_detection import TELL_US
+from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.kafka.wire.buffers import Frame
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.fetch_session import FetchPosition
+from sparkmirror.kafka.wire.produce import Ack
 from sparkmirror.pump.acknowledged import AcknowledgedRecords
 from sparkmirror.pump.backlog import Backlog, Outcome
 from sparkmirror.pump.batch import Batch
@@ -31,17 +35,13 @@ from sparkmirror.pump.stage import TRANSITIONS, Stage, StageEvent
 from sparkmirror.pump.trouble import NO_TROUBLE, UNREPLICATED, Trouble
 from sparkmirror.pump.trust import STAMPING, Freshness, NextReading, Stamping, Trust
 from sparkmirror.pump.verdicts import ErrorAction, verdict
-from sparkmirror.wire.buffers import Frame
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch_session import FetchPosition
-from sparkmirror.wire.produce import Ack
 
 QUEUE_BYTES = 2 << 20
 """Bytes queued for sending at which fetching of a partition stops on a short line."""
 
 
 class PartitionCopy:
-    """Copy of one partition; each `now` is from `clock.now_s()`.
+    """One partition's copy; each `now` is from `clock.now_s()`.
 
     `unclean` is True if a predecessor may still be alive (R5). Records with timestamps before `fresh_after_ms` may take
     the leader's state with them; the limit holds for the first `now`, and rises with time.
@@ -78,7 +78,8 @@ class PartitionCopy:
         self.source = SourceSide(from_latest=from_latest)
         self.trust = Trust(Freshness(fresh_after_ms, now), max_in_flight)
         self._quiet = QuietRule(unclean, now)
-        self._claimer = Claimer(route, identity, incarnation)
+        self._changes = intake.changes
+        self._claimer = Claimer(route, identity, incarnation, changed=intake.changes)
         self.backlog = Backlog(identity, intake, self._claimer, self.end.goal)
         self.queue = self.backlog.queue
         self.queue_bytes = QUEUE_BYTES
@@ -89,7 +90,7 @@ class PartitionCopy:
         self.in_flight: deque[Batch] = deque()
         self._dropped: tuple[int | None, int | None] = None, None
         """Upstream position, and timestamp of the next record, when the queue was dropped."""
-        self._confirm: tuple[Segment, ...] = ()
+        self._confirm: tuple[Claim, ...] = ()
         """Claims with all batches acknowledged, for the next `ready`."""
         self._question: Question | None = None
         self._fetching: tuple[object, Fetch] = None, HOLD_BACK
@@ -129,14 +130,22 @@ class PartitionCopy:
             self._fetching = state, Fetch(source.lane(reading), reading.source_topic_id, position)
         return self._fetching[1]
 
+    @property
+    def _records_may_differ(self) -> bool:
+        """True if a rival pump may have other records at the same sequences (R19).
+
+        The rival may have seen a log before compaction, or may have other transforms.
+        """
+        return self._changes or (self.reading is not None and self.reading.compacted)
+
     def sendable(self, now: float) -> bool:
-        """True if the head of the queue may be sent now."""
+        """True if the queue's head may be sent now."""
         if self.stage is not Stage.RUNNING or not self.queue or self.asked_at is not None:
             return False
         head = self.queue[0]
         if head.claim is not None and not head.claim.durable:
             return False
-        compacted = self.reading is not None and self.reading.compacted
+        compacted = self._records_may_differ
         return self.trust.allows(head, len(self.in_flight), now, compacted=compacted)
 
     def fetch_position(self) -> FetchPosition | None:
@@ -148,7 +157,7 @@ class PartitionCopy:
     @property
     def most_in_flight(self) -> int:
         """Number of batches that may be in flight at once, as far as now known."""
-        compacted = self.reading is not None and self.reading.compacted
+        compacted = self._records_may_differ
         return self.trust.usually_in_flight(compacted=compacted)
 
     def is_led_by(self, broker: int) -> bool:
@@ -162,7 +171,7 @@ class PartitionCopy:
 
     @property
     def oldest_ms(self) -> int | None:
-        """Timestamp of the first unacknowledged record, if fetched; None: unknown."""
+        """The first unacknowledged record's timestamp, if fetched; None: unknown."""
         for waiting in (self.in_flight, self.queue):
             if waiting:
                 return waiting[0].base_timestamp if waiting[0].base_timestamp >= 0 else None
@@ -171,7 +180,7 @@ class PartitionCopy:
 
     @property
     def is_at_rest(self) -> bool:
-        """True if only an event can change what is told of the partition."""
+        """True if only an event can change what is told about the partition."""
         settled = self.stage is Stage.RUNNING or self.stage is Stage.DONE
         return settled and self.asked_at is None and not (self.queue or self.in_flight or self.backlog.unprepared)
 
@@ -196,7 +205,7 @@ class PartitionCopy:
 
     @property
     def last_copied(self) -> tuple[int, int] | None:
-        """Upstream and downstream offset of the last acknowledged record; None: unknown."""
+        """The last acknowledged record's upstream and downstream offset; None: unknown."""
         return None if self.trust.next_reading is NextReading.LOOK_UP else self.progress.last
 
     # --- position -------------------------------------------------------------------------------
@@ -320,7 +329,7 @@ class PartitionCopy:
         self._leave_running(StageEvent.WITHHELD)
 
     def settled(self, now: float) -> PartitionReading | None:
-        """Return the position of a copy at rest, as this pump's acknowledgements show it.
+        """Return a resting copy's position, as this pump's acknowledgements show it.
 
         Another pump may go on there as this pump might, without a reading. None: the position must be read, also
         because a claim announces what was not sent: the reader shortens it.
@@ -355,7 +364,7 @@ class PartitionCopy:
         self._on(StageEvent.SET_ASIDE)
 
     def act_on(self, error: int, reason: str, now: float) -> None:
-        """Do as the table of verdicts says about an error."""
+        """Do as the verdict table says about an error."""
         action = verdict(error)
         if action is ErrorAction.PARK or action is ErrorAction.STOP:
             self.park(reason, now, cause_of_error(error))
@@ -374,7 +383,7 @@ class PartitionCopy:
         self.retry.at = now
 
     def is_guarded(self, now: float) -> bool:
-        """True if the leader is sure to refuse a late repeat of the head of the queue."""
+        """True if the leader is sure to refuse a late repeat of the queue's head."""
         return self.trust.is_guarded(self.queue[0], now)
 
     def lost_in_flight(self, now: float, reason: str, *, pipelined: bool) -> None:
@@ -397,7 +406,7 @@ class PartitionCopy:
     def feed(
         self, frame: Frame, records: memoryview, high_watermark: int, aborted: Sequence[tuple[int, int]] = ()
     ) -> None:
-        """Take the batches of one fetch answer, for `prepare`."""
+        """Take one fetch answer's batches, for `prepare`."""
         self._on(StageEvent.FED)
         self.source.answered(high_watermark, len(records))
         self.backlog.feed(frame, records, aborted)
@@ -433,7 +442,7 @@ class PartitionCopy:
             self._finish_once_confirmed(now)
 
     def claiming(self, count: int) -> None:
-        """Note that the first claims of `Ready.claims` are being written."""
+        """Note that the first claims in `Ready.claims` are being written."""
         for _ in range(count):
             self.backlog.claims.popleft()
 
@@ -486,7 +495,7 @@ class PartitionCopy:
         self.retry.progressed()
         self.progress.note(batch, self.reading.target_topic_id)
         if batch.completes is not None and self.trust.is_claim_proven:
-            self._confirm += (dataclasses.replace(batch.completes.segment, confirmed=True),)
+            self._confirm += (dataclasses.replace(batch.completes.claim, confirmed=True),)
         if look_up:  # before the end is reached, too
             why = "the target had lost records" if batch.heals else "its acknowledgements can't tell a rival's batch"
             self.doubt(f"{why}: the appended batch is looked up", now)
@@ -515,7 +524,7 @@ class PartitionCopy:
     def end_at(self, done_at: int | None, now: float) -> None:
         """Set the source offset at which the partition's writers moved; None: no move.
 
-        Unsent batches are dropped if any of them goes beyond. Claims may announce them: the reader shortens these.
+        Unsent batches are dropped if any goes beyond. Claims may announce them: the reader shortens these.
         """
         if done_at == self.end.done_at:
             return

@@ -1,11 +1,11 @@
-"""Turns of making fetched answers ready; no partition keeps the loop for long."""
+"""Make fetched answers ready in turns; no partition keeps the loop for long."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from sparkmirror.clock import now_s
-from sparkmirror.position.cause import Cause
+from sparkmirror.exact.position.cause import Cause
 from sparkmirror.pump.limits import Limits
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.partition import PartitionCopy
@@ -13,14 +13,14 @@ from sparkmirror.pump.partition import PartitionCopy
 PREPARE_S = 0.2
 """Time for making batches ready, as answers come and once more after sending.
 
-Then comes another turn of the loop. A step that has begun, mostly one batch, is finished.
+Then the loop takes another turn. A step that has begun, mostly one batch, is finished.
 """
 
 
 class Preparation:
-    """Answers of one flow's partitions that are made ready bit by bit.
+    """Makes the fetched data of one flow's partitions ready, bit by bit.
 
-    `copies` are all partitions of the flow. `on_prepared` is called for each partition that went on in `flush`.
+    `copies` are all the flow's partitions. `on_prepared` is called for each partition that went on in `flush`.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Preparation:
             self._unprepared[copy] = None
 
     def flush(self) -> None:
-        """Prepare more of the last answers: live tail first, some backfill in each turn."""
+        """Prepare more from the last answers: live tail first, some backfill in each turn."""
         if not self._unprepared:
             return
         until_s = min(now_s(), self._loop.now + PREPARE_S) + PREPARE_S
@@ -57,7 +57,6 @@ class Preparation:
             self._loop.at(self._loop.now, lambda: None)  # the next turn must not wait, to send the ready batches
 
     def clear(self) -> None:
-        """Prepare nothing more."""
         self._unprepared.clear()
 
     def _go_on(self, copies: Sequence[PartitionCopy], until_s: float) -> int:

@@ -1,4 +1,4 @@
-"""Pump: the work of one Spark task for one round."""
+"""Pump: one Spark task's work for one round."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sparkmirror.clock import now_s, wall_ms
-from sparkmirror.cluster.expected_clusters import EXPECTED
 from sparkmirror.events import Event
+from sparkmirror.kafka.cluster.expected_clusters import EXPECTED
 from sparkmirror.log_levels import asked_levels
-from sparkmirror.messages.control import SILENCE_S, ControlState
-from sparkmirror.messages.figures import PartitionFigures
-from sparkmirror.messages.orders import FlowEnd, FlowOrder, FlowReport, PumpOrder, Receipt
 from sparkmirror.pump.control_channel import ControlChannel
 from sparkmirror.pump.flow_pump import FlowPump
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.control import SILENCE_S, ControlState
+from sparkmirror.pump.messages.figures import PartitionFigures
+from sparkmirror.pump.messages.orders import FlowEnd, FlowOrder, FlowReport, PumpOrder, Receipt
 from sparkmirror.pump.report_channel import ReportChannel
 from sparkmirror.task_lines import set_up_task_logging
 
@@ -31,7 +31,7 @@ With Python the process stays below 256 MB.
 """
 
 DRAIN_S = 5.0
-"""Longest wait of an ending round for acknowledgements."""
+"""An ending round's longest wait for acknowledgements."""
 
 RECEIPTS_AT_ONCE = 450
 """Most receipts in one report, which is one record.
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class _PumpRun:
-    """One flow of the pump, with the flow's control channel."""
+    """One flow in the pump, with the flow's control channel."""
 
     def __init__(self, order: PumpOrder, flow: FlowOrder, loop: Loop, pump: str, memory_bytes: int) -> None:
         self._order = order
@@ -55,7 +55,7 @@ class _PumpRun:
         self._loop = loop
         self._pump_name = pump
         self._heard_at = loop.now
-        """Time at which the pump last heard of this round's driver."""
+        """Time at which the pump last heard from this round's driver."""
         self._spoke_at = -1
         """Offset of the driver's newest word in the control topic."""
         self._ended_because = ""
@@ -100,7 +100,7 @@ class _PumpRun:
     def tell_end(self) -> None:
         """Report at once if this flow has ended by itself.
 
-        Other flows of the pump may go on for long.
+        The pump's other flows may go on for long.
         """
         if self._ended_because and self.flow_pump.ended and not self._end_told:
             self._end_told = True
@@ -131,6 +131,7 @@ class _PumpRun:
             latency_ms=tally.take_latency_ms(),
             memory_bytes=resident_bytes(),
             host=socket.gethostname(),
+            pid=os.getpid(),
             cpu_s=time.process_time() - self._cpu_began_s,
             in_flight=news.in_flight,
             fetch_ms=tally.source.take_mean_wait_ms(),
@@ -177,7 +178,7 @@ def with_receipts(
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process in bytes.
+    """Return this process's resident memory in bytes.
 
     The peak if the system does not tell the present value.
     """
@@ -188,7 +189,7 @@ def resident_bytes() -> int:
 
 
 def pump(order: PumpOrder) -> list[FlowEnd]:
-    """Pump until the round ends; return the end of each flow."""
+    """Pump until the round ends; return each flow's end."""
     set_up_task_logging()
     loop = Loop()
     name = f"{order.epoch}/{order.task}/{uuid.uuid4().hex[:8]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sparkmirror.pump.limits import LONGEST_THROTTLE_S
 
 GRACE_S = 8.0
-"""Wait of the quiet rule.
+"""The quiet rule's wait.
 
 A cancelled predecessor lives on for up to 4 s: Spark looks for it each 2 s, and kills it 2 s later
 (`PythonRunner.MonitorThread`, `spark.python.task.killTimeout`). Its last batch may have gone out right before, and is
@@ -16,16 +16,16 @@ broker reads it at once (`TargetConnection`).
 LATE_S = LONGEST_THROTTLE_S
 """Time after which no pipelined request can arrive any more.
 
-A broker reads a connection's next request when it has answered the one before, and when the throttle of that answer
-has ended (KIP-219), also after the client has gone. Guarded batches are pipelined, so one may arrive as late as that.
-While the state is there, the leader refuses it; old records could take the state with them.
+A broker reads a connection's next request when it has answered the one before, and when that answer's throttle has
+ended (KIP-219), also after the client has gone. Guarded batches are pipelined, so one may arrive as late as that. While
+the state is there, the leader refuses it; old records could take the state with them.
 """
 
 WAITS = "an earlier request may still arrive: it goes on once nothing has moved for 8 s (records too old to be guarded)"
 
 
 class QuietRule:
-    """Quiet rule of one partition.
+    """One partition's quiet rule.
 
     Only an `unclean` takeover has to wait, and a pump whose connection broke with batches in flight. `guarded` is True
     if the target leader's state is sure to tell an earlier batch from this pump's next batch.
@@ -37,7 +37,7 @@ class QuietRule:
         """True while records may have to wait."""
         self._ends_at = now + LATE_S
         self._sequence: int | None = None
-        """Sequence of the position when the wait began; None: no wait yet.
+        """The position's sequence when the wait began; None: no wait yet.
 
         If the position has the same sequence after the wait, no predecessor is writing.
         """
@@ -45,7 +45,7 @@ class QuietRule:
         """Earliest time to read the position again."""
 
     def begin(self, now: float, *, pipelined: bool) -> None:
-        """Take note of own batches that may still arrive; `pipelined` ones arrive late."""
+        """Note own batches that may still arrive; `pipelined` ones arrive late."""
         self._ends_at = max(self._ends_at if self.holds else now, now + (LATE_S if pipelined else GRACE_S))
         self.holds, self._sequence = True, None
 
@@ -56,7 +56,7 @@ class QuietRule:
     def allows_position(self, sequence: int, read_at: float, now: float, *, guarded: bool) -> bool:
         """True if the records after a position read at `read_at` may be sent.
 
-        Else the wait goes on, or begins; a moved position begins the wait anew.
+        Else the wait continues, or begins; a moved position begins the wait again.
         """
         if not self.holds or (guarded and self._sequence is None):
             return True

@@ -1,4 +1,4 @@
-"""Readings of one flow's positions, and questions to the target, in one thread."""
+"""Read one flow's positions, and ask the target, in one thread."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 
 from sparkmirror.clock import now_s
-from sparkmirror.cluster.topic_configs import topic_configs
-from sparkmirror.cluster.topic_log import TopicLog
-from sparkmirror.durable.claim_log import SegmentLog
-from sparkmirror.durable.claims import segments_topic
-from sparkmirror.durable.losses import LossLedger, losses_topic
-from sparkmirror.messages.orders import FlowOrder, RouteOrder
-from sparkmirror.position.cause import Cause
-from sparkmirror.position.reader import PositionReader
-from sparkmirror.position.resolving import Superseded
-from sparkmirror.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.exact.durable.claim_log import ClaimLog
+from sparkmirror.exact.durable.claims import segments_topic
+from sparkmirror.exact.durable.losses import LossLedger, losses_topic
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.reader import PositionReader
+from sparkmirror.exact.position.resolving import Superseded
+from sparkmirror.exact.position.route import PartitionPair, PartitionReading, Refusal
+from sparkmirror.kafka.cluster.topic_configs import topic_configs
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.flow_clients import FlowClients
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.orders import FlowOrder, RouteOrder
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.ready import Question
 from sparkmirror.pump.refused import Refused
@@ -35,10 +35,10 @@ POLICIES_S = 300.0
 
 
 class PositionReadings:
-    """Readings of one flow's positions.
+    """Read one flow's positions.
 
     `on_read` is called with each answer, `on_superseded` with the reason why this pump may never write again, and
-    `on_changed_policies` with the source topics of another cleanup policy.
+    `on_changed_policies` with the source topics that have another cleanup policy.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class PositionReadings:
         on_changed_policies: Callable[[Set[str]], None],
     ) -> None:
         flow, source = order.flow, order.flow.source.alias
-        segments = SegmentLog(TopicLog(clients.positions, segments_topic(source)), order.homes)
+        claim_log = ClaimLog(TopicLog(clients.positions, segments_topic(source)), order.homes)
         ledger = LossLedger(TopicLog(clients.positions, losses_topic(source)))
         self.reader = PositionReader(
             clients.source,
             clients.target,
-            segments,
+            claim_log,
             ledger,
             flow.loss,
             order.identity,
@@ -80,7 +80,7 @@ class PositionReadings:
         self._policies_at = loop.now + POLICIES_S
 
     def know(self, routes: Iterable[RouteOrder]) -> None:
-        """Take note of the routes that the driver refuses."""
+        """Note the routes that the driver refuses."""
         for route in routes:
             if route.refused:
                 self._refused[route.route] = Refusal(route.refused, cause=Cause.TAKEOVER)
@@ -88,7 +88,6 @@ class PositionReadings:
                 self._refused.pop(route.route, None)
 
     def writers_moved(self, source_topics: Set[str]) -> None:
-        """Take note of the topics with moved writers."""
         self.reader.writers_moved = source_topics
 
     def look_ahead(
@@ -96,7 +95,7 @@ class PositionReadings:
     ) -> None:
         """Read what is sure to be needed for positions of these routes soon.
 
-        `then` is called with the leaders of each pair, at the source and at the target.
+        `then` is called with each pair's leaders, at the source and at the target.
         """
         pairs = [route.route for route in routes]
         parts = [pairs[first : first + AHEAD_AT_ONCE] for first in range(0, len(pairs), AHEAD_AT_ONCE)]

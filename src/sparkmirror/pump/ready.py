@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sparkmirror.durable.claims import Segment
-from sparkmirror.pump.batch import Claim
+from sparkmirror.exact.durable.claims import Claim
+from sparkmirror.kafka.wire.fetch_session import FetchPosition
+from sparkmirror.pump.batch import PendingClaim
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.refused import Refused
-from sparkmirror.wire.fetch_session import FetchPosition
 
 
 class Fetch(NamedTuple):
-    """Fetching of a partition from now on."""
+    """Fetch a partition from now on."""
 
     lane: Lane | None
     """Lane to fetch in; None: the present lane, if any."""
@@ -47,7 +47,7 @@ class Question(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """Work of one partition.
+    """Next steps that one partition can take.
 
     `confirm` and `question` are handed out once. The rest stands until an event ends it.
     """
@@ -56,9 +56,9 @@ class Ready(NamedTuple):
     """True if the position should be read now; `PartitionCopy.ask` ends it."""
     look_again_at: float | None
     """Time at which the partition wants another look; None: an event will come."""
-    claims: tuple[Claim, ...]
+    claims: tuple[PendingClaim, ...]
     """Claims to make durable, in this order; `PartitionCopy.claiming` ends it."""
-    confirm: tuple[Segment, ...]
+    confirm: tuple[Claim, ...]
     """Claims with all batches acknowledged, to be written again behind the copy."""
     question: Question | None
     send_to: int | None

@@ -1,9 +1,9 @@
-"""Receipt of a partition, as a pump reports."""
+"""A partition's receipt, as a pump reports."""
 
 from __future__ import annotations
 
-from sparkmirror.messages.orders import PartitionState, Receipt
-from sparkmirror.position.cause import Cause
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.pump.messages.orders import PartitionState, Receipt
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.stage import Stage
 
@@ -17,7 +17,7 @@ STATES: dict[Stage, PartitionState] = {
 
 
 def receipt_of(flow: str, copy: PartitionCopy, state: PartitionState, reason: str, cause: Cause, move: int) -> Receipt:
-    """Return the receipt of a partition.
+    """Return a partition's receipt.
 
     The caller knows the state, the reason why the partition waits, and the move that gave the task the partition.
     """

@@ -11,16 +11,16 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from sparkmirror.cluster.error_names import error_name
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.wire.batches import batch_headers
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.pieces import raw_parts
+from sparkmirror.kafka.wire.produce import Ack
 from sparkmirror.pump.batch import Batch
 from sparkmirror.pump.verdicts import explanation
-from sparkmirror.wire.batches import batch_headers
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.pieces import raw_parts
-from sparkmirror.wire.produce import Ack
 
 _OLD_LIMIT = "message.timestamp.difference.max.ms"
-"""Only limit of timestamps before Kafka 3.6 (KIP-937).
+"""The only timestamp limit before Kafka 3.6 (KIP-937).
 
 Later brokers may have this property, too; other properties count there.
 """
@@ -33,7 +33,7 @@ LIMITS: Mapping[int, tuple[str, ...]] = {
         _OLD_LIMIT,
     ),
 }
-"""Configurations of the target topic behind each error code."""
+"""The target topic's configurations behind each error code."""
 _SIZES = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _AT_SOURCE = "its topic at the source has "
 _BYTES = re.compile(r"batch of (?:more than )?(\d+) bytes")
@@ -48,7 +48,7 @@ class Refused(NamedTuple):
     target_topic: str
 
     def with_limits(self, target: Mapping[str, str], source: Mapping[str, str]) -> str:
-        """Return the whole line, with the present settings of the topic on both sides."""
+        """Return the whole line, with the topic's present settings on both sides."""
         if len(target) > 1:
             target = {name: value for name, value in target.items() if name != _OLD_LIMIT}
         if not target:
@@ -59,14 +59,14 @@ class Refused(NamedTuple):
 
 
 class Obstructed(NamedTuple):
-    """Limits as a line of `Refused.with_limits` tells them; None: not told."""
+    """Limits as a line from `Refused.with_limits` tells them; None: not told."""
 
     bytes: int | None
-    """Size of the batch."""
+    """The batch's size."""
     timestamp_ms: int | None
-    """Timestamp of the record."""
+    """The record's timestamp."""
     at_source: Mapping[str, int]
-    """Limits of the source's topic."""
+    """The source topic's limits."""
 
     @classmethod
     def of(cls, reason: str) -> Obstructed:
@@ -105,7 +105,7 @@ def _upstream(batch: Batch, index: int) -> int:
 
 
 def _date(batch: Batch, index: int) -> str:
-    """Return the timestamp of one record in words."""
+    """Return one record's timestamp in words."""
     ((_, header),) = batch_headers(batch.view)
     timestamp = header.max_timestamp
     with suppress(ValueError):  # a batch that goes whole may unpack to more than may be held

@@ -1,7 +1,7 @@
 """Report channel to the driver: receipts and figures, in the receipts topic.
 
-Each flow has a thread and a connection for its reports: a leader of the receipts topic that hangs must not keep the
-pump from hearing the driver (`control_channel`). After an error the thread tries again, with the unsent reports kept.
+Each flow has a thread and a connection for its reports: a hanging leader of the receipts topic must not keep the pump
+from hearing the driver (`control_channel`). After an error the thread tries again, with the unsent reports kept.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import time
 from collections import deque
 from contextlib import suppress
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.messages.orders import FlowReport
-from sparkmirror.messages.receipts import publish, receipts_topic
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.pump.messages.orders import FlowReport
+from sparkmirror.pump.messages.receipts import publish, receipts_topic
 
 _WAIT_S = 0.3
 _RETRY_S = 0.5
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class ReportChannel:
-    """Report channel of one flow."""
+    """One flow's report channel."""
 
     def __init__(self, flow: FlowConfig) -> None:
         self._client = ClusterClient(flow.target, f"{flow.name}|sparkmirror-reports")

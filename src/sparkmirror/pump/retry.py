@@ -19,11 +19,11 @@ After a thousand doublings a float would overflow.
 
 
 class Retry:
-    """Pauses of one partition; the first pause after progress is none."""
+    """One partition's pauses; the first pause after progress is none."""
 
     def __init__(self, now: float) -> None:
         self.at = now
-        """Time of the next reading of the position, while SEEKING or PARKED."""
+        """Time to read the position next, while SEEKING or PARKED."""
         self._failures = 0
         self._troubled_since: float | None = None
 

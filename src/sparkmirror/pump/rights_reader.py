@@ -1,25 +1,25 @@
-"""Reader of the rights that sparkmirror lacks on a partition's topics."""
+"""Read which rights sparkmirror lacks on a partition's topics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from sparkmirror.clock import now_s
-from sparkmirror.cluster.acls import Acl
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.missing_rights import AT_SOURCE, AT_TARGET, missing_rights, topic_acls
-from sparkmirror.cluster.permissions import topic_operations
-from sparkmirror.position.route import PartitionPair
+from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.cluster.acls import Acl
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.missing_rights import AT_SOURCE, AT_TARGET, missing_rights, topic_acls
+from sparkmirror.kafka.cluster.permissions import topic_operations
 
 KEPT_S = 30.0
 """Time for which an answer is kept.
 
-Many partitions of a topic are refused at once.
+Many of a topic's partitions are refused at once.
 """
 
 
 class RightsReader:
-    """Reader of missing rights, for one thread."""
+    """Read missing rights, for one thread."""
 
     def __init__(self, source: ClusterClient, target: ClusterClient, clock: Callable[[], float] = now_s) -> None:
         self._sides = ((source, AT_SOURCE), (target, AT_TARGET))

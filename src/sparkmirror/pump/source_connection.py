@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from sparkmirror.cluster.error_names import error_name
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.wire.buffers import Frame
+from sparkmirror.kafka.wire.channel import Channel, ChannelClosed
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.fetch_session import (
+    FetchedPartition,
+    FetchPosition,
+    FetchSession,
+)
+from sparkmirror.kafka.wire.primitives import Garbled, check_answer
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump.broker_connection import BrokerConnection
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.pump.verdicts import explanation
 from sparkmirror.pump.window import LineMeter
-from sparkmirror.wire.buffers import Frame
-from sparkmirror.wire.channel import Channel, ChannelClosed
-from sparkmirror.wire.error_codes import ErrorCode
-from sparkmirror.wire.fetch_session import (
-    FetchedPartition,
-    FetchPosition,
-    FetchSession,
-)
-from sparkmirror.wire.primitives import Garbled, check_answer
-from sparkmirror.wire.topic_partition import TopicPartition
 
 SESSION_ERRORS = frozenset(
     {
@@ -33,7 +33,7 @@ SESSION_ERRORS = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     }
 )
-"""Errors of a lost session, after which a new session is asked for at once.
+"""Errors for a lost session, after which a new session is asked for at once.
 
 A broker forgets sessions when the broker restarts or keeps too many (KIP-227); the next request begins a session. A
 second refusal in a row is followed by a pause, too.
@@ -42,7 +42,7 @@ second refusal in a row is followed by a pause, too.
 TRIES = 3
 """Number of refused requests in a row after which the partitions are told.
 
-A single refusal may be a bad moment of the broker.
+A single refusal may be a bad moment at the broker.
 """
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
@@ -56,7 +56,7 @@ The wait is short because the partition must be asked for soon.
 
 
 MEASURED_BYTES = 256 << 10
-"""Size of an answer that tells the round trip.
+"""An answer of this size tells the round trip.
 
 For a smaller answer the broker may have waited until there were records.
 """
@@ -116,7 +116,7 @@ class SourceConnection(BrokerConnection):
         self._first_at: float | None = None
         """Time at which the answer began to come."""
         self.asked_bytes = 0
-        """Most bytes of the answer under way; 0: no request is in flight."""
+        """Most bytes in the answer under way; 0: no request is in flight."""
         self.dealt: set[TopicPartition] = set()
         """Partitions dealt to this connection, fetched at present or not."""
         self._correlation_id = 0
@@ -124,16 +124,15 @@ class SourceConnection(BrokerConnection):
         self.held_back: set[TopicPartition] = set()
         """Partitions not fetched only because of full queues."""
         self.not_before = 0.0
-        """Earliest time of the next request, because of a throttle or a refused request."""
+        """Earliest time for the next request, after a throttle or a refused request."""
         self._alarm = 0.0
-        """Time of the next call of `pump` after a call that was too early."""
+        """Time at which to call `pump` next after a call that was too early."""
         self._refusals = 0
         """Number of requests in a row that the broker refused as a whole."""
         self.refusal = ""
-        """Reason of the refusals while request after request is refused."""
+        """Reason for the refusals while request after request is refused."""
 
     def want(self, key: TopicPartition, topic_id: bytes, position: FetchPosition) -> None:
-        """Fetch a partition from `position` on."""
         self.held_back.discard(key)
         if self._wanted.get(key) != (topic_id, position):
             self._wanted[key] = topic_id, position
@@ -152,7 +151,7 @@ class SourceConnection(BrokerConnection):
         self.held_back.add(key)
 
     def asks_for(self, key: TopicPartition) -> bool:
-        """True if an answer under way may have records of the partition."""
+        """True if an answer under way may have the partition's records."""
         return self._asked_at is not None and self._session is not None and self._session.asks_for(key)
 
     @property

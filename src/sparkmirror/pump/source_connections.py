@@ -1,4 +1,4 @@
-"""Connections of one flow to the source's brokers, with the partitions of each."""
+"""One flow's connections to the source's brokers, each with its partitions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import FetchConfig
-from sparkmirror.messages.figures import LineFigures
 from sparkmirror.pump.dialer import Dialer
-from sparkmirror.pump.limits import FETCH_BYTES, SMALLEST_FETCH_BYTES, Lane, Limits
+from sparkmirror.pump.limits import Lane, Limits
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.memory_budget import FETCH_BYTES, SMALLEST_FETCH_BYTES, MemoryBudget
+from sparkmirror.pump.messages.figures import LineFigures
 from sparkmirror.pump.partition import QUEUE_BYTES, PartitionCopy
 from sparkmirror.pump.ready import Fetch
 from sparkmirror.pump.source_connection import Fetched, FetchSize, SourceConnection
@@ -18,7 +19,7 @@ from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.pump.window import window
 
 USUAL_PARTITION_BYTES = FetchConfig().max_partition_fetch_bytes
-"""Default of `max.partition.fetch.bytes`.
+"""Default for `max.partition.fetch.bytes`.
 
 The default leaves the size on a long line to the pump.
 """
@@ -27,14 +28,14 @@ PROMPT_S = 3.0
 """Seconds for which a partition that comes from another task may be expected."""
 
 LEAST_QUEUE_BYTES = 256 << 10
-"""Bytes of a partition that may always wait for the target."""
+"""A partition's bytes that may always wait for the target."""
 
 
 class SourceConnections:
-    """Connections of one flow to the source's brokers.
+    """One flow's connections to the source's brokers.
 
-    `on_refused` is called for each partition of a connection whose requests are refused, with the error and the reason;
-    `on_lost` for each partition of a lost connection, with the reason.
+    `on_refused` is called for each partition on a connection whose requests are refused, with the error and the reason;
+    `on_lost` for each partition on a lost connection, with the reason.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class SourceConnections:
         dialer: Dialer,
         limits: Limits,
         meter: TrafficMeter,
-        memory_bytes: int,
+        memory: MemoryBudget,
         *,
         on_fetched: Fetched,
         on_refused: Callable[[PartitionCopy, int, str], None],
@@ -55,7 +56,7 @@ class SourceConnections:
         self._dialer = dialer
         self._limits = limits
         self._meter = meter
-        self._memory_bytes = memory_bytes
+        self._memory = memory
         self._on_fetched = on_fetched
         self._on_refused = on_refused
         self._on_lost = on_lost
@@ -90,24 +91,22 @@ class SourceConnections:
             connection.want(key, fetch.topic_id, fetch.position)
 
     def expect(self, broker: int) -> None:
-        """Connect to a broker of which another partition will be fetched soon."""
+        """Connect to a broker from which another partition will be fetched soon."""
         self._prompt_until[broker] = self._loop.now + PROMPT_S
         if not self._ending:
             self._lane(Lane(broker, backfill=False)).dial_ahead()
 
     def is_prompt(self, broker: int) -> bool:
-        """True if another partition of a broker can be fetched at once."""
+        """True if another partition can be fetched from a broker at once."""
         return self._lane(Lane(broker, backfill=False)).is_prompt
 
     def stop(self, copy: PartitionCopy) -> None:
-        """Stop fetching a partition."""
         connection = self.fetching.pop(copy, None)
         if connection is not None:
             connection.forget(copy.route.source)
             connection.dealt.discard(copy.route.source)
 
     def flush(self) -> None:
-        """Send the next requests."""
         if not self._ending:
             for connection in self._all():
                 connection.pump()
@@ -123,7 +122,6 @@ class SourceConnections:
         return any(connection.refusal or connection.is_slow(slow_s) for connection in self._all())
 
     def end(self) -> None:
-        """Fetch no more."""
         self._ending = True
         for copy in list(self.fetching):
             self.stop(copy)
@@ -133,7 +131,7 @@ class SourceConnections:
             connection.close()
 
     def _all(self) -> list[SourceConnection]:
-        """Return all connections, in a list of its own.
+        """Return all connections, in a separate list.
 
         A connection that breaks leaves its lane.
         """
@@ -162,29 +160,28 @@ class SourceConnections:
     def _next_size(self, connection: SourceConnection) -> FetchSize | None:
         """Return how much a connection may ask for now; None: nothing now.
 
-        All answers under way share half of the memory, each lane in use the same part of it.
+        All answers under way share half the memory, the same part for each lane in use.
         """
         if not self._may_fetch(connection.lane):
             return None
         all_connections = self._all()
         lanes = {other.lane for other in all_connections if other.dealt}
-        half = self._memory_bytes // 2
         lane = self._lanes[connection.lane]
-        share = half // max(len(lanes), 1)
+        share = self._memory.answers // max(len(lanes), 1)
         chosen = window(lane.meter.line, usual=FETCH_BYTES, most=share, pressure=self._limits.pressure)
         lane.open_to(chosen, min(FETCH_BYTES, self._settings.fetch_max_bytes))
         each = chosen.size // len(lane.connections)
-        most = min(each, self._settings.fetch_max_bytes, max(half // 2, FETCH_BYTES))
+        most = min(each, self._settings.fetch_max_bytes, self._memory.answer)
         capped = self._limits.fetch_bytes(backfill=connection.lane.backfill)
         answer = max(SMALLEST_FETCH_BYTES, most if capped is None else min(most, capped))
         asked = sum(other.asked_bytes for other in all_connections)
-        if asked and asked + answer > half and answer > SMALLEST_FETCH_BYTES:
+        if asked and asked + answer > self._memory.answers and answer > SMALLEST_FETCH_BYTES:
             return None  # the next answer makes room
         prompt = self._loop.now < self._prompt_until.get(connection.lane.broker, 0.0)
         return FetchSize(answer, self._partition_bytes(lane, connection, answer), prompt)
 
     def _partition_bytes(self, lane: SourceLane, connection: SourceConnection, answer: int) -> int:
-        """Return the bytes of one partition in an answer.
+        """Return one partition's bytes in an answer.
 
         One answer is all that a partition gets in a round trip.
         """
@@ -194,7 +191,6 @@ class SourceConnections:
         return max(usual, answer // max(len(connection.dealt), 1))
 
     def lines(self) -> list[LineFigures]:
-        """Return the measured lines."""
         return [
             LineFigures(
                 side="source",
@@ -211,7 +207,7 @@ class SourceConnections:
         ]
 
     def queue_bytes(self, copy: PartitionCopy, partitions: int) -> int:
-        """Return the bytes of a partition that may wait while more is fetched.
+        """Return a partition's bytes that may wait while more is fetched.
 
         On a long line what comes in two round trips may wait, so that the next records are under way meanwhile. While
         memory is short a partition has its share at most, so that a slow one does not hold up the others.
@@ -223,7 +219,7 @@ class SourceConnections:
             if lane.window.follows_line:
                 most = max(most, 2 * lane.window.size // max(lane.partitions, 1))
         if self._limits.pressure > 0:
-            most = min(most, max(self._memory_bytes // 4 // max(partitions, 1), LEAST_QUEUE_BYTES))
+            most = min(most, max(self._memory.queue(partitions), LEAST_QUEUE_BYTES))
         return most
 
     def _may_fetch(self, lane: Lane) -> bool:

@@ -1,24 +1,24 @@
-"""Connections of one flow to one source broker in one lane.
+"""One flow's connections to one source broker in one lane.
 
 The partitions are dealt between the connections.
 
-Each connection has a fetch session of its own, so that several fetches are in flight at one broker. A partition moves
-only to a lighter connection, and never while an answer with its records may be under way.
+Each connection has its own fetch session, so that several fetches are in flight at one broker. A partition moves only
+to a lighter connection, and never while an answer with its records may be under way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.pump.dealt_connections import DealtConnections
 from sparkmirror.pump.limits import Lane
 from sparkmirror.pump.source_connection import SourceConnection
 from sparkmirror.pump.window import LineMeter, LineWindow, WindowReason
-from sparkmirror.wire.topic_partition import TopicPartition
 
 
 class SourceLane:
-    """Connections of one lane; `connect` makes one more."""
+    """One lane's connections; `connect` makes one more."""
 
     def __init__(
         self, lane: Lane, clock: Callable[[], float], connect: Callable[[SourceLane], SourceConnection]
@@ -31,12 +31,10 @@ class SourceLane:
 
     @property
     def connections(self) -> list[SourceConnection]:
-        """Connections at present."""
         return self._dealt.all
 
     @property
     def partitions(self) -> int:
-        """Number of partitions of all connections."""
         return sum(len(connection.dealt) for connection in self.connections)
 
     @property
@@ -45,7 +43,7 @@ class SourceLane:
         return self._dealt.is_single
 
     def open_to(self, window: LineWindow, each: int) -> None:
-        """Take the number of connections from a window.
+        """Take the connection count from a window.
 
         Each connection carries `each` bytes.
         """
@@ -79,5 +77,4 @@ class SourceLane:
         return better
 
     def lost(self, connection: SourceConnection) -> None:
-        """Do without a connection."""
         self._dealt.lost(connection)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from sparkmirror.position.route import PartitionReading
+from sparkmirror.exact.position.route import PartitionReading
 from sparkmirror.pump.limits import Lane
 
 BACKFILL_BYTES = 256 << 10
-"""Size of an answer short of the log's end that shows a partition far behind."""
+"""An answer this large, short of the log's end, shows a partition far behind."""
 
 BACKFILL_OFFSETS = 5_000
 """Distance in offsets from the log's end at which a partition is far behind.
 
-The size of an answer does not matter then. Under a cap, each partition of a topic full of history would otherwise take
-one fetch's bytes from the live tail before an answer shows the distance.
+An answer's size does not matter then. Under a cap, each partition in a topic full of history would otherwise take one
+fetch's bytes from the live tail before an answer shows the distance.
 """
 
 
@@ -31,10 +31,9 @@ class SourceSide:
         self._latest: int | None = None
         """Source's end at the first reading, if the copy begins there."""
         self._answered_bytes = 0
-        """Bytes of records in the last answer."""
+        """Record bytes in the last answer."""
 
     def lane(self, reading: PartitionReading) -> Lane:
-        """Return the lane to fetch in."""
         return Lane(reading.source_leader if self.read_from is None else self.read_from, self.backfilling)
 
     def resume_at(self, reading: PartitionReading) -> int:
@@ -55,7 +54,7 @@ class SourceSide:
         self.backfilling = self.backfilling or end - upstream >= BACKFILL_OFFSETS
 
     def answered(self, high_watermark: int, size: int) -> None:
-        """Take note of a fetch answer with `size` bytes of records."""
+        """Note a fetch answer with `size` bytes of records."""
         self.end = high_watermark
         self._answered_bytes = size
 

@@ -7,7 +7,7 @@
 `TRANSITIONS` is the whole diagram. Any doubt has one answer: drop the queue, drain the batches in flight, read the
 position, send ONE batch alone until the batch is acknowledged, go on (invariant 5, R3). So only a RUNNING partition may
 send, and a partition with batches in flight can't be SEEKING. An event that a stage does not have raises
-`ForbiddenEvent`: the pump ends, and nothing is sent from a state that nobody has thought of.
+`ForbiddenEvent`: the pump ends, and nothing is sent from an unforeseen state.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class StageEvent(Enum):
 class ForbiddenEvent(HandledError, RuntimeError):
     """Error for an event that a stage does not allow: a mistake in this program.
 
-    Spark tries the task again, and the partition's position is read anew.
+    Spark tries the task again, and the partition's position is read again.
     """
 
     def __init__(self, stage: Stage, event: StageEvent) -> None:

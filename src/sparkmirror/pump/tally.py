@@ -1,4 +1,4 @@
-"""Counters of acknowledged records, of delays, and of traffic over connections."""
+"""Count acknowledged records, delays, and traffic over connections."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from sparkmirror.clock import wall_ms
-from sparkmirror.messages.figures import LATENCY_BOUNDS_S, Latencies, PartitionFigures, Totals, TrafficTotals
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.policy.replication import HEARTBEATS
 from sparkmirror.pump.batch import Batch
-from sparkmirror.wire.topic_partition import TopicPartition
+from sparkmirror.pump.messages.figures import LATENCY_BOUNDS_S, Latencies, PartitionFigures, Totals, TrafficTotals
 
 SAMPLE_S = 30.0
-"""Length of a sample, as in Kafka's sensors (`metrics.sample.window.ms`).
+"""A sample's length, as in Kafka's sensors (`metrics.sample.window.ms`).
 
 A spread is over the present sample and the sample before.
 """
@@ -53,7 +53,6 @@ class TrafficMeter:
 
     @property
     def totals(self) -> TrafficTotals:
-        """Totals for a report."""
         return TrafficTotals(
             bytes=self.bytes,
             requests=self.requests,
@@ -75,7 +74,7 @@ class _Sample:
 
 
 class FigureWindow:
-    """Least, most, mean and last of a figure over the last half to whole minute."""
+    """A figure's least, most, mean and last over the last half to whole minute."""
 
     __slots__ = ("_before", "_last", "_now")
 
@@ -130,13 +129,13 @@ class _Latencies:
 
 
 class Tally:
-    """Counters of one flow in one pump.
+    """One flow's counters in one pump.
 
-    Records, bytes and totals count since the start; `take_latency_ms` takes the latencies of single batches.
+    Records, bytes and totals count since the start; `take_latency_ms` takes single batches' latencies.
     """
 
     def __init__(self, clock_ms: Callable[[], int] = wall_ms) -> None:
-        """Begin; `clock_ms` is the clock of the records' timestamps."""
+        """Begin; `clock_ms` is the clock for the records' timestamps."""
         self._clock_ms = clock_ms
         self.records = 0
         self.bytes = 0
@@ -151,7 +150,7 @@ class Tally:
     def acknowledged(self, source: TopicPartition, batch: Batch, now: float) -> None:
         """Count a batch of a source partition, just acknowledged.
 
-        `now` is by the clock of `batch.sent_at`.
+        `now` is by `batch.sent_at`'s clock.
         """
         self.records += batch.count
         self.bytes += len(batch.view)
@@ -169,7 +168,6 @@ class Tally:
 
     @property
     def totals(self) -> Totals:
-        """Totals for a report."""
         return Totals(
             source=self.source.totals,
             target=self.target.totals,
@@ -178,7 +176,6 @@ class Tally:
         )
 
     def figures(self, source: TopicPartition, oldest_ms: int | None, now: float) -> PartitionFigures:
-        """Return the figures of a source partition; `oldest_ms` is that of its copy."""
         latency, age = self._spreads.get(source, (None, None))
         return PartitionFigures(
             source_topic=source[0],
@@ -189,9 +186,9 @@ class Tally:
         )
 
     def take_latency_ms(self) -> tuple[float, float] | None:
-        """Return p50 and p99 of the milliseconds from timestamp to acknowledgement.
+        """Return p50 and p99 for the milliseconds from timestamp to acknowledgement.
 
-        Each batch is one sample, with the timestamp of the newest record. None without samples since the last call.
+        Each batch is one sample, with the newest record's timestamp. None without samples since the last call.
         """
         samples, self._latencies = sorted(self._latencies), []
         if not samples:

@@ -1,7 +1,7 @@
-"""Connections of one flow to one target broker, and which partition uses which.
+"""One flow's connections to one target broker, and which partition uses which.
 
 Five requests are in flight on each connection, and a partition's batches keep their order because they all go over one
-connection. A partition goes over to a lighter connection only when none of its batches is in flight.
+connection. A partition goes over to a lighter connection only when it has no batch in flight.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TargetBroker:
         self._connections = DealtConnections[TargetConnection](lambda: connect(self), lambda each: each.dealt)
         self._look_at = 0.0
         self._dealt: dict[PartitionCopy, TargetConnection] = {}
-        """Connection of each partition from its next batch on."""
+        """Each partition's connection from its next batch on."""
         self._carriers: dict[PartitionCopy, TargetConnection] = {}
         """Connection that each partition was last offered to.
 
@@ -53,11 +53,10 @@ class TargetBroker:
 
     @property
     def connections(self) -> list[TargetConnection]:
-        """Connections at present."""
         return self._connections.all
 
     def look(self) -> None:
-        """Take window and number of connections from the present measurement."""
+        """Take window and connection count from the present measurement."""
         now = self._clock()
         if now < self._look_at:
             return
@@ -92,7 +91,6 @@ class TargetBroker:
 
     @property
     def is_connected(self) -> bool:
-        """True if a connection is made."""
         return any(connection.is_connected for connection in self.connections)
 
     def leave(self, copy: PartitionCopy) -> None:
@@ -105,11 +103,10 @@ class TargetBroker:
             carrier.withdraw(copy)
 
     def connection_of(self, copy: PartitionCopy) -> TargetConnection | None:
-        """Return the connection of a partition, if any."""
         return self._dealt.get(copy)
 
     def lost(self, connection: TargetConnection) -> None:
-        """Do without a connection; its partitions are dealt anew with their next batches."""
+        """Do without a connection; its partitions are dealt again with their next batches."""
         self._connections.lost(connection)
         for dealt in (self._dealt, self._carriers):
             for copy in [copy for copy, own in dealt.items() if own is connection]:

@@ -1,10 +1,10 @@
 """Connection that produces to one target broker.
 
-Up to five requests are in flight. Each request has at most one batch of a partition.
+Up to five requests are in flight. Each request has at most one batch per partition.
 
-A broker reads a connection's next request only when it has answered the one before, and when the throttle of that
-answer has ended (KIP-219), also if the client has gone meanwhile. A batch that the leader's state does not guard must
-not arrive late (R5): so it is sent only while nothing is in flight, and while the broker does not mute the connection.
+A broker reads a connection's next request only when it has answered the one before, and when that answer's throttle has
+ended (KIP-219), also if the client has gone meanwhile. A batch that the leader's state does not guard must not arrive
+late (R5): so it is sent only while nothing is in flight, and while the broker does not mute the connection.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from sparkmirror.clock import now_s
+from sparkmirror.kafka.wire.answer_bounds import produce_bound
+from sparkmirror.kafka.wire.channel import Channel, ChannelClosed
+from sparkmirror.kafka.wire.primitives import Garbled, check_answer
+from sparkmirror.kafka.wire.produce import Ack, TopicPartitionKey, produce_request, read_answer, topic_field
 from sparkmirror.pump.broker_connection import BrokerConnection
 from sparkmirror.pump.loop import SUSPENDED_S, Loop
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.pump.window import LineMeter
-from sparkmirror.wire.answer_bounds import produce_bound
-from sparkmirror.wire.channel import Channel, ChannelClosed
-from sparkmirror.wire.primitives import Garbled, check_answer
-from sparkmirror.wire.produce import Ack, TopicPartitionKey, produce_request, read_answer, topic_field
 
 MAX_PARTITIONS_PER_REQUEST = 256
 
 UNGUARDED_BYTES = 16 << 20
-"""Most bytes of a request with unguarded batches.
+"""Most bytes in a request with unguarded batches.
 
-Such a request is alone in flight, and fills the window of a long line. Far below the brokers' default of
+Such a request is alone in flight, and fills a long line's window. Far below the brokers' default for
 `socket.request.max.bytes`, 100 MB.
 """
 
@@ -121,7 +121,7 @@ class TargetConnection(BrokerConnection):
         self._ready.add(copy)
 
     def withdraw(self, copy: PartitionCopy) -> None:
-        """Send no further batch of a partition; batches in flight stay."""
+        """Send no further batch from a partition; batches in flight stay."""
         self._ready.discard(copy)
 
     @property
@@ -132,7 +132,7 @@ class TargetConnection(BrokerConnection):
     def connected(self, channel: Channel, version: int, round_trip_s: float) -> None:
         """Begin to send over the channel that the connection has asked for.
 
-        `version` is the version of Produce.
+        `version` is Produce's version.
         """
         self._line.dialed(round_trip_s)
         if self._take_channel(channel):
@@ -141,7 +141,7 @@ class TargetConnection(BrokerConnection):
             self.pump()
 
     def pump(self) -> None:
-        """Send all ready batches, as far as the limit of requests in flight allows."""
+        """Send all ready batches, as far as the limit on requests in flight allows."""
         if not self._ready or self._renewing:
             return
         if self._channel is None:
@@ -257,9 +257,9 @@ class TargetConnection(BrokerConnection):
         self.pump()
 
     def _take(self, acks: Iterable[Ack]) -> None:
-        """Hand out the acknowledgements of the oldest request.
+        """Hand out the oldest request's acknowledgements.
 
-        Raises `Garbled` unless the broker answers each partition of the request exactly once; then all batches in
+        Raises `Garbled` unless the broker answers each of the request's partitions exactly once; then all batches in
         flight are in doubt.
         """
         request = self._requests[0]
@@ -292,7 +292,7 @@ class TargetConnection(BrokerConnection):
 
     @property
     def unsent(self) -> bool:
-        """True if the kernel has only a part of a request."""
+        """True if the kernel has a request only in part."""
         return self._channel is not None and self._channel.unsent
 
     @property

@@ -1,26 +1,26 @@
-"""Connections of one flow to the target's brokers."""
+"""One flow's connections to the target's brokers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from sparkmirror.config import FlowConfig
-from sparkmirror.messages.figures import LineFigures
+from sparkmirror.kafka.wire.produce import Ack
 from sparkmirror.pump.copies import most_in_flight
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.intake import JOINED_BYTES
-from sparkmirror.pump.limits import BACKFILL_SHARE
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.memory_budget import MemoryBudget
+from sparkmirror.pump.messages.figures import LineFigures
 from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.tally import TrafficMeter
 from sparkmirror.pump.target_broker import TargetBroker
 from sparkmirror.pump.target_connection import TargetConnection
 from sparkmirror.pump.window import batch_bytes
-from sparkmirror.wire.produce import Ack
 
 
 class TargetConnections:
-    """Connections of one flow to the target's brokers.
+    """One flow's connections to the target's brokers.
 
     `on_lost` is called for a lost connection with the broker, the reason, and the partitions in flight or waiting; True
     stands for a partition whose batches were pipelined.
@@ -33,7 +33,7 @@ class TargetConnections:
         dialer: Dialer,
         client_id: str,
         meter: TrafficMeter,
-        memory_bytes: int,
+        memory: MemoryBudget,
         *,
         on_ack: Callable[[PartitionCopy, Ack], None],
         on_unsendable: Callable[[PartitionCopy], None],
@@ -51,7 +51,7 @@ class TargetConnections:
         self._may_send = may_send
         self._in_flight = most_in_flight(flow)
         self._usual_bytes = self._in_flight * flow.produce.max_request_size
-        self._most_bytes = int(memory_bytes * BACKFILL_SHARE)
+        self._most_bytes = memory.requests
         self._brokers: dict[int, TargetBroker] = {}
         self._led_by: dict[PartitionCopy, TargetBroker] = {}
         """Broker that each partition was last offered to."""
@@ -71,22 +71,20 @@ class TargetConnections:
         self._broker(broker).dial_ahead()
 
     def is_connected(self, broker: int) -> bool:
-        """True if a broker is connected to."""
         return self._broker(broker).is_connected
 
     def forget(self, copy: PartitionCopy) -> None:
-        """Send nothing more of a partition, which has nothing in flight."""
+        """Send no more from a partition, which has nothing in flight."""
         broker = self._led_by.pop(copy, None)
         if broker is not None:
             broker.leave(copy)
 
     def of(self, copy: PartitionCopy) -> TargetConnection | None:
-        """Return the connection of a partition, if any."""
         broker = self._led_by.get(copy)
         return None if broker is None else broker.connection_of(copy)
 
     def batch_bytes(self, copy: PartitionCopy) -> int:
-        """Return the size up to which small batches of a partition are joined.
+        """Return the size up to which a partition's small batches are joined.
 
         0 on a short line.
         """
@@ -98,7 +96,6 @@ class TargetConnections:
         return batch_bytes(broker.window.needed, partitions=broker.busy_partitions, in_flight=in_flight, most=most)
 
     def lines(self) -> list[LineFigures]:
-        """Return the measured lines."""
         return [
             LineFigures(
                 side="target",
@@ -146,7 +143,7 @@ class TargetConnections:
             connection.close()
 
     def _all(self) -> list[TargetConnection]:
-        """Return all connections, in a list of its own.
+        """Return all connections, in a separate list.
 
         A connection that breaks leaves its broker.
         """

@@ -1,4 +1,4 @@
-"""Teller of a task's words on moves, with a thread and a connection of its own.
+"""Publish a task's words on moves, over a separate thread and connection.
 
 Both are made at the first need, since most rounds have no moves.
 """
@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sparkmirror.cluster.client import ClusterClient
-from sparkmirror.cluster.topic_log import TopicLog
 from sparkmirror.config import FlowConfig
-from sparkmirror.messages.control import Control, control_topic
-from sparkmirror.messages.moves import TaskWords
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.pump.background import Background
 from sparkmirror.pump.loop import Loop
+from sparkmirror.pump.messages.control import Control, control_topic
+from sparkmirror.pump.messages.moves import TaskWords
 
 
 class TaskTeller:
-    """Teller of one task's words on one flow's moves."""
+    """Publishes one task's words on one flow's moves."""
 
     def __init__(self, flow: FlowConfig, loop: Loop) -> None:
         self._flow = flow

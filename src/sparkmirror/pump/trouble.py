@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sparkmirror.durable.losses import LossKind
-from sparkmirror.position.cause import Cause
-from sparkmirror.position.route import Refusal
+from sparkmirror.exact.durable.losses import LossKind
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.route import Refusal
 
 
 class Trouble(NamedTuple):

@@ -1,4 +1,4 @@
-"""Trust in the target leader's state and answers, the bound of batches in flight.
+"""Trust in the target leader's state and answers, the bound on batches in flight.
 
 The rules are R2, R3, R4, R6 and R19.
 """
@@ -19,11 +19,11 @@ ASK_AGAIN_S = 300.0
 
 
 STAMPING = "message.timestamp.type"
-"""Setting of the target's topic that tells a `Stamping`."""
+"""The target topic's setting that tells a `Stamping`."""
 
 
 class Freshness(NamedTuple):
-    """Limit of timestamps that the leader's state is sure to outlive (R4).
+    """Timestamp limit that the leader's state is sure to outlive (R4).
 
     Records with timestamps before `after_ms` may take the state with them; the limit holds for the time `since`, and
     rises with time, because fresh records grow old while the pump runs.
@@ -33,7 +33,7 @@ class Freshness(NamedTuple):
     since: float
 
     def covers(self, timestamp_ms: int, now: float) -> bool:
-        """True if the leader's state is sure to outlive a record of that timestamp."""
+        """True if the leader's state is sure to outlive a record with that timestamp."""
         return timestamp_ms >= self.after_ms + (now - self.since) * 1000
 
 
@@ -53,14 +53,14 @@ class ClaimProof(Enum):
 
 
 class NextReading(Enum):
-    """Purpose of the next reading of the position."""
+    """Purpose of the next position reading."""
 
     START = "the place to go on from"
     LOOK_UP = "proof that an acknowledged batch is there"
 
 
 class Stamping(Enum):
-    """Timestamps of the target's records (`message.timestamp.type`)."""
+    """The target's record timestamps (`message.timestamp.type`)."""
 
     CREATE_TIME = "records keep their timestamps, as far as known"
     LOG_APPEND_TIME = "the target stamps records; answers hide duplicates (R2)"
@@ -99,7 +99,7 @@ class Trust:
         return state_ms is not None and covers(state_ms, now) and covers(head.max_timestamp, now)
 
     def allows(self, head: Batch, in_flight: int, now: float, *, compacted: bool) -> bool:
-        """True if the next batch may be sent beside so many in flight."""
+        """True if the next batch may be sent next to so many in flight."""
         if now - self.confirmed_at > MAX_CONFIRMATION_AGE_S:
             return False
         if not in_flight:
@@ -110,8 +110,8 @@ class Trust:
         """Return the most batches that may be in flight now: 1, or as the settings say.
 
         More than 1 is safe only if the leader is sure to keep the flow's state until the leader has answered. At the
-        broker's next check the leader forgets the state of old records. Then the leader refuses one batch, and appends
-        the next batch all the same (R3, R4). In a compacted log a rival pump may have seen other records (R19): if the
+        broker's next check the leader forgets old records' state. Then the leader refuses one batch, and appends the
+        next batch all the same (R3, R4). In a compacted log a rival pump may have seen other records (R19): if the
         rival has appended as many records, this pump's batch is a duplicate to the broker, but the next batch would be
         appended.
         """
@@ -122,7 +122,7 @@ class Trust:
         return self._max_in_flight
 
     def usually_in_flight(self, *, compacted: bool) -> int:
-        """Return the number of batches in flight that the records' age and the log allow."""
+        """Return how many batches in flight the records' age and the log allow."""
         return 1 if compacted or self.pace is Pace.ALONE else self._max_in_flight
 
     @property
@@ -162,11 +162,11 @@ class Trust:
         self._state_ms = state_ms
 
     def sent(self, batch: Batch) -> None:
-        """Take note of a batch on its way: the next batch finds the state that it leaves."""
+        """Note a batch on its way: the next batch finds the state that it leaves."""
         self._state_ms = batch.max_timestamp
 
     def note(self, batch: Batch, now: float, *, timed: bool = False) -> bool:
-        """Take note of an appended batch; return True if a reading must look the batch up.
+        """Note an appended batch; return True if a reading must look the batch up.
 
         `timed` is True if the acknowledgement has an append time. A target that stamps records gives each
         acknowledgement a time, so without a time the batch was appended, and the records keep their timestamps.
@@ -174,7 +174,7 @@ class Trust:
         if self.stamping is Stamping.UNKNOWN and not timed:
             self.stamping = Stamping.CREATE_TIME
         claim, silent = batch.claim, self.tells_nothing(batch)
-        heals = claim is not None and claim.segment.heals
+        heals = claim is not None and claim.claim.heals
         unsure = self.pace is Pace.FIRST or claim is not None or self.stamping is Stamping.UNKNOWN
         look_up = heals or (silent and unsure)
         self.pace = Pace.FULL if self.fresh.covers(batch.max_timestamp, now) else Pace.ALONE

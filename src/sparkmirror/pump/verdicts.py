@@ -1,19 +1,19 @@
 """Verdicts: a pump's action after an error code, on either side.
 
-`TABLE` lists each code that an answer to Fetch or Produce can have, in any release of Kafka, and some codes of other
+`TABLE` lists each code that an answer to Fetch or Produce can have, in any Kafka release, and some codes for other
 requests (`tests/pump/test_verdicts.py` has the lists). Every other code gets the verdict RETRY: a broker gives it
 unexpectedly, or it is a newer broker's.
 
-After an error the pump sends nothing more of the partition, until it has read the position again; then it sends one
-batch alone (invariant 5, R3). The verdict tells the time of the reading: at once if the pump's view was out of date,
-after a pause if a broker needs time, after pauses that grow if an operator must act first, and never if the pump has no
-right to write any more.
+After an error the pump sends no more from the partition, until it has read the position again; then it sends one batch
+alone (invariant 5, R3). The verdict tells when to read: at once if the pump's view was out of date, after a pause if a
+broker needs time, after pauses that grow if an operator must act first, and never if the pump has no right to write any
+more.
 
 Three modules have small sets instead of the table, because these modules copy no partition and repeat a request a few
-times while the caller waits. `cluster/topic_log.py` writes and reads the internal topics, and repeats after all errors
-but `_FINAL_ERRORS`. `cluster/coordinators.py` has `PASSING`, after which requests to coordinators are repeated, and the
-one for a producer id. `cluster/append_trial.py` tries a target's brokers, and repeats after `_PASSING`. The sets agree
-with the table: the pump parks for the first set's codes, and for none of the others'.
+times while the caller waits. `kafka/cluster/topic_log.py` writes and reads the internal topics, and repeats after all
+errors but `_FINAL_ERRORS`. `kafka/cluster/coordinators.py` has `PASSING`, after which requests to coordinators are
+repeated, and the one for a producer id. `kafka/cluster/append_trial.py` tries a target's brokers, and repeats after
+`_PASSING`. The sets agree with the table: the pump parks for the first set's codes, and for none of the others'.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from sparkmirror.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 
 
 class ErrorAction(Enum):

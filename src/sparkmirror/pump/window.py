@@ -2,7 +2,7 @@
 
 A line is the way between a pump and one broker. Kafka answers a connection's requests in order, so that a line moves at
 most the bytes in flight in each round trip. On a short line the usual sizes are enough. On a long line the window
-follows bandwidth times delay, up to a bound of memory. The module does no I/O: measurements in, windows out.
+follows bandwidth times delay, up to a memory bound. The module does no I/O: measurements in, windows out.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ The shortest counts, as the others include waiting.
 """
 
 MOST_CONNECTIONS = 8
-"""Most connections of one flow in one task to one broker and lane."""
+"""Most connections from one flow in one task to one broker and lane."""
 
 
 class Line(NamedTuple):
-    """Measurement of a line."""
+    """A line's measurement."""
 
     round_trip_s: float | None = None
     """Shortest time from a request to the beginning of its answer; None: not measured."""
@@ -100,10 +100,10 @@ def window(line: Line, *, usual: int, most: int, pressure: float = 0.0) -> LineW
 
 
 def connections_for(size: int, each: int, *, partitions: int, before: int = 1) -> int:
-    """Return the number of connections for a window of `size` bytes.
+    """Return the connection count for a window of `size` bytes.
 
     Each connection carries `each` bytes. A partition stays on one connection, so more connections than partitions are
-    useless. The number falls only to half of `before` or less: a new connection costs more than an idle one.
+    useless. The count falls only to half of `before` or less: a new connection costs more than an idle one.
     """
     wanted = max(min(-(-size // each), MOST_CONNECTIONS), 1)
     if before // 2 < wanted < before:
@@ -112,7 +112,7 @@ def connections_for(size: int, each: int, *, partitions: int, before: int = 1) -
 
 
 def batch_bytes(size: int, *, partitions: int, in_flight: int, most: int) -> int:
-    """Return the bytes of a batch with which so many partitions fill a window.
+    """Return the batch size in bytes with which so many partitions fill a window.
 
     Each partition has at most `in_flight` batches on the way. The result is twice the window's part: batches are joined
     as they are, so that half of them must be expected not to fit.
@@ -121,7 +121,7 @@ def batch_bytes(size: int, *, partitions: int, in_flight: int, most: int) -> int
 
 
 class LineMeter:
-    """Measurement of one line, from the answers of all its connections."""
+    """Measure one line, from the answers on all its connections."""
 
     def __init__(self, clock: Callable[[], float] = now_s) -> None:
         self._clock = clock
@@ -132,13 +132,13 @@ class LineMeter:
         self._shortest_before: float | None = None
         self._shortest_since = 0.0
         self._dialed: deque[float] = deque(maxlen=MOST_CONNECTIONS)
-        """Round trips of the last dials."""
+        """The last dials' round trips."""
 
     def dialed(self, round_trip_s: float) -> None:
-        """Take the round trip of a small request while a connection was made.
+        """Take a small request's round trip while a connection was made.
 
-        Nothing else was in flight on the connection. Under load the answers of a near broker wait for one another, and
-        none of them may be as fast as the line. So these round trips count until newer dials replace them.
+        Nothing else was in flight on the connection. Under load a near broker's answers wait for one another, and none
+        may be as fast as the line. So these round trips count until newer dials replace them.
         """
         self._dialed.append(round_trip_s)
 
@@ -166,11 +166,10 @@ class LineMeter:
 
     @property
     def round_trip_s(self) -> float | None:
-        """Shortest round trip of the last dials and latest answers; None: not measured."""
+        """Shortest round trip in the last dials and latest answers; None: not measured."""
         answers = (each for each in (self._shortest, self._shortest_before) if each is not None)
         return min((*self._dialed, *answers), default=None)
 
     @property
     def line(self) -> Line:
-        """Present measurement."""
         return Line(self.round_trip_s, max(self._rates, default=0.0))

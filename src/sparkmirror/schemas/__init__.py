@@ -1,6 +1,6 @@
 """Schema ids in records, and their meaning at a flow's target.
 
-This is the work of `sparkmirror schemas check`.
+`sparkmirror schemas check` does this work.
 """
 
 from sparkmirror.schemas.compare import SchemaVerdict

@@ -25,7 +25,7 @@ _TOKENS = re.compile(
     re.DOTALL,
 )
 _DEEPEST = 50
-"""Longest chain of references that is followed."""
+"""Longest reference chain that is followed."""
 
 Resolve: TypeAlias = Callable[[SchemaReference], Schema | None]
 
@@ -86,7 +86,7 @@ def _form(schema: Schema) -> Any:
 
 
 def _avro(node: Any, space: str) -> Any:
-    """Return a type with full names, and the short spelling of simple types.
+    """Return a type with full names, and the short spelling for simple types.
 
     For example, `{"type": "string"}` becomes `"string"`.
     """
@@ -124,7 +124,7 @@ def _full(name: str, space: str) -> str:
 
 
 def _difference(here: Any, there: Any, path: str) -> str:
-    """Return the first difference of two JSON values; an empty text if there is none.
+    """Return the first difference between two JSON values; an empty text if none.
 
     Numbers and truth values of different kinds differ.
     """
@@ -151,7 +151,7 @@ def _difference(here: Any, there: Any, path: str) -> str:
 
 
 def _label(item: Any, index: int) -> object:
-    """Return the name of a field; for any other item its index."""
+    """Return a field's name; for any other item its index."""
     return item["name"] if isinstance(item, dict) and isinstance(item.get("name"), str) else index
 
 

@@ -1,4 +1,4 @@
-"""Comparison of an id's meaning at the target's and at the source's registry."""
+"""Compare an id's meaning at the target's and at the source's registry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparkmirror.schemas.registry import Registry, Schema
 
 
 class SchemaVerdict(StrEnum):
-    """Result of the comparison of an id."""
+    """Result of comparing an id."""
 
     EQUAL = "equal"
     MISSING = "missing"
@@ -26,7 +26,7 @@ class SchemaVerdict(StrEnum):
 
 
 class SchemaComparison(NamedTuple):
-    """Result of the comparison of an id, with details."""
+    """Result of comparing an id, with details."""
 
     verdict: SchemaVerdict
     type: str = ""
@@ -43,7 +43,7 @@ _NOBODY = {
 
 
 class SchemaComparer:
-    """Comparer of ids by two registries; asks for each id once."""
+    """Compares ids by two registries; asks for each id once."""
 
     def __init__(self, source: Registry, target: Registry) -> None:
         self._source, self._target = source, target

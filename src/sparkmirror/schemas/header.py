@@ -1,7 +1,7 @@
 """Schema ids as serializers write them, before a field or in a record header.
 
 - Confluent's, which Karapace, Redpanda and Apicurio share: a byte 0 and four bytes, the id, big-endian.
-- AWS Glue's: a byte 3, a byte for the compression of the rest (0 none, 5 zlib), and 16 bytes, a UUID.
+- AWS Glue's: a byte 3, a byte for how the rest is compressed (0 none, 5 zlib), and 16 bytes, a UUID.
 - Confluent's newer serializers can write a record header instead, with either id or, after a byte 1, a GUID.
 """
 
@@ -13,9 +13,9 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
-from sparkmirror.wire.codecs import Buffer
-from sparkmirror.wire.pieces import STAND_IN
-from sparkmirror.wire.varints import read, unzigzag
+from sparkmirror.kafka.wire.codecs import Buffer
+from sparkmirror.kafka.wire.pieces import STAND_IN
+from sparkmirror.kafka.wire.varints import read, unzigzag
 
 KEY_HEADER, VALUE_HEADER = b"__key_schema_id", b"__value_schema_id"
 
@@ -29,7 +29,7 @@ _LARGE_HEAD = 1 << 20
 
 
 class IdKind(StrEnum):
-    """Kind of an id, which determines the registry to ask."""
+    """An id's kind, which determines the registry to ask."""
 
     CONFLUENT = "confluent"
     GUID = "guid"
@@ -49,11 +49,11 @@ class Field(NamedTuple):
     there: bool
     schema: SchemaId | None
     size: int = 0
-    """Bytes of the key or value, if it has an id."""
+    """Bytes in the key or value, if it has an id."""
 
 
 Fields: TypeAlias = tuple[Field, Field]
-"""The fields of a record: key and value."""
+"""A record's fields: key and value."""
 
 NULL = Field(False, None)
 PLAIN = Field(True, None)
@@ -76,7 +76,7 @@ def schema_id(field: bytes) -> SchemaId | None:
 def fields(body: bytes) -> Fields | None:
     """Return the fields of a record's body, as `wire.records` delivers bodies.
 
-    Returns None for a digest in the place of a body. Raises ValueError for a damaged body.
+    Returns None for a digest in place of a body. Raises ValueError for a damaged body.
     """
     if body.startswith(STAND_IN):
         return None
@@ -153,9 +153,9 @@ def _text(body: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _with_headers(key: Field, value: Field, headers: Iterable[tuple[bytes, bytes | None]]) -> Fields:
-    """Put the ids of record headers into the fields.
+    """Put the ids from record headers into the fields.
 
-    With such an id, the first bytes of the field are content.
+    With such an id, the field's first bytes are content.
     """
     for name, content in headers:
         if content is not None and name in (KEY_HEADER, VALUE_HEADER):

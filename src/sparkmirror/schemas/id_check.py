@@ -1,9 +1,9 @@
-"""Check of a flow's schema ids against both registries.
+"""Check a flow's schema ids against both registries.
 
 The check tells which topics have schema ids, and which ids mean something else at the target, or nothing. Bytes may
-look like a schema id by chance. The ids of a topic's keys or values are taken for real if the source's registry knows
-one of them; or if every record begins with an id, the ids are few and each comes often, and not all fields have the
-size of a long integer.
+look like a schema id by chance. The ids in a topic's keys or values are taken for real if the source's registry knows
+one of them; or if every record begins with an id, the ids are few and each comes often, and not all fields are as large
+as a long integer.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from sparkmirror.cluster.admin import ClusterAdmin
-from sparkmirror.cluster.client import ClusterClient
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.schema_settings import Side
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.mirror.sync.topic_rules import TopicRules, topic_rules
 from sparkmirror.schemas.compare import SchemaComparer, SchemaComparison, SchemaVerdict
 from sparkmirror.schemas.header import IdKind, SchemaId
 from sparkmirror.schemas.registry import Registry
 from sparkmirror.schemas.scan import FieldName, Scan, SeenField, TopicField, scan_sample, scan_whole
-from sparkmirror.sync.topic_rules import TopicRules, topic_rules
 
 ROLE = "sparkmirror-schemas"
 _ASKED_OF_A_DOUBTFUL_PART = 100
 """Most ids that the source's registry is asked for, to find a known one."""
 _MOST_OF_A_PART = 10
-"""Most different ids of keys or values whose ids are all unknown at the source.
+"""Most different ids in keys or values whose ids are all unknown at the source.
 
 Keys or values with more different ids hold something else.
 """
@@ -36,7 +36,7 @@ Tell = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedId:
-    """An id in the keys or values of a topic."""
+    """An id in a topic's keys or values."""
 
     id: SchemaId
     records: int
@@ -54,7 +54,7 @@ class CheckedId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPart:
-    """The keys or the values of a topic."""
+    """A topic's keys, or its values."""
 
     topic: str
     """Name at the source."""
@@ -71,7 +71,7 @@ class CheckedPart:
 
 @dataclass(frozen=True, slots=True)
 class SchemaCheck:
-    """Result of the check of one flow."""
+    """Result of one flow's check."""
 
     flow: str
     topics: int
@@ -79,7 +79,7 @@ class SchemaCheck:
     parts: tuple[CheckedPart, ...]
     """Keys and values with records, by topic."""
     unread: dict[str, str]
-    """Topic -> reason why part of it could not be read."""
+    """Topic -> reason why part of the topic could not be read."""
 
     @property
     def differs(self) -> bool:
@@ -110,8 +110,8 @@ def check_flow(
 ) -> SchemaCheck:
     """Examine the records of the flow's topics, and ask both registries for each id.
 
-    `chosen` tells whether to examine a source topic; None: all topics of the flow. `at` is the side whose logs are
-    read: the source's topics, or the copies. `places` is the number of places in each partition's log; 0: whole logs.
+    `chosen` tells whether to examine a source topic; None: all the flow's topics. `at` is the side whose logs are read:
+    the source's topics, or the copies. `places` is how many places to read in each partition's log; 0: whole logs.
     Raises `ClusterUnreachable`, `RegistryUnreachable` and `ConfigError`.
     """
     rules = topic_rules(flow)
@@ -135,7 +135,7 @@ def judged(
 ) -> SchemaCheck:
     """Compare all ids that the scan has seen.
 
-    By source topic, `names` are the names of copies, and `logs` the names of the logs that were read.
+    By source topic, `names` are the copies' names, and `logs` the names of the logs that were read.
     """
     parts = [
         _checked(topic, names[topic], part, scan.parts[part], comparer)
@@ -148,7 +148,7 @@ def judged(
 
 
 def _names(flow: FlowConfig, rules: TopicRules, chosen: Callable[[str], bool] | None) -> dict[str, str]:
-    """Return source topic -> name of its copy, for all topics to examine.
+    """Return source topic -> the copy's name, for all topics to examine.
 
     Heartbeats are left out, because their bytes look like schema ids.
     """

@@ -1,4 +1,4 @@
-"""A client of a schema registry with Confluent's API.
+"""A client for a schema registry with Confluent's API.
 
 Apicurio, Karapace, Redpanda and others have this API as well. Calls block. Each answer is kept and not asked for again,
 since an id's schema never changes.
@@ -17,12 +17,12 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
-from sparkmirror.cluster.tls_contexts import ssl_context
-from sparkmirror.cluster.tokens import NoRedirects
 from sparkmirror.config.model import ClusterConfig, RegistryConfig
 from sparkmirror.config.providers import resolve
 from sparkmirror.config.schema_settings import SCHEMAS, Side
 from sparkmirror.errors import ConfigError, RegistryUnreachable
+from sparkmirror.kafka.cluster.tls_contexts import ssl_context
+from sparkmirror.kafka.cluster.tokens import NoRedirects
 
 TIMEOUT_S = 10.0
 LARGEST_ANSWER = 16 << 20
@@ -70,7 +70,6 @@ class Registry:
         self._answers: dict[str, Any] = {}
 
     def schema(self, number: str) -> Schema | None:
-        """Return the schema of an id; None for an unknown id."""
         return self._schema(self._get(f"/schemas/ids/{number}"))
 
     def version(self, subject: str, version: int) -> Schema | None:
@@ -192,7 +191,7 @@ def _secret(config: RegistryConfig, side: Side, name: str, text: str) -> str:
 
 
 def _tls(config: RegistryConfig, side: Side) -> ssl.SSLContext:
-    """Return the TLS context of the settings.
+    """Return the TLS context for the settings.
 
     Without settings, the system's own certificates are trusted.
     """

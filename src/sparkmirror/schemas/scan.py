@@ -1,4 +1,4 @@
-"""Schema ids in topics of one cluster, and the number of records with each id.
+"""Schema ids in one cluster's topics, and how many records have each id.
 
 A scan reads a sample, or whole logs.
 """
@@ -10,28 +10,28 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
-from sparkmirror.cluster.client import ClusterClient, TopicLeaders
-from sparkmirror.cluster.error_names import error_name
-from sparkmirror.cluster.log_range import LogBatch, RangeDamaged, read_batches
-from sparkmirror.cluster.log_samples import batches_at, log_ends, sample_offsets
 from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.cluster.log_range import LogBatch, RangeDamaged, read_batches
+from sparkmirror.kafka.cluster.log_samples import batches_at, log_ends, sample_offsets
+from sparkmirror.kafka.wire.pieces import LargeRecord, pieces
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.schemas.header import Field, Fields, SchemaId, fields, large_fields
-from sparkmirror.wire.pieces import LargeRecord, pieces
-from sparkmirror.wire.topic_partition import TopicPartition
 
 FieldName: TypeAlias = Literal["key", "value"]
 
 LONG = 8
-"""Bytes of a long integer.
+"""Bytes in a long integer.
 
 A time in milliseconds begins with a byte 0, as an id does.
 """
 MOST_OF_A_BATCH = 200
-"""Most records of a batch that a sample examines."""
+"""Most records in a batch that a sample examines."""
 
 
 class TopicField(NamedTuple):
-    """The keys or the values of a topic."""
+    """A topic's keys, or its values."""
 
     topic: str
     field: FieldName
@@ -48,7 +48,7 @@ class Sight:
 
 @dataclass(slots=True)
 class SeenField:
-    """Facts about the keys or the values of a topic."""
+    """Facts about a topic's keys or values."""
 
     records: int = 0
     """Records whose key or value is not null."""
@@ -68,12 +68,11 @@ class SeenField:
 
     @property
     def with_id(self) -> int:
-        """Number of records that have an id."""
         return sum(sight.records for sight in self.ids.values())
 
 
 class Scan:
-    """Counter of ids, for all topics of a flow.
+    """Counter for ids, for all topics in a flow.
 
     `parts` also lists keys and values that are null in every record.
     """
@@ -81,7 +80,7 @@ class Scan:
     def __init__(self) -> None:
         self.parts: dict[TopicField, SeenField] = {}
         self.unread: dict[str, str] = {}
-        """Topic -> reason why part of it could not be read."""
+        """Topic -> reason why part of the topic could not be read."""
 
     def take(self, partition: TopicPartition, batch: LogBatch, most: int | None = None) -> None:
         """Count the ids in a batch's records, in the first `most` of them."""
@@ -100,7 +99,7 @@ class Scan:
             self.note(partition, error)
 
     def note(self, partition: TopicPartition, error: Exception) -> None:
-        """Note that a part of a partition could not be read."""
+        """Note that part of a partition could not be read."""
         topic, index = partition
         self.unread.setdefault(topic, f"partition {index}: {error}")
 
@@ -117,9 +116,9 @@ def _records(batch: LogBatch) -> Iterator[tuple[int, Fields | None]]:
 def scan_sample(
     client: ClusterClient, topics: Sequence[str], count: int, *, read_committed: bool, tell: Callable[[int, int], None]
 ) -> Scan:
-    """Examine a batch at each of at most `count` places of each partition's log.
+    """Examine a batch at each of at most `count` places in each partition's log.
 
-    `tell` gets the number of examined places, and the number of all. Raises `ClusterUnreachable`.
+    `tell` gets how many places were examined, and how many there are. Raises `ClusterUnreachable`.
     """
     scan = Scan()
     leaders = _leaders(client, topics, scan)
@@ -148,7 +147,7 @@ def scan_whole(
 ) -> Scan:
     """Examine all records up to the logs' present ends.
 
-    `tell` gets the number of passed offsets, and the number of all. Raises `ClusterUnreachable`.
+    `tell` gets how many offsets were passed, and how many there are. Raises `ClusterUnreachable`.
     """
     scan = Scan()
     leaders = _leaders(client, topics, scan)
@@ -172,7 +171,7 @@ def scan_whole(
 
 
 def _leaders(client: ClusterClient, topics: Sequence[str], scan: Scan) -> dict[str, TopicLeaders]:
-    """Return the leaders of all readable topics; note the other topics as unread."""
+    """Return all readable topics' leaders; note the other topics as unread."""
     if not topics:
         return {}
     try:

@@ -1,1 +1,1 @@
-"""HTTP listeners of a running mirror: metrics, health, and the page."""
+"""A running mirror's HTTP listeners: metrics, health, and the page."""

@@ -1,12 +1,12 @@
-"""Refusal of requests that browsers send on behalf of pages of other origins.
+"""Refuse requests that browsers send on behalf of pages of other origins.
 
-A page anywhere can have a browser send requests to an address that only the browser reaches. The page can't read the
+A page anywhere can have a browser send requests to an address within the browser's reach. The page can't read the
 answers, but a POST without a body changes things. And if the page's own DNS name comes to mean this server's address
 (DNS rebinding), the page is of the same origin, and reads the answers as well.
 
-So two rules hold, on each listener. A browser's request must name this server by an address, or by a name that no
-stranger can have in DNS. And a request that may change something must come from a page of the same origin, or of an
-origin that the file lists. Clients other than browsers send none of the headers that mark a browser's request.
+So two rules hold, on each listener. A browser's request must name this server by an address, or by a name outside the
+public DNS. And a request with side effects must come from a page with the same origin, or with an origin in the file's
+list. Clients other than browsers send none of the headers of `_MARKS`.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from dataclasses import dataclass, field
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sparkmirror.page.access import host_of
+from sparkmirror.web.access import host_of
 
 _MARKS = ("origin", "sec-fetch-site", "accept-language")
 """Headers that a browser sends and no script in a page can take away.
 
-A GET to a name without TLS has no `Sec-Fetch-Site`, and a GET of the same origin has no `Origin`.
+A GET to a name without TLS has no `Sec-Fetch-Site`, and a GET from the same origin has no `Origin`.
 """
 
 _READING = ("GET", "HEAD", "OPTIONS")
 _PRIVATE = (".localhost", ".internal", ".local", ".svc")
-"""Ends of names that public DNS does not have."""
+"""Name endings that public DNS does not have."""
 
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#@]+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """Names of this server for browsers, and origins whose pages may send requests."""
+    """The server's names for browsers, and origins whose pages may send requests."""
 
     hosts: frozenset[str] = frozenset()
     """Names in lower case, besides those that are always trusted."""

@@ -15,7 +15,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST = 256
-"""Most connections of a listener that are served.
+"""Most connections on a listener that are served.
 
 A small part of the 1,024 file descriptors that a process has by default, as the mirror needs descriptors, too.
 """
@@ -32,7 +32,7 @@ HANDSHAKE_S = 10.0
 _MOST_OPEN = 2 * MOST
 """Most open connections with those still in the TLS handshake.
 
-The HTTP protocol doesn't know of a connection before its handshake has ended.
+The HTTP protocol doesn't know about a connection before its handshake has ended.
 """
 
 
@@ -80,7 +80,7 @@ class Connection(H11Protocol):
 
 
 class ServingLoop(asyncio.SelectorEventLoop):
-    """An event loop whose servers limit the time of TLS handshakes."""
+    """An event loop whose servers limit the time for TLS handshakes."""
 
     async def create_server(self, *args: Any, **more: Any) -> asyncio.Server:
         """Create asyncio's server with a limit of `HANDSHAKE_S`."""

@@ -15,7 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sparkmirror.errors import ConfigError
-from sparkmirror.page.access import ENDING
+from sparkmirror.web.access import ENDING
 from sparkmirror.web.browser_guard import BrowserGuard, Trusted
 from sparkmirror.web.connections import Connection, ListeningSocket, ServingLoop
 
@@ -24,7 +24,7 @@ _BACKLOG = 128
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listening address; without a host all addresses of this machine."""
+    """A listening address; without a host all this machine's addresses."""
 
     scheme: str
     host: str

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import mirror_process as mp
 from bench.payloads import order
 from bench.records import TopicReader
 from kafka import KafkaProducer
 from tests.deploy.node.kube_node import KubeNode, is_ready, wait_for
+from tests.support import mirror_process as mp
 
 from sparkmirror.errors import SparkMirrorError
 

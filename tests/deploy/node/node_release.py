@@ -8,10 +8,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Self
 
-import mirror_process as mp
 import yaml
 from tests.deploy.kube_build import helm
 from tests.deploy.node.kube_node import KubeNode, is_ready, wait_for
+from tests.support import mirror_process as mp
 
 CHARTS = Path(__file__).parents[3] / "deploy" / "helm"
 NAME = "shop"

@@ -42,7 +42,7 @@ def release(
 
 
 def test_three_executors_copy_more_than_one(release: Release, clusters: Brokers) -> None:
-    release.set(replicas=1, spark={"executors": 1, "settings": CPU})
+    release.set(replicaCount=1, spark={"executors": 1, "settings": CPU})
     wait_for_tasks(release, 1)
     wait_until_each_has_moved(clusters)
     alone = rate(clusters)

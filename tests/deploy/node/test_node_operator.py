@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import mirror_process as mp
 import pytest
-from operated import resource
 from tests.deploy.kube_cluster import crd
 from tests.deploy.node.kube_node import KubeNode, is_ready, wait_for
 from tests.deploy.node.node_brokers import Brokers
 from tests.deploy.node.node_release import CHARTS, WAITING, run_helm
+from tests.support import mirror_process as mp
+from tests.support.operated import resource
 
 pytestmark = pytest.mark.full
 

@@ -11,15 +11,30 @@ app.kubernetes.io/name: sparkmirror-operator
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{- define "operator.labels" -}}
-{{ include "operator.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- /* Labels and annotations of an object: root, its own labels, its own annotations. The chart's labels count. */ -}}
+{{- define "operator.labelled" -}}
+{{- $root := index . 0 -}}
+{{- $labels := include "operator.selector" $root | fromYaml -}}
+{{- $_ := set $labels "app.kubernetes.io/version" $root.Chart.AppVersion -}}
+{{- $_ := set $labels "app.kubernetes.io/managed-by" $root.Release.Service -}}
+{{- $_ := set $labels "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_") -}}
+labels:
+  {{- toYaml (merge $labels (deepCopy (index . 1)) (deepCopy $root.Values.commonLabels)) | nindent 2 }}
+{{- with merge (deepCopy (index . 2)) (deepCopy $root.Values.commonAnnotations) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{- define "operator.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- $registry := (.Values.global | default dict).imageRegistry | default .Values.image.registry -}}
+{{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- .Values.image.repository -}}
+{{- if .Values.image.digest -}}
+@{{ .Values.image.digest }}
+{{- else -}}
+:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
 {{- end }}
 
 {{- define "operator.namespaces" -}}
@@ -29,6 +44,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "operator.rules" -}}
+- apiGroups: [sparkmirror.io]
+  resources: [mirrors]
+  verbs: [get, list, watch]
+- apiGroups: [sparkmirror.io]
+  resources: [mirrors/status]
+  verbs: [patch]
 - apiGroups: [kafka.strimzi.io]
   resources: [kafkamirrormaker2s]
   verbs: [get, list, watch, patch]

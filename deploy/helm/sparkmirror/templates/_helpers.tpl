@@ -17,15 +17,51 @@ app.kubernetes.io/name: {{ include "sparkmirror.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{- define "sparkmirror.labels" -}}
+{{- /* Labels by which others find the working pods: root. */ -}}
+{{- define "sparkmirror.mirrors" -}}
 {{ include "sparkmirror.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/component: mirror
+{{- end }}
+
+{{- /* Labels: root, component or empty, more labels. The chart's own count. */ -}}
+{{- define "sparkmirror.labels" -}}
+{{- $root := index . 0 -}}
+{{- $own := include "sparkmirror.selector" $root | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/version" $root.Chart.AppVersion -}}
+{{- $_ := set $own "app.kubernetes.io/managed-by" $root.Release.Service -}}
+{{- $_ := set $own "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_") -}}
+{{- with index . 1 -}}
+{{- $_ := set $own "app.kubernetes.io/component" . -}}
+{{- end -}}
+{{ toYaml (merge $own (deepCopy (index . 2)) (deepCopy $root.Values.commonLabels)) }}
+{{- end }}
+
+{{- /* Labels and annotations of an object: root, component, its own labels, its own annotations. */ -}}
+{{- define "sparkmirror.labelled" -}}
+labels:
+  {{- include "sparkmirror.labels" (list (index . 0) (index . 1) (index . 2)) | nindent 2 }}
+{{- with merge (deepCopy (index . 3)) (deepCopy (index . 0).Values.commonAnnotations) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* Defaults, and values that count over them, false ones too. */ -}}
+{{- define "sparkmirror.over" -}}
+{{- $all := deepCopy (index . 0) -}}
+{{- range $key, $value := index . 1 }}{{ $_ := set $all $key $value }}{{ end -}}
+{{ toYaml $all }}
 {{- end }}
 
 {{- define "sparkmirror.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- $registry := (.Values.global | default dict).imageRegistry | default .Values.image.registry -}}
+{{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- .Values.image.repository -}}
+{{- if .Values.image.digest -}}
+@{{ .Values.image.digest }}
+{{- else -}}
+:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
 {{- end }}
 
 {{- define "sparkmirror.serviceAccount" -}}
@@ -36,115 +72,42 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end }}
 
+{{- define "sparkmirror.executorAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ .Values.serviceAccount.executorName | default (printf "%s-executor" (include "sparkmirror.fullname" .)) }}
+{{- else -}}
+{{ .Values.serviceAccount.executorName | default "default" }}
+{{- end -}}
+{{- end }}
+
 {{- define "sparkmirror.file" -}}
 /etc/sparkmirror/config/{{ .Values.config.file }}
 {{- end }}
 
-{{- define "sparkmirror.podSecurity" -}}
-{{- $restricted := dict "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault") -}}
-{{ toYaml (merge (deepCopy .Values.podSecurityContext) $restricted) }}
+{{- /* How many executors; empty: tasks run in the working pod. */ -}}
+{{- define "sparkmirror.executors" -}}
+{{- $count := int .Values.spark.executors -}}
+{{- if eq .Values.form "sparkApplication" }}{{ $count = max 1 $count }}{{ end -}}
+{{- if $count }}{{ $count }}{{ end -}}
 {{- end }}
 
-{{- define "sparkmirror.containerSecurity" -}}
-allowPrivilegeEscalation: false
-capabilities:
-  drop: [ALL]
-readOnlyRootFilesystem: true
+{{- /* How many workers at most; empty: there is no Spark cluster of the chart's. */ -}}
+{{- define "sparkmirror.workers" -}}
+{{- with int .Values.workers.max }}{{ . }}{{ end -}}
 {{- end }}
 
-{{- define "sparkmirror.mounts" -}}
-- {name: config, mountPath: /etc/sparkmirror/config, readOnly: true}
-{{- range $number, $name := .Values.secrets }}
-- {name: secret-{{ $number }}, mountPath: /etc/sparkmirror/secrets/{{ $name }}, readOnly: true}
-{{- end }}
-- {name: tmp, mountPath: /tmp}
-- {name: state, mountPath: /var/lib/sparkmirror}
-{{- end }}
-
-{{- define "sparkmirror.volumes" -}}
-- name: config
-{{- if .Values.config.existingSecret }}
-  secret:
-    secretName: {{ .Values.config.existingSecret }}
-{{- else }}
-  configMap:
-    name: {{ .Values.config.existingConfigMap | default (include "sparkmirror.fullname" .) }}
-{{- end }}
-{{- range $number, $name := .Values.secrets }}
-- name: secret-{{ $number }}
-  secret:
-    secretName: {{ $name }}
-{{- end }}
-- name: tmp
-  emptyDir: {}
-- name: state
-  emptyDir: {}
-{{- end }}
-
-{{- define "sparkmirror.spread" -}}
-{{- if .Values.topologySpreadConstraints -}}
-{{ toYaml .Values.topologySpreadConstraints }}
+{{- /* A digest of the file: a changed one takes new pods. One that exists is looked up, which a rendering without a cluster can't. */ -}}
+{{- define "sparkmirror.checksum" -}}
+{{- $config := .Values.config -}}
+{{- if not (regexMatch "\\.ya?ml$" $config.file) -}}
+{{- if $config.text -}}
+{{ $config.text | sha256sum }}
 {{- else -}}
-- maxSkew: 1
-  topologyKey: kubernetes.io/hostname
-  whenUnsatisfiable: ScheduleAnyway
-  labelSelector:
-    matchLabels:
-      {{- include "sparkmirror.selector" . | nindent 6 }}
-      app.kubernetes.io/component: mirror
+{{- $kind := ternary "Secret" "ConfigMap" (ne $config.existingSecret "") -}}
+{{- $found := lookup "v1" $kind .Release.Namespace ($config.existingSecret | default $config.existingConfigMap) -}}
+{{- with get ($found.data | default dict) $config.file -}}
+{{ . | sha256sum }}
 {{- end -}}
-{{- end }}
-
-{{- /* What the driver is told beside the file: the verb's arguments, a list in YAML. */ -}}
-{{- define "sparkmirror.arguments" -}}
-- run
-- {{ include "sparkmirror.file" . }}
-{{- if .Values.secrets }}
-- --secrets
-- /etc/sparkmirror/secrets
-{{- end }}
-- --metrics-port
-- "9404"
-{{- range .Values.arguments }}
-- {{ . | quote }}
-{{- end }}
-{{- $ours := dict -}}
-{{- if gt (int .Values.spark.executors) 0 -}}
-{{- $ours = include (printf "sparkmirror.executors.%s" .Values.form) . | fromYaml -}}
 {{- end -}}
-{{- range $key, $value := merge (deepCopy .Values.spark.settings) $ours }}
-- --spark
-- {{ printf "%s=%v" $key $value | quote }}
-{{- end }}
-{{- end }}
-
-{{- /* What Spark must know to have executors as pods, where the driver is one of ours. */ -}}
-{{- define "sparkmirror.executors.deployment" -}}
-spark.master: k8s://https://kubernetes.default.svc
-spark.kubernetes.namespace: {{ .Release.Namespace }}
-spark.kubernetes.container.image: {{ include "sparkmirror.image" . }}
-spark.kubernetes.container.image.pullPolicy: {{ .Values.image.pullPolicy }}
-spark.kubernetes.authenticate.driver.serviceAccountName: {{ include "sparkmirror.serviceAccount" . }}
-spark.kubernetes.authenticate.executor.serviceAccountName: default
-spark.kubernetes.driver.pod.name: $(SPARKMIRROR_POD_NAME)
-spark.kubernetes.executor.podTemplateFile: /etc/sparkmirror/executor/pod.yaml
-spark.driver.host: $(SPARKMIRROR_POD_IP)
-spark.driver.bindAddress: $(SPARKMIRROR_POD_IP)
-spark.driver.port: "7078"
-spark.driver.blockManager.port: "7079"
-{{- if .Values.spark.warmStandby }}
-spark.sparkmirror.standby.warm: "true"
-{{- end }}
-spark.executor.instances: {{ .Values.spark.executors | quote }}
-spark.executor.cores: {{ .Values.spark.executor.cores | quote }}
-spark.executor.memory: {{ .Values.spark.executor.memory }}
-spark.authenticate: "true"
-spark.network.crypto.enabled: "true"
-{{- end }}
-
-{{- /* The same where spark-submit was told the rest. */ -}}
-{{- define "sparkmirror.executors.sparkApplication" -}}
-spark.master: k8s://https://kubernetes.default.svc
-spark.authenticate: "true"
-spark.network.crypto.enabled: "true"
+{{- end -}}
 {{- end }}

@@ -11,13 +11,15 @@ locals {
   authenticated = "-Dspark.authenticate=true -Dspark.network.crypto.enabled=true"
   writable      = { "/tmp" = "tmp", (local.directories.state) = "state" }
   spark_cluster = var.worker_max > 0
-  size          = { cpu = var.cpu, memory = var.memory, architecture = var.cpu_architecture }
+  # Lines with the flows' figures, of which the metric below is made
+  lines = local.spark_cluster ? ["--output", "json"] : []
+  size  = { cpu = var.cpu, memory = var.memory, architecture = var.cpu_architecture }
 
   services = merge(
     {
       driver = {
         container = {
-          command     = ["run", local.directories.configuration, "--metrics-port", tostring(local.ports.metrics), "--metrics-profile", "aws"]
+          command     = concat(["run", local.directories.configuration, "--metrics-port", tostring(local.ports.metrics), "--metrics-profile", "aws"], local.lines)
           port        = local.ports.metrics
           probe       = "http://127.0.0.1:${local.ports.metrics}/health"
           environment = {}
@@ -131,6 +133,46 @@ resource "aws_appautoscaling_policy" "worker" {
     scale_in_cooldown  = 300
     scale_out_cooldown = 60
     predefined_metric_specification { predefined_metric_type = "ECSServiceAverageCPUUtilization" }
+  }
+}
+
+# The time until all is copied, of the drivers' lines: a driver that stands by has none. What is parked or paused doesn't count, as no worker makes it faster
+resource "aws_cloudwatch_log_metric_filter" "catch_up" {
+  for_each = !local.spark_cluster ? {} : {
+    behind    = { pattern = "{ $.eta_s >= 0 }", value = "$.eta_s" }
+    caught-up = { pattern = "{ ($.eta_s IS NULL) && ($.lag >= 0) }", value = "0" }
+  }
+
+  name           = "${var.name}-${each.key}"
+  log_group_name = module.service["driver"].log_group
+  pattern        = each.value.pattern
+  metric_transformation {
+    namespace = "sparkmirror"
+    name      = "${var.name}-catch-up"
+    value     = each.value.value
+    unit      = "Seconds"
+  }
+}
+
+# More workers while it would take more than a minute; fewer only if the CPU agrees
+resource "aws_appautoscaling_policy" "lag" {
+  count = local.spark_cluster ? 1 : 0
+
+  name               = "lag"
+  policy_type        = "TargetTrackingScaling"
+  service_namespace  = aws_appautoscaling_target.worker[0].service_namespace
+  scalable_dimension = aws_appautoscaling_target.worker[0].scalable_dimension
+  resource_id        = aws_appautoscaling_target.worker[0].resource_id
+  target_tracking_scaling_policy_configuration {
+    target_value       = 60
+    scale_in_cooldown  = 300
+    scale_out_cooldown = 120
+    customized_metric_specification {
+      namespace   = aws_cloudwatch_log_metric_filter.catch_up["behind"].metric_transformation[0].namespace
+      metric_name = aws_cloudwatch_log_metric_filter.catch_up["behind"].metric_transformation[0].name
+      statistic   = "Maximum"
+      unit        = "Seconds"
+    }
   }
 }
 

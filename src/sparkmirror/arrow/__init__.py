@@ -1,0 +1,1 @@
+"""Arrow's columns and whole record batches, turned into each other."""

@@ -1,0 +1,1 @@
+"""Exactly once: claims, positions and offset translation."""

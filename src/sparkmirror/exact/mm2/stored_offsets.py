@@ -1,0 +1,122 @@
+"""One flow's offsets in Connect's offsets topics, under any connector name.
+
+Blocking; for the driver. With exactly-once support Connect writes offsets in transactions: aborted ones don't count.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from sparkmirror.events import Event
+from sparkmirror.exact.mm2.connect_offsets import SourcePartition, read_key, read_value
+from sparkmirror.kafka.cluster.client import ClusterClient, TopicLeaders
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.cluster.list_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.cluster.log_range import RangeUnread, read_batches
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.pieces import records
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+
+log = logging.getLogger(__name__)
+_named: set[tuple[tuple[str, ...], str]] = set()
+"""Brokers and topics that this process has named as unreadable."""
+
+
+class StoredOffset(NamedTuple):
+    """Offset stored by one connector for one source partition."""
+
+    offsets_topic: str
+    of: SourcePartition
+    upstream: int
+    """Last upstream offset that the connector knows to be copied."""
+    stored_ms: int
+
+
+def read_stored_offsets(
+    client: ClusterClient, topics: Iterable[str], source_alias: str
+) -> dict[TopicPartition, list[StoredOffset]]:
+    """Return stored offsets by source topic and partition, the newest first.
+
+    Topics that are missing, or that the principal may not read, give no offsets. Raises `ConnectionError`s.
+    """
+    by_partition: dict[TopicPartition, list[StoredOffset]] = {}
+    described = client.metadata(topics).values()
+    _warn(client, [topic.name for topic in described if topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+    for topic in described:
+        if topic.error in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED):
+            continue
+        for stored in _newest(client, topic, source_alias).values():
+            by_partition.setdefault((stored.of.topic, stored.of.partition), []).append(stored)
+    for offsets in by_partition.values():
+        offsets.sort(key=_stored_ms, reverse=True)
+    return by_partition
+
+
+def _newest(client: ClusterClient, topic: TopicLeaders, source_alias: str) -> Mapping[SourcePartition, StoredOffset]:
+    newest: dict[SourcePartition, StoredOffset] = {}
+    for key, value, timestamp in stored_entries(client, topic):
+        of = read_key(key)
+        if of is not None and of.cluster == source_alias:
+            upstream = read_value(value)
+            if upstream is None:
+                newest.pop(of, None)
+            else:
+                newest[of] = StoredOffset(topic.name, of, upstream, timestamp)
+    return newest
+
+
+def stored_entries(client: ClusterClient, topic: TopicLeaders) -> Iterator[tuple[bytes | None, bytes | None, int]]:
+    """Yield every committed record's key, value and timestamp.
+
+    Raises `RangeUnread` for a topic that can't be described.
+    """
+    if topic.error:
+        raise RangeUnread(f"cluster {client.config.alias}: topic {topic.name}: {error_name(topic.error)}")
+    by_leader: dict[int, list[int]] = defaultdict(list)
+    for partition, leader in topic.partitions.items():
+        by_leader[leader.leader].append(partition)
+    for leader_id, partitions in by_leader.items():
+        starts = list_offsets(client, leader_id, {topic.name: partitions}, EARLIEST)
+        ends = list_offsets(client, leader_id, {topic.name: partitions}, LATEST)
+        for partition in partitions:
+            start, end = starts[topic.name, partition], ends[topic.name, partition]
+            if start.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                _warn(client, [topic.name])
+                return
+            if start.error or end.error:
+                raise RangeUnread(
+                    f"cluster {client.config.alias}: {topic.name}-{partition}: {error_name(start.error or end.error)}"
+                )
+            if start.offset < end.offset:
+                for header, view in read_batches(client, topic, partition, start.offset, read_committed=True):
+                    try:
+                        for record in records(header, view):
+                            yield record.key, record.value, record.timestamp
+                    except ValueError as error:
+                        raise RangeUnread(
+                            f"cluster {client.config.alias}: {topic.name}-{partition}: {error}"
+                        ) from error
+
+
+def _warn(client: ClusterClient, topics: Iterable[str]) -> None:
+    """Name topics that may not be read, once a process.
+
+    Brokers tell whether a topic exists only to a principal that may describe it.
+    """
+    new = [topic for topic in topics if (client.config.bootstrap_servers, topic) not in _named]
+    _named.update((client.config.bootstrap_servers, topic) for topic in new)
+    if new:
+        log.warning(
+            "cluster %s: topic %s can't be read, or isn't there: if a MirrorMaker 2 keeps its offsets in such a topic, "
+            "grant sparkmirror's principal READ on it",
+            client.config.alias,
+            " and topic ".join(sorted(new)),
+            extra=Event.STORED_OFFSETS_UNREADABLE.extra,
+        )
+
+
+def _stored_ms(stored: StoredOffset) -> int:
+    return stored.stored_ms

@@ -1,0 +1,1 @@
+"""A mirror's views: page, metrics and doctor."""

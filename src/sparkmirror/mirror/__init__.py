@@ -1,0 +1,1 @@
+"""A mirror at work: driver, duties and takeovers."""

@@ -1,0 +1,27 @@
+"""Topics that Spark queries copy in the place of pumps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparkmirror.config.model import TransformQuery
+from sparkmirror.policy.java_regex import compile_java
+
+
+class QueriedTopics:
+    """Choice of a query for each topic: the first by name whose patterns match.
+
+    Connect's transforms come last.
+    """
+
+    def __init__(self, queries: Sequence[TransformQuery]) -> None:
+        self._patterns = [
+            (query.name, [compile_java(pattern) for pattern in query.topics])
+            for query in sorted(queries, key=lambda query: (query.is_connect, query.name))
+        ]
+
+    def query_of(self, topic: str) -> str:
+        """Return the name of the query that copies a source topic; empty: pumps do."""
+        return next(
+            (name for name, patterns in self._patterns if any(pattern.fullmatch(topic) for pattern in patterns)), ""
+        )

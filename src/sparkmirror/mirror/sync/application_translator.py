@@ -1,0 +1,166 @@
+"""Translate any of a flow's offsets, both ways, for applications.
+
+The module serves applications that keep offsets in their own database, and uses the same maps as consumer groups do. An
+application that stopped at the source continues at the translated target offset with no record read twice and none
+skipped; and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from sparkmirror.config import ClusterConfig, FlowConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.exact.durable.noted_progress import ReportedProgress
+from sparkmirror.exact.maps.map_keeper import MapKeeper, PartitionMap, Unmapped
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.sync.noted_markers import NotedMarkers, pass_over
+from sparkmirror.mirror.sync.topic_rules import topic_rules
+from sparkmirror.policy import ReplicationPolicy
+from sparkmirror.pump.messages.receipts import read_reports, receipts_topic
+
+
+class Stored(NamedTuple):
+    """The offset that an application would read next."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Translation(NamedTuple):
+    """Position in the opposite cluster."""
+
+    topic: str
+    """The topic's name in the opposite cluster."""
+    partition: int
+    offset: int | None
+    """Translated offset; `None` if unknown."""
+    reason: str = ""
+    """Reason why the offset is unknown."""
+
+
+class ApplicationTranslator:
+    """Translator between a source and a target, with maps kept for later questions.
+
+    For one thread. A context manager.
+    """
+
+    def __init__(self, target: ClusterConfig, source_alias: str, policy: ReplicationPolicy) -> None:
+        self._source_alias = source_alias
+        self._policy = policy
+        self._client = ClusterClient(target, f"{source_alias}->{target.alias}|sparkmirror-translator")
+        self._maps = MapKeeper(self._client, source_alias)
+        self._receipts = TopicLog(self._client, receipts_topic(source_alias))
+        self._receipts_read_to = 0
+        self._reached: dict[TopicPartition, ReportedProgress] = {}
+        self._noted = NotedMarkers(self._client, source_alias)
+
+    @classmethod
+    def of(cls, flow: FlowConfig) -> Self:
+        """Build an mm2.properties flow's translator; only the target is asked."""
+        return cls(flow.target, flow.source.alias, topic_rules(flow).policy)
+
+    def translate(self, topic: str, partition: int, offset: int, *, reverse: bool = False) -> Translation:
+        """Translate a source consumer's next offset to the target, or in reverse."""
+        return self.translate_each([Stored(topic, partition, offset)], reverse=reverse)[0]
+
+    def translate_each(self, stored: Sequence[Stored], *, reverse: bool = False) -> list[Translation]:
+        """Translate many positions; results are in the order given.
+
+        `topic` is the source's name, in reverse the target's. Raises `ClusterUnreachable`.
+        """
+        targets = [position.topic if reverse else self._remote(position.topic) for position in stored]
+        try:
+            self._read_receipts()
+            wanted = {(topic, position.partition): None for topic, position in zip(targets, stored, strict=True)}
+            maps = self._maps.refresh({partition: self._reached.get(partition) for partition in wanted})
+            if not reverse:
+                self._pass_over_noted(targets, stored, maps)
+        except ConnectionError as error:
+            raise ClusterUnreachable(f"cluster {self._client.config.alias}: {error}") from error
+        return [
+            self._back(position, maps[topic, position.partition])
+            if reverse
+            else _forth(topic, position, maps[topic, position.partition])
+            for topic, position in zip(targets, stored, strict=True)
+        ]
+
+    def _remote(self, topic: str) -> str:
+        return self._policy.format_remote_topic(self._source_alias, topic)
+
+    def _back(self, stored: Stored, mapped: PartitionMap | Unmapped) -> Translation:
+        topic = self._policy.upstream_topic(stored.topic) or ""
+        if self._policy.topic_source(stored.topic) != self._source_alias or not topic:
+            no_copy = f"it is no copy of a topic of {self._source_alias}: in reverse, give its name at the target"
+            return Translation(topic, stored.partition, None, no_copy)
+        if isinstance(mapped, Unmapped):
+            return Translation(topic, stored.partition, None, mapped.reason)
+        if foreign := mapped.foreign_range(downstream=stored.offset):
+            return Translation(topic, stored.partition, None, foreign.reason)
+        offset = mapped.upstream(stored.offset)
+        reason = "" if offset is not None else f"nothing is there yet: the copy ends at {mapped.end}"
+        return Translation(topic, stored.partition, offset, reason)
+
+    def _pass_over_noted(
+        self, targets: Sequence[str], stored: Sequence[Stored], maps: Mapping[TopicPartition, PartitionMap | Unmapped]
+    ) -> None:
+        """Let maps without a receipt pass over noted markers, if offsets lie beyond."""
+        copies, beyond = {}, {}
+        for topic, position in zip(targets, stored, strict=True):
+            remote = topic, position.partition
+            mapped = maps[remote]
+            if (
+                remote in self._reached
+                or isinstance(mapped, Unmapped)
+                or mapped.downstream(position.offset) is not None
+            ):
+                continue
+            copies[remote], beyond[remote] = (position.topic, position.partition), mapped
+        for remote, notes in self._noted.of(copies, beyond).items():
+            pass_over(beyond[remote], notes)
+
+    def _read_receipts(self) -> None:
+        """Read new receipts; only pumps know that markers alone follow the last record."""
+        known_to = self._receipts_read_to
+        try:
+            entries, self._receipts_read_to = self._receipts.read(0, known_to)
+        except LogUnavailable as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            return
+        if known_to < (entries[0].offset if entries else self._receipts_read_to):
+            self._reached.clear()  # newer receipts were deleted unread
+        for report in read_reports(entries):
+            for receipt in report.receipts:
+                if receipt.upstream >= 0 and receipt.downstream >= 0:
+                    self._reached[receipt.target_topic, receipt.partition] = receipt.progress
+
+    def close(self) -> None:
+        """Close the connections, and free the maps."""
+        self._maps.close()
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _forth(topic: str, stored: Stored, mapped: PartitionMap | Unmapped) -> Translation:
+    if isinstance(mapped, Unmapped):
+        return Translation(topic, stored.partition, None, mapped.reason)
+    if foreign := mapped.foreign_range(upstream=stored.offset):
+        return Translation(topic, stored.partition, None, foreign.reason)
+    offset = mapped.downstream(stored.offset)
+    copied = mapped.offsets.copied.upstream
+    reason = "" if offset is not None else f"not copied yet: everything below {copied} is"
+    return Translation(topic, stored.partition, offset, reason)

@@ -1,0 +1,91 @@
+"""The operator's notes that source topics' writers have moved to the copies.
+
+The running mirror reads the notes from the control topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import NamedTuple
+
+from sparkmirror.config import FlowConfig
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.exact.durable.loss_kinds import LossOutcome
+from sparkmirror.exact.durable.losses import LossLedger, losses_topic
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_descriptions import TopicDescription
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.mirror.sync.topic_rules import topic_rules
+from sparkmirror.pump.messages.control import Control, ControlState, DoneTopic, control_topic
+
+_CONNECT_S = 10.0
+_ROLE = "sparkmirror-cli"
+
+
+class Moved(NamedTuple):
+    """Notes on one source topic."""
+
+    topic: str
+    ends: dict[int, int]
+    """The source partitions' end offsets."""
+    expected: int
+    """Number of the loss ledger's foreign entries that are now expected.
+
+    The topic's own writers wrote the records to the copy.
+    """
+
+
+def say_moved(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[Moved]:
+    """Note the ends of the chosen source topics that the flow copies.
+
+    Records that foreign producers wrote to the copies become expected in the loss ledger. Raises `ClusterUnreachable`.
+    """
+    rules = topic_rules(flow)
+    timeout_s = min(flow.admin_timeout_ms / 1000, _CONNECT_S)
+    with ClusterAdmin.connect(flow.source, _ROLE, timeout_s) as source:
+        topics = {name: topic for name, topic in source.topics().items() if chosen(name) and rules.wanted(name)}
+        partitions = [(name, part.partition) for name, topic in topics.items() for part in topic.partitions]
+        ends = source.end_offsets(partitions, isolation=flow.fetch.isolation_level)
+    unknown = [f"{topic}-{partition}" for topic, partition in partitions if (topic, partition) not in ends]
+    if unknown:
+        raise ClusterUnreachable(
+            f"flow {flow.name}: {unknown[0]} has no leader, so its end can't be noted: nothing was written down"
+        )
+    with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
+        try:
+            control = Control(TopicLog(client, control_topic(flow.source.alias)))
+            ledger = LossLedger(TopicLog(client, losses_topic(flow.source.alias)))
+            return [_say(control, ledger, topic, ends) for _, topic in sorted(topics.items())]
+        except ConnectionError as error:
+            raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
+
+
+def _say(control: Control, ledger: LossLedger, topic: TopicDescription, ends: dict[tuple[str, int], int]) -> Moved:
+    mine = {part.partition: ends[topic.name, part.partition] for part in topic.partitions}
+    control.done(topic.name, DoneTopic(source_topic_id=topic.topic_id.hex(), ends=mine))
+    foreign = [
+        loss for loss in ledger.read() if loss.source_topic == topic.name and loss.outcome is LossOutcome.FOREIGN
+    ]
+    for loss in foreign:
+        ledger.record(loss.model_copy(update={"action": "expected"}))
+    return Moved(topic.name, mine, len(foreign))
+
+
+def take_back(flow: FlowConfig, chosen: Callable[[str], bool]) -> list[str]:
+    """Remove the notes by `say_moved` on the chosen topics, and return the topics.
+
+    Raises `ClusterUnreachable`.
+    """
+    with closing(ClusterClient(flow.target, f"{flow.name}|{_ROLE}")) as client:
+        try:
+            log = TopicLog(client, control_topic(flow.source.alias))
+            state = ControlState()
+            state.apply(log.read(0, 0)[0])
+            topics = sorted(filter(chosen, state.done))
+            for topic in topics:
+                Control(log).done(topic, None)
+        except ConnectionError as error:
+            raise ClusterUnreachable(f"flow {flow.name}: {error}; has the mirror run before?") from error
+    return topics

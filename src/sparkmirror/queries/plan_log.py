@@ -1,0 +1,168 @@
+"""Agreed micro-batches of a flow's queries, in a compacted topic at the target.
+
+All attempts at a batch must read the same records, in any process. Each proposal has a key of its own and survives
+compaction; of a number's proposals the lowest offset counts. A finished batch's proposals are deleted once the next is
+agreed on.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sparkmirror.errors import AttemptFenced, ClusterUnreachable
+from sparkmirror.exact.durable.claims import TargetPartition
+from sparkmirror.exact.durable.query_places import COPIED, QueryPlaces, read_places
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+
+
+class PlannedRange(NamedTuple):
+    """Source offsets [begin, end) of a partition."""
+
+    begin: int
+    end: int
+    topic_id: str
+    """The source topic's id, as hexadecimal digits."""
+    target_id: str
+    """The same for the target topic of that name."""
+
+    @property
+    def passed(self) -> PlannedRange:
+        """The empty range after this one."""
+        return self._replace(begin=self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    """A micro-batch: its number, and a range for each source partition."""
+
+    number: int
+    ranges: Mapping[TopicPartition, PlannedRange]
+
+    @property
+    def ends(self) -> dict[TopicPartition, int]:
+        return {at: each.end for at, each in self.ranges.items()}
+
+    def to_json(self) -> bytes:
+        return json.dumps([[*at, *each] for at, each in sorted(self.ranges.items())]).encode()
+
+    @classmethod
+    def from_json(cls, number: int, value: bytes) -> PlannedBatch:
+        ranges = {
+            (str(topic), int(partition)): PlannedRange(int(begin), int(end), str(topic_id), str(target_id))
+            for topic, partition, begin, end, topic_id, target_id in json.loads(value)
+        }
+        return cls(number, ranges)
+
+
+class PlanLog:
+    """One query's plans; for one thread.
+
+    Methods raise `ClusterUnreachable` and `ConnectionError`.
+    """
+
+    def __init__(self, client: ClusterClient, topic: str, query: str) -> None:
+        self._alias = client.config.alias
+        self._log = TopicLog(client, topic)
+        self._query = query
+        self._plans: dict[int, PlannedBatch] = {}
+        self._keys: dict[int, list[bytes]] = {}
+        self._finished = -1
+        self._read_to = 0
+        self._places: dict[tuple[TargetPartition, int, int], QueryPlaces] = {}
+        """Places by target partition, batch and part.
+
+        Each partition has those of its two newest batches.
+        """
+
+    def newest(self) -> PlannedBatch | None:
+        """Return the newest agreed batch."""
+        self._read()
+        return self._plans[max(self._plans)] if self._plans else None
+
+    def is_finished(self, batch: PlannedBatch) -> bool:
+        """True if somebody has seen all the batch's rows at the target."""
+        return batch.number <= self._finished
+
+    def agree(self, proposal: PlannedBatch) -> PlannedBatch:
+        """Return the agreed batch with the proposal's number.
+
+        Raises `AttemptFenced` if another process has agreed on a later batch.
+        """
+        key = json.dumps([self._query, "plan", proposal.number, uuid.uuid4().hex]).encode()
+        self._log.append(0, [(key, proposal.to_json())])
+        newest = self.newest()
+        if newest is None or newest.number != proposal.number:
+            raise AttemptFenced(
+                f"query {self._query}: another process has planned batch {-1 if newest is None else newest.number:,}, "
+                f"this one batch {proposal.number:,}"
+            )
+        old = [key for number, keys in self._keys.items() if number < proposal.number for key in keys]
+        if old:
+            self._log.append(0, [(key, None) for key in old])
+        return newest
+
+    def finish(self, batch: PlannedBatch) -> None:
+        """Note that all the batch's rows are at the target."""
+        key = json.dumps([self._query, "finished"]).encode()
+        self._log.append(0, [(key, str(batch.number).encode())])
+        self._finished = max(self._finished, batch.number)
+
+    def last_places(self, target: TargetPartition, before: int) -> QueryPlaces | None:
+        """Return the newest places in a partition before a batch.
+
+        None without any.
+        """
+        self._read()
+        places = [each for (at, batch, _), each in self._places.items() if at == target and batch < before]
+        return max(places, key=lambda each: (each.batch, each.part), default=None)
+
+    def place(self, places: Iterable[QueryPlaces]) -> None:
+        """Write places down."""
+        records = [part.record() for each in places for part in each.parts()]
+        if records:
+            self._log.append(0, records)
+
+    def _read(self) -> None:
+        entries, self._read_to = self._log.read(0, self._read_to)
+        for entry in entries:
+            try:
+                query, kind, *rest = json.loads(entry.key or b"[]")
+                if query == self._query and kind == COPIED:
+                    self._take_places(entry.key, entry.value)
+                elif query == self._query:
+                    self._take(kind, rest, entry.key or b"", entry.value)
+            except (KeyError, TypeError, ValueError) as error:
+                raise ClusterUnreachable(
+                    f"cluster {self._alias}: {self._log.topic} has a record of another program at offset "
+                    f"{entry.offset}: {error}"
+                ) from error
+
+    def _take(self, kind: str, rest: list[object], key: bytes, value: bytes | None) -> None:
+        if kind == "finished":
+            self._finished = max(self._finished, int(value or b"-1"))
+            return
+        number = int(str(rest[0]))
+        if value is None:
+            self._keys[number] = [known for known in self._keys.get(number, ()) if known != key]
+            if not self._keys[number]:
+                del self._keys[number]
+                self._plans.pop(number, None)
+            return
+        self._plans.setdefault(number, PlannedBatch.from_json(number, value))
+        self._keys.setdefault(number, []).append(key)
+
+    def _take_places(self, key: bytes | None, value: bytes | None) -> None:
+        """Keep the places of the last two batches in each partition."""
+        places = read_places(key, value)
+        if places is None:
+            return
+        self._places[places.target, places.batch, places.part] = places
+        batches = sorted({batch for at, batch, _ in self._places if at == places.target})
+        for old in [each for each in self._places if each[0] == places.target and each[1] in batches[:-2]]:
+            del self._places[old]

@@ -1,0 +1,401 @@
+"""Work through a flow's query: plan a micro-batch, run it in Spark, note its end.
+
+The process with the flow's lease has a thread for each query. The next process may repeat the work: plans are agreed,
+and the sink appends each row once.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import pyarrow as pa
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, create_map, lit
+from pyspark.sql.types import StructType
+
+from sparkmirror.config import FlowConfig
+from sparkmirror.errors import RecordsGone, RowsChanged, RowsRefused, SparkMirrorError
+from sparkmirror.events import Event
+from sparkmirror.exact.durable.losses import Loss, LossLedger, losses_topic
+from sparkmirror.exact.durable.query_places import QueryPlaces, plans_topic
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.cluster.admin import ClusterAdmin
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.list_offsets import LATEST, offsets_by_leader
+from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
+from sparkmirror.kafka.cluster.refusal_lines import refusal
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.engine.flow_driver import FlowDriver
+from sparkmirror.mirror.engine.session import in_one_line
+from sparkmirror.mirror.sync.own_settings import safe_settings
+from sparkmirror.mirror.sync.topics import MirroredTopic
+from sparkmirror.pump.copies import wanted_codec
+from sparkmirror.queries.kept_places import keeps_places
+from sparkmirror.queries.plan_log import PlanLog, PlannedBatch
+from sparkmirror.queries.progress import QueryProgress, end_wanted
+from sparkmirror.queries.source_ranges import Halt, NextRanges, QueriedLog, next_ranges, present
+from sparkmirror.sink.agreement import MicroBatch
+from sparkmirror.sink.order import AppendedRange
+from sparkmirror.sink.source_offsets import read_runs
+from sparkmirror.sink.writing import BatchWriter
+from sparkmirror.source import log_rows
+from sparkmirror.source.read_options import RECORDS, ReadOptions
+from sparkmirror.source.source_logs import OffsetRange, SourceLogs
+from sparkmirror.source.tables import HEADERS, arrow_schema
+from sparkmirror.source.tables import RECORDS as COLUMNS
+from sparkmirror.transforms import Chain, apply_to_batches, parse_chain
+
+Change = Callable[[DataFrame], DataFrame]
+"""Function from a micro-batch's records to rows."""
+
+LZ4 = Codec(3)
+PAUSED = Halt(Cause.PAUSED, "paused")
+IDLE_S = 0.5
+MOST_FAILURES = 5
+"""Failures in a row with which a query ends, with `once`."""
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _DOUBLINGS = 0.5, 30.0, 6
+_ROLE = "sparkmirror-query"
+
+log = logging.getLogger(__name__)
+
+
+class QueryWorker:
+    """A query at work for one flow and lease; `run` in a thread of its own."""
+
+    def __init__(self, driver: FlowDriver, name: str, change: Change, spark: SparkContext) -> None:
+        self.driver = driver
+        self.name = name
+        self.is_done = False
+        """True with `once` when all records up to the wanted ends are copied."""
+        self.stopping = threading.Event()
+        self._change = change
+        self._session = SparkSession(spark).newSession()
+        self._flow: FlowConfig = driver.flow
+        self._chain = parse_chain(self._flow.connect_transforms)
+        self._appended: dict[TopicPartition, AppendedRange] = {}
+        self._keeps_places = True
+        self._held_up: dict[TopicPartition, Halt] = {}
+        """Partitions that can't be planned now."""
+        self._routed_to: dict[str, int] = {}
+        """Existing topics to which transforms send records by name, with partitions."""
+        self._group = f"{driver.name} {name}"
+        self._progress = QueryProgress(driver)
+        self._codec = wanted_codec(self._flow.produce) or LZ4
+
+    def run(self) -> None:
+        """Copy until stopped, or until another process has the flow."""
+        failures = 0
+        while self._goes_on():
+            try:
+                if self._copy():
+                    return
+                failures = 0
+            except Exception as error:  # Spark's own errors have no common root; any may pass
+                failures += 1
+                self._told(error)
+                if self.driver.topics.ends is not None and failures == MOST_FAILURES:
+                    self.is_done = True
+                    return
+            if self.stopping.wait(min(_FIRST_PAUSE_S * 2 ** min(failures, _DOUBLINGS), _LONGEST_PAUSE_S)):
+                return
+
+    def _told(self, error: Exception) -> None:
+        known = isinstance(error, ConnectionError | SparkMirrorError)
+        words = str(error) if known else in_one_line(error)
+        log.warning(
+            "flow %s: query %s: %s",
+            *self._who,
+            words,
+            exc_info=None if known else error,
+            extra=Event.QUERY_FAILED.extra,
+        )
+        self._progress.halt_all(_halt_of(error, words))
+
+    def stop(self) -> None:
+        """Let `run` return after the present micro-batch."""
+        self.stopping.set()
+
+    def cancel(self) -> None:
+        """End the present micro-batch; the next process repeats the micro-batch."""
+        self._session.sparkContext.cancelJobGroup(self._group)
+
+    @property
+    def _who(self) -> tuple[str, str]:
+        return self._flow.name, self.name
+
+    def _goes_on(self) -> bool:
+        return not self.stopping.is_set() and self.driver.held()
+
+    def _copy(self) -> bool:
+        """Copy micro-batch after micro-batch; True when `once` has nothing left."""
+        self._session.sparkContext.setJobGroup(self._group, f"query {self.name} of {self._flow.name}")
+        writer = BatchWriter(self._flow.target, "", self._codec, is_gathered=False, in_order=True)
+        options = ReadOptions(
+            table=RECORDS,
+            cluster=self._flow.source,
+            include_headers=True,
+            read_committed=self._flow.fetch.isolation_level == "read_committed",
+        )
+        logs = SourceLogs(options)
+        target = ClusterClient(self._flow.target, _ROLE)
+        ledger = LossLedger(TopicLog(target, losses_topic(self._flow.source.alias)))
+        try:
+            self._create_plans()
+            plans = PlanLog(target, plans_topic(self._flow.source.alias), self.name)
+            while self._goes_on():
+                topics = self._topics()
+                newest = plans.newest()
+                there = {log.route.source: log for log in self._logs(topics, logs, target, is_first=newest is None)}
+                if newest is None or plans.is_finished(newest):
+                    following = next_ranges(newest, self._due(there), self._flow)
+                    self._note(following.losses, ledger)
+                    if following.batch is None:
+                        if self._rest(newest, following):
+                            return True
+                        continue
+                    newest = plans.agree(following.batch)
+                    self._progress.halt({**following.halted, **self._held_up})
+                ranges, losses = present(newest, there, self._flow.loss)
+                self._demand_topics(newest, there, logs)
+                if halting := [loss.words for loss in losses if loss.action == "halted"]:
+                    raise RecordsGone(halting[0])
+                self._note(losses, ledger)
+                self._write(
+                    writer, [logs.range_of(at, *span) for at, span in sorted(ranges.items())], options, newest, topics
+                )
+                plans.place(self._places(newest, there, writer.runs, plans))
+                plans.finish(newest)
+            return False
+        finally:
+            logs.close()
+            target.close()
+
+    def _create_plans(self) -> None:
+        with ClusterAdmin.connect(self._flow.target, _ROLE, self._flow.admin_timeout_ms / 1000) as admin:
+            factor = self._flow.replication_factor
+            admin.create_compacted_topic(plans_topic(self._flow.source.alias), 1, factor, wished=safe_settings(factor))
+
+    def _note(self, losses: Iterable[Loss], ledger: LossLedger) -> None:
+        for loss in self._progress.new_losses(losses):
+            ledger.record(loss)
+            log.warning("flow %s: %s", self._flow.name, loss.words, extra=Event.LOSS.extra)
+
+    def _rest(self, newest: PlannedBatch | None, following: NextRanges) -> bool:
+        """Wait for new records; True to end, as with `once`."""
+        self._progress.stand(newest.ends if newest else {}, {**following.halted, **self._held_up})
+        paused = any(halt.cause is Cause.PAUSED for halt in self._held_up.values())
+        self.is_done = self.driver.topics.ends is not None and not paused
+        return self.is_done or self.stopping.wait(IDLE_S)
+
+    def _topics(self) -> dict[str, MirroredTopic]:
+        """Return the query's topics on both sides, by the source's name."""
+        topics = self.driver.topics
+        return {
+            topic.source.name: topic
+            for topic in topics.newest.mirrored
+            if topics.queried.query_of(topic.source.name) == self.name
+        }
+
+    def _logs(
+        self, topics: dict[str, MirroredTopic], logs: SourceLogs, target: ClusterClient, *, is_first: bool
+    ) -> Iterator[QueriedLog]:
+        """Yield the logs of all partitions with leaders, and note the others.
+
+        In front of the first batch the topics count, too, to which transforms send records by name.
+        """
+        routes = [
+            PartitionPair(name, topic.remote.name, partition)
+            for name, topic in sorted(topics.items())
+            for partition in topic.partitions
+        ]
+        ids = logs.topic_ids(topics)
+        starts, ends = logs.bounds(route.source for route in routes if route.source_topic in ids)
+        names = {
+            route: self._chain.targets_of(route.target_topic) if is_first else {route.target_topic} for route in routes
+        }
+        copies = {(name, route.partition) for route, each in names.items() for name in each}
+        target_ends = offsets_by_leader(target, copies, LATEST, read_committed=False)
+        targets = target.metadata({route.target_topic for route in routes}) if routes else {}
+        self._held_up = {}
+        self._progress.see(routes, ends)
+        for route in routes:
+            if self.driver.reports.heard.is_paused(route.source_topic):
+                self._held_up[route.source] = PAUSED
+            if route.source not in ends:
+                self._held_up[route.source] = Halt(Cause.NO_LEADER, "its leader at the source isn't known now")
+                continue
+            known_ends = [target_ends.get((name, route.partition), 0) for name in names[route]]
+            yield QueriedLog(
+                route=route,
+                topic_id=ids[route.source_topic].hex(),
+                start=starts[route.source],
+                end=ends[route.source],
+                until=end_wanted(self.driver, route.source),
+                target_topic_id=targets[route.target_topic].topic_id,
+                target_end=max(known_ends) if route.target in target_ends else -1,
+            )
+
+    def _due(self, there: Mapping[TopicPartition, QueriedLog]) -> list[QueriedLog]:
+        """Return the logs to plan from: not paused, and wanted by `once`."""
+        wanted = self.driver.topics.ends
+        return [log for at, log in there.items() if at not in self._held_up and (wanted is None or at in wanted)]
+
+    def _demand_topics(self, batch: PlannedBatch, there: Mapping[TopicPartition, QueriedLog], logs: SourceLogs) -> None:
+        """Raise `RecordsGone` for a range that can't be read now, but perhaps later.
+
+        The ranges of a topic that the source no longer has are lost.
+        """
+        missing = sorted({at[0] for at, each in batch.ranges.items() if each.begin < each.end and at not in there})
+        if missing and (waiting := sorted(logs.topic_ids(missing))):
+            raise RecordsGone(
+                f"{waiting[0]} is no topic of this query any more, or has no leader, and micro-batch {batch.number:,} "
+                "with its records is begun: it waits until the topic is back"
+            )
+        for topic in missing:
+            log.warning(
+                "flow %s: query %s: the source has no topic %s any more: micro-batch %d ends without its records",
+                *self._who,
+                topic,
+                batch.number,
+                extra=Event.LOSS.extra,
+            )
+
+    def _write(
+        self,
+        writer: BatchWriter,
+        ranges: list[OffsetRange],
+        options: ReadOptions,
+        batch: PlannedBatch,
+        topics: dict[str, MirroredTopic],
+    ) -> None:
+        self._create_routed(topics)
+        names = {name: topic.remote.name for name, topic in topics.items()}
+        appended: list[AppendedRange] = []
+        self._appended = {}
+        if ranges:
+            records = _records(self._session, options, ranges, names)
+            if any(self._chain.may_change(name) for name in names.values()):
+                records = _transformed(records, self._chain)
+            rows = self._changed(records)
+            self._keeps_places = self._chain.is_order_keeping and keeps_places(records, rows)
+            appended = writer.write(rows, MicroBatch(self._id, batch.number))
+            self._appended = {(each.topic, each.partition): each for each in appended}
+        read = {(each.topic, each.partition): each.end - each.first for each in ranges}
+        self._progress.take(batch, read, appended)
+
+    def _places(
+        self,
+        batch: PlannedBatch,
+        there: Mapping[TopicPartition, QueriedLog],
+        runs: Mapping[TopicPartition, bytes],
+        plans: PlanLog,
+    ) -> Iterator[QueryPlaces]:
+        """Yield the places of a batch's records, by partition.
+
+        Places are not known behind records without places, or where other producers' records are between.
+        """
+        for at, planned in batch.ranges.items():
+            log = there.get(at)
+            if planned.begin == planned.end or log is None:
+                continue
+            target = log.target_topic_id, at[1]
+            before = plans.last_places(target, batch.number)
+            appended = self._appended.get(log.route.target)
+            told = runs.get(log.route.target, b"") if appended is not None else b""
+            end = 0 if before is None else before.progress.downstream
+            is_known = self._keeps_places and (before is None or before.is_known)
+            if appended is not None:
+                in_one = appended.last_offset - appended.first_offset + 1 == appended.records
+                is_known = is_known and bool(told) and in_one and (before is not None or not appended.first_offset)
+                end = appended.first_offset
+            yield QueryPlaces(
+                query=self.name,
+                target=target,
+                batch=batch.number,
+                part=0,
+                source_topic_id=bytes.fromhex(planned.topic_id),
+                sequence=0 if before is None else before.sequence + before.records,
+                downstream=end,
+                runs=read_runs(told) if is_known else (),
+                upstream_end=planned.end,
+                is_known=is_known,
+            )
+
+    def _create_routed(self, topics: Mapping[str, MirroredTopic]) -> None:
+        """Create the topics to which transforms send records by name.
+
+        A topic gets as many partitions as the largest of the records' own topics.
+        """
+        due: dict[str, int] = {}
+        for topic in topics.values():
+            for name in self._chain.targets_of(topic.remote.name) - {topic.remote.name}:
+                due[name] = max(due.get(name, 0), len(topic.partitions))
+        if due == self._routed_to:
+            return
+        factor = self._flow.replication_factor
+        with ClusterAdmin.connect(self._flow.target, _ROLE, self._flow.admin_timeout_ms / 1000) as admin:
+            there = admin.topics(due)
+            specs = [NewTopicSpec(name, count, factor) for name, count in due.items() if name not in there]
+            grown = {name: due[name] for name, topic in there.items() if len(topic.partitions) < due[name]}
+            answers = (admin.creations(specs) if specs else {}) | (admin.create_partitions(grown) if grown else {})
+        for name, (code, words) in answers.items():
+            if code and code != ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise RowsRefused("topic", f"{name} can't be created, or get partitions: {refusal(code, words)}")
+        self._routed_to = due
+
+    def _changed(self, records: DataFrame) -> DataFrame:
+        try:
+            return self._change(records)
+        except SparkMirrorError:
+            raise
+        except Exception as error:
+            raise RowsRefused(self.name, f"the query's own function failed: {in_one_line(error)}") from error
+
+    @property
+    def _id(self) -> str:
+        """The query's name for brokers: another flow or source is another query."""
+        return f"{self._flow.name}|{self.name}|{self.driver.cluster_ids[self._flow.source.alias]}"
+
+
+def _records(
+    session: SparkSession, options: ReadOptions, ranges: list[OffsetRange], names: dict[str, str]
+) -> DataFrame:
+    """Return ranges' records, with the columns of Spark's Kafka source.
+
+    Topics have the names at the target.
+    """
+    schema: StructType = session.createDataFrame([], f"{COLUMNS}, {HEADERS}").schema
+    columns = arrow_schema(f"{COLUMNS}, {HEADERS}")
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from log_rows.rows(options, ranges[number], columns)
+
+    frame = session.range(0, len(ranges), 1, len(ranges)).mapInArrow(rows, schema)
+    renamed = create_map([lit(text) for pair in sorted(names.items()) for text in pair])
+    return frame.withColumn("topic", renamed[col("topic")])
+
+
+def _transformed(records: DataFrame, chain: Chain) -> DataFrame:
+    """Return what Connect's transforms make of the records."""
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return apply_to_batches(batches, chain)
+
+    return records.mapInArrow(rows, records.schema)
+
+
+def _halt_of(error: Exception, words: str) -> Halt:
+    if isinstance(error, RowsRefused | RowsChanged):
+        return Halt(Cause.TRANSFORM, words)
+    if isinstance(error, RecordsGone):
+        return Halt(Cause.EXPIRED, words)
+    return Halt(Cause.UNREACHABLE if isinstance(error, ConnectionError) else Cause.OTHER, words)

@@ -1,0 +1,158 @@
+"""Plan a query's next micro-batch: begins, ends, and records lost before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sparkmirror.config import FlowConfig, LossPolicy
+from sparkmirror.exact.durable.losses import Loss
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.loss_detection import (
+    LedgerPosition,
+    expired_loss,
+    recreated_loss,
+    target_recreated,
+    truncated_loss,
+)
+from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.queries.plan_log import PlannedBatch, PlannedRange
+from sparkmirror.source.range_cuts import bounded
+
+MOST_OFFSETS = 500_000
+"""Most offsets in a micro-batch, in proportion to partitions' lags."""
+
+
+class QueriedLog(NamedTuple):
+    """A partition's log at the source, and its copy's end."""
+
+    route: PartitionPair
+    topic_id: str
+    """The source topic's id, as hexadecimal digits."""
+    start: int
+    end: int
+    until: int
+    """Source offset at which the copy ends."""
+    target_topic_id: bytes
+    target_end: int
+    """End of the topic at the target; -1: not known."""
+
+    @property
+    def target_id(self) -> str:
+        return self.target_topic_id.hex()
+
+    @property
+    def at(self) -> LedgerPosition:
+        return LedgerPosition(self.target_topic_id, self.target_end)
+
+
+class Halt(NamedTuple):
+    """Reason why a partition can't be copied."""
+
+    cause: Cause
+    reason: str
+
+
+class NextRanges(NamedTuple):
+    """The next micro-batch, with its losses, and partitions left out of it."""
+
+    batch: PlannedBatch | None
+    """Next micro-batch; None if there is nothing new."""
+    losses: tuple[Loss, ...]
+    halted: Mapping[TopicPartition, Halt]
+
+
+def next_ranges(
+    before: PlannedBatch | None, logs: Iterable[QueriedLog], flow: FlowConfig, most: int = MOST_OFFSETS
+) -> NextRanges:
+    """Return the micro-batch after the batch `before`.
+
+    In the first batch partitions begin as `auto.offset.reset` says, new ones later at the start of the log; either only
+    if the target has no records yet. A halted partition keeps its place.
+    """
+    known = {} if before is None else before.ranges
+    begin: dict[TopicPartition, int] = {}
+    end: dict[TopicPartition, int] = {}
+    ids: dict[TopicPartition, tuple[str, str]] = {}
+    losses: list[Loss] = []
+    halted: dict[TopicPartition, Halt] = {}
+    for log in logs:
+        at = log.route.source
+        is_new_copy = at in known and known[at].target_id != log.target_id
+        if at in known and not is_new_copy:
+            gone, first = _losses(log, known[at].end, known[at].topic_id, flow.loss)
+        elif is_new_copy and not log.target_end:
+            gone, first = [target_recreated(log.route, log.target_topic_id, 0, log.start)], log.start
+        elif log.target_end:
+            halted[at] = _unknown_begin(log)
+            continue
+        else:
+            from_latest = before is None and flow.fetch.auto_offset_reset == "latest"
+            gone, first = [], log.end if from_latest else log.start
+        losses += gone
+        halting = next((loss for loss in gone if loss.action == "halted"), None)
+        if halting is not None:
+            halted[at] = Halt(Cause(str(halting.kind)), halting.words)
+            continue
+        begin[at], end[at], ids[at] = first, max(first, min(log.end, log.until)), (log.topic_id, log.target_id)
+    wanted = bounded(begin, end, most)
+    ranges = {at: each.passed for at, each in known.items()} | {
+        at: PlannedRange(begin[at], place, *ids[at]) for at, place in wanted.items()
+    }
+    if before is not None and all(at in known and each == known[at].passed for at, each in ranges.items()):
+        return NextRanges(None, tuple(losses), halted)
+    return NextRanges(PlannedBatch(0 if before is None else before.number + 1, ranges), tuple(losses), halted)
+
+
+def present(
+    batch: PlannedBatch, logs: Mapping[TopicPartition, QueriedLog], policy: LossPolicy
+) -> tuple[dict[TopicPartition, tuple[int, int]], list[Loss]]:
+    """Return the ranges of a batch that the source still has, and the losses.
+
+    A topic that was created again has none; nor has a copy that was.
+    """
+    ranges: dict[TopicPartition, tuple[int, int]] = {}
+    losses: list[Loss] = []
+    for at, planned in batch.ranges.items():
+        log = logs.get(at)
+        if planned.begin == planned.end or log is None:
+            continue
+        if log.target_id != planned.target_id:
+            continue  # all of it is copied again
+        if log.topic_id != planned.topic_id:
+            losses.append(recreated_loss(log.route, log.at, planned.begin, policy))
+            continue
+        first, end = max(planned.begin, log.start), min(planned.end, log.end)
+        if planned.begin < min(first, planned.end):
+            losses.append(expired_loss(log.route, log.at, planned.begin, min(first, planned.end), policy))
+        if end < planned.end:
+            losses.append(truncated_loss(log.route, log.at, max(end, planned.begin), planned.end, policy))
+        if first < end:
+            ranges[at] = first, end
+    return ranges, losses
+
+
+def _losses(log: QueriedLog, first: int, copied_id: str, policy: LossPolicy) -> tuple[list[Loss], int]:
+    """Return the losses from offset `first` on, and the next offset to copy."""
+    if copied_id != log.topic_id:
+        losses = [recreated_loss(log.route, log.at, first, policy)]
+        if log.start and policy.recreated != "halt":
+            losses.append(expired_loss(log.route, log.at, 0, log.start, policy))
+        return losses, log.start
+    if first > log.end:
+        return [truncated_loss(log.route, log.at, log.end, first, policy)], log.end
+    if first < log.start:
+        return [expired_loss(log.route, log.at, first, log.start, policy)], log.start
+    return [], first
+
+
+def _unknown_begin(log: QueriedLog) -> Halt:
+    topic, partition = log.route.target
+    if log.target_end < 0:
+        return Halt(Cause.NO_LEADER, f"{topic}-{partition} has no leader now, so its end is not known")
+    return Halt(
+        Cause.TAKEOVER,
+        f"{topic}-{partition} ends at {log.target_end:,}, and no plan of this query knows up to which source offset it "
+        f"was copied: delete {topic} to have the query copy all, or take the topic out of the query",
+    )

@@ -1,0 +1,93 @@
+"""Audit of a batch before Spark commits it: leaders and tasks must agree."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from sparkmirror.errors import ClusterTrouble, ClusterUnreachable, RowsChanged
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.cluster.error_names import error_name
+from sparkmirror.kafka.cluster.producers import describe_producers
+from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.sink.order import AppendedRange, AppendOrder
+from sparkmirror.sink.read_back import BatchProducer, LeaderPlace, last_sequence
+
+_TRIES, _PAUSE_S = 60, 0.5
+
+
+def audit(
+    client: ClusterClient,
+    order: AppendOrder,
+    ranges: Sequence[AppendedRange],
+    topics_of_the_query: Collection[str] = (),
+) -> None:
+    """Compare the leaders' counts of the batch's records with the tasks' counts.
+
+    Raises `RowsChanged` if they differ, or if two tasks had rows for a partition; `ClusterUnreachable` if a leader
+    doesn't answer.
+    """
+    told: dict[TopicPartition, AppendedRange] = {}
+    for each in ranges:
+        at = each.topic, each.partition
+        if at in told:
+            raise RowsChanged(
+                f"{each.topic}-{each.partition}: two tasks of batch {order.batch.number} have rows for it: let the "
+                "sink gather them"
+            )
+        told[at] = each
+    topics = {each.topic for each in ranges} | {order.topic} - {""} | set(topics_of_the_query)
+    known = _tried(client, lambda: _counts(client, order, sorted(topics), told))
+    for at in sorted(told.keys() | known.keys()):
+        count = told[at].records if at in told else 0
+        if known.get(at, 0) != count:
+            raise RowsChanged(
+                f"{at[0]}-{at[1]}: its leader has {known.get(at, 0):,} records of batch {order.batch.number}, and the "
+                f"tasks have {count:,}: an earlier attempt had other rows"
+            )
+
+
+def _tried(client: ClusterClient, attempt: Callable[[], dict[TopicPartition, int]]) -> dict[TopicPartition, int]:
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            return attempt()
+        except ConnectionError as error:
+            client.hang_up()
+            if not tries_left:
+                raise ClusterUnreachable(f"cluster {client.config.alias}: {error}") from error
+            time.sleep(_PAUSE_S)
+    return {}
+
+
+def _counts(
+    client: ClusterClient, order: AppendOrder, topics: Sequence[str], told: Mapping[TopicPartition, AppendedRange]
+) -> dict[TopicPartition, int]:
+    """Return the numbers of the batch's records, by partition.
+
+    Leaders tell them. Where a leader may have forgotten the producer, the log does.
+    """
+    writer = BatchProducer(order.producer_id, order.producer_epoch)
+    places: dict[TopicPartition, LeaderPlace] = {}
+    for name, topic in client.metadata(topics).items() if topics else ():
+        if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and all(at[0] != name for at in told):
+            continue  # it was deleted since
+        if topic.error:
+            raise ClusterTrouble(f"{name}: {error_name(topic.error)}")
+        for number, at_leader in topic.partitions.items():
+            places[name, number] = LeaderPlace(name, number, topic.topic_id, at_leader.leader)
+    by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for (name, number), place in places.items():
+        by_leader[place.leader][name].append(number)
+    counts: dict[TopicPartition, int] = {}
+    for leader, asked in by_leader.items():
+        for at, described in describe_producers(client, leader, asked).items():
+            if described.error:
+                raise ClusterTrouble(f"{at[0]}-{at[1]}: {error_name(described.error)}")
+            for state in described.producers:
+                if (state.producer_id, state.producer_epoch) == writer:
+                    counts[at] = state.last_sequence + 1
+            if at in told and all(state.producer_id != order.producer_id for state in described.producers):
+                counts[at] = last_sequence(client, places[at], writer, told[at].first_offset) + 1
+    return counts

@@ -1,0 +1,61 @@
+"""The order to a task: batch, producer and rules."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sparkmirror.config import ClusterConfig
+from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.sink.agreement import MicroBatch
+
+BATCH_BYTES = 900_000
+"""Largest record batch before compression: by default brokers take 1 MB."""
+STATE_MS = 86_400_000
+"""Kafka's default time for which brokers remember a producer (KIP-854)."""
+MARGIN_MS = 3_600_000
+"""Margin by which records must be younger than the oldest remembered ones.
+
+An attempt is supposed to end within an hour of the order: nothing enforces that.
+"""
+
+
+class AppendOrder(NamedTuple):
+    """The driver's order to each task."""
+
+    cluster: ClusterConfig
+    batch: MicroBatch
+    producer_id: int
+    codec: Codec
+    topic: str = ""
+    """Topic of all rows; empty if rows name theirs."""
+    state_ms: int = STATE_MS
+    """Time for which brokers remember a producer after its newest record's timestamp."""
+    first_attempt_ms: int = 0
+    """Time of the batch's first attempt, at the earliest."""
+    batch_bytes: int = BATCH_BYTES
+
+    @property
+    def producer_epoch(self) -> int:
+        return self.batch.producer_epoch
+
+    def may_be_forgotten(self, now_ms: int) -> bool:
+        """True if brokers may have forgotten an earlier attempt."""
+        return now_ms > self.first_attempt_ms + self.state_ms - MARGIN_MS
+
+    @property
+    def oldest_ms(self) -> int:
+        """Earliest timestamp of earlier attempts' records."""
+        return self.first_attempt_ms - self.state_ms
+
+
+class AppendedRange(NamedTuple):
+    """A task's result for one partition."""
+
+    topic: str
+    partition: int
+    records: int
+    """Number of the batch's records in the partition, whoever appended them."""
+    first_offset: int
+    last_offset: int
+    earlier: int = 0
+    """Number of records that earlier attempts had appended."""

@@ -1,0 +1,139 @@
+"""A micro-batch written by the driver: agree, append in tasks, audit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+
+from sparkmirror import errors
+from sparkmirror.clock import wall_ms
+from sparkmirror.config import ClusterConfig
+from sparkmirror.config.spark_guards import guard_secrets
+from sparkmirror.errors import (
+    ClusterTrouble,
+    ClusterUnreachable,
+    RowsRefused,
+    SetupError,
+    SparkMirrorError,
+)
+from sparkmirror.kafka.cluster.client import ClusterClient
+from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.engine.session import in_one_line, settings_of
+from sparkmirror.sink.agreement import MicroBatch, SinkAgreement
+from sparkmirror.sink.appender import TaskAppender
+from sparkmirror.sink.audit import audit
+from sparkmirror.sink.gathering import SOURCE_OFFSET, gathered, record_columns
+from sparkmirror.sink.order import AppendedRange, AppendOrder
+from sparkmirror.sink.preparing import ASK_MS, prepared
+from sparkmirror.sink.source_offsets import SourceOffsets
+
+RESULT = "topic string, partition int, records long, first_offset long, last_offset long, earlier long, runs binary"
+_ROLE = "sparkmirror-sink"
+_PYTHONS = re.compile(r"^\s*([\w.]+(?:Error|Exception): .+)$", re.MULTILINE)
+_OURS = re.compile(r"sparkmirror\.errors\.(\w+): (.*)")
+
+
+class BatchWriter:
+    """Writer of a query's micro-batches to one cluster, in the driver."""
+
+    def __init__(
+        self, cluster: ClusterConfig, topic: str, codec: Codec, *, is_gathered: bool, in_order: bool = False
+    ) -> None:
+        """Prepare a writer.
+
+        With `in_order` rows keep the order of the column `offset`.
+        """
+        self._cluster, self._topic, self._codec, self._is_gathered = cluster, topic, codec, is_gathered
+        self._more = (SOURCE_OFFSET,) if in_order else ()
+        self._state_ms = self._asked_ms = 0
+        self._runs: dict[TopicPartition, bytes] = {}
+        self._newest: MicroBatch | None = None
+        """Newest batch that this process has written."""
+        self._written_ms = 0
+
+    @property
+    def runs(self) -> Mapping[TopicPartition, bytes]:
+        """Source offsets of the last batch's rows, as `SourceOffsets.runs` has them."""
+        return self._runs
+
+    def write(self, frame: DataFrame, batch: MicroBatch) -> list[AppendedRange]:
+        """Append rows that no earlier attempt has appended; return all records' places.
+
+        Raises `RowsRefused`, `RowsChanged`, `AttemptFenced`, `UnfitTarget`, `ClusterUnreachable` and `SetupError`.
+        """
+        rows = record_columns(frame, self._topic, self._more)
+        guard_secrets(self._cluster, settings_of(frame.sparkSession), "the sink")
+        client = ClusterClient(self._cluster, _ROLE)
+        try:
+            order = self._order(client, batch)
+            if not self._is_gathered:
+                tasks = max(frame.sparkSession.sparkContext.defaultParallelism, 1)
+                rows = gathered(rows, order, tasks)
+            ranges, self._runs = _appended(rows, order)
+            topics = () if self._topic else SinkAgreement(client, batch.query, batch.generation).topics()
+            audit(client, order, ranges, topics)
+        except ClusterTrouble as error:
+            raise ClusterUnreachable(f"cluster {self._cluster.alias}: {error}") from error
+        finally:
+            client.close()
+        self._newest, self._written_ms = batch, wall_ms()
+        return ranges
+
+    def _order(self, client: ClusterClient, batch: MicroBatch) -> AppendOrder:
+        if wall_ms() - self._asked_ms > ASK_MS:
+            self._state_ms, self._asked_ms = prepared(client), wall_ms()
+        producer = SinkAgreement(client, batch.query, batch.generation).producer()
+        return AppendOrder(
+            cluster=self._cluster,
+            batch=batch,
+            producer_id=producer.producer_id,
+            codec=self._codec,
+            topic=self._topic,
+            state_ms=self._state_ms,
+            first_attempt_ms=max(producer.created_ms, self._written_ms if self._follows(batch) else 0),
+        )
+
+    def _follows(self, batch: MicroBatch) -> bool:
+        """True if this process wrote the batch before, so no attempt is older."""
+        return self._newest is not None and self._newest == MicroBatch(batch.query, batch.number - 1)
+
+
+def _appended(rows: DataFrame, order: AppendOrder) -> tuple[list[AppendedRange], dict[TopicPartition, bytes]]:
+    def append(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        appender, offsets = TaskAppender(order), SourceOffsets()
+        try:
+            for batch in batches:
+                if batch.num_rows:
+                    appender.take(offsets.without(batch))
+            ranges = appender.finish()
+        finally:
+            appender.close()
+        if ranges:
+            columns = [*zip(*ranges, strict=True), [offsets.runs(each[:2]) for each in ranges]]
+            names = [column.split()[0] for column in RESULT.split(", ")]
+            types = [pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.int64(), pa.binary()]
+            arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, names=names)
+
+    try:
+        results = [tuple(row) for row in rows.mapInArrow(append, RESULT).collect()]
+    except PySparkException as error:
+        raise _told(error) from error
+    return [AppendedRange._make(row[:-1]) for row in results], {row[:2]: bytes(row[-1]) for row in results}
+
+
+def _told(error: Exception) -> SparkMirrorError:
+    """Return a task's own error, or one line on Spark's."""
+    for name, words in _OURS.findall(str(error))[-1:]:
+        kind = getattr(errors, name, None)
+        if kind is RowsRefused:
+            return RowsRefused(*words.removeprefix("column ").split(": ", 1))
+        if isinstance(kind, type) and issubclass(kind, SparkMirrorError):
+            return kind(words)
+    causes = _PYTHONS.findall(str(error))
+    return SetupError(f"Spark could not write the batch: {causes[-1] if causes else in_one_line(error)}")

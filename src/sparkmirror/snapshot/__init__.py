@@ -1,0 +1,1 @@
+"""A mirror's state at one moment."""

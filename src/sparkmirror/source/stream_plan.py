@@ -1,0 +1,101 @@
+"""Micro-batches of a stream: where one begins and ends, and its ranges.
+
+Places are as in checkpoints of Spark's Kafka source: `{"topic":{"0":23}}`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.source.lost_records import lose, lose_offsets
+from sparkmirror.source.range_cuts import bounded, cut
+from sparkmirror.source.read_options import ReadOptions
+from sparkmirror.source.source_logs import OffsetRange, Offsets, SourceLogs
+
+Places = dict[str, dict[str, int]]
+
+_PAUSE_S = 0.2
+"""Shortest time between two questions without anything new: Spark asks each 10 ms."""
+
+
+class StreamPlan:
+    """A stream's plan in the driver."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._logs = SourceLogs(options)
+        self._until: Offsets | None = None
+        """Ends beyond which the stream does not go (`Trigger.AvailableNow`)."""
+        self._asked_at = 0.0
+
+    def first(self) -> Places:
+        """Return where a new stream begins. Raises `ConfigError`."""
+        return _places(self._logs.placed(self._options.starting, self._logs.partitions()))
+
+    def stop_at_present_ends(self) -> None:
+        """Let the stream end at the present ends of the logs."""
+        self._until = self._ends()
+
+    def ends(self) -> Places:
+        """Return the present ends of the logs."""
+        return _places(self._ends())
+
+    def next_end(self, start: Places, most: int | None = None) -> Places:
+        """Return the end of the micro-batch from `start` on.
+
+        It has about `most` offsets at most. New partitions begin at their start. A log may have become shorter, or be
+        away: `ranges` tells.
+        """
+        begin = _offsets(start)
+        ends = dict(self._until if self._until is not None else self._ends())
+        new = [at for at in ends if at not in begin]
+        if new:
+            begin |= self._logs.earliest(new)
+        if most is not None:
+            ends = bounded(begin, ends, most)
+        made = _places(ends)
+        if made == start and self._until is None:
+            time.sleep(max(self._asked_at + _PAUSE_S - time.monotonic(), 0))
+        self._asked_at = time.monotonic()
+        return made
+
+    def ranges(self, start: Places, end: Places) -> list[OffsetRange]:
+        """Return a micro-batch's ranges.
+
+        Raises `RecordsGone` for a log that is away, or shorter than `start`.
+        """
+        begins, ends = _offsets(start), _offsets(end)
+        for topic, partition in sorted(set(begins) - set(ends)):
+            lose(self._options, f"{topic}-{partition} is no more; the stream was at {begins[topic, partition]}")
+        earliest = self._logs.earliest(ends)
+        made = []
+        for at, last in sorted(ends.items()):
+            first, name = begins.get(at, earliest[at]), f"{at[0]}-{at[1]}"
+            if last < first:
+                lose(self._options, f"{name} ends at {last}, and the stream was at {first}")
+                continue
+            if first < min(earliest[at], last):
+                lose_offsets(self._options, *at, first, min(earliest[at], last))
+                first = min(earliest[at], last)
+            made.append(self._logs.range_of(at, first, last))
+        return cut(made, self._options.fewest_ranges, self._options.most_per_range)
+
+    def close(self) -> None:
+        self._logs.close()
+
+    def _ends(self) -> Offsets:
+        return self._logs.latest(self._logs.partitions())
+
+
+def _places(offsets: Mapping[TopicPartition, int]) -> Places:
+    """Return offsets as a checkpoint has them, in order: Spark compares texts."""
+    made: Places = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        made.setdefault(topic, {})[str(partition)] = offset
+    return made
+
+
+def _offsets(places: Mapping[str, Mapping[str, int]]) -> Offsets:
+    return {(topic, int(partition)): offset for topic, each in places.items() for partition, offset in each.items()}

@@ -1,0 +1,214 @@
+"""A checkpoint's files as Spark writes them: Kafka's offsets change, all else stays, and nothing half-done is left."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace, TracebackType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkmirror.config import load_mm2_properties
+from sparkmirror.config.model import FlowConfig
+from sparkmirror.errors import ConfigError, NotTranslated
+from sparkmirror.frames import rewrite_checkpoint as rewriting
+from sparkmirror.frames.checkpoint_lines import OffsetFile, kafka_line, kafka_positions, with_initial
+from sparkmirror.frames.rewrite_checkpoint import rewrite_checkpoint
+from sparkmirror.mirror.sync.application_translator import Stored, Translation
+
+METADATA = '{"batchWatermarkMs":0,"batchTimestampMs":1796071440912,"conf":{"spark.sql.shuffle.partitions":"200"}}'
+
+
+class ShiftedOffsets:
+    """In the translator's place: copies begin 2 offsets earlier, and end before 1,000."""
+
+    def __enter__(self) -> ShiftedOffsets:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+    def translate_each(self, stored: Sequence[Stored]) -> list[Translation]:
+        return [
+            Translation(f"A.{topic}", partition, max(offset - 2, 0) if offset < 1_000 else None, "not copied yet")
+            for topic, partition, offset in stored
+        ]
+
+
+@pytest.fixture
+def flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FlowConfig:
+    monkeypatch.setattr(rewriting, "ApplicationTranslator", SimpleNamespace(of=lambda _: ShiftedOffsets()))
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        "clusters = A, B\nA.bootstrap.servers = a:1\nB.bootstrap.servers = b:1\nA->B.enabled = true\n"
+        "A->B.topics = orders, stock\n"
+    )
+    return load_mm2_properties(str(file)).flows[0]
+
+
+def put(directory: Path, files: dict[str, str | bytes]) -> Path:
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        path.with_name(f".{path.name}.crc").write_bytes(b"crc")
+    return directory
+
+
+def v1(*lines: str) -> str:
+    return "\n".join(["v1", METADATA, *lines])
+
+
+def checkpoint(directory: Path, **offsets: int) -> Path:
+    files: dict[str, str | bytes] = {
+        "metadata": '{"id":"088153d2"}',
+        **{f"offsets/{n}": v1(json.dumps({"orders": {"0": 10 * n, "1": 7}}), "-", "55") for n in range(5)},
+        **{f"commits/{n}": 'v1\n{"nextBatchWatermarkMs":0}' for n in range(4)},
+        "sources/0/0": b'\0v1\n{"orders":{"0":3,"1":0}}',
+        "sources/2/0": b"v1\n1796071437593",
+        "state/0/0/1.delta": b"\0\1state",
+    }
+    put(directory, files)
+    (directory / "commits/.4.8df3b579.tmp").write_bytes(b"half")
+    return directory
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_kafkas_offsets_change_and_all_else_stays(flow: FlowConfig, tmp_path: Path) -> None:
+    before = contents(checkpoint(tmp_path / "ck"))
+    done = rewrite_checkpoint(tmp_path / "ck", tmp_path / "new", flow)
+    after = contents(tmp_path / "new")
+    assert after.pop("offsets/3").decode() == v1('{"A.orders":{"0":28,"1":5}}', "-", "55")
+    assert after.pop("offsets/4").decode() == v1('{"A.orders":{"0":38,"1":5}}', "-", "55")
+    assert after.pop("sources/0/0") == b'\0v1\n{"A.orders":{"0":1,"1":0}}'
+    assert after == {
+        name: data
+        for name, data in before.items()
+        if name not in {"sources/0/.0.crc", "commits/.4.8df3b579.tmp", "sources/0/0"} and "offsets" not in name
+    }
+    assert contents(tmp_path / "ck") == before, "the checkpoint itself is as it was"
+    assert done.planned == (4,), "its batch runs at the target"
+    assert [(each.batch, *each.stored, each.translation.offset) for each in done.offsets] == [
+        (3, "orders", 0, 30, 28),
+        (3, "orders", 1, 7, 5),
+        (4, "orders", 0, 40, 38),
+        (4, "orders", 1, 7, 5),
+    ]
+    assert not list(tmp_path.glob("*.unfinished"))
+
+
+def test_the_newer_format_has_sources_by_number_in_any_order(flow: FlowConfig, tmp_path: Path) -> None:
+    text = "\n".join(["v2", METADATA, '1:{"stock":{"0":9}}', '0:{"elsewhere":{"0":4}}'])
+    files = {"metadata": "{}", "offsets/0": text, "sources/0/0": 'v1\n{"elsewhere":{"0":0}}'}
+    done = rewrite_checkpoint(put(tmp_path / "ck", {**files}), tmp_path / "new", flow)
+    after = (tmp_path / "new/offsets/0").read_text()
+    assert after == "\n".join(["v2", METADATA, '1:{"A.stock":{"0":7}}', '0:{"elsewhere":{"0":4}}'])
+    assert (tmp_path / "new/sources/0/0").read_text() == files["sources/0/0"]
+    assert done.left == ("source 0: elsewhere",)
+
+
+def test_each_partition_without_an_exact_offset_is_named_and_nothing_is_written(
+    flow: FlowConfig, tmp_path: Path
+) -> None:
+    late = v1(json.dumps({"orders": {"0": 5, "1": 1_000, "2": 2_000}}))
+    directory = put(tmp_path / "ck", {"metadata": "{}", "offsets/0": late})
+    with pytest.raises(NotTranslated) as error:
+        rewrite_checkpoint(directory, tmp_path / "new", flow)
+    assert str(error.value).splitlines() == [
+        "batch 0: orders-1 at 1000: not copied yet",
+        "batch 0: orders-2 at 2000: not copied yet",
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ck", "mm2.properties"]
+
+
+def test_offsets_that_only_old_batches_have_need_no_translation(flow: FlowConfig, tmp_path: Path) -> None:
+    lines = {f"offsets/{n}": v1(json.dumps({"orders": {"0": 5_000 if n == 0 else n}})) for n in range(3)}
+    rewrite_checkpoint(put(tmp_path / "ck", {"metadata": "{}", **lines}), tmp_path / "new", flow)
+    assert sorted(path.name for path in (tmp_path / "new/offsets").iterdir()) == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"offsets/0": v1("{}")}, "it is no checkpoint of a streaming query: it has no 'metadata'"),
+        ({"metadata": "{}"}, "it has no 'offsets'"),
+        ({"metadata": "{}", "offsets/x": "v1"}, "the query has planned no batch yet: start it anywhere"),
+        ({"metadata": "{}", "offsets/0": "v3\n{}\n5"}, "offsets/0: it can't be read: its version is 'v3'"),
+        ({"metadata": "{}", "offsets/0": "v2\n{}\n5"}, "offsets/0: it can't be read: a line has no source's number"),
+        ({"metadata": "{}", "offsets/0": v1("5")}, "no source of the query reads topics that flow A->B copies"),
+        (
+            {"metadata": "{}", "offsets/0": v1('{"others":{"0":5}}')},
+            "no source of the query reads topics that flow A->B copies",
+        ),
+    ],
+)
+def test_what_is_no_checkpoint_of_the_flow_is_refused(
+    files: dict[str, str | bytes], told: str, flow: FlowConfig, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        rewrite_checkpoint(put(tmp_path / "ck", files), tmp_path / "new", flow)
+    assert told in str(error.value)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_place_that_is_taken_or_unknown_is_refused(flow: FlowConfig, tmp_path: Path) -> None:
+    directory = checkpoint(tmp_path / "ck")
+    with pytest.raises(ConfigError, match="it is there already: name a new directory"):
+        rewrite_checkpoint(directory, tmp_path, flow)
+    with pytest.raises(ConfigError, match="PyArrow can't open this address"):
+        rewrite_checkpoint("nowhere://bucket/ck", tmp_path / "new", flow)
+
+
+def test_what_an_attempt_that_died_has_left_is_replaced(flow: FlowConfig, tmp_path: Path) -> None:
+    put(tmp_path / "new.unfinished", {"state/9/9/9.delta": b"old"})
+    rewrite_checkpoint(checkpoint(tmp_path / "ck"), tmp_path / "new", flow)
+    assert not list((tmp_path / "new").rglob("9.delta"))
+    assert not (tmp_path / "new.unfinished").exists()
+
+
+OTHERS = [
+    "-",
+    "5",
+    "",
+    "[]",
+    "{}",
+    '{"logOffset":3}',
+    '{"sourceVersion":1,"reservoirId":"a","reservoirVersion":3,"index":-1,"isStartingVersion":false}',
+    '{"stream":{"shardId-000000000000":{"iterator":"5"}}}',
+    '{"topic":{"0":1.5}}',
+    '{"topic":{"0":true}}',
+]
+"""Lines of other sources: rate, files, Delta, Kinesis, and none that is Kafka's."""
+
+
+@pytest.mark.parametrize("line", OTHERS)
+def test_lines_of_other_sources_are_none_of_kafkas(line: str) -> None:
+    assert kafka_positions(line) is None
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=9)
+LINES = st.dictionaries(NAMES, st.dictionaries(st.integers(0, 99), st.integers(0, 2**63 - 1), min_size=1), min_size=1)
+
+
+@given(LINES)
+def test_a_line_is_read_as_it_is_written(topics: dict[str, dict[int, int]]) -> None:
+    stored = [Stored(topic, *row) for topic, partitions in topics.items() for row in partitions.items()]
+    line = kafka_line(stored)
+    assert kafka_positions(line) == stored
+    assert json.loads(line) == {t: {str(p): offset for p, offset in rows.items()} for t, rows in topics.items()}
+
+
+@given(st.sampled_from(["v1", "v2"]), st.lists(NAMES, max_size=4))
+def test_a_file_is_written_as_it_was_read(version: str, texts: list[str]) -> None:
+    lines = [f"{number}:{text}" if version == "v2" else text for number, text in enumerate(texts)]
+    text = "\n".join([version, METADATA, *lines])
+    read: Any = OffsetFile.parsed(text)
+    assert read.text() == text
+    assert [line.text for line in read.lines] == texts
+    assert with_initial(b"\0v1\nx", lambda _: "y") == b"\0v1\ny"

@@ -1,0 +1,188 @@
+"""The next micro-batch of a query: each offset is in one batch, whatever the logs do, or in a loss."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparkmirror.config import ClusterConfig, FetchConfig, FlowConfig, LossPolicy
+from sparkmirror.exact.position.cause import Cause
+from sparkmirror.exact.position.route import PartitionPair
+from sparkmirror.kafka.wire.splice import NO_END
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.queries.plan_log import PlannedBatch
+from sparkmirror.queries.source_ranges import QueriedLog, next_ranges, present
+
+ID, OTHER_ID, TARGET_ID, OTHER_TARGET = "0a" * 16, "0b" * 16, b"\1" * 16, b"\2" * 16
+SERVERS = ClusterConfig(alias="A", bootstrap_servers=("a:1",))
+FLOW = FlowConfig(source=SERVERS, target=SERVERS.model_copy(update={"alias": "B"}))
+
+
+def log(
+    partition: int,
+    start: int,
+    end: int,
+    until: int = NO_END,
+    topic_id: str = ID,
+    *,
+    copied: int = 0,
+    target_id: bytes = TARGET_ID,
+) -> QueriedLog:
+    return QueriedLog(
+        route=PartitionPair("t", "A.t", partition),
+        topic_id=topic_id,
+        start=start,
+        end=end,
+        until=until,
+        target_topic_id=target_id,
+        target_end=copied,
+    )
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 40), st.integers(0, 60)), min_size=3, max_size=3), min_size=1, max_size=12
+    ),
+    st.integers(1, 50),
+)
+def test_each_offset_is_planned_once_or_lost(steps: list[list[tuple[int, int]]], most: int) -> None:
+    """Logs grow and expire between batches; in the end all since the first batch is planned, or in a loss."""
+    starts, ends = [0, 0, 0], [0, 0, 0]
+    before: PlannedBatch | None = None
+    planned: list[set[int]] = [set(), set(), set()]
+    lost: list[set[int]] = [set(), set(), set()]
+    for step in [*steps, *[[(0, 0)] * 3] * 400]:
+        for partition, (expired, grown) in enumerate(step):
+            ends[partition] += grown
+            starts[partition] = min(starts[partition] + expired, ends[partition])
+        following = next_ranges(before, [log(at, starts[at], ends[at]) for at in range(3)], FLOW, most)
+        if before is None:
+            lost = [set(range(start)) for start in starts]
+        assert not following.halted
+        for loss in following.losses:
+            lost[loss.partition].update(range(loss.first, loss.end))
+        batch = following.batch
+        if batch is None:
+            assert before is not None
+            assert [before.ends["t", at] for at in range(3)] == ends
+            continue
+        assert batch.number == (0 if before is None else before.number + 1)
+        for partition in range(3):
+            each = batch.ranges["t", partition]
+            fresh = set(range(each.begin, each.end))
+            assert not fresh & planned[partition]
+            assert each.begin >= starts[partition] or not fresh
+            planned[partition] |= fresh
+        before = batch
+    for partition in range(3):
+        assert planned[partition] | lost[partition] == set(range(ends[partition]))
+        assert not planned[partition] & lost[partition]
+
+
+def spans(batch: PlannedBatch | None) -> dict[int, tuple[int, int]]:
+    assert batch is not None
+    return {partition: each[:2] for (_, partition), each in batch.ranges.items()}
+
+
+def test_a_flow_that_begins_at_the_end_takes_later_partitions_from_their_start() -> None:
+    flow = FLOW.model_copy(update={"fetch": FetchConfig(auto_offset_reset="latest")})
+    first = next_ranges(None, [log(0, 3, 10)], flow).batch
+    assert spans(first) == {0: (10, 10)}
+    assert spans(next_ranges(first, [log(0, 3, 12), log(1, 2, 5)], flow).batch) == {0: (10, 12), 1: (2, 5)}
+
+
+def test_the_copy_ends_where_it_is_wanted_and_never_goes_back() -> None:
+    first = next_ranges(None, [log(0, 0, 10, until=8)], FLOW).batch
+    assert spans(first) == {0: (0, 8)}
+    assert next_ranges(first, [log(0, 0, 20, until=8)], FLOW).batch is None
+    late = next_ranges(first, [log(0, 0, 20, until=5)], FLOW)
+    assert (late.batch, late.halted) == (None, {}), "an end below what is copied is no cut log"
+
+
+@pytest.mark.parametrize("policy", ["halt", "continue"])
+def test_a_log_that_was_cut_halts_its_partition_alone_or_goes_on(policy: str) -> None:
+    flow = FLOW.model_copy(update={"loss": LossPolicy.model_validate({"truncated": policy})})
+    first = next_ranges(None, [log(0, 0, 10), log(1, 0, 10)], flow).batch
+    following = next_ranges(first, [log(0, 0, 6), log(1, 0, 11)], flow)
+    assert [(loss.kind.value, loss.first, loss.end) for loss in following.losses] == [("truncated", 6, 10)]
+    if policy == "halt":
+        assert following.halted["t", 0].cause is Cause.TRUNCATED
+        assert spans(following.batch) == {0: (10, 10), 1: (10, 11)}, "the halted one keeps its place"
+    else:
+        assert spans(following.batch) == {0: (6, 6), 1: (10, 11)}
+
+
+@pytest.mark.parametrize("end", [5, 10, 20])
+@pytest.mark.parametrize("policy", ["restart", "halt"])
+def test_a_topic_that_was_created_again_begins_at_its_start_or_halts(policy: str, end: int) -> None:
+    """Also with exactly as many records as before."""
+    flow = FLOW.model_copy(update={"loss": LossPolicy.model_validate({"recreated": policy})})
+    first = next_ranges(None, [log(0, 0, 10)], flow).batch
+    following = next_ranges(first, [log(0, 2, end, topic_id=OTHER_ID)], flow)
+    if policy == "halt":
+        assert following.halted["t", 0].cause is Cause.RECREATED
+        assert following.batch is None
+        return
+    assert spans(following.batch) == {0: (2, end)}
+    assert [(loss.kind.value, loss.first, loss.end) for loss in following.losses] == [
+        ("recreated", 10, 10),
+        ("expired", 0, 2),
+    ]
+
+
+def test_each_partition_of_a_topic_that_was_created_again_begins_at_its_start() -> None:
+    """Also one that comes later than the others."""
+    first = next_ranges(None, [log(0, 0, 10), log(1, 0, 10)], FLOW).batch
+    second = next_ranges(first, [log(0, 0, 5, topic_id=OTHER_ID)], FLOW).batch
+    assert spans(second) == {0: (0, 5), 1: (10, 10)}
+    third = next_ranges(second, [log(0, 0, 5, topic_id=OTHER_ID), log(1, 0, 15, topic_id=OTHER_ID)], FLOW)
+    assert spans(third.batch) == {0: (5, 5), 1: (0, 15)}
+
+
+def test_a_copy_that_nobody_has_planned_is_not_begun() -> None:
+    """Pumps, MirrorMaker 2 or another query have copied there, nobody knows how far."""
+    following = next_ranges(None, [log(0, 0, 10, copied=4), log(1, 0, 10)], FLOW)
+    assert following.halted["t", 0].cause is Cause.TAKEOVER
+    assert "A.t-0 ends at 4, and no plan of this query knows" in following.halted["t", 0].reason
+    assert spans(following.batch) == {1: (0, 10)}
+    assert spans(next_ranges(following.batch, [log(0, 0, 10), log(1, 0, 10)], FLOW).batch) == {0: (0, 10), 1: (10, 10)}
+
+
+def test_a_copy_that_is_deleted_is_copied_again_unless_somebody_wrote_there() -> None:
+    first = next_ranges(None, [log(0, 0, 10)], FLOW).batch
+    again = next_ranges(first, [log(0, 3, 12, target_id=OTHER_TARGET)], FLOW)
+    assert spans(again.batch) == {0: (3, 12)}
+    assert [loss.kind.value for loss in again.losses] == ["target-recreated"]
+    written = next_ranges(first, [log(0, 3, 12, target_id=OTHER_TARGET, copied=2)], FLOW)
+    assert written.halted["t", 0].cause is Cause.TAKEOVER
+
+
+def test_an_expiry_may_halt() -> None:
+    flow = FLOW.model_copy(update={"loss": LossPolicy.model_validate({"expired": "halt"})})
+    first = next_ranges(None, [log(0, 0, 10)], flow).batch
+    following = next_ranges(first, [log(0, 12, 20)], flow)
+    assert following.batch is None
+    assert following.halted["t", 0].cause is Cause.EXPIRED
+
+
+@pytest.mark.parametrize(
+    ("now", "ranges", "losses"),
+    [
+        (log(0, 0, 10), {("t", 0): (0, 10)}, []),
+        (log(0, 4, 12), {("t", 0): (4, 10)}, [("expired", 0, 4)]),
+        (log(0, 40, 50), {}, [("expired", 0, 10)]),
+        (log(0, 2, 6), {("t", 0): (2, 6)}, [("expired", 0, 2), ("truncated", 6, 10)]),
+        (log(0, 0, 99, topic_id=OTHER_ID), {}, [("recreated", 0, 0)]),
+        (log(0, 0, 10, target_id=OTHER_TARGET), {}, []),
+    ],
+)
+def test_a_begun_batch_has_what_is_still_there(
+    now: QueriedLog, ranges: dict[TopicPartition, tuple[int, int]], losses: list[tuple[str, int, int]]
+) -> None:
+    batch = next_ranges(None, [log(0, 0, 10)], FLOW).batch
+    assert batch is not None
+    left, lost = present(batch, {("t", 0): now}, LossPolicy())
+    assert left == ranges
+    assert [(loss.kind.value, loss.first, loss.end) for loss in lost] == losses

@@ -1,0 +1,103 @@
+"""Brokers that have forgotten a query's producer, as after a day without its driver: the log tells what is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from attempts import rows
+from lab import KafkaCluster
+from test_attempts import Query, expected
+
+from sparkmirror.errors import RowsChanged, UnfitTarget
+from sparkmirror.kafka.cluster.producers import describe_producers
+from sparkmirror.kafka.wire.codecs import Codec
+from sparkmirror.sink.agreement import MicroBatch
+from sparkmirror.sink.appender import TaskAppender
+from sparkmirror.sink.audit import audit
+from sparkmirror.sink.preparing import prepared
+from sparkmirror.sink.writing import BatchWriter
+
+# ruff: noqa: SLF001 - what the driver knows, without Spark
+pytestmark = [pytest.mark.broker, pytest.mark.full]
+
+FORGETS_MS = 2_000
+LONG_AGO_MS = int(time.time() * 1000) - 90_000_000
+"""As if the first attempt was more than a day ago, which is how long brokers remember by default."""
+
+
+@pytest.fixture(scope="module")
+def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    settings = {
+        "producer.id.expiration.ms": str(FORGETS_MS),
+        "producer.id.expiration.check.interval.ms": "200",
+    }
+    with KafkaCluster(tmp_path_factory.mktemp("forgetful"), properties=settings) as cluster:
+        yield cluster
+
+
+def wait_until_forgotten(query: Query) -> None:
+    until = time.monotonic() + 60
+    query.client.metadata([query.topic])
+    while any(each.producers for each in describe_producers(query.client, 1, {query.topic: [0, 1]}).values()):
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("searches", [True, False])
+def test_the_log_is_searched(searches: bool, forgetful: KafkaCluster, topic_name: str) -> None:
+    """Without the search the rows come twice: so the driver asks for it once a producer id is older than that."""
+    query = Query(forgetful, topic_name)
+    order = query.order(0)
+    first = TaskAppender(order, window_bytes=1)
+    first.take(rows(list(range(9)), None))
+    wait_until_forgotten(query)
+    again = TaskAppender(order._replace(first_attempt_ms=LONG_AGO_MS) if searches else order, window_bytes=1)
+    again.take(rows(list(range(12)), None))
+    ranges = again.finish()
+    if searches:
+        assert query.values() == expected(12)
+        assert sum(each.earlier for each in ranges) == 9
+        audit(query.client, order, ranges)
+    else:
+        assert query.values() == expected(12) + expected(9)
+
+
+def test_all_is_there_and_forgotten(forgetful: KafkaCluster, topic_name: str) -> None:
+    """The audit believes the log where no leader remembers."""
+    query = Query(forgetful, topic_name)
+    order = query.order(0)
+    first = TaskAppender(order)
+    first.take(rows(list(range(12)), None))
+    first.finish()
+    wait_until_forgotten(query)
+    again = TaskAppender(order._replace(first_attempt_ms=LONG_AGO_MS))
+    again.take(rows(list(range(12)), None))
+    ranges = again.finish()
+    audit(query.client, order, ranges)
+    with pytest.raises(RowsChanged, match="its leader has 6 records of batch 0, and the tasks have 5"):
+        audit(query.client, order, [ranges[0], ranges[1]._replace(records=5)])
+    assert query.values() == expected(12)
+
+
+def test_brokers_that_forget_too_soon_are_refused(forgetful: KafkaCluster, topic_name: str) -> None:
+    query = Query(forgetful, topic_name)
+    with pytest.raises(UnfitTarget, match="forgets who appended records after 2,000 ms, so they could come twice"):
+        prepared(query.client)
+
+
+def test_only_a_batch_that_follows_needs_no_search(forgetful: KafkaCluster, topic_name: str) -> None:
+    """A batch that failed may have been tried a day ago, by the same process too."""
+    query = Query(forgetful, topic_name)
+    writer = BatchWriter(query.config, topic_name, Codec(0), is_gathered=False)
+    created_ms = query.order(0).first_attempt_ms
+    writer._state_ms, writer._asked_ms = 86_400_000, int(time.time() * 1000)
+    writer._newest, writer._written_ms = MicroBatch(query.name, 4), created_ms + 1_000_000
+
+    def first_attempt_ms(number: int, name: str = query.name) -> int:
+        return writer._order(query.client, MicroBatch(name, number)).first_attempt_ms
+
+    assert first_attempt_ms(5) == created_ms + 1_000_000
+    assert first_attempt_ms(4) == first_attempt_ms(6) == created_ms
+    assert first_attempt_ms(5, f"{query.name}-other") < created_ms + 1_000_000
