@@ -67,8 +67,8 @@ def _producers(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> 
     leaving, topics = goal.at.other, one.topics
     there = tuple(name for name in topics if phase.live_side(seen, name) is goal.at)
     to_go = tuple(name for name in topics if name not in there)
-    # A switch away from the goal's side that was begun is taken back. With renamed copies, an earlier turn's ends at the
-    # goal's side go, too: they would hold the flow back from there.
+    # A switch away from the goal's side that was begun is taken back. With renamed copies, an earlier turn's ends at
+    # the goal's side go, too: they would hold the flow back from there.
     stale = tuple(name for name in to_go if not phase.keeps_names(seen, name) and leaving is Side.SOURCE)
     stay = actions.Withdraw(leaving=goal.at, names=(*there, *stale))
     opening = actions.Open(leaving=leaving, names=topics)
