@@ -193,9 +193,7 @@ class DenyReturn(Action):
 
     def to_deny(self, seen: Observation) -> list[str]:
         """Return the groups to be denied where they left."""
-        if not seen.clusters[self.leaving].authorizer:
-            return []
-        return [name for name in self.names if not phase.group_at(seen, self.leaving, name).read_denied]
+        return [name for name in self.names if phase.group_at(seen, self.leaving, name).readers]
 
     def to_let_in(self, seen: Observation) -> list[str]:
         """Return the groups that an earlier switch has denied where they go."""
@@ -211,6 +209,8 @@ class Deny(Action):
 
     step: ClassVar[Step] = Step.FENCE
     fence: Fence
+    still_s: float
+    """Seconds for which ends must stand still where no ACL denies."""
 
     def words(self, seen: Observation) -> str:
         topics, here = listed(self.names), self._here(seen)
@@ -239,13 +239,23 @@ class Deny(Action):
     def seen(self, seen: Observation) -> bool:
         if self.fence is Fence.ACL:
             return all(topic.fence.complete for topic in self._topics(seen))
-        return all(topic.steady for topic in self._topics(seen))
+        return not self._growing(seen)
+
+    def wait_s(self, policies: Policies) -> float:
+        return policies.empty if self.fence is Fence.NONE else policies.fence
+
+    def _growing(self, seen: Observation) -> list[str]:
+        return [
+            topic.name
+            for topic in self._topics(seen)
+            if topic.still_s < self.still_s and not phase.word(seen, self.leaving, topic.name).done
+        ]
 
     def waits_for(self, seen: Observation) -> str:
         if self.fence is Fence.ACL:
             told = [f"{each.name}: {listed(sorted(each.fence.open))}" for each in self._topics(seen) if each.fence.open]
             return "not each broker denies " + "; ".join(told)
-        return Settle(leaving=self.leaving, names=self.names).waits_for(seen)
+        return f"{listed(self._growing(seen))}: no {self.still_s:g} s without a new record yet"
 
 
 class Settle(Action):

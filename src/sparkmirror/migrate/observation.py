@@ -70,6 +70,8 @@ class TopicSeen:
     """High watermarks; equal to `ends` when all replicas have all records."""
     steady: bool = False
     """True if two readings of `ends` were equal, and equal to the high watermarks."""
+    still_s: float = 0.0
+    """Seconds for which this run has seen no change of `ends`."""
     leaderless: tuple[int, ...] = ()
     """Partitions without a leader, whose ends nobody tells."""
     open_transactions: tuple[str, ...] = ()
@@ -94,8 +96,10 @@ class GroupSeen:
     members: tuple[MemberSeen, ...] = ()
     offsets: Mapping[TopicPartition, int] = MappingProxyType({})
     """Committed offsets in the migration's topics."""
+    readers: frozenset[str] = frozenset()
+    """Principals that can read as the group's members, as far as a denial can hold them."""
     read_denied: bool = False
-    """True if this migration denies the group's return to this cluster."""
+    """True if this migration denies the group reading at this cluster."""
 
     @property
     def empty(self) -> bool:

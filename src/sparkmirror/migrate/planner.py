@@ -76,7 +76,7 @@ def _producers(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> 
         return stay, opening
     return (
         stay,
-        actions.Deny(leaving=leaving, names=to_go, fence=file.fence),
+        actions.Deny(leaving=leaving, names=to_go, fence=file.fence, still_s=file.policies.still),
         actions.Settle(leaving=leaving, names=to_go),
         actions.Publish(leaving=leaving, names=to_go),
         actions.Drain(leaving=leaving, names=to_go),

@@ -1,0 +1,58 @@
+"""What a migration has denied, written down before it is denied.
+
+The words lie in the control topic of the flow that copies from the fenced side: `fence:topic:NAME` and
+`fence:group:NAME`, each with the ACLs that were added. So an operator's own denials are never removed, and a run that
+was killed in between leaves nothing that nobody knows of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from sparkmirror.kafka.cluster.acls import Acl, AclResource
+from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
+
+_PREFIX = b"fence:"
+
+
+def fence_key(resource: AclResource, name: str) -> str:
+    """Return the key of the word on a topic or a group."""
+    return f"fence:{resource.word}:{name}"
+
+
+class FenceWords:
+    """The words in one control topic; for one thread."""
+
+    def __init__(self, log: TopicLog) -> None:
+        self._log = log
+        self._offset = 0
+        self._words: dict[str, tuple[Acl, ...]] = {}
+
+    def read(self) -> Mapping[str, tuple[Acl, ...]]:
+        """Read on; return the added ACLs by key. Raises `ConnectionError`s."""
+        entries, self._offset = self._log.read(0, self._offset)
+        for entry in entries:
+            self._take(entry)
+        return self._words
+
+    def write(self, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
+        """Write down what will be added; nothing takes the word back."""
+        key = fence_key(resource, name).encode()
+        value = json.dumps({"acls": [asdict(acl) for acl in acls]}).encode() if acls else None
+        self._log.append(0, [(key, value)])
+
+    def _take(self, entry: LogEntry) -> None:
+        if entry.key is None or not entry.key.startswith(_PREFIX):
+            return
+        key = entry.key.decode(errors="replace")
+        try:
+            body = json.loads(entry.value) if entry.value else {}
+            acls = tuple(Acl(**{**each, "resource": AclResource(each["resource"])}) for each in body.get("acls", ()))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return  # not ours: another version's word, or a foreign record
+        if acls:
+            self._words[key] = acls
+        else:
+            self._words.pop(key, None)
