@@ -28,10 +28,9 @@ def evidence_topic(name: str) -> str:
 class Evidence:
     """Writer and reader of one migration's evidence; for one thread."""
 
-    def __init__(self, client: ClusterClient, name: str, replication_factor: int) -> None:
+    def __init__(self, client: ClusterClient, name: str) -> None:
         self._client = client
         self._topic = evidence_topic(name)
-        self._replication_factor = replication_factor
         self._log = TopicLog(client, self._topic)
 
     def write(self, told: Mapping[str, object]) -> None:
@@ -60,9 +59,7 @@ class Evidence:
         return [json.loads(entry.value) for entry in entries if entry.value]
 
     def _create(self) -> None:
-        spec = NewTopicSpec(
-            self._topic, 1, self._replication_factor, {"cleanup.policy": "delete", "retention.ms": "-1"}
-        )
+        spec = NewTopicSpec(self._topic, 1, configs={"cleanup.policy": "delete", "retention.ms": "-1"})
         for name, (code, why) in create_topics(self._client, [spec]).items():
             if code not in (0, ErrorCode.TOPIC_ALREADY_EXISTS):
                 reason = refusal(code, why, {})

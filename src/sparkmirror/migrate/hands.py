@@ -10,9 +10,9 @@ from sparkmirror.kafka.cluster.acls import Acl, AclResource, read_acls
 from sparkmirror.kafka.cluster.write_fence import read_denials, write_denials, write_grants
 from sparkmirror.migrate import actions, phase
 from sparkmirror.migrate.actions import Action
-from sparkmirror.migrate.fence_words import fence_key
 from sparkmirror.migrate.file import Fence, Hook, MigrationFile, Set
 from sparkmirror.migrate.hooks import ask
+from sparkmirror.migrate.migration_words import fence_key
 from sparkmirror.migrate.observation import Observation, Side
 from sparkmirror.migrate.observe import Observer
 from sparkmirror.migrate.pair import Pair
@@ -123,15 +123,15 @@ class RealHands:
     def _deny(self, side: Side, resource: AclResource, name: str, denials: tuple[Acl, ...]) -> None:
         """Add denials, and write down first which of them are this migration's."""
         missing = not_there(self._pair.clients[side], denials)
-        known = self._pair.fence_words[side].read().get(fence_key(resource, name), ())
+        known = self._pair.words[side].read().get(fence_key(resource, name), ())
         self._writing.note_fence(side, resource, name, sorted({*known, *missing}))
         self._writing.add_acls(side, missing)
 
     def _let_in(self, side: Side, resource: AclResource, name: str) -> None:
         """Remove this migration's denials, and then the word on them."""
-        if side not in self._pair.fence_words:
+        if side not in self._pair.words:
             return
-        if added := self._pair.fence_words[side].read().get(fence_key(resource, name), ()):
+        if added := self._pair.words[side].read().get(fence_key(resource, name), ()):
             self._writing.remove_acls(side, added)
             self._writing.note_fence(side, resource, name, ())
 

@@ -139,6 +139,8 @@ class WordSeen:
     """Claimed starts by partition: offset at the flow's source, offset at the flow's target."""
     lag: int | None = None
     """Offsets that the source has and the copy lacks; None: not known."""
+    closed: bool = False
+    """True if the migration of the topic is complete: there is no way back."""
     foreign: tuple[str, ...] = ()
     """Entries of the loss ledger on others' records in the copy, in words."""
 

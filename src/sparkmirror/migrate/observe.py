@@ -82,7 +82,7 @@ class Observer:
         leaders = client.metadata(names)
         there = {name: found for name, found in leaders.items() if not found.error}
         acls = self._acls(side)
-        own, denials = pair.principals[side], pair.fence_words[side].read() if side in pair.fence_words else {}
+        own, denials = pair.principals[side], pair.words[side].read() if side in pair.words else {}
         fences = {
             name: FenceSeen(impossible=acls) if isinstance(acls, str) else fence_seen(acls, name, own, denials)
             for name in there
@@ -181,6 +181,7 @@ class Observer:
             reached={part: offset for part, offset in reached.items() if offset is not None},
             begun=_number(words, side) > _number(words, side.other),
             lag=None if None in lags else sum(lag for lag in lags if lag is not None),
+            closed=topic in self._pair.words[side].closed,
             foreign=self._slow[side].foreign.get(topic, ()),
         )
 

@@ -12,8 +12,8 @@ from sparkmirror.errors import ConfigError
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.missing_rights import principal
 from sparkmirror.kafka.cluster.topic_log import TopicLog
-from sparkmirror.migrate.fence_words import FenceWords
 from sparkmirror.migrate.file import MigrationFile
+from sparkmirror.migrate.migration_words import MigrationWords
 from sparkmirror.migrate.observation import Side
 from sparkmirror.mirror.sync.application_translator import ApplicationTranslator
 from sparkmirror.mirror.sync.topic_rules import TopicRules, topic_rules
@@ -61,7 +61,7 @@ class Pair:
             side: TopicLog(self.clients[side.other], control_topic(flow.source.alias)) for side, flow in flows.items()
         }
         """Control topics, by the side that the flow copies from."""
-        self.fence_words = {side: FenceWords(log) for side, log in self.controls.items()}
+        self.words = {side: MigrationWords(log) for side, log in self.controls.items()}
         self.principals = {side: principal(config) for side, config in self.configs.items()}
         """The mirror's own principals; empty: unknown."""
 

@@ -36,6 +36,8 @@ class Phase(StrEnum):
     """The topic is live at the side that it came to; nobody has written there yet."""
     MOVED = "moved"
     """Producers write at the side that the topic came to."""
+    COMPLETED = "completed"
+    """Moved for good: there is no way back."""
     UNCLEAR = "unclear"
     """Both flows have published ends, and neither begins behind the other's."""
 
@@ -163,6 +165,8 @@ def _leaving(seen: Observation, live: Side, topic: str) -> Phase | None:
 def _arriving(seen: Observation, live: Side, topic: str) -> Phase:
     if not has_come(seen, topic):
         return Phase.COPYING
+    if word(seen, live.other, topic).closed:
+        return Phase.COMPLETED
     return Phase.MOVED if _written(seen, live, topic) else Phase.ARMED
 
 
@@ -245,6 +249,9 @@ def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side
         return
     if phase.live is to:
         return
+    if phase.phase is Phase.COMPLETED:
+        yield Blocker("completed", f"{topic} was completed: there is no way back")
+        return
     said, there = word(seen, to.other, topic), topic_at(seen, to.other, topic)
     if not there.ends:
         yield Blocker("missing-topic", f"{seen.clusters[to.other].alias} has no topic {topic}")
@@ -258,8 +265,9 @@ def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side
     if phase.phase is Phase.LEAKING:
         counts = leaks(seen, to.other, topic)
         yield Blocker("leaking", f"{sum(counts.values()):,} offsets of {topic} lie behind its published ends")
-    for entry in said.foreign:
-        yield Blocker("written-early", f"{topic}: {entry}")
+    if keeps_names(seen, topic):  # whoever wrote there before the topic came: the flow back begins behind these records
+        for entry in word(seen, to, topic).foreign:
+            yield Blocker("written-early", f"{topic}: {entry}")
 
 
 def consumers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Side) -> list[Blocker]:

@@ -19,6 +19,7 @@ from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate.evidence import Evidence
 from sparkmirror.migrate.observation import Side
 from sparkmirror.migrate.pair import Pair
+from sparkmirror.mirror.sync.turns import drained, start_turn
 from sparkmirror.pump.messages.control import Control, DoneTopic
 
 log = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ class Writers:
         remove(self._pair.clients[side], acls)
 
     def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
-        self._pair.fence_words[side].write(resource, name, acls)
+        self._pair.words[side].write(resource, name, acls)
 
     def commit(self, side: Side, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         client = self._pair.clients[side]
@@ -83,7 +84,7 @@ class Writers:
         Control(self._pair.controls[side]).done(topic, word)
 
     def begin_turn(self, side: Side, topics: Sequence[str]) -> None:
-        begin_turn(self._pair.flows[side], self._pair.flows[side.other], topics)
+        start_turn(self._pair.flows[side], drained(self._pair.flows[side.other], topics).borders)
 
     def note(self, told: Mapping[str, object]) -> None:
         try:

@@ -1,8 +1,8 @@
-"""What a migration has denied, written down before it is denied.
+"""A migration's own words: what it has denied, and which topics are complete.
 
-The words lie in the control topic of the flow that copies from the fenced side: `fence:topic:NAME` and
-`fence:group:NAME`, each with the ACLs that were added. So an operator's own denials are never removed, and a run that
-was killed in between leaves nothing that nobody knows of.
+They lie in the control topic of the flow that copies from the side concerned. `fence:topic:NAME` and `fence:group:NAME`
+have the ACLs that were added, and are written before these: so an operator's own denials are never removed, and a run
+that was killed in between leaves nothing that nobody knows of. `closed:NAME` says that a topic has no way back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import asdict
 from sparkmirror.kafka.cluster.acls import Acl, AclResource
 from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
 
-_PREFIX = b"fence:"
+_FENCE, _CLOSED = b"fence:", b"closed:"
 
 
 def fence_key(resource: AclResource, name: str) -> str:
@@ -22,12 +22,14 @@ def fence_key(resource: AclResource, name: str) -> str:
     return f"fence:{resource.word}:{name}"
 
 
-class FenceWords:
+class MigrationWords:
     """The words in one control topic; for one thread."""
 
     def __init__(self, log: TopicLog) -> None:
         self._log = log
         self._offset = 0
+        self.closed: set[str] = set()
+        """Topics without a way back, as last read."""
         self._words: dict[str, tuple[Acl, ...]] = {}
 
     def read(self) -> Mapping[str, tuple[Acl, ...]]:
@@ -37,6 +39,10 @@ class FenceWords:
             self._take(entry)
         return self._words
 
+    def close(self, topic: str) -> None:
+        """Write down that a topic has no way back."""
+        self._log.append(0, [(_CLOSED + topic.encode(), b"{}")])
+
     def write(self, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
         """Write down what will be added; nothing takes the word back."""
         key = fence_key(resource, name).encode()
@@ -44,7 +50,9 @@ class FenceWords:
         self._log.append(0, [(key, value)])
 
     def _take(self, entry: LogEntry) -> None:
-        if entry.key is None or not entry.key.startswith(_PREFIX):
+        if entry.key is not None and entry.key.startswith(_CLOSED) and entry.value:
+            self.closed.add(entry.key.removeprefix(_CLOSED).decode(errors="replace"))
+        if entry.key is None or not entry.key.startswith(_FENCE):
             return
         key = entry.key.decode(errors="replace")
         try:
