@@ -1,39 +1,46 @@
-"""Runs of `plan` in the model world, with clients at work and kills between any two effects."""
+"""Runs of plans in the model world, with clients at work and kills between any two effects."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from random import Random
 
-from sparkmirror.migrate import planner
-from sparkmirror.migrate.actions import Action, Open, WaitEmpty
-from sparkmirror.migrate.file import Fence, MigrationFile, MigrationType, Set
-from sparkmirror.migrate.planner import Goal
 from tests.migrate.world import SOURCE, TARGET, World
+
+from sparkmirror.migrate import planner
+from sparkmirror.migrate.actions import Action, Copied, Drain, Open, WaitEmpty
+from sparkmirror.migrate.file import Fence, MigrationFile, Set
+from sparkmirror.migrate.observation import Side
+from sparkmirror.migrate.planner import Goal, Who
 
 MOST_ACTIONS = 400
 """More actions than any run of this world needs, with all its kills."""
+_MOST_KILLS = 6
 
 
 def file_of(world: World) -> MigrationFile:
     """Return a file with one set of all that the world has."""
-    one = Set(name="shop", topics=world.names, groups=world.groups)
-    hooks = {"fence": {"stop": "./stop", "start": "./start"}} if world.fence is Fence.HOOK else {}
+    one = {"name": "shop", "topics": world.names, "groups": world.groups}
+    hooks: Mapping[str, object] = {"fence": {"stop": "./stop", "start": "./start"}}
     return MigrationFile.model_validate(
         {
             "mirror": "mm2.properties",
-            "type": MigrationType.ALL_AT_ONCE,
+            "type": "all-at-once",
             "sets": [one],
             "fence": world.fence,
-            "hooks": hooks,
+            "hooks": hooks if world.fence is Fence.HOOK else {},
         }
     )
 
 
 class Driver:
-    """One person with the verbs, and clients that never rest."""
+    """One person with the verbs, and clients that never rest.
 
-    def __init__(self, world: World, random: Random, kills: float = 0.2) -> None:
-        self.world, self.random, self.kills = world, random, kills
+    With `faults`, mirrors stop and start, the program is killed, and members come back where they were stopped.
+    """
+
+    def __init__(self, world: World, random: Random, *, faults: bool = True) -> None:
+        self.world, self.random, self.faults = world, random, faults
         self.file = file_of(world)
 
     @property
@@ -44,76 +51,81 @@ class Driver:
         """Return what is left to do, as a new process sees it."""
         return planner.plan(self.file, self.world.observe(), self.one, goal)
 
-    def clients(self, steps: int = 6) -> None:
-        """Have producers write, groups read and flows copy a little."""
+    def clients(self, steps: int = 6, leaving: Side | None = None, late: Collection[str] = ()) -> None:
+        """Have producers write, groups read, and flows copy a little; some of `late` start where they were stopped."""
         world, random = self.world, self.random
         for _ in range(random.randint(0, steps)):
-            side, topic, part = (
-                random.choice((SOURCE, TARGET)),
-                random.choice(world.names),
-                random.choice(world.partitions),
-            )
-            match random.randint(0, 3):
-                case 0 | 1:
+            side = random.choice((SOURCE, TARGET))
+            topic, part = random.choice(world.names), random.choice(world.partitions)
+            match random.randint(0, 9):
+                case 0 | 1 | 2:
                     world.write(side, topic, part)
-                case 2:
+                case 3 | 4 | 5:
                     for group in world.groups:
                         world.poll(side, group, topic, part)
-                case 3:
+                case 6 | 7:
                     world.flow(random.randint(0, 2))
+                case 8:
+                    world.sync()
+                case 9 if self.faults and leaving and random.random() < 0.3:
+                    for group in late:
+                        world.start_group(leaving, group)
+                case 9 if self.faults:
+                    world.flows[side].at_work = not world.flows[side].at_work
 
-    def run(self, goal: Goal, *, actions: int = MOST_ACTIONS) -> bool:
+    def run(self, goal: Goal, *, most: int = MOST_ACTIONS) -> bool:
         """Run towards a goal; return False if so many actions do not lead there."""
-        done: list[Action] = []
-        for _ in range(actions):
+        kills = self.random.randint(0, _MOST_KILLS) if self.faults else 0
+        self.world.new_process()
+        leaving = None if goal.who is Who.PRODUCERS else goal.at.other
+        late = [name for name in self.world.groups if leaving and self.world.clusters[leaving].groups[name].members]
+        for _ in range(most):
             seen = self.world.observe()
-            action = planner.next_action(self.file, seen, self.one, goal, done)
-            if action is None:
+            todo = planner.plan(self.file, seen, self.one, goal)
+            if not todo:
                 return True
+            action = todo[0]
+            if self.faults and isinstance(action, (Drain, Copied)):
+                self.world.flows[action.leaving].at_work |= self.random.random() < 0.5
             effects = self.world.effects(action, seen)
-            killed = self.random.random() < self.kills
+            killed = kills > 0 and self.random.random() < 0.3
             for effect in effects[: self.random.randint(0, len(effects)) if killed else len(effects)]:
                 effect()
                 self.check()
-                if not isinstance(action, (WaitEmpty, Open)):
+                if not isinstance(action, WaitEmpty):
                     self.clients(2)
-            self.clients()
-            self.check()
             if killed:
-                done = []
+                kills -= 1
+                self.world.new_process()
                 self.world.spread()
-            else:
-                done.append(action)
+            if not isinstance(action, Open):
+                self.clients(6, leaving, late)
+            self.check()
         return False
 
     def check(self) -> None:
-        """Assert what holds at any moment."""
+        """Assert what holds at any moment: producers can write at one side only, which has all that was written."""
         world = self.world
         sides = world.open_sides()
-        assert world.renamed or len(sides) < 2, "producers can write at both sides"
-        if sides and not world.renamed:
-            (side,) = sides
-            others = [name for name in world.names if not all_here(world, side, name)]
-            assert not others, f"{others} are closed on this side's way, yet producers can write there"
+        if world.renamed:
+            return
+        assert len(sides) < 2, "producers can write at both sides"
+        for side in sides:
+            for (topic, part), records in world.written.items():
+                if world.may_write(side, topic):
+                    assert world.clusters[side].topics[topic].logs[part] == records, f"{topic} is open too early"
 
     def rest(self) -> None:
-        """Have clients do all they can, and flows copy everything."""
+        """Have producers write, flows copy everything, and groups read it."""
         world = self.world
-        for side in (SOURCE, TARGET):
-            for topic, part in world.written:
-                for _ in range(2):
-                    world.write(side, topic, part)
-        world.flow()
-        for group in world.groups:
-            for side in (SOURCE, TARGET):
-                for topic, part in world.written:
-                    for _ in range(1000):
-                        world.poll(side, group, topic, part)
-        world.flow()
         world.observe()
-
-
-def all_here(world: World, side: object, name: str) -> bool:
-    """True if a side that is open for producers has all of a topic's records."""
-    mine = world.clusters[side].topics[name].logs  # type: ignore[index]
-    return all(log == world.written[name, part] for part, log in enumerate(mine))
+        for side in (SOURCE, TARGET):
+            world.flows[side].at_work = True
+            for topic, part in world.written:
+                world.write(side, topic, part)
+        world.flow()
+        for topic, part in world.written:
+            for group in world.groups:
+                for side in (SOURCE, TARGET):
+                    for _ in range(len(world.written[topic, part])):
+                        world.poll(side, group, topic, part)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
-from sparkmirror.migrate import actions
+from sparkmirror.migrate import actions, phase
 from sparkmirror.migrate.actions import Action
 from sparkmirror.migrate.file import Fence
 from sparkmirror.migrate.observation import (
@@ -43,6 +43,8 @@ class Topic:
     """Principals whose denial one of the brokers has not heard of yet."""
     grows: bool = False
     """True if somebody wrote since the last observation."""
+    still: bool = False
+    """True if this run's last observation found that nobody had written since the one before."""
 
 
 @dataclass
@@ -69,14 +71,12 @@ class Word:
 
     copy: str
     ends: dict[int, int] | None = None
-    reached: dict[int, int] = field(default_factory=dict)
-    starts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    claims: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Claimed starts by partition: offset at the source, offset at the target."""
+    turn: int = 0
+    """Number of the flow's newest turn."""
     copied: dict[int, int] = field(default_factory=dict)
     """Next offset at the source, by partition."""
-
-    @property
-    def drained(self) -> bool:
-        return self.ends is not None and self.ends.keys() <= self.reached.keys()
 
 
 @dataclass
@@ -116,8 +116,12 @@ class World:
         self.flows = {
             side: Flow({name: Word(self.copy(side, name)) for name in self.names}) for side in (SOURCE, TARGET)
         }
-        self.running = {SOURCE: True, TARGET: False}
-        """True where producers try to write; ACLs may refuse them."""
+        for word in self.flows[SOURCE].words.values():
+            word.turn = 1
+        self.running = {SOURCE: True, TARGET: fence is Fence.ACL}
+        """True where producers try to write; where ACLs refuse them, they try all the time."""
+        self.stopped: set[str] = set()
+        """Topics of which it is noted that a command, or people, stopped the producers."""
         self.written: dict[TopicPartition, list[int]] = {(name, p): [] for name in self.names for p in self.partitions}
         self.read: dict[tuple[str, str, int], list[int]] = {
             (group, name, p): [] for group in self.groups for name in self.names for p in self.partitions
@@ -143,12 +147,17 @@ class World:
         """Have a producer try to write a record; return True if a broker took it."""
         if not self.may_write(side, topic):
             return False
+        self.append(side, topic, partition)
+        return True
+
+    def append(self, side: Side, topic: str, partition: int) -> int:
+        """Append a record, whoever may write, and return it."""
         there = self.clusters[side].topics[topic]
         there.logs[partition].append(self._next)
         self.written[topic, partition].append(self._next)
         there.grows = True
         self._next += 1
-        return True
+        return self._next - 1
 
     def poll(self, side: Side, group: str, topic: str, partition: int) -> None:
         """Have a member read the next record at a side, and commit."""
@@ -172,6 +181,18 @@ class World:
         for one in self.clusters[side].groups.values():
             one.members = 0
 
+    def sync(self) -> None:
+        """Have both flows' duty set positions of groups without members, forwards only."""
+        for side, flow in self.flows.items():
+            for name, there in self.clusters[side.other].groups.items() if flow.at_work else ():
+                if there.members:
+                    continue
+                for (topic, part), offset in self.clusters[side].groups[name].offsets.items():
+                    where = self._counterpart(side, topic), part
+                    wanted = self._translated(side, topic, *where, offset)
+                    if wanted is not None and wanted > there.offsets.get(where, -1):
+                        there.offsets[where] = wanted
+
     # --- what flows do --------------------------------------------------------------------------
 
     def flow(self, most: int = 1_000_000) -> None:
@@ -185,33 +206,34 @@ class World:
         word = self.flows[side].words[topic]
         log = self.clusters[side].topics[topic].logs[partition]
         copy = self.clusters[side.other].topics[word.copy].logs[partition]
-        if not self._may_copy(side, topic):
+        if not (self.renamed or self._has_turn(side, topic)):
             return
-        start = word.starts.get(partition, (0, 0))[0]
-        at = max(word.copied.get(partition, 0), start)
-        end = len(log) if word.ends is None else min(word.ends.get(partition, 0), len(log))
+        at = max(word.copied.get(partition, 0), word.claims.get(partition, (0, 0))[0])
+        end = len(log) if word.ends is None else min(word.ends[partition], len(log))
         for record in log[at : min(end, at + most)]:
             assert record not in copy, f"{record} would be copied twice"
             copy.append(record)
             at += 1
         word.copied[partition] = max(at, word.copied.get(partition, 0))
-        if word.ends is not None and at >= word.ends.get(partition, 0) and partition not in word.reached:
-            word.reached[partition] = len(copy)
 
-    def _may_copy(self, side: Side, topic: str) -> bool:
-        """True if it is the flow's turn on a topic: behind the other's ends, or the first (M1)."""
+    def _has_turn(self, side: Side, topic: str) -> bool:
+        """True if a topic's newest turn is this flow's: only then it copies (M1)."""
+        return self.flows[side].words[topic].turn > self.flows[side.other].words[topic].turn
+
+    def _reached(self, word: Word, side: Side) -> dict[int, int]:
+        """Return the ends of a copy, of partitions that are copied up to their published ends."""
+        logs = self.clusters[side.other].topics[word.copy].logs
+        mine = word.ends or {}
         if self.renamed:
-            return True
-        back = self.flows[side.other].words[topic]
-        if back.ends is None:
-            return side is SOURCE
-        return self._begun(side, topic)
-
-    def _begun(self, side: Side, topic: str) -> bool:
-        mine, other = self.flows[side].words[topic], self.flows[side.other].words[topic]
-        if other.ends is None or not other.drained:
-            return False
-        return all(mine.starts.get(part) == (other.reached[part], end) for part, end in other.ends.items())
+            return {part: end for part, end in mine.items() if word.copied.get(part, 0) >= end}
+        # As the offset map tells it: later records of the copy are not this turn's.
+        reached = {}
+        for part, end in mine.items():
+            if end <= word.claims.get(part, (0, 0))[0]:
+                reached[part] = word.claims.get(part, (0, 0))[1]
+            elif word.copied.get(part, 0) >= end:
+                reached[part] = min(len(logs[part]), end)
+        return reached
 
     # --- what an observer sees ------------------------------------------------------------------
 
@@ -224,8 +246,14 @@ class World:
         )
         for cluster in self.clusters.values():
             for topic in cluster.topics.values():
-                topic.grows = False
+                topic.still, topic.grows = not topic.grows, False
         return seen
+
+    def new_process(self) -> None:
+        """Have a new process look: it doesn't know for how long ends have stood still."""
+        for cluster in self.clusters.values():
+            for topic in cluster.topics.values():
+                topic.still = False
 
     def _cluster(self, side: Side) -> ClusterSeen:
         cluster = self.clusters[side]
@@ -240,6 +268,7 @@ class World:
                     state="Stable" if group.members else "Empty",
                     members=tuple(MemberSeen(f"{name}-{n}", "10.0.3.7") for n in range(group.members)),
                     offsets=dict(group.offsets),
+                    readers=frozenset() if group.denied or self.fence is not Fence.ACL else frozenset({"User:shop"}),
                     read_denied=group.denied,
                 )
                 for name, group in cluster.groups.items()
@@ -255,7 +284,8 @@ class World:
             denied_somewhere=frozenset(denied),
             added=frozenset(topic.added),
         )
-        return TopicSeen(name=name, ends=ends, watermarks=ends, steady=not topic.grows, fence=fence)
+        still_s = 10.0 if topic.still and not topic.grows else 0.0
+        return TopicSeen(name=name, ends=ends, watermarks=ends, steady=not topic.grows, still_s=still_s, fence=fence)
 
     def _flow(self, side: Side) -> FlowSeen:
         flow, other = self.flows[side], side.other
@@ -266,9 +296,9 @@ class World:
                 copy=word.copy,
                 done=word.ends is not None,
                 ends=dict(word.ends or {}),
-                reached=dict(word.reached),
-                begun=self._begun(side, topic),
-                starts=dict(word.starts),
+                reached=self._reached(word, side),
+                begun=self._has_turn(side, topic),
+                stopped=side is SOURCE and topic in self.stopped,
                 lag=sum(max(len(log) - word.copied.get(part, 0), 0) for part, log in enumerate(logs)),
             )
         positions = {}
@@ -322,7 +352,10 @@ class World:
                 ]
             case actions.Deny():
                 if self.fence is not Fence.ACL:
-                    return [lambda: self.running.update({action.leaving: False})]
+                    return [
+                        *(lambda name=name: self.stopped.add(name) for name in action.to_stop(seen)),
+                        lambda: self.running.update({action.leaving: False}),
+                    ]
                 return [
                     effect
                     for name in action.names
@@ -334,15 +367,7 @@ class World:
             case actions.Withdraw():
                 return [lambda name=name: self._withdraw(words[name]) for name in action.due(seen)]
             case actions.Arm():
-                back = self.flows[action.arriving].words
-                return [
-                    *(
-                        lambda name=name, part=part, start=start: back[name].starts.update({part: start})
-                        for name, starts in action.starts(seen).items()
-                        for part, start in starts.items()
-                    ),
-                    *(lambda name=name: self._withdraw(back[name]) for name in action.to_withdraw(seen)),
-                ]
+                return [effect for name in action.due(seen) for effect in self._turn(action.arriving, name, seen)]
             case actions.Open():
                 return [
                     *(lambda name=name: self._lift(there.topics[name]) for name in action.denied(seen)),
@@ -351,7 +376,8 @@ class World:
                         for name, missing in action.ungranted(seen).items()
                         for who in missing
                     ),
-                    lambda: self._start_producers(action.arriving),
+                    *([lambda: self.running.update({action.arriving: True})] if action.to_start(seen) else []),
+                    *(lambda name=name: self.stopped.discard(name) for name in action.to_start(seen)),
                 ]
         raise AssertionError(f"no such action: {action}")
 
@@ -359,7 +385,7 @@ class World:
     def _commit(there: Cluster, group: str, where: TopicPartition, offset: int) -> None:
         one = there.groups[group]
         assert not one.members, f"{group} has members: Kafka refuses the commit"
-        assert offset > one.offsets.get(where, -1), f"{group} would be set back in {where}"
+        assert offset >= one.offsets.get(where, -1), f"{group} would be set back in {where}"
         one.offsets[where] = offset
 
     @staticmethod
@@ -382,17 +408,32 @@ class World:
 
     def _publish(self, side: Side, name: str, seen: Observation) -> None:
         topic = seen.clusters[side].topics[name]
-        assert topic.steady and (self.fence is not Fence.ACL or topic.fence.complete), f"{name} is not at rest"
-        word = self.flows[side].words[name]
-        word.ends, word.reached = dict(topic.ends), {}
+        assert topic.steady, f"{name} still grows"
+        assert self.fence is not Fence.ACL or topic.fence.complete, f"{name} is open"
+        self.flows[side].words[name].ends = dict(topic.ends)
 
     @staticmethod
     def _withdraw(word: Word) -> None:
-        word.ends, word.reached = None, {}
+        word.ends = None
 
-    def _start_producers(self, side: Side) -> None:
-        """Have people, or a command, start producers at a side; those at the other were stopped, or are refused."""
-        self.running[side] = True
+    def _turn(self, side: Side, name: str, seen: Observation) -> list[Effect]:
+        """Begin the turn of the flow that copies from `side`: claims first, then one word that replaces its ends."""
+        word, told = self.flows[side].words[name], phase.word(seen, side.other, name)
+        if self.renamed:
+            return [lambda: self._withdraw(word)]
+        assert told.drained, f"the copy of {name} lacks records"
+        assert not phase.leaks(seen, side.other, name), f"{name} has records behind its ends"
+
+        def begin() -> None:
+            word.turn, word.ends = self.flows[side.other].words[name].turn + 1, None
+
+        return [
+            *(
+                lambda part=part, end=end: word.claims.update({part: (told.reached[part], end)})
+                for part, end in told.ends.items()
+            ),
+            begin,
+        ]
 
     def spread(self) -> None:
         """Have all brokers hear of all denials."""

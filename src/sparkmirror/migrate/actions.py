@@ -1,8 +1,8 @@
 """The actions of a switch, as frozen values: words, what clients see, the undo, and how to tell that it is done.
 
 An action is done if the next observation shows its effect (`seen`), whoever brought it about. So a run that was killed
-anywhere continues at the first action whose effect is missing. What no cluster can show is done again (`left`): a
-command that stops producers is called until their topics' ends are published.
+anywhere continues at the first action whose effect is missing. What no broker shows is noted before it is done: that
+producers were stopped by a command, or by people.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.file import Fence, Policies, Step
 from sparkmirror.migrate.observation import Observation, Side, TopicSeen
-from sparkmirror.migrate.phase import GroupPhase, Phase
+from sparkmirror.migrate.phase import GroupPhase
 
 _SHOWN = 5
 """Names that a line of words lists."""
@@ -48,14 +48,7 @@ class Action(ABC):
 
     @abstractmethod
     def seen(self, seen: Observation) -> bool:
-        """True if the clusters show its effect."""
-
-    def left(self, seen: Observation) -> bool:
-        """True if a run that remembers nothing has to do it.
-
-        Unlike `seen` for what clusters can't show: whether a command, or a person, has stopped producers.
-        """
-        return not self.seen(seen)
+        """True if the clusters show that it is done."""
 
     def clients(self, seen: Observation) -> str:
         """Say what clients see; empty: nothing."""
@@ -218,9 +211,7 @@ class DenyReturn(Action):
         return [name for name in self._undenied(seen) if phase.group_at(seen, self.leaving, name).empty]
 
     def _undenied(self, seen: Observation) -> list[str]:
-        if not seen.clusters[self.leaving].authorizer:
-            return []
-        return [name for name in self.names if not phase.group_at(seen, self.leaving, name).read_denied]
+        return [name for name in self.names if phase.group_at(seen, self.leaving, name).readers]
 
     def to_let_in(self, seen: Observation) -> list[str]:
         """Return the groups that an earlier switch has denied where they go."""
@@ -236,6 +227,8 @@ class Deny(Action):
 
     step: ClassVar[Step] = Step.FENCE
     fence: Fence
+    still_s: float
+    """Seconds for which ends must stand still where no ACL denies."""
 
     def words(self, seen: Observation) -> str:
         topics, here = listed(self.names), self._here(seen)
@@ -264,19 +257,28 @@ class Deny(Action):
     def seen(self, seen: Observation) -> bool:
         if self.fence is Fence.ACL:
             return all(topic.fence.complete for topic in self._topics(seen))
-        return all(topic.steady for topic in self._topics(seen))
+        return all(phase.stopped(seen, topic.name) for topic in self._topics(seen)) and not self._growing(seen)
 
-    def left(self, seen: Observation) -> bool:
-        if self.fence is Fence.ACL:
-            return not self.seen(seen)
-        # A topic that stands still may only be idle.
-        return not all(phase.is_published(seen, self.leaving, topic.name) for topic in self._topics(seen))
+    def to_stop(self, seen: Observation) -> list[str]:
+        """Return the topics of which nobody has noted that their producers were stopped."""
+        return [topic.name for topic in self._topics(seen) if not phase.stopped(seen, topic.name)]
+
+    def wait_s(self, policies: Policies) -> float:
+        return policies.empty if self.fence is Fence.NONE else policies.fence
+
+    def _growing(self, seen: Observation) -> list[str]:
+        return [
+            topic.name
+            for topic in self._topics(seen)
+            if topic.still_s < self.still_s and not phase.is_published(seen, self.leaving, topic.name)
+        ]
 
     def waits_for(self, seen: Observation) -> str:
         if self.fence is Fence.ACL:
             told = [f"{each.name}: {listed(sorted(each.fence.open))}" for each in self._topics(seen) if each.fence.open]
             return "not each broker denies " + "; ".join(told)
-        return Settle(leaving=self.leaving, names=self.names).waits_for(seen)
+        growing = self._growing(seen)
+        return f"{listed(growing)}: no {self.still_s:g} s without a new record yet" if growing else ""
 
 
 class Settle(Action):
@@ -373,9 +375,7 @@ class Drain(Action):
 class Arm(Action):
     """Begin the turn of the flow back: exactly behind the published ends.
 
-    First its starts are claimed, then its own ends of an earlier turn, which still hold it, are taken back: in this
-    order the flow never copies from an earlier start. Renamed copies need no start, but the ends of the flow that led
-    away from the side that the topics come to are taken back.
+    Renamed copies need no start there; only the ends that the flow back had are taken back.
     """
 
     step = Step.ARM
@@ -396,33 +396,19 @@ class Arm(Action):
         """Return the topics that are not live at the other side yet."""
         return [name for name in self.names if not self._gone(seen, name)]
 
-    def starts(self, seen: Observation) -> dict[str, dict[int, tuple[int, int]]]:
-        """Return the starts to claim, by topic and partition: offset at the arriving side, offset at the leaving."""
-        starts = {}
-        for name in self.due(seen):
-            said = phase.word(seen, self.leaving, name)
-            if phase.keeps_names(seen, name) and said.drained and not phase.leaks(seen, self.leaving, name):
-                starts[name] = {part: (said.reached[part], end) for part, end in said.ends.items()}
-        return starts
-
-    def to_withdraw(self, seen: Observation) -> list[str]:
-        """Return the topics whose published ends at the arriving side are taken back."""
-        return [
-            name
-            for name in self.due(seen)
-            if phase.word(seen, self.arriving, name).done and phase.word(seen, self.leaving, name).drained
-        ]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open(Action):
     """Let producers write at the side that the topics have come to."""
 
     step: ClassVar[Step] = Step.OPEN
-    fence: Fence = Fence.ACL
+    fence: Fence
 
     def words(self, seen: Observation) -> str:
-        return f"let producers write to {listed(self.names)} at {self._there(seen)}"
+        topics, there = listed(self.names), self._there(seen)
+        if self.fence is Fence.HOOK:
+            return f"have your command start the producers of {topics} at {there}"
+        return f"let producers write to {topics} at {there}"
 
     def undo(self, seen: Observation) -> str:
         return "`sparkmirror migration reverse`"
@@ -432,19 +418,11 @@ class Open(Action):
         return f"producers: YOU start them with bootstrap.servers={there.bootstrap}"
 
     def seen(self, seen: Observation) -> bool:
-        return self._all_came(seen) and not self.denied(seen) and not self.ungranted(seen)
+        return self._all_came(seen) and not (self.denied(seen) or self.ungranted(seen) or self.to_start(seen))
 
-    def left(self, seen: Observation) -> bool:
-        return not self.seen(seen) or (self.fence is not Fence.ACL and self.to_start(seen))
-
-    def to_start(self, seen: Observation) -> bool:
-        """True if nobody is seen writing where the topics have come to, so that producers are to be started.
-
-        Where no switch has brought them, a topic that grows tells that they run; only a command is asked there again.
-        """
-        if all(phase.has_come(seen, name) for name in self.names):
-            return not any(phase.topic_phase(seen, name).phase is Phase.MOVED for name in self.names)
-        return self.fence is Fence.HOOK and all(phase.topic_at(seen, self.arriving, name).steady for name in self.names)
+    def to_start(self, seen: Observation) -> list[str]:
+        """Return the topics whose producers were stopped by a command or by people, and not started since."""
+        return [name for name in self.names if phase.stopped(seen, name)] if self._all_came(seen) else []
 
     def waits_for(self, seen: Observation) -> str:
         missing = [name for name in self.names if phase.live_side(seen, name) is not self.arriving]

@@ -105,6 +105,8 @@ class Policies(_Part):
     """Longest wait for groups to have no members."""
     fence: Seconds = 20.0
     """Longest time from the first denial to steady ends."""
+    still: Seconds = 5.0
+    """Time for which ends must stand still where no ACL holds producers (`fence: hook` and `fence: none`)."""
     drain: Seconds = 30.0
     """Longest wait for the copy to have everything."""
     watch: Seconds = 600.0

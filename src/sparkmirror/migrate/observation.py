@@ -68,6 +68,8 @@ class TopicSeen:
     """High watermarks; equal to `ends` when all replicas have all records."""
     steady: bool = False
     """True if two readings of `ends` were equal, and equal to the high watermarks."""
+    still_s: float = 0.0
+    """Seconds for which this run has seen no change of `ends`."""
     leaderless: tuple[int, ...] = ()
     """Partitions without a leader, whose ends nobody tells."""
     open_transactions: tuple[str, ...] = ()
@@ -92,8 +94,10 @@ class GroupSeen:
     members: tuple[MemberSeen, ...] = ()
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Committed offsets in the migration's topics."""
+    readers: frozenset[str] = frozenset()
+    """Principals that can read as the group's members, as far as a denial can hold them."""
     read_denied: bool = False
-    """True if this migration denies the group's return to this cluster."""
+    """True if this migration denies the group reading at this cluster."""
 
     @property
     def empty(self) -> bool:
@@ -128,11 +132,13 @@ class WordSeen:
     reached: Ends = field(default_factory=dict)
     """Ends of the copy at the flow's target, of partitions that are copied up to their published ends."""
     begun: bool = False
-    """True if the flow's turn on the topic has begun: its starts are claimed behind the other flow's ends."""
-    starts: Mapping[int, tuple[int, int]] = field(default_factory=dict)
-    """Claimed starts by partition: offset at the flow's source, offset at the flow's target."""
+    """True if the topic's newest turn is this flow's. The first flow's first turn needs no word."""
     lag: int | None = None
     """Offsets that the source has and the copy lacks; None: not known."""
+    stopped: bool = False
+    """True if producers were stopped without an ACL, and not started since; noted by the first flow only."""
+    closed: bool = False
+    """True if the migration of the topic is complete: there is no way back."""
     foreign: tuple[str, ...] = ()
     """Entries of the loss ledger on others' records in the copy, in words."""
 

@@ -2,7 +2,7 @@
 
 A topic is *live* at one side. It leaves that side by the published ends of the flow that copies from there, and is live
 at the other side once that side's flow back begins exactly behind these ends. Where copies keep the topic's name, the
-claimed starts tell which turn is the newest; where they are renamed, both flows may copy at any time, and the published
+words on turns tell whose turn is the newest; where they are renamed, both flows may copy at any time, and the published
 ends alone tell.
 """
 
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate.file import Fence, MigrationFile, MigrationType, Set
-from sparkmirror.migrate.observation import Ends, GroupSeen, Observation, Side, TopicSeen, WordSeen
+from sparkmirror.migrate.observation import GroupSeen, Observation, Side, TopicSeen, WordSeen
 
 
 class Phase(StrEnum):
@@ -36,8 +36,10 @@ class Phase(StrEnum):
     """The topic is live at the side that it came to; nobody has written there yet."""
     MOVED = "moved"
     """Producers write at the side that the topic came to."""
+    COMPLETED = "completed"
+    """Moved for good: there is no way back."""
     UNCLEAR = "unclear"
-    """Both flows have published ends, and neither begins behind the other's."""
+    """Both flows' words contradict each other."""
 
 
 _ORDER = tuple(Phase)
@@ -111,76 +113,28 @@ def keeps_names(seen: Observation, topic: str) -> bool:
 
 
 def live_side(seen: Observation, topic: str) -> Side | None:
-    """Return the side where producers belong by both flows' words; None if the words contradict each other."""
+    """Return the side where producers belong by both flows' words; None if the words contradict each other.
+
+    Where copies keep the topic's name, it is the side of the newest turn.
+    """
     forth, back = word(seen, Side.SOURCE, topic), word(seen, Side.TARGET, topic)
     if not keeps_names(seen, topic):
         return Side.TARGET if forth.done and (back.done or forth.drained) else Side.SOURCE
-    if not forth.done and not back.done:
-        return Side.SOURCE
-    ended = _newest_ends(seen, topic)
-    if ended is None:
+    if forth.begun and back.begun:
         return None
-    return ended.other if word(seen, ended, topic).drained and word(seen, ended.other, topic).begun else ended
+    if back.begun:
+        return Side.TARGET
+    return Side.SOURCE if forth.begun or not back.done else None
 
 
-def _newest_ends(seen: Observation, topic: str) -> Side | None:
-    """Return the side whose published ends are the newest; None if that can't be told.
-
-    Each turn begins behind the ends of the turn before, on both sides, so newer ends lie nowhere before older ones.
-    They are the same after a turn in which nobody wrote; such ends serve as the newest of either side.
-    """
-    forth, back = word(seen, Side.SOURCE, topic), word(seen, Side.TARGET, topic)
-    if not forth.done or not back.done:
-        return Side.SOURCE if forth.done else Side.TARGET
-    if not forth.drained or not back.drained:
-        # Ends are published only where a topic is live, so the other side's turn is complete.
-        return None if forth.drained == back.drained else Side.TARGET if forth.drained else Side.SOURCE
-    first, second = _both_ends(forth.ends, forth.reached), _both_ends(back.reached, back.ends)
-    if first == second:
-        return _of_equal_ends(seen, topic)
-    places = first.keys() | second.keys()
-    if all(first.get(place, 0) >= second.get(place, 0) for place in places):
-        return Side.SOURCE
-    return Side.TARGET if all(second.get(place, 0) >= first.get(place, 0) for place in places) else None
-
-
-def _both_ends(at_source: Ends, at_target: Ends) -> dict[tuple[Side, int], int]:
-    """Return the ends of one turn on both sides, by side and partition."""
-    return {
-        **{(Side.SOURCE, part): end for part, end in at_source.items()},
-        **{(Side.TARGET, part): end for part, end in at_target.items()},
-    }
-
-
-def _of_equal_ends(seen: Observation, topic: str) -> Side | None:
-    """Return the side whose ends count as the newest where both flows' ends are the same places."""
-    forth, back = word(seen, Side.SOURCE, topic), word(seen, Side.TARGET, topic)
-    if forth.begun != back.begun:
-        return Side.SOURCE if forth.begun else Side.TARGET
-    if not forth.begun:
-        return None
-    # Both flows can begin at once. Only a record behind the ends tells where the topic is live.
-    at_source, at_target = bool(leaks(seen, Side.SOURCE, topic)), bool(leaks(seen, Side.TARGET, topic))
-    if at_source and at_target:
-        return None
-    return Side.SOURCE if at_target else Side.TARGET
-
-
-def is_stale(seen: Observation, side: Side, topic: str) -> bool:
-    """True if the published ends of a topic at `side` are an earlier turn's: the other side's are newer."""
-    said, other = word(seen, side, topic), word(seen, side.other, topic)
-    if not keeps_names(seen, topic) or not said.done or not other.done or _newest_ends(seen, topic) is not side.other:
-        return False
-    if not said.drained or not other.drained:
-        return True
-    same = said.ends == other.reached and said.reached == other.ends
-    return not same or bool(leaks(seen, side, topic))
+def stopped(seen: Observation, topic: str) -> bool:
+    """True if a command, or people, were told to stop the topic's producers, and not to start them since."""
+    return word(seen, Side.SOURCE, topic).stopped
 
 
 def is_published(seen: Observation, side: Side, topic: str) -> bool:
-    """True if the topic's ends at `side` are published in this turn, and nobody has written behind them."""
-    said = word(seen, side, topic)
-    return said.done and not is_stale(seen, side, topic) and not leaks(seen, side, topic)
+    """True if the topic's ends at `side` are published, and nobody has written behind them."""
+    return word(seen, side, topic).done and not leaks(seen, side, topic)
 
 
 def leaks(seen: Observation, side: Side, topic: str) -> dict[int, int]:
@@ -194,7 +148,7 @@ def leaks(seen: Observation, side: Side, topic: str) -> dict[int, int]:
 def has_come(seen: Observation, topic: str) -> bool:
     """True if the topic is live where an earlier switch brought it."""
     live = live_side(seen, topic)
-    return live is not None and word(seen, live.other, topic).done
+    return live is Side.TARGET or (live is Side.SOURCE and word(seen, Side.TARGET, topic).done)
 
 
 def topic_phase(seen: Observation, topic: str) -> TopicPhase:
@@ -208,7 +162,7 @@ def topic_phase(seen: Observation, topic: str) -> TopicPhase:
 def _leaving(seen: Observation, live: Side, topic: str) -> Phase | None:
     """Return how far the topic has left `live`; None if it has not begun to."""
     said, fence = word(seen, live, topic), topic_at(seen, live, topic).fence
-    if said.done and not is_stale(seen, live, topic):
+    if said.done:
         if leaks(seen, live, topic):
             return Phase.LEAKING
         return Phase.DRAINED if said.drained else Phase.DRAINING
@@ -220,6 +174,8 @@ def _leaving(seen: Observation, live: Side, topic: str) -> Phase | None:
 def _arriving(seen: Observation, live: Side, topic: str) -> Phase:
     if not has_come(seen, topic):
         return Phase.COPYING
+    if word(seen, live.other, topic).closed:
+        return Phase.COMPLETED
     return Phase.MOVED if _written(seen, live, topic) else Phase.ARMED
 
 
@@ -337,9 +293,12 @@ _NOT_ARRIVED = frozenset({GroupPhase.THERE, GroupPhase.STOPPED, GroupPhase.CAME_
 def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side) -> Iterator[Blocker]:
     phase = topic_phase(seen, topic)
     if phase.phase is Phase.UNCLEAR:
-        yield Blocker("unclear", f"both flows have published ends of {topic}, and neither begins behind the other's")
+        yield Blocker("unclear", f"both flows' words on {topic} contradict each other")
         return
     if phase.live is to:
+        return
+    if phase.phase is Phase.COMPLETED:
+        yield Blocker("completed", f"{topic} was completed: there is no way back")
         return
     said, there = word(seen, to.other, topic), topic_at(seen, to.other, topic)
     if not there.ends:
@@ -351,13 +310,10 @@ def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side
         yield Blocker("lag", f"the copy of {topic} lacks {known} offsets; at most {file.policies.lag:,} may be missing")
     if file.fence is Fence.ACL and there.fence.impossible:
         yield Blocker("fence-complete", f"{topic}: {there.fence.impossible}")
-    if phase.phase is Phase.LEAKING and file.fence is not Fence.ACL and not there.steady:
+    if phase.phase is Phase.LEAKING:
         counts = leaks(seen, to.other, topic)
-        yield Blocker(
-            "leaking", f"{sum(counts.values()):,} offsets of {topic} lie behind its published ends, and it still grows"
-        )
-    if keeps_names(seen, topic):
-        # They lie at the side that is left, among the copies, which the flow from there passes over.
+        yield Blocker("leaking", f"{sum(counts.values()):,} offsets of {topic} lie behind its published ends")
+    if keeps_names(seen, topic):  # whoever wrote there before the topic came: the flow back begins behind these records
         for early in word(seen, to, topic).foreign:
             yield Blocker("written-early", f"{topic}: {early}")
 

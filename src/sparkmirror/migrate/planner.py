@@ -5,7 +5,6 @@ The way back from any place is the plan for the opposite goal, so undoing is no 
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,21 +36,7 @@ class Goal:
 
 def plan(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> tuple[Action, ...]:
     """Return the actions that are left until the set is at its goal; none if it is there."""
-    return tuple(action for action in whole_plan(file, seen, one, goal) if action.left(seen))
-
-
-def next_action(
-    file: MigrationFile, seen: Observation, one: Set, goal: Goal, done: Collection[Action]
-) -> Action | None:
-    """Return the action that is next; None if the goal is met.
-
-    `done` are this run's own actions so far. An action whose effect has gone meanwhile is next again, such as
-    publishing ends after somebody wrote behind them.
-    """
-    for action in whole_plan(file, seen, one, goal):
-        if not action.seen(seen) or (action not in done and action.left(seen)):
-            return action
-    return None
+    return tuple(action for action in whole_plan(file, seen, one, goal) if not action.seen(seen))
 
 
 def whole_plan(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> tuple[Action, ...]:
@@ -91,7 +76,7 @@ def _producers(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> 
         return stay, opening
     return (
         stay,
-        actions.Deny(leaving=leaving, names=to_go, fence=file.fence),
+        actions.Deny(leaving=leaving, names=to_go, fence=file.fence, still_s=file.policies.still),
         actions.Settle(leaving=leaving, names=to_go),
         actions.Publish(leaving=leaving, names=to_go),
         actions.Drain(leaving=leaving, names=to_go),

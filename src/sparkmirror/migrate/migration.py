@@ -1,0 +1,142 @@
+"""A migration: its file, both clusters, and what can be done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sparkmirror.config.formats import explain, read
+from sparkmirror.migrate import phase, planner
+from sparkmirror.migrate.actions import Action
+from sparkmirror.migrate.evidence import Evidence
+from sparkmirror.migrate.executor import Code, Event, Executor, Outcome, batches
+from sparkmirror.migrate.file import MigrationFile, Set, read_file
+from sparkmirror.migrate.hands import RealHands
+from sparkmirror.migrate.observation import Observation, Side
+from sparkmirror.migrate.pair import Pair, flows_of
+from sparkmirror.migrate.phase import Blocker, Phase, Verdict
+from sparkmirror.migrate.planner import Goal, Who
+from sparkmirror.migrate.writers import DryWriters, Writers, Writing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The actions that are left until a set is at its goal."""
+
+    migration: Migration
+    set: Set
+    goal: Goal
+    seen: Observation
+    actions: tuple[Action, ...]
+
+    @property
+    def words(self) -> list[str]:
+        """What will be done, a line for each action."""
+        return [action.words(self.seen) for action in self.actions]
+
+    def run(self, on_step: Callable[[Event], None] = lambda _: None) -> Outcome:
+        """Carry the plan out, looking again after each action."""
+        return self.migration.switch(self.set, self.goal, on_step)
+
+    def dry_run(self, say: Callable[[str], None]) -> None:
+        """Say what would be written now; later actions depend on what earlier ones lead to."""
+        hands = self.migration.hands(DryWriters(self.migration.pair, say))
+        for action in self.actions:
+            hands.act(action, self.seen)
+
+
+class Migration:
+    """One migration; a context manager, for one thread.
+
+    with Migration.load("migration.yaml") as migration:
+        for plan in migration.plan(Goal(Who.CONSUMERS, Side.TARGET)):
+            print(*plan.words, sep="\\n")
+    """
+
+    def __init__(self, file: MigrationFile, pair: Pair) -> None:
+        self.file = file
+        self.pair = pair
+        self._looking = self.hands(DryWriters(pair, lambda _: None))
+
+    @classmethod
+    def load(cls, path: str | Path, secrets: str | None = None) -> Self:
+        """Read a migration's file and the mirror's; no cluster is asked. Raises `ConfigError`."""
+        file = read_file(path)
+        config, _ = explain(read([file.mirror], secrets))
+        return cls(file, Pair(flows_of(file, config)))
+
+    def hands(self, writing: Writing) -> RealHands:
+        """Return what looks at the clusters, and acts through `writing`."""
+        return RealHands(self.file, self.pair, writing)
+
+    def observe(self) -> Observation:
+        """Look at both clusters. Raises `ClusterUnreachable` and other `ConnectionError`s."""
+        return self._looking.look()
+
+    def verdicts(self, seen: Observation) -> list[Verdict]:
+        """Return where each set stands, and what blocks its next switch."""
+        return [phase.verdict(seen, self.file, one) for one in self.file.sets]
+
+    def plan(self, goal: Goal, name: str | None = None) -> list[Plan]:
+        """Plan a switch of one set, or of all. Raises `ConfigError` if there is no such set."""
+        seen = self.observe()
+        return [
+            Plan(
+                migration=self,
+                set=one,
+                goal=goal,
+                seen=seen,
+                actions=planner.plan(self.file, seen, one, goal),
+            )
+            for one in self.file.chosen(name)
+        ]
+
+    def switch(self, one: Set, goal: Goal, on_step: Callable[[Event], None]) -> Outcome:
+        """Bring a set to its goal; consumers in batches, each of which is undone by itself."""
+        executor = Executor(self.file, self.hands(self.writers()), on_step)
+        parts = batches(one, self.file.policies.batch) if goal.who is Who.CONSUMERS else [one]
+        outcome = Outcome(code=Code.DONE, words=f"{one.name}: nothing is left to do")
+        for part in parts:
+            outcome = executor.run(part, goal)
+            if outcome.code is not Code.DONE:
+                break
+        return outcome
+
+    def complete(self, names: Sequence[Set]) -> list[Blocker]:
+        """Give up the way back of sets that have moved; return blockers, and then nothing is written."""
+        seen = self.observe()
+        blockers = []
+        for one in names:
+            now = phase.set_phase(seen, one)
+            if now.phase not in (Phase.MOVED, Phase.COMPLETED):
+                blockers.append(Blocker("not-moved", f"{one.name} is {now.phase}: producers must write at the target"))
+            blockers += [
+                Blocker("consumers-first", f"{group} still reads at {seen.clusters[Side.SOURCE].alias}")
+                for group in one.groups
+                if phase.group_at(seen, Side.SOURCE, group).members
+            ]
+        if not blockers:
+            for one in names:
+                for topic in one.topics:
+                    self.pair.words[Side.SOURCE].close(topic)
+                self.writers().note({"set": one.name, "what": "completed"})
+        return blockers
+
+    def writers(self) -> Writers:
+        """Return what writes to the clusters."""
+        return Writers(self.pair, Evidence(self.pair.clients[Side.TARGET], self.file.name))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.pair.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

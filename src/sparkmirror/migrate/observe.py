@@ -1,0 +1,339 @@
+"""Look at both clusters: make an `Observation`. Nothing is written.
+
+A look takes about a dozen requests a broker. Fences are read before ends: so an end that is read under a complete fence
+is one that nobody passes any more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from sparkmirror.errors import ClusterUnreachable
+from sparkmirror.exact.durable.loss_kinds import LossOutcome
+from sparkmirror.exact.durable.losses import LossLedger, losses_topic
+from sparkmirror.kafka.cluster.acls import Acl, SecurityDisabled
+from sparkmirror.kafka.cluster.groups import Groups
+from sparkmirror.kafka.cluster.log_ends import APART_S, LogEnds, read_log_ends, settled
+from sparkmirror.kafka.cluster.open_transactions import OpenTransaction, open_transactions
+from sparkmirror.kafka.cluster.topic_log import TopicLog
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.migrate.fences_seen import NO_AUTHORIZER, fence_seen, group_readers, read_by_broker, read_denied
+from sparkmirror.migrate.file import Fence, MigrationFile
+from sparkmirror.migrate.observation import (
+    ClusterSeen,
+    FenceSeen,
+    FlowSeen,
+    GroupSeen,
+    MemberSeen,
+    Observation,
+    Side,
+    TopicSeen,
+    WordSeen,
+)
+from sparkmirror.migrate.pair import Pair
+from sparkmirror.mirror.sync.application_translator import Stored, Translation
+from sparkmirror.mirror.sync.turn_order import FlowWords, words_in
+from sparkmirror.mirror.sync.turn_order import Side as Place
+from sparkmirror.pump.messages.control import ControlState
+from sparkmirror.snapshot.status_topic import read_status
+
+FRESH_S = 15.0
+"""Age in seconds up to which a published status shows a mirror at work: it publishes every 5 s."""
+_STATUS_S = 2.0
+"""Seconds between two readings of status and loss ledger, which take longer than all else."""
+
+
+class Observer:
+    """Look again and again; keeps what speeds up the next look. For one thread."""
+
+    def __init__(self, file: MigrationFile, pair: Pair) -> None:
+        self._file = file
+        self._pair = pair
+        self._topics = [topic for each in file.sets for topic in each.topics]
+        self._names = {
+            Side.SOURCE: list(self._topics),
+            Side.TARGET: sorted({*self._topics, *(pair.copy_of(Side.SOURCE, topic) for topic in self._topics)}),
+        }
+        copies = {side: {pair.copy_of(side.other, topic) for topic in self._topics} for side in Side}
+        self._read_names = {side: {*self._topics, *copies[side]} for side in Side}
+        """Topics that the migration's groups read, by side: the topics themselves, and the other side's copies."""
+        self._groups = [group for each in file.sets for group in each.groups]
+        self._readers = {side: Groups(client) for side, client in pair.clients.items()}
+        self._ends = {side: _Ends() for side in Side}
+        self._words = {side: _Words(log) for side, log in pair.controls.items()}
+        self._slow = {side: _Slow(pair, side) for side in pair.flows}
+
+    def look(self) -> Observation:
+        """Observe both clusters. Raises `ClusterUnreachable`, and other `ConnectionError`s."""
+        clusters = {side: self._cluster(side) for side in Side}
+        for words in self._words.values():
+            words.read()
+        flows = {side: self._flow(side, clusters[side]) for side in self._pair.flows}
+        return Observation(at_ms=int(time.time() * 1000), clusters=clusters, flows=flows)
+
+    # --- clusters -------------------------------------------------------------------------------
+
+    def _cluster(self, side: Side) -> ClusterSeen:
+        pair = self._pair
+        client, config = pair.clients[side], pair.configs[side]
+        names = self._names[side]
+        leaders = client.metadata(names)
+        there = {name: found for name, found in leaders.items() if not found.error}
+        acls = self._acls(side)
+        own, denials = pair.principals[side], pair.words[side].read() if side in pair.words else {}
+        fences = {
+            name: FenceSeen(impossible=acls) if isinstance(acls, str) else fence_seen(acls, name, own, denials)
+            for name in there
+        }
+        partitions = [(name, index) for name, found in there.items() for index in found.partitions]
+        ends, steady = self._ends[side].read(read_log_ends(client, partitions), fences)
+        open_ones = open_transactions(client, partitions)
+        topics = {}
+        for name, found in there.items():
+            indexes = sorted(found.partitions)
+            known = {index: ends.ends[name, index] for index in indexes if (name, index) in ends.ends}
+            topics[name] = TopicSeen(
+                name=name,
+                topic_id=found.topic_id.hex(),
+                ends={index: end.log_end for index, end in known.items()},
+                watermarks={index: end.high_watermark for index, end in known.items()},
+                steady=all((name, index) in steady for index in indexes),
+                still_s=min((self._ends[side].still_s((name, index)) for index in indexes), default=0.0),
+                leaderless=tuple(index for index in indexes if index not in known),
+                open_transactions=tuple(
+                    sorted({_called(one) for index in indexes if (one := _open(open_ones, (name, index))) is not None})
+                ),
+                fence=fences[name],
+            )
+        return ClusterSeen(
+            alias=config.alias,
+            bootstrap=",".join(config.bootstrap_servers),
+            cluster_id=client.cluster_id,
+            brokers=len(client.brokers),
+            authorizer=not isinstance(acls, str),
+            topics=topics,
+            groups=self._groups_at(side, acls, denials),
+        )
+
+    def _acls(self, side: Side) -> list[set[Acl]] | str:
+        """Return each broker's ACLs; a text says why there are none to look at."""
+        if self._file.fence is not Fence.ACL:
+            return "the migration denies nothing by ACLs"
+        try:
+            return read_by_broker(self._pair.clients[side])
+        except SecurityDisabled:
+            return NO_AUTHORIZER
+
+    def _groups_at(
+        self, side: Side, acls: list[set[Acl]] | str, words: Mapping[str, tuple[Acl, ...]]
+    ) -> dict[str, GroupSeen]:
+        groups = self._readers[side]
+        listed = groups.listed()
+        fetched = groups.committed(self._groups)
+        if fetched.refused:
+            group, why = next(iter(fetched.refused.items()))
+            raise ClusterUnreachable(f"cluster {groups.alias}: the offsets of group {group} can't be read: {why}")
+        seen = {}
+        for group in self._groups:
+            state = listed[group].state if group in listed else ""
+            offsets = fetched.offsets.get(group, {})
+            seen[group] = GroupSeen(
+                state=state,
+                members=self._members(side, group) if state not in ("", "Empty", "Dead") else (),
+                offsets={where: each.offset for where, each in offsets.items() if where[0] in self._read_names[side]},
+                readers=frozenset()
+                if isinstance(acls, str)
+                else group_readers(acls, group, self._pair.principals[side]),
+                read_denied=not isinstance(acls, str) and read_denied(acls, group, words),
+            )
+        return seen
+
+    # --- flows ----------------------------------------------------------------------------------
+
+    def _flow(self, side: Side, here: ClusterSeen) -> FlowSeen:
+        slow = self._slow[side].read()
+        positions, untranslated = self._positions(side, here)
+        return FlowSeen(
+            name=self._pair.flows[side].name,
+            at_work=slow.at_work,
+            standbys=slow.standbys,
+            topics={topic: self._word(side, here.topics.get(topic), topic) for topic in self._topics},
+            positions=positions,
+            untranslated=untranslated,
+        )
+
+    def _word(self, side: Side, there: TopicSeen | None, topic: str) -> WordSeen:
+        copy = self._pair.copy_of(side, topic)
+        if there is None:
+            return WordSeen(copy=copy)
+        words = {each: words_in(self._words[each].state, topic) for each in self._words}
+        done = words[side].done
+        if done is not None and not done.is_of(bytes.fromhex(there.topic_id)):
+            done = None  # the word is about a topic that was deleted since
+        ends = dict(done.ends) if done is not None else {}
+        lags, reached = self._lags(side, topic, there.watermarks), self._copies_of(side, topic, ends)
+        return WordSeen(
+            copy=copy,
+            done=done is not None,
+            ends=ends,
+            reached={part: offset for part, offset in reached.items() if offset is not None},
+            begun=_number(words, side) > _number(words, side.other),
+            lag=None if None in lags else sum(lag for lag in lags if lag is not None),
+            stopped=topic in self._pair.words[side].stopped,
+            closed=topic in self._pair.words[side].closed,
+            foreign=self._slow[side].foreign.get(topic, ()),
+        )
+
+    def _lags(self, side: Side, topic: str, ends: Mapping[int, int]) -> list[int | None]:
+        """Return the offsets below `ends` that each partition's copy lacks; None: not known."""
+        answers = self._asked(side, topic, ends)
+        return [
+            0 if answer.offset is not None else None if answer.copied is None else max(end - answer.copied, 0)
+            for end, answer in zip(ends.values(), answers, strict=True)
+        ]
+
+    def _copies_of(self, side: Side, topic: str, ends: Mapping[int, int]) -> dict[int, int | None]:
+        """Return the copy's end that belongs to each end; None: not copied so far."""
+        answers = self._asked(side, topic, ends)
+        return {part: answer.offset for part, answer in zip(ends, answers, strict=True)}
+
+    def _asked(self, side: Side, topic: str, ends: Mapping[int, int]) -> Sequence[Translation]:
+        return self._pair.translators[side].translate_each([Stored(topic, *end) for end in ends.items()])
+
+    def _positions(
+        self, side: Side, here: ClusterSeen
+    ) -> tuple[dict[str, dict[TopicPartition, int | None]], dict[str, str]]:
+        """Translate all groups' commits at `side`: by group and partition at the other side, and reasons for None."""
+        positions: dict[str, dict[TopicPartition, int | None]] = {}
+        reasons: dict[str, str] = {}
+        for group, seen in here.groups.items():
+            translations = self._translated(side, list(seen.offsets.items()))
+            positions[group] = {(each.topic, each.partition): each.offset for each in translations}
+            untold = next((each for each in translations if each.offset is None), None)
+            if untold is not None:
+                reasons[group] = f"{untold.topic}-{untold.partition}: {untold.reason}"
+        return positions, reasons
+
+    def _translated(self, side: Side, offsets: list[tuple[TopicPartition, int]]) -> list[Translation]:
+        """Translate commits by both flows' maps.
+
+        An offset among records that the other flow has written here is translated by that flow's map, backwards; all
+        else by this side's flow. At a seam both agree.
+        """
+        stored = [Stored(topic, partition, offset) for (topic, partition), offset in offsets]
+        forth = self._pair.translators[side].translate_each(stored)
+        if side.other not in self._pair.translators:
+            return forth
+        back = self._pair.translators[side.other].translate_each(stored, reverse=True)
+        mine = set(self._topics)
+        return [
+            there if there.offset is not None and (here.offset is None or where[0] not in mine) else here
+            for (where, _), here, there in zip(offsets, forth, back, strict=True)
+        ]
+
+    def _members(self, side: Side, group: str) -> tuple[MemberSeen, ...]:
+        count = self._readers[side].members(group)
+        return tuple(MemberSeen("unknown", "unknown") for _ in range(count or 0))
+
+
+class _Ends:
+    """One cluster's ends, compared with the reading before."""
+
+    def __init__(self) -> None:
+        self._before: LogEnds | None = None
+        self._at = 0.0
+        self._fences: Mapping[str, FenceSeen] = {}
+        self._steady: frozenset[TopicPartition] = frozenset()
+        self._changed: dict[TopicPartition, tuple[int, float]] = {}
+        """Each partition's end, and when it was first seen."""
+
+    def still_s(self, where: TopicPartition) -> float:
+        """Return for how many seconds a partition's end has not changed."""
+        return time.monotonic() - self._changed[where][1] if where in self._changed else 0.0
+
+    def read(self, now: LogEnds, fences: Mapping[str, FenceSeen]) -> tuple[LogEnds, frozenset[TopicPartition]]:
+        """Return the reading, and the partitions that stand still since one at least `APART_S` older.
+
+        Both readings are made under the same fences.
+        """
+        at = time.monotonic()
+        for where, end in now.ends.items():
+            if self._changed.get(where, (-1, 0.0))[0] != end.log_end:
+                self._changed[where] = end.log_end, at
+        if self._before is None or fences != self._fences:
+            self._before, self._at, self._fences, self._steady = now, at, fences, frozenset()
+        elif at - self._at >= APART_S:
+            self._steady = frozenset(settled(self._before, now).ends)
+            self._before, self._at = now, at
+        else:
+            self._steady = frozenset(
+                where for where in self._steady if now.ends.get(where) == self._before.ends.get(where)
+            )
+        return now, self._steady
+
+
+class _Words:
+    """The published ends and turns in one flow's control topic."""
+
+    def __init__(self, log: TopicLog) -> None:
+        self._log = log
+        self._offset = 0
+        self.state = ControlState()
+
+    def read(self) -> ControlState:
+        """Read on. Raises `ConnectionError`s."""
+        entries, self._offset = self._log.read(0, self._offset)
+        self.state.apply(entries)
+        return self.state
+
+
+class _Slow:
+    """A flow's status and loss ledger, read now and then."""
+
+    def __init__(self, pair: Pair, side: Side) -> None:
+        self._flow = pair.flows[side]
+        client = pair.clients[side.other]
+        self._ledger = TopicLog(client, losses_topic(self._flow.source.alias))
+        self._read_at = -_STATUS_S
+        self.at_work = False
+        self.standbys = 0
+        self.foreign: dict[str, tuple[str, ...]] = {}
+
+    def read(self) -> _Slow:
+        """Read both again if they are old."""
+        if time.monotonic() - self._read_at >= _STATUS_S:
+            self._read()
+            self._read_at = time.monotonic()
+        return self
+
+    def _read(self) -> None:
+        self.at_work, self.standbys = False, 0
+        with suppress(ClusterUnreachable):  # no mirror has run yet
+            status = read_status(self._flow)
+            age = status.age_s()
+            if status.flow is not None and age is not None and age <= FRESH_S:
+                self.at_work = True
+                self.standbys = max((status.flow.processes or 1) - 1, 0)
+        foreign: dict[str, list[str]] = {}
+        with suppress(ConnectionError):
+            for loss in LossLedger(self._ledger).read():
+                if loss.outcome is LossOutcome.FOREIGN and loss.action != "expected":
+                    foreign.setdefault(loss.source_topic, []).append(loss.words)
+        self.foreign = {topic: tuple(words) for topic, words in foreign.items()}
+
+
+def _number(words: Mapping[Side, FlowWords], side: Side) -> int:
+    """Return the number of the newest turn that the flow from `side` has begun."""
+    place = Place.FIRST if side is Side.SOURCE else Place.SECOND
+    return words.get(side, FlowWords()).number(place)
+
+
+def _open(told: Mapping[TopicPartition, OpenTransaction | str], where: TopicPartition) -> OpenTransaction | None:
+    one = told.get(where)
+    return one if isinstance(one, OpenTransaction) else None
+
+
+def _called(one: OpenTransaction) -> str:
+    return one.coordinated.transactional_id if one.coordinated else f"producer id {one.producer_id}"
