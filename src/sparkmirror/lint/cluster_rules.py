@@ -188,7 +188,7 @@ def not_created(probe: FlowProbe) -> Iterator[Spot]:
 
 def copied_by_another(probe: FlowProbe) -> Iterator[Spot]:
     for remote, other in sorted(probe.copiers.items()):
-        yield _spot(probe, remote, refusal_of_second(probe.flow.name, other, remote))
+        yield _spot(probe, remote, refusal_of_second(probe.flow.name, other, remote).line)
 
 
 def unknown_properties(probe: FlowProbe) -> Iterator[Spot]:
