@@ -13,7 +13,8 @@ from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import Claim, home_partition
 from sparkmirror.exact.durable.identity import Identity
 from sparkmirror.exact.maps import map_keeper
-from sparkmirror.exact.maps.map_keeper import CLAIMS_LOST, MapKeeper, PartitionMap
+from sparkmirror.exact.maps.map_keeper import MapKeeper
+from sparkmirror.exact.maps.partition_map import CLAIMS_LOST, PartitionMap
 from sparkmirror.kafka.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
 from sparkmirror.kafka.cluster.list_offsets import EARLIEST, ListedOffset
 from sparkmirror.kafka.cluster.log_tail import LastBatch

@@ -14,17 +14,17 @@ from tests.support.copied_flow import AT_SOURCE, COPIED, Flow, built, wait_for
 from sparkmirror.exact.durable.claim_log import KEPT_CLAIMS
 from sparkmirror.exact.durable.claims import AnnouncedBatch, Claim, Retracted
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
-from sparkmirror.exact.maps import map_keeper
-from sparkmirror.exact.maps.map_keeper import (
+from sparkmirror.exact.maps import map_keeper, partition_map
+from sparkmirror.exact.maps.map_keeper import MapKeeper
+from sparkmirror.exact.maps.offset_map import Copied, OffsetMap
+from sparkmirror.exact.maps.partition_map import (
     CLAIMS_LOST,
     NOTHING_YET,
     ForeignRange,
     LogBounds,
-    MapKeeper,
     PartitionMap,
     Unmapped,
 )
-from sparkmirror.exact.maps.offset_map import Copied, OffsetMap
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.wire.splice import Run
 
@@ -61,7 +61,7 @@ def up_to_date(kept: PartitionMap, end: int, reached: ReportedProgress | None = 
 def few_kept() -> Iterator[None]:
     """Claims are taken in for good soon."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(map_keeper, "KEPT_CLAIMS", 3)
+        patch.setattr(partition_map, "KEPT_CLAIMS", 3)
         yield
 
 
@@ -229,7 +229,7 @@ def test_the_map_follows_the_copy_and_looks_no_further_when_nothing_happens(
     flow.target.append(flow.target_topic, 5, flow.producer(COPIED))
     assert answers(kept_map(keeper, flow), COPIED + 7) == [*range(COPIED + 6), None]
     monkeypatch.setattr(map_keeper, "last_batches", None)
-    monkeypatch.setattr(map_keeper, "arbitrate", None)
+    monkeypatch.setattr(partition_map, "arbitrate", None)
     assert answers(kept_map(keeper, flow), COPIED + 7) == [*range(COPIED + 6), None]
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.exact.durable.claims import Claim
-from sparkmirror.exact.maps.map_keeper import LogBounds
 from sparkmirror.exact.maps.offset_map import Copied, OffsetMap
+from sparkmirror.exact.maps.partition_map import LogBounds
 from sparkmirror.kafka.wire.splice import Run
 from sparkmirror.mirror.sync.move_cost import EndPair, MoveCost, cost_at_copy, cost_at_original, cost_between
 

@@ -18,7 +18,7 @@ from tests.takeover.mirrored import AT_SOURCE, BEGAN_MS, Mirrored
 from sparkmirror.config.model import LegacyConfig
 from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.losses import LossLedger, losses_topic
-from sparkmirror.exact.maps.map_keeper import Unmapped
+from sparkmirror.exact.maps.partition_map import Unmapped
 from sparkmirror.exact.mm2.connect_offsets import (
     DEDICATED_CONNECTOR,
     STRIMZIS_TOPIC,

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from sparkmirror.exact.maps.map_keeper import ForeignRange
 from sparkmirror.exact.maps.offset_map import OffsetMap, Twice
+from sparkmirror.exact.maps.partition_map import ForeignRange
 from sparkmirror.frames.report import ReportModel
 
 RANGE_BYTES = 64 << 20

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sparkmirror.exact.maps.map_keeper import LogBounds
 from sparkmirror.exact.maps.offset_map import OffsetMap
+from sparkmirror.exact.maps.partition_map import LogBounds
 
 
 class MoveCost(NamedTuple):
