@@ -99,7 +99,7 @@ def a_driver(
 
 
 def words_of(incarnation: str, number: int) -> tuple[AddedRoutes, RouteMoves, TaskWords]:
-    """What a driver and a task say in a round, beside the driver's ticks."""
+    """What a driver and a task say in a round, next to the driver's ticks."""
     return (
         AddedRoutes(incarnation=incarnation, epoch=number, routes={}, shares={}),
         RouteMoves(incarnation=incarnation, epoch=number, moves=(), shares={}),

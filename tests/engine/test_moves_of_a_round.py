@@ -271,7 +271,7 @@ def test_topics_that_go_while_new_tasks_start_are_not_moved(driver: DriverOf, mo
 
 
 def test_a_task_without_partitions_is_no_reason_for_another_plan(driver: DriverOf) -> None:
-    """Else a cluster with a free slot would have partitions planned anew each second."""
+    """Else a cluster with a free slot would have partitions planned again each second."""
     planner = planner_of(driver)
     there = cast("Any", driver)
     (last,) = planner.assignment[1]

@@ -95,7 +95,7 @@ def test_old_figures_of_a_source_that_is_away_are_not_told() -> None:
     ]
     said = headline(flow, flow.at_ms)
     assert re.fullmatch(r"Source A can't be reached since .* UTC; nothing is copied.*", said.what)
-    assert said.then.endswith("It goes on by itself once a broker answers (refused).")
+    assert said.then.endswith("It continues by itself once a broker answers (refused).")
 
     put_away(driver)
     assert seen(driver).state is FlowState.CAUGHT_UP

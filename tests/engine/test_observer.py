@@ -118,7 +118,7 @@ def test_it_tells_what_is_so(
         (at,) = group.partitions
         assert (group.state, at.source_offset, at.target_offset) == (GroupState.SYNCED, 200, 200)
         assert (at.source_lag, at.target_lag) == (COUNT - 200, COUNT - 200)
-        # A new driver of the same flow goes on counting.
+        # A new driver of the same flow keeps counting.
         mirror.change(config, restart=[flow.flow])
         seen = [flow.records]
 

@@ -127,7 +127,7 @@ def test_an_election_without_a_loss_changes_nothing(topic: Topic, keeper: MapKee
     assert topic.asked == ["fetch"]
 
 
-def test_a_cut_is_noticed_where_all_is_read_anew_for_another_partition(topic: Topic, keeper: MapKeeper) -> None:
+def test_a_cut_is_noticed_where_all_is_read_again_for_another_partition(topic: Topic, keeper: MapKeeper) -> None:
     assert from_where(keeper) == TRUTH
     topic.cut(HOME, claims_in(topic) - 1)
     assert from_where(keeper, ("us.orders", NEIGHBOUR)) == CLAIMS_LOST.reason

@@ -242,7 +242,7 @@ def _faults() -> list[Fault]:
             ),
         ),
         _fault(
-            "a broker of the target has died: its partitions wait, others go on",
+            "a broker of the target has died: its partitions wait, others continue",
             "target-unreachable",
             flow(state=FlowState.COPYING, lag=2_000, lag_s=90.0, topics=(topic("orders", *waits),)),
             earlier(flow(state=FlowState.COPYING, lag=2_000, topics=(topic("orders", *waits),)), 10_000),
@@ -484,7 +484,7 @@ def _faults() -> list[Fault]:
             with_parked(Cause.NO_LEADER, "A: orders-0 has no leader now", 2),
         ),
         _fault(
-            "the only broker of a partition has died: it waits, others go on",
+            "the only broker of a partition has died: it waits, others continue",
             "parked-no-leader",
             leaderless,
             earlier(leaderless, 10_000),
@@ -501,7 +501,7 @@ def _faults() -> list[Fault]:
                 Cause.EXPIRED, "halted (expired): offsets 0 to 900 are gone", losses=_losses("expired", "halted", 900)
             ),
         ),
-        _fault("a loss after which copying went on", "records-lost", flow(losses=_losses("expired", "continued"))),
+        _fault("a loss after which copying continued", "records-lost", flow(losses=_losses("expired", "continued"))),
         _fault(
             "the source took back what was copied",
             "records-taken-back",
@@ -560,7 +560,7 @@ def _faults() -> list[Fault]:
             with_parked(Cause.TRUNCATED, "halted (truncated): 9 offsets", losses=_losses("truncated", "halted", 9)),
         ),
         _fault(
-            "an unclean election at the target, and nothing tells where to go on",
+            "an unclean election at the target, and nothing tells where to continue",
             "parked-target-truncated",
             with_parked(Cause.TARGET_TRUNCATED, "halted", losses=_losses("target-truncated", "halted", 9)),
         ),

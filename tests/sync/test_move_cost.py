@@ -126,7 +126,7 @@ def test_no_record_is_left_out_and_only_offsets_that_are_there_are_counted(
 
 @modest
 @given(steps(RECORD, GAP, FOREIGN), steps(RECORD, GAP), st.data())
-def test_a_group_that_stands_where_the_map_says_goes_on_at_the_exact_record(
+def test_a_group_that_stands_where_the_map_says_continues_at_the_exact_record(
     played: list[tuple[str, int]], waiting: list[tuple[str, int]], data: st.DataObject
 ) -> None:
     logs = Logs(3, 5)

@@ -1,4 +1,4 @@
-"""A second flow into one topic leaves it to the first, at a real target; the first goes on, and nothing is deleted."""
+"""A second flow into one topic leaves it to the first, at a real target; the first continues; nothing is deleted."""
 
 from __future__ import annotations
 

@@ -480,7 +480,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         name="append-check-unproven",
         severity=_INFO,
         what="append check not proven",
-        effect="it is not known whether the target checks appended batches; the run says so, and goes on",
+        effect="it is not known whether the target checks appended batches; the run says so, and continues",
         fix=f"grant CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}, or ask the maker of the brokers",
         look=append_check_unproven,
     ),

@@ -88,7 +88,7 @@ class PartitionCopy(CopyState):
         self.backlog.start(position, upstream)
         self.source.start(upstream, reading.source_end)
         self.progress.start(upstream, position)
-        # After an unclean takeover a predecessor may go on from the same claim. If both pumps do, nothing tells the
+        # After an unclean takeover a predecessor may continue from the same claim. If both pumps do, nothing tells the
         # writer of records that the log no longer shows (`arbitration`). So the first batch is claimed.
         due = position.claim_due or (self._quiet.unclean and not self.progress.records)
         self._claimer.start(reading, follows, due=due)

@@ -119,7 +119,7 @@ class SourceConnections:
             connection.check(timeout_s)
 
     def is_any_slow(self, slow_s: float) -> bool:
-        """True if a connection is refused, or has waited so long to go on."""
+        """True if a connection is refused, or has waited so long to continue."""
         return any(connection.refusal or connection.is_slow(slow_s) for connection in self._all())
 
     def end(self) -> None:

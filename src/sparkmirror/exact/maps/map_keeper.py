@@ -189,12 +189,12 @@ class MapKeeper:
     def _read_home(self, home: int, partitions: Collection[TargetPartition]) -> None:
         known = self._read_to.get(home, LogPlace())
         place, more = LogPlace() if self._unread.intersection(partitions) else known, True
-        is_anew = place != known
+        from_start = place != known
         while more:
             entries, place, more = self._log.read_on(home, place)
             for entry in entries:
                 self._take(read_record(entry.key, entry.value), new_only=entry.offset < known.offset)
-        if is_anew:
+        if from_start:
             self._log.see_whole(home, known)  # the leader is known by now
         self._read_to[home] = place
 
@@ -291,7 +291,7 @@ class MapKeeper:
             if isinstance(answers[partition], PartitionMap) and self._lacks_claims(key):
                 answers[partition] = CLAIMS_LOST
             if self._maps[key].broken:
-                answers[partition] = Unmapped("the target has lost records that were copied; its map is made anew")
+                answers[partition] = Unmapped("the target has lost records that were copied; its map is made again")
         return answers
 
 

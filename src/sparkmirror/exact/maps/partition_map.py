@@ -119,7 +119,7 @@ class PartitionMap:
             if upstream is not None and upstream < start.upstream:
                 offset = self.offsets.downstream(upstream)
                 passes_over = offset is None or offset >= start.downstream
-                passes_over = passes_over and not self.offsets.began_anew(upstream, start.downstream)
+                passes_over = passes_over and not self.offsets.began_again(upstream, start.downstream)
             else:
                 passes_over = downstream is not None and first <= downstream < start.downstream
             if passes_over:

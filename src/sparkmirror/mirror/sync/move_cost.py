@@ -66,7 +66,7 @@ def cost_at_original(source: int, target: int, offsets: OffsetMap) -> MoveCost:
 
 
 def cost_between(due: int, target: int, log: LogBounds) -> MoveCost:
-    """Return the cost of a move to `target`, for a group that should go on at `due`.
+    """Return the cost of a move to `target`, for a group that is due at `due`.
 
     Records that the target has deleted are neither skipped nor read again.
     """
