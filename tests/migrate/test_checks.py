@@ -148,7 +148,12 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
         "both flows have published ends",
         both(changed_word(A, done=True, ends={0: 10}), changed_word(B, done=True, ends={0: 10})),
     ),
-    ("topic-config-drift", WARN, "retention.ms of orders is 7 at A", config("source", "retention.ms", "7")),
+    (
+        "topic-config-drift",
+        WARN,
+        "retention.ms of orders is 7 at A, 9 at B",
+        both(config("source", "retention.ms", "7"), config("target", "retention.ms", "9")),
+    ),
     ("topic-config-drift", WARN, "1 partitions at A, its copy 2", partitions(2)),
     ("message-size", WARN, "orders", config("source", "max.message.bytes", "9999999")),
     ("record-age", FAIL, "older than", changed_probe(A, lambda probe: probe.too_old.update(orders=3_600_000))),
@@ -218,7 +223,9 @@ PLANTED: list[tuple[str, CheckVerdict, str, Change]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "verdict", "words", "plant"), PLANTED, ids=lambda each: str(each)[:30])
+@pytest.mark.parametrize(
+    ("name", "verdict", "words", "plant"), PLANTED, ids=[f"{name}: {words}" for name, _, words, _ in PLANTED]
+)
 def test_a_planted_obstacle_is_found(name: str, verdict: CheckVerdict, words: str, plant: Change) -> None:
     seen = found(plant(facts()))
     assert name in seen
@@ -240,7 +247,7 @@ def test_groups_must_move_first_only_if_the_file_says_so() -> None:
 
 
 def test_what_needs_no_acl_is_not_asked_for() -> None:
-    seen = both(fence("no authorizer"), superusers(True), operations())(facts(fence="none"))
+    seen = both(fence("no authorizer"), superusers(True), operations("DESCRIBE"))(facts(fence="none"))
     assert found(seen) == {}
     assert results(seen)["acks-zero"].verdict is OK
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate.file import Fence, MigrationFile, MigrationType, Set
-from sparkmirror.migrate.observation import GroupSeen, Observation, Side, TopicSeen, WordSeen
+from sparkmirror.migrate.observation import Ends, GroupSeen, Observation, Side, TopicSeen, WordSeen
 
 
 class Phase(StrEnum):
@@ -59,6 +59,8 @@ class GroupPhase(StrEnum):
     ARRIVED = "at the other side"
     MOVED = "moved"
     """No members now; it has read at the other side, beyond where it stopped."""
+    CAME_BACK = "came back"
+    """Members at the side that it leaves, though it has read at the other side, beyond its commits here."""
     ON_BOTH_SIDES = "on both sides"
 
 
@@ -114,18 +116,73 @@ def live_side(seen: Observation, topic: str) -> Side | None:
     """Return the side where producers belong by both flows' words; None if the words contradict each other."""
     forth, back = word(seen, Side.SOURCE, topic), word(seen, Side.TARGET, topic)
     if not keeps_names(seen, topic):
-        if not forth.done:
-            return Side.SOURCE
-        return Side.TARGET if back.done or forth.drained else Side.SOURCE
-    if forth.done and back.done:
-        if forth.begun == back.begun:
-            return None
+        return Side.TARGET if forth.done and (back.done or forth.drained) else Side.SOURCE
+    if not forth.done and not back.done:
+        return Side.SOURCE
+    ended = _newest_ends(seen, topic)
+    if ended is None:
+        return None
+    return ended.other if word(seen, ended, topic).drained and word(seen, ended.other, topic).begun else ended
+
+
+def _newest_ends(seen: Observation, topic: str) -> Side | None:
+    """Return the side whose published ends are the newest; None if that can't be told.
+
+    Each turn begins behind the ends of the turn before, on both sides, so newer ends lie nowhere before older ones.
+    They are the same after a turn in which nobody wrote; such ends serve as the newest of either side.
+    """
+    forth, back = word(seen, Side.SOURCE, topic), word(seen, Side.TARGET, topic)
+    if not forth.done or not back.done:
+        return Side.SOURCE if forth.done else Side.TARGET
+    if not forth.drained or not back.drained:
+        # Ends are published only where a topic is live, so the other side's turn is complete.
+        return None if forth.drained == back.drained else Side.TARGET if forth.drained else Side.SOURCE
+    first, second = _both_ends(forth.ends, forth.reached), _both_ends(back.reached, back.ends)
+    if first == second:
+        return _of_equal_ends(seen, topic)
+    places = first.keys() | second.keys()
+    if all(first.get(place, 0) >= second.get(place, 0) for place in places):
+        return Side.SOURCE
+    return Side.TARGET if all(second.get(place, 0) >= first.get(place, 0) for place in places) else None
+
+
+def _both_ends(at_source: Ends, at_target: Ends) -> dict[tuple[Side, int], int]:
+    """Return the ends of one turn on both sides, by side and partition."""
+    return {
+        **{(Side.SOURCE, part): end for part, end in at_source.items()},
+        **{(Side.TARGET, part): end for part, end in at_target.items()},
+    }
+
+
+def _of_equal_ends(seen: Observation, topic: str) -> Side | None:
+    """Return the side whose ends count as the newest where both flows' ends are the same places."""
+    forth, back = word(seen, Side.SOURCE, topic), word(seen, Side.TARGET, topic)
+    if forth.begun != back.begun:
         return Side.SOURCE if forth.begun else Side.TARGET
-    if forth.done:
-        return Side.TARGET if forth.drained and back.begun else Side.SOURCE
-    if back.done:
-        return Side.SOURCE if back.drained and forth.begun else Side.TARGET
-    return Side.SOURCE
+    if not forth.begun:
+        return None
+    # Both flows can begin at once. Only a record behind the ends tells where the topic is live.
+    at_source, at_target = bool(leaks(seen, Side.SOURCE, topic)), bool(leaks(seen, Side.TARGET, topic))
+    if at_source and at_target:
+        return None
+    return Side.SOURCE if at_target else Side.TARGET
+
+
+def is_stale(seen: Observation, side: Side, topic: str) -> bool:
+    """True if the published ends of a topic at `side` are an earlier turn's: the other side's are newer."""
+    said, other = word(seen, side, topic), word(seen, side.other, topic)
+    if not keeps_names(seen, topic) or not said.done or not other.done or _newest_ends(seen, topic) is not side.other:
+        return False
+    if not said.drained or not other.drained:
+        return True
+    same = said.ends == other.reached and said.reached == other.ends
+    return not same or bool(leaks(seen, side, topic))
+
+
+def is_published(seen: Observation, side: Side, topic: str) -> bool:
+    """True if the topic's ends at `side` are published in this turn, and nobody has written behind them."""
+    said = word(seen, side, topic)
+    return said.done and not is_stale(seen, side, topic) and not leaks(seen, side, topic)
 
 
 def leaks(seen: Observation, side: Side, topic: str) -> dict[int, int]:
@@ -153,7 +210,7 @@ def topic_phase(seen: Observation, topic: str) -> TopicPhase:
 def _leaving(seen: Observation, live: Side, topic: str) -> Phase | None:
     """Return how far the topic has left `live`; None if it has not begun to."""
     said, fence = word(seen, live, topic), topic_at(seen, live, topic).fence
-    if said.done:
+    if said.done and not is_stale(seen, live, topic):
         if leaks(seen, live, topic):
             return Phase.LEAKING
         return Phase.DRAINED if said.drained else Phase.DRAINING
@@ -191,14 +248,53 @@ def group_phase(seen: Observation, group: str, side: Side) -> GroupPhase:
     """Return where a group stands on its way from `side` to the other."""
     here, there = group_at(seen, side, group), group_at(seen, side.other, group)
     if here.members or not here.empty:
-        return GroupPhase.ON_BOTH_SIDES if there.members else GroupPhase.THERE
+        if there.members:
+            return GroupPhase.ON_BOTH_SIDES
+        return GroupPhase.CAME_BACK if _has_read_on(seen, side, group) else GroupPhase.THERE
     if there.members or not there.empty:
         return GroupPhase.ARRIVED
-    wanted = positions(seen, side, group)
-    known = {where: there.offsets.get(where, -1) for where in wanted}
-    if any(offset is not None and known[where] > offset for where, offset in wanted.items()):
-        return GroupPhase.MOVED
-    return GroupPhase.POSITIONED if known == wanted else GroupPhase.STOPPED
+    if lacking(seen, side, group):
+        return GroupPhase.STOPPED
+    return GroupPhase.MOVED if _has_read_on(seen, side, group) else GroupPhase.POSITIONED
+
+
+def lacking(seen: Observation, side: Side, group: str) -> dict[TopicPartition, int | None]:
+    """Return the positions that a group lacks at the other side; None: its commit at `side` can't be translated yet.
+
+    A group that has read on at the other side keeps its positions there.
+    """
+    known, read_on = group_at(seen, side.other, group).offsets, _has_read_on(seen, side, group)
+    return {
+        where: offset
+        for where, offset in positions(seen, side, group).items()
+        if (not _is_ahead(seen, side, group, where) if offset is None else known.get(where, -1) < offset)
+        and not (read_on and where in known)
+    }
+
+
+def _has_read_on(seen: Observation, side: Side, group: str) -> bool:
+    """True if a group's position at the other side is beyond its commit at `side`."""
+    known = group_at(seen, side.other, group).offsets
+    wanted = positions(seen, side, group).items()
+    return any(offset is not None and known.get(where, -1) > offset for where, offset in wanted)
+
+
+def _is_ahead(seen: Observation, side: Side, group: str, where: TopicPartition) -> bool:
+    """True if the other flow shows that a group's position at the other side is as far as its commit at `side`.
+
+    Before its first turn a flow can't translate what lies at its source.
+    """
+    topic, partition = where
+    from_here, from_there = seen.flows.get(side), seen.flows.get(side.other)
+    names = [name for name, said in from_here.topics.items() if said.copy == topic] if from_here else []
+    if from_there and topic in from_there.topics:
+        names.append(from_there.topics[topic].copy)
+    committed, as_far = group_at(seen, side, group).offsets, positions(seen, side.other, group)
+    for name in names:
+        offset = as_far.get((name, partition))
+        if offset is not None and offset >= committed.get((name, partition), 0):
+            return True
+    return False
 
 
 def positions(seen: Observation, side: Side, group: str) -> Mapping[TopicPartition, int | None]:
@@ -239,7 +335,7 @@ def _producers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Si
             yield Blocker("consumers-first", f"{', '.join(behind)} must move to {seen.clusters[to].alias} first")
 
 
-_NOT_ARRIVED = frozenset({GroupPhase.THERE, GroupPhase.STOPPED})
+_NOT_ARRIVED = frozenset({GroupPhase.THERE, GroupPhase.STOPPED, GroupPhase.CAME_BACK})
 
 
 def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side) -> Iterator[Blocker]:
@@ -262,12 +358,15 @@ def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side
         yield Blocker("lag", f"the copy of {topic} lacks {known} offsets; at most {file.policies.lag:,} may be missing")
     if file.fence is Fence.ACL and there.fence.impossible:
         yield Blocker("fence-complete", f"{topic}: {there.fence.impossible}")
-    if phase.phase is Phase.LEAKING:
+    if phase.phase is Phase.LEAKING and file.fence is not Fence.ACL and not there.steady:
         counts = leaks(seen, to.other, topic)
-        yield Blocker("leaking", f"{sum(counts.values()):,} offsets of {topic} lie behind its published ends")
-    if keeps_names(seen, topic):  # whoever wrote there before the topic came: the flow back begins behind these records
-        for entry in word(seen, to, topic).foreign:
-            yield Blocker("written-early", f"{topic}: {entry}")
+        yield Blocker(
+            "leaking", f"{sum(counts.values()):,} offsets of {topic} lie behind its published ends, and it still grows"
+        )
+    if keeps_names(seen, topic):
+        # They lie at the side that is left, among the copies, which the flow from there passes over.
+        for early in word(seen, to, topic).foreign:
+            yield Blocker("written-early", f"{topic}: {early}")
 
 
 def consumers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Side) -> list[Blocker]:
@@ -282,6 +381,9 @@ def consumers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Sid
         phase = group_phase(seen, group, leaving)
         if phase is GroupPhase.ON_BOTH_SIDES:
             blockers.append(Blocker("on-both-sides", f"{group} has members at {here} and at {there}"))
+        elif phase is GroupPhase.CAME_BACK:
+            told = f"{group} reads at {here} again, though it has read on at {there}: stop it at {here}"
+            blockers.append(Blocker("unrouted-commits", told))
         elif phase is GroupPhase.THERE:
             count = len(group_at(seen, leaving, group).members)
             blockers.append(Blocker("members", f"{group} has {count or 'unknown'} members at {here}: stop them"))

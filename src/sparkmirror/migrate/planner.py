@@ -5,6 +5,7 @@ The way back from any place is the plan for the opposite goal, so undoing is no 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -36,7 +37,21 @@ class Goal:
 
 def plan(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> tuple[Action, ...]:
     """Return the actions that are left until the set is at its goal; none if it is there."""
-    return tuple(action for action in whole_plan(file, seen, one, goal) if not action.seen(seen))
+    return tuple(action for action in whole_plan(file, seen, one, goal) if action.left(seen))
+
+
+def next_action(
+    file: MigrationFile, seen: Observation, one: Set, goal: Goal, done: Collection[Action]
+) -> Action | None:
+    """Return the action that is next; None if the goal is met.
+
+    `done` are this run's own actions so far. An action whose effect has gone meanwhile is next again, such as
+    publishing ends after somebody wrote behind them.
+    """
+    for action in whole_plan(file, seen, one, goal):
+        if not action.seen(seen) or (action not in done and action.left(seen)):
+            return action
+    return None
 
 
 def whole_plan(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> tuple[Action, ...]:
@@ -66,12 +81,12 @@ def _consumers(file: MigrationFile, one: Set, goal: Goal) -> tuple[tuple[Action,
 def _producers(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> tuple[Action, ...]:
     leaving, topics = goal.at.other, one.topics
     there = tuple(name for name in topics if phase.live_side(seen, name) is goal.at)
-    to_go = tuple(name for name in topics if name not in there)
+    to_go = tuple(name for name in topics if phase.live_side(seen, name) is leaving)
     # A switch away from the goal's side that was begun is taken back. With renamed copies, an earlier turn's ends at
     # the goal's side go, too: they would hold the flow back from there.
     stale = tuple(name for name in to_go if not phase.keeps_names(seen, name) and leaving is Side.SOURCE)
     stay = actions.Withdraw(leaving=goal.at, names=(*there, *stale))
-    opening = actions.Open(leaving=leaving, names=topics)
+    opening = actions.Open(leaving=leaving, names=topics, fence=file.fence)
     if not to_go:
         return stay, opening
     return (
