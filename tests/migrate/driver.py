@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.migrate.world import SOURCE, TARGET, World
-
 from sparkmirror.migrate import planner
 from sparkmirror.migrate.actions import Action, Open, WaitEmpty
 from sparkmirror.migrate.file import Fence, MigrationFile, MigrationType, Set
 from sparkmirror.migrate.planner import Goal
+from tests.migrate.world import SOURCE, TARGET, World
 
 MOST_ACTIONS = 400
 """More actions than any run of this world needs, with all its kills."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.migrate.driver import Driver
-from tests.migrate.world import SOURCE, TARGET, World
 
 from sparkmirror.migrate.file import Fence
 from sparkmirror.migrate.planner import Goal, Who
+from tests.migrate.driver import Driver
+from tests.migrate.world import SOURCE, TARGET, World
 
 _SIDES = st.sampled_from((SOURCE, TARGET))
 _WORLDS = st.builds(
