@@ -14,6 +14,7 @@ from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.loss_kinds import LossOutcome
 from sparkmirror.exact.durable.losses import LossLedger, losses_topic
 from sparkmirror.kafka.cluster.acls import Acl, SecurityDisabled
+from sparkmirror.kafka.cluster.group_members import describe_groups
 from sparkmirror.kafka.cluster.groups import Groups
 from sparkmirror.kafka.cluster.log_ends import APART_S, LogEnds, read_log_ends, settled
 from sparkmirror.kafka.cluster.open_transactions import OpenTransaction, open_transactions
@@ -135,13 +136,17 @@ class Observer:
         if fetched.refused:
             group, why = next(iter(fetched.refused.items()))
             raise ClusterUnreachable(f"cluster {groups.alias}: the offsets of group {group} can't be read: {why}")
+        full = [name for name in self._groups if name in listed and listed[name].state not in ("", "Empty", "Dead")]
+        members = describe_groups(self._pair.clients[side], full).groups if full else {}
         seen = {}
         for group in self._groups:
             state = listed[group].state if group in listed else ""
             offsets = fetched.offsets.get(group, {})
             seen[group] = GroupSeen(
                 state=state,
-                members=self._members(side, group) if state not in ("", "Empty", "Dead") else (),
+                members=tuple(MemberSeen(each.client_id, each.host) for each in members[group].members)
+                if group in members
+                else (),
                 offsets={where: each.offset for where, each in offsets.items() if where[0] in self._read_names[side]},
                 readers=frozenset()
                 if isinstance(acls, str)
@@ -231,11 +236,6 @@ class Observer:
             there if there.offset is not None and (here.offset is None or where[0] not in mine) else here
             for (where, _), here, there in zip(offsets, forth, back, strict=True)
         ]
-
-    def _members(self, side: Side, group: str) -> tuple[MemberSeen, ...]:
-        count = self._readers[side].members(group)
-        return tuple(MemberSeen("unknown", "unknown") for _ in range(count or 0))
-
 
 class _Ends:
     """One cluster's ends, compared with the reading before."""
