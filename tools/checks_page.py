@@ -12,12 +12,12 @@ from sparkmirror.migrate.checks import CHECKS
 _HEAD = """\
 # Checks before a switch
 
-`sparkmirror migration check FILE` ([migrate.md](migrate.md)) shows a verdict for each: `ok`; `warn`: something may be
-lost or surprise; `FAIL`: the switch would be refused, undone, or leave somebody behind; `unknown`: no cluster tells.
-Where a remedy depends on what is found, the check says more than this table.
+`sparkmirror migration check FILE` ([migrate.md](migrate.md)) shows a verdict for each, and what to do: `ok`; `warn`:
+something may be lost or surprise; `FAIL`: the switch would be refused, undone, or leave somebody behind; `unknown`: no
+cluster tells.
 
-| check | holds if it is ok | what to do |
-|---|---|---|
+| check | ok if |
+|---|---|
 """
 
 
@@ -27,7 +27,7 @@ def page() -> str:
 
 def _rows() -> Iterator[str]:
     for check in CHECKS:
-        yield f"| `{check.id}` | {check.what} | {check.remedy} |"
+        yield f"| `{check.id}` | {check.what} |"
 
 
 _FOOT = "\nThis page is made from the code: `python -m tools.checks_page > docs/migrate_checks.md`.\n"

@@ -24,6 +24,7 @@ from tests.migrate.checked_facts import (
 from tests.support.snapshot_samples import flow as status_of
 from tests.support.snapshot_samples import partition
 from tests.support.snapshot_samples import topic as status_topic
+from tools.checks_page import page
 
 from sparkmirror.kafka.cluster.append_check import AppendCheck, AppendVerdict, Trial
 from sparkmirror.kafka.cluster.groups import ListedGroup
@@ -37,7 +38,7 @@ from sparkmirror.snapshot.snapshot import PartitionState
 OK, WARN, FAIL, UNKNOWN = CheckVerdict
 ALWAYS_UNKNOWN = {"acks-zero", "verify-fresh"}
 MEMBER = (MemberSeen("billing-1", "10.0.0.7"),)
-PAGE = Path(__file__).parents[2] / "docs" / "migrate.md"
+PAGE = Path(__file__).parents[2] / "docs" / "migrate_checks.md"
 
 
 def results(seen: Facts) -> dict[str, CheckResult]:
@@ -287,3 +288,7 @@ def test_each_check_has_a_plant() -> None:
     planted = {name for name, *_ in PLANTED} | ALWAYS_UNKNOWN | {"consumers-first"}
     assert [check.id for check in CHECKS if check.id not in planted] == []
     assert len({check.id for check in CHECKS}) == len(CHECKS)
+
+
+def test_each_check_is_documented() -> None:
+    assert PAGE.read_text() == page(), "python -m tools.checks_page > docs/migrate_checks.md"

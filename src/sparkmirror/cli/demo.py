@@ -133,6 +133,7 @@ def _mirrored(show: Show, backlog: Ends, live: float, keep: bool, output: Format
         show.wait_until_copied(backlog)
         show.watch(live)
         show.wait_until_copied(show.close_shop())
+    show.on_progress = lambda snapshot: None
     exact = _migrated(show, live)
     if not keep:
         show.stop_mirror()

@@ -237,6 +237,7 @@ class Observer:
             for (where, _), here, there in zip(offsets, forth, back, strict=True)
         ]
 
+
 class _Ends:
     """One cluster's ends, compared with the reading before."""
 
