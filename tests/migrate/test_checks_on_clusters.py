@@ -59,6 +59,7 @@ def checked(path: Path) -> Results:
     """Verdict and words of each check, by its name."""
     printed = CliRunner().invoke(app, ["migration", "check", str(path), "-o", "json"])
     assert printed.exit_code in (0, 1), printed.output
+    assert isinstance(printed.exception, SystemExit | None), printed.exception
     told = json.loads(printed.stdout)
     assert [each["id"] for each in told] == [check.id for check in CHECKS]
     assert printed.exit_code == int(any(each["verdict"] == "fail" for each in told))

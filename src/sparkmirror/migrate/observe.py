@@ -22,6 +22,7 @@ from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate.fences_seen import NO_AUTHORIZER, fence_seen, group_readers, read_by_broker, read_denied
 from sparkmirror.migrate.file import Fence, MigrationFile
+from sparkmirror.migrate.migration_words import read_on
 from sparkmirror.migrate.observation import (
     ClusterSeen,
     FenceSeen,
@@ -284,7 +285,7 @@ class _Words:
 
     def read(self) -> ControlState:
         """Read on. Raises `ConnectionError`s."""
-        entries, self._offset = self._log.read(0, self._offset)
+        entries, self._offset = read_on(self._log, self._offset)
         self.state.apply(entries)
         return self.state
 
