@@ -233,11 +233,7 @@ class Observer:
         if side.other not in self._pair.translators:
             return forth
         back = self._pair.translators[side.other].translate_each(stored, reverse=True)
-        mine = set(self._topics)
-        return [
-            there if there.offset is not None and (here.offset is None or where[0] not in mine) else here
-            for (where, _), here, there in zip(offsets, forth, back, strict=True)
-        ]
+        return [there if there.offset is not None else here for here, there in zip(forth, back, strict=True)]
 
 
 class _Ends:
