@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from sparkmirror.kafka.cluster.acls import Acl, AclResource
-from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
+from sparkmirror.kafka.cluster.topic_log import LogEntry, LogUnavailable, TopicLog
+from sparkmirror.kafka.wire.error_codes import ErrorCode
 
 _FENCE, _CLOSED, _STOPPED = b"fence:", b"closed:", b"stopped:"
 
@@ -21,6 +22,16 @@ _FENCE, _CLOSED, _STOPPED = b"fence:", b"closed:", b"stopped:"
 def fence_key(resource: AclResource, name: str) -> str:
     """Return the key of the word on a topic or a group."""
     return f"fence:{resource.word}:{name}"
+
+
+def read_on(log: TopicLog, offset: int) -> tuple[Sequence[LogEntry], int]:
+    """Read a control topic from an offset on; before the mirror has run for the first time, there is none."""
+    try:
+        return log.read(0, offset)
+    except LogUnavailable as error:
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return (), offset
 
 
 class MigrationWords:
@@ -36,8 +47,8 @@ class MigrationWords:
         self._words: dict[str, tuple[Acl, ...]] = {}
 
     def read(self) -> Mapping[str, tuple[Acl, ...]]:
-        """Read on; return the added ACLs by key. Raises `ConnectionError`s."""
-        entries, self._offset = self._log.read(0, self._offset)
+        """Read on; return the added ACLs by key, none before the mirror has run. Raises `ConnectionError`s."""
+        entries, self._offset = read_on(self._log, self._offset)
         for entry in entries:
             self._take(entry)
         return self._words

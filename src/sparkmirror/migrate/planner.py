@@ -24,10 +24,14 @@ class Who(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Who shall be where."""
+    """Who shall be where, such as `Goal("consumers", "target")`; raises `ValueError` for other words."""
 
     who: Who
     at: Side
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "who", Who(self.who))
+        object.__setattr__(self, "at", Side(self.at))
 
     @property
     def opposite(self) -> Goal:
