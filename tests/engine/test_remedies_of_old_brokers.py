@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from remedy_case import Case, found, wait_for_finding
 from tests.support import mirror_process as mp
-from tests.support.zookeeper_cluster import ZooKeeperCluster
+from lab.zookeeper import ZooKeeperCluster
 
 from sparkmirror.snapshot.snapshot import FlowState
 

@@ -15,7 +15,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import TopicAlreadyExistsError
 from lab import KafkaCluster
 from tests.support import mirror_process as mp
-from tests.support.zookeeper_cluster import ZooKeeperCluster
+from lab.zookeeper import ZooKeeperCluster
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
