@@ -16,7 +16,6 @@ from javaproperties import dumps
 
 from lab.cluster import KafkaCluster
 from lab.listeners import BrokerListener
-
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import DemoBroker
 from sparkmirror.demo.jars import broker_jars, class_path

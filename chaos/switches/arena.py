@@ -123,9 +123,7 @@ _SETTINGS = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100
 def _cluster(directory: Path, version: str) -> KafkaCluster:
     major, minor = (int(part) for part in version.split(".")[:2])
     kind = KafkaCluster if (major, minor) >= _FIRST_KRAFT else ZooKeeperCluster
-    return kind(
-        directory, version=version, acls=True, listeners=_listeners(), properties=_SETTINGS, heap_mb=_HEAP_MB
-    )
+    return kind(directory, version=version, acls=True, listeners=_listeners(), properties=_SETTINGS, heap_mb=_HEAP_MB)
 
 
 def _signed(user: str) -> dict[str, str]:

@@ -76,9 +76,7 @@ def _other(alias: str) -> str:
     return TARGET if alias == SOURCE else SOURCE
 
 
-def _check(
-    history: History, topics: list[Topic], dumps: Dumps, groups: Mapping[str, list[Topic]]
-) -> Iterator[Found]:
+def _check(history: History, topics: list[Topic], dumps: Dumps, groups: Mapping[str, list[Topic]]) -> Iterator[Found]:
     committed = [ack for ack in history.committed() if ack.producer != STRAY]
     unknown = history.unknown()
     for topic in topics:
@@ -92,9 +90,7 @@ def _check(
             yield from _reads(history, group, topic, acks, unknown)
 
 
-def _logs(
-    topic: Topic, alias: str, acks: list[Ack], dumps: Dumps, unknown: set[str]
-) -> Iterator[Found]:
+def _logs(topic: Topic, alias: str, acks: list[Ack], dumps: Dumps, unknown: set[str]) -> Iterator[Found]:
     names = dict.fromkeys(topic.places(alias).values())
     where = f"{topic.name} at {alias}"
     counts: Counter[str] = Counter()
@@ -127,9 +123,7 @@ def _contents(topic: Topic, dumps: Dumps) -> Iterator[Found]:
                 yield Found("differs", f"{topic.name}-{partition}", words)
 
 
-def _reads(
-    history: History, group: str, topic: Topic, acks: list[Ack], unknown: set[str]
-) -> Iterator[Found]:
+def _reads(history: History, group: str, topic: Topic, acks: list[Ack], unknown: set[str]) -> Iterator[Found]:
     names = {name for alias in (SOURCE, TARGET) for name in topic.places(alias).values()}
     born = {ack.value: ack.alias for ack in acks}
     where = f"{group} in {topic.name}"

@@ -64,7 +64,11 @@ class History:
 
     def unknown(self) -> set[str]:
         """Return the values of transactions whose end the producer does not know."""
-        return {ack.value for ack in self.acks if ack.transaction and self.ended.get(ack.transaction, "unknown") == "unknown"}
+        return {
+            ack.value
+            for ack in self.acks
+            if ack.transaction and self.ended.get(ack.transaction, "unknown") == "unknown"
+        }
 
 
 def read_history(path: Path) -> History:
@@ -76,9 +80,7 @@ def read_history(path: Path) -> History:
         alias = client.rpartition(" ")[2]
         if what == "ack":
             producer, topic, partition, offset, value, transaction = more
-            history.acks.append(
-                Ack(int(at), alias, producer, topic, int(partition), int(offset), value, transaction)
-            )
+            history.acks.append(Ack(int(at), alias, producer, topic, int(partition), int(offset), value, transaction))
         elif what == "no":
             history.refused.add(more[3])
         elif what == "end":

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -20,7 +19,7 @@ from chaos.switches.jvm import LoadJvm
 from chaos.switches.pauses import Pause, pauses
 from chaos.switches.plan import Names, Plan, Window
 from chaos.switches.records import read_dump, read_history
-from chaos.switches.tool import COMMAND, Hooks, Tool, ToolRun
+from chaos.switches.tool import COMMAND, Hooks, Tool
 from sparkmirror.migrate.evidence import evidence_topic
 
 PARTITIONS = 3
@@ -45,11 +44,11 @@ class Result:
     own_s: list[float]
     """Seconds that the tool has needed itself, for each switch that was not killed."""
     kills: int
-    records: int
-    reads: int
-    named: int
+    records: int = 0
+    reads: int = 0
+    named: int = 0
     """Stragglers that stay where they were written, and are named."""
-    copied: int
+    copied: int = 0
     """Stragglers that were copied after all."""
     said: str = ""
     """What the tool printed, if something is wrong."""
@@ -64,6 +63,15 @@ class Group:
     protocol: str = "classic"
     isolation: str = "read_uncommitted"
     members: int = 1
+
+
+class Producer(NamedTuple):
+    """A producer of the round."""
+
+    kind: str
+    topic: Topic
+    rate: float
+    """Records a second."""
 
 
 class Round:
@@ -83,10 +91,10 @@ class Round:
             Group(name=f"{self._prefix}search", topics=[orders], protocol=modern),
         ]
         self._producers = {
-            f"{self._prefix}web": {"kind": "idempotent", "topic": orders, "rate": 80.0},
-            f"{self._prefix}batch": {"kind": "acks1", "topic": orders, "rate": 40.0},
-            f"{self._prefix}pay": {"kind": "transactional", "topic": payments, "rate": 60.0},
-            f"{self._prefix}wares": {"kind": "idempotent", "topic": stock, "rate": 60.0},
+            f"{self._prefix}web": Producer("idempotent", orders, 80.0),
+            f"{self._prefix}batch": Producer("acks1", orders, 40.0),
+            f"{self._prefix}pay": Producer("transactional", payments, 60.0),
+            f"{self._prefix}wares": Producer("idempotent", stock, 60.0),
         }
         self._tool = Tool(self._directory / f"{self._prefix}migration.yaml")
         self._kills = 0
@@ -115,6 +123,19 @@ class Round:
             self._delete()
         self._pool.shutdown()
         return result
+
+    def failed(self, why: str) -> Result:
+        """End all clients, and return a result for a round that could not be run to its end."""
+        self._hooks.asked = lambda when, step: None
+        self._jvm.stop_producers(list(self._producers))
+        self._jvm.stop_consumers([group.name for group in self._groups])
+        self._pool.shutdown()
+        return Result(
+            plan=self._plan, wrong=[*self._wrong, why], pauses=[], own_s=[], kills=self._kills, said=self._said()
+        )
+
+    def _said(self) -> str:
+        return "\n".join(f"$ sparkmirror migration {run.words}\n{run.text}" for run in self._tool.runs)
 
     def _back_and_forth(self) -> None:
         self._plant(Window.LATER, SOURCE)
@@ -180,10 +201,10 @@ class Round:
         for name, what in self._producers.items():
             self._jvm.produce(
                 f"{SHOP} at {alias}",
-                kind=what["kind"],
-                topic=what["topic"].name,
+                kind=what.kind,
+                topic=what.topic.name,
                 partitions=PARTITIONS,
-                rate=what["rate"],
+                rate=what.rate,
                 keys=_KEYS,
                 name=name,
             )
@@ -221,9 +242,7 @@ class Round:
 
     def _is_copied(self) -> bool:
         try:
-            return all(
-                any(self._dump(TARGET, topic.copies[SOURCE]).values()) for topic in self._topics
-            )
+            return all(any(self._dump(TARGET, topic.copies[SOURCE]).values()) for topic in self._topics)
         except LookupError:
             return False
 
@@ -243,6 +262,7 @@ class Round:
 
     def _switch(self, leaving: str, arriving: str) -> None:
         verb = ("switch",) if arriving == TARGET else ("reverse",)
+        parts: tuple[str, ...]
         if self._plan.type == "all-at-once":
             parts = ("all",)
         elif (self._plan.type == "consumers-first") == (arriving == TARGET):
@@ -259,11 +279,11 @@ class Round:
         stopping: list[Future[None]] = []
 
         def on_line(line: str) -> None:
-            if stopping or "wait until" not in line and "deny WRITE" not in line:
+            if stopping or ("wait until" not in line and "deny WRITE" not in line):
                 return
             if moves_groups and "have no members" in line:
                 stopping.append(self._pool.submit(self._jvm.stop_consumers, [group.name for group in self._groups]))
-            if moves_producers and (self._plan.halts or who == "producers" and self._plan.halts):
+            if moves_producers and (self._plan.halts or (who == "producers" and self._plan.halts)):
                 stopping.append(self._pool.submit(self._jvm.stop_producers, list(self._producers)))
 
         began_ms = int(time.time() * 1000)
@@ -346,7 +366,7 @@ class Round:
             reads=len(history.reads),
             named=named,
             copied=copied,
-            said="\n".join(f"$ sparkmirror migration {run.words}\n{run.text}" for run in self._tool.runs) if wrong else "",
+            said=self._said() if wrong else "",
         )
 
     def _look(self) -> list[Found]:
@@ -360,10 +380,9 @@ class Round:
         return check(read_history(self._directory / "history"), self._topics, self._dumps, groups)
 
     def _ledger(self) -> list[dict[str, Any]]:
-        told = subprocess.run(
-            [COMMAND, "losses", "list", str(self._mirror_file), "-o", "json"], capture_output=True, text=True, check=True
-        )
-        return [each for each in json.loads(told.stdout) if each["source_topic"].partition(".")[2].startswith(self._prefix) or each["source_topic"].startswith(self._prefix)]
+        command = [COMMAND, "losses", "list", str(self._mirror_file), "-o", "json"]
+        told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return [each for each in told if each["source_topic"].startswith(self._prefix)]
 
 
 class NotSeen(Exception):

@@ -53,14 +53,14 @@ class Hooks:
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:  # noqa: N802 - the base class's name
+            def do_POST(self) -> None:
                 told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.seen.append((told["when"], told["step"]))
                 outer.asked(told["when"], told["step"])
                 self.send_response(204)
                 self.end_headers()
 
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+            def log_message(self, format: str, *args: Any) -> None:
                 """Say nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
