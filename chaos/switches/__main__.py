@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -21,7 +22,10 @@ from chaos.switches.plan import Names, Plan, draw
 from chaos.switches.round import NotSeen, Result, Round, Say
 from chaos.switches.tool import Hooks
 from sparkmirror.demo.java import java_home
-from sparkmirror.errors import SparkMirrorError
+from sparkmirror.errors import SetupError, SparkMirrorError
+
+_START_S = 300.0
+_DIRECTIONS = 2
 
 
 def main() -> int:
@@ -60,6 +64,7 @@ def _run(plans: Sequence[Plan], directory: Path, version: str, minutes: float, b
             file = write_mirror_file(directory / f"{names}.properties", arena, names, syncs_groups=names is Names.KEPT)
             mirror = MirrorProcess(STEADY, file, directory / f"{names}.log")
             try:
+                _wait_until_ready(mirror, directory / f"{names}.log", say)
                 for plan in block:
                     if time.monotonic() > deadline:
                         board.skipped.append(plan)
@@ -68,6 +73,21 @@ def _run(plans: Sequence[Plan], directory: Path, version: str, minutes: float, b
                     board.results.append(_round(arena, jvm, file, plan, say))
             finally:
                 mirror.stop()
+
+
+def _wait_until_ready(mirror: MirrorProcess, log: Path, say: Say) -> None:
+    """Wait until the mirror has caught up in both directions: without topics that is when it works."""
+    say("waiting for the mirror")
+    deadline = time.monotonic() + _START_S
+    while len(_caught_up(log)) < _DIRECTIONS:
+        if not mirror.running or time.monotonic() > deadline:
+            raise SetupError(f"the mirror does not work: {log}")
+        time.sleep(0.5)
+
+
+def _caught_up(log: Path) -> set[str]:
+    said = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+    return {line["flow"] for line in said if line["state"] == "caught up"}
 
 
 def _round(arena: Arena, jvm: LoadJvm, file: Path, plan: Plan, say: Say) -> Result:

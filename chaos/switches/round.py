@@ -26,7 +26,7 @@ PARTITIONS = 3
 _KEYS = 7
 _WRITE_S = 3.0
 """Seconds of load between two steps of a round."""
-_COPIED_S = 120.0
+_COPIED_S = 240.0
 _SETTLED_S = 60.0
 _POLL_S = 0.3
 _STEPS = ("consumers", "producers", "fence", "publish", "drain", "arm", "open", "empty", "position")
@@ -91,10 +91,10 @@ class Round:
             Group(name=f"{self._prefix}search", topics=[orders], protocol=modern),
         ]
         self._producers = {
-            f"{self._prefix}web": Producer("idempotent", orders, 80.0),
+            f"{self._prefix}web": Producer("idempotent", orders, 40.0),
             f"{self._prefix}batch": Producer("acks1", orders, 40.0),
-            f"{self._prefix}pay": Producer("transactional", payments, 60.0),
-            f"{self._prefix}wares": Producer("idempotent", stock, 60.0),
+            f"{self._prefix}pay": Producer("transactional", payments, 25.0),
+            f"{self._prefix}wares": Producer("idempotent", stock, 30.0),
         }
         self._tool = Tool(self._directory / f"{self._prefix}migration.yaml")
         self._kills = 0
