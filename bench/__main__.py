@@ -227,7 +227,7 @@ def _options() -> argparse.Namespace:
         help="measure nothing but idle mirrors with so many partitions, can be repeated",
     )
     parser.add_argument(
-        "--walk", action="store_true", help="measure nothing but the compiled walk over records beside Python's"
+        "--walk", action="store_true", help="measure nothing but the compiled walk over records next to Python's"
     )
     parser.add_argument(
         "--rows",
@@ -235,7 +235,7 @@ def _options() -> argparse.Namespace:
         nargs="?",
         const=rows.RECORDS,
         metavar="RECORDS",
-        help=f"measure nothing but topics read as tables, beside Spark's own source ({rows.RECORDS:,})",
+        help=f"measure nothing but topics read as tables, next to Spark's own source ({rows.RECORDS:,})",
     )
     parser.add_argument("--records", type=int, default=RECORDS, help=f"of each topic with --offsets ({RECORDS:,})")
     parser.add_argument("--only", choices=[one.name for one in CONTENDERS], help="measure one of the two")

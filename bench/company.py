@@ -1,4 +1,4 @@
-"""What lies or appears beside a paced topic: partitions that are idle, and new topics in the midst of it."""
+"""What lies or appears next to a paced topic: partitions that are idle, and new topics in the midst of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTLING_S = 5.0
 
 
 def create_idle(side: Side, topic: str, partitions: int, records: int = IDLE_RECORDS) -> list[str]:
-    """Create topics beside `topic` with so many partitions in all, `records` in each; return their names."""
+    """Create topics next to `topic` with so many partitions in all, `records` in each; return their names."""
     names = [f"{topic}-idle-{number}" for number in range(min(IDLE_TOPICS, partitions))]
     counts = {name: len(range(index, partitions, IDLE_TOPICS)) for index, name in enumerate(names)}
     for name, count in counts.items():

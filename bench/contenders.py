@@ -36,7 +36,7 @@ class ContenderFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What the sweep varies. The producer's two are for MirrorMaker 2, which makes its batches anew."""
+    """What the sweep varies. The producer's two are for MirrorMaker 2, which makes its batches again."""
 
     tasks: int
     batch_size: int = 524_288
@@ -84,7 +84,7 @@ class Route:
 
     @property
     def topics(self) -> str:
-        """What both are told to mirror: those too that appear beside the topic, where there are such."""
+        """What both are told to mirror: those too that appear next to the topic, where there are such."""
         has_others = self.workload.seams or self.workload.idle_partitions
         return f"{self.topic}, {self.topic}-.*" if has_others else self.topic
 
@@ -97,7 +97,7 @@ class Route:
         return f"{self.source_alias}.{topic}"
 
     def told(self) -> dict[str, str]:
-        """What the workload wants both to be told, beside where the clusters are and the topic."""
+        """What the workload wants both to be told, other than where the clusters are and the topic."""
         settings = {
             f"{alias}.{key}": value
             for alias in (self.source_alias, self.target_alias)
@@ -132,7 +132,7 @@ class Contender(Protocol):
 
 
 def no_duties(target: str) -> dict[str, str]:
-    """What any mirror must be told to have no duties beside offset syncs, and one replica of each topic."""
+    """What any mirror must be told to have no duties other than offset syncs, and one replica of each topic."""
     return {
         "replication.factor": "1",
         "offset-syncs.topic.replication.factor": "1",
@@ -146,7 +146,7 @@ def no_duties(target: str) -> dict[str, str]:
 
 
 def _flow(route: Route, tuning: Tuning) -> dict[str, str]:
-    """What any mirror must be told: the clusters, the topic, how many tasks, and no duties beside offset syncs."""
+    """What any mirror must be told: the clusters, the topic, how many tasks, and no duties other than offset syncs."""
     source, target = route.source_alias, route.target_alias
     return {
         "clusters": f"{source}, {target}",

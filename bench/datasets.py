@@ -37,7 +37,7 @@ class Dataset:
     batch_records: float
     produced_in_s: float
     contents: Mapping[int, Contents] | None
-    """What a copy must hold, for a workload whose batches are made anew; None: compare with the source."""
+    """What a copy must hold, for a workload whose batches are made again; None: compare with the source."""
 
     @property
     def bytes_per_record(self) -> float:

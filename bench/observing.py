@@ -1,7 +1,7 @@
-"""What it costs to be watched: metrics scraped every 5 s and a page open, beside the same mirror with nobody looking.
+"""What it costs to be watched: metrics scraped every 5 s and a page open, next to the same mirror with nobody looking.
 
 Both take turns in one run of one mirror: at full load, and idle with a thousand partitions. The driver process alone
-does what is asked for; its own CPU seconds are told beside those of the whole mirror, which scatter more.
+does what is asked for; its own CPU seconds are told next to those of the whole mirror, which scatter more.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def _write(file: Path, command: Sequence[str], what: Mapping[str, object]) -> No
 
 
 def environment(accounting: str) -> dict[str, object]:
-    """What the figures depend on, beside the settings of both."""
+    """What the figures depend on, other than the settings of both."""
     return {
         **_machine(),
         "kafka": BROKER_VERSION,

@@ -1,4 +1,4 @@
-"""Topics as tables: the data source beside Spark's own Kafka source, each in a Spark of its own.
+"""Topics as tables: the data source next to Spark's own Kafka source, each in a Spark of its own.
 
 A query reads a whole topic into Spark's sink `noop`, which does nothing. CPU is that of Spark and its Python workers,
 without their start and a first small query.

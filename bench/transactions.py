@@ -16,7 +16,7 @@ _STOP_TIMEOUT_S = 60.0
 
 
 class Aborter:
-    """As a context, writes transactions to all partitions of a topic and aborts them, beside other producers.
+    """As a context, writes transactions to all partitions of a topic and aborts them, next to other producers.
 
     Every one of them has reached the log when it is aborted. Leaving it raises ProducingFailed if it failed.
     """

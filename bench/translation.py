@@ -1,7 +1,7 @@
-"""Offset translation: every upstream offset against the truth, beside the real MirrorMaker 2 on the same topics.
+"""Offset translation: every upstream offset against the truth, next to the real MirrorMaker 2 on the same topics.
 
 The truth is read from both logs: the nth record of the source became the nth of the target, so whoever would read an
-upstream offset next goes on at the copy of the first record at or after it, and behind the last one at the log's end.
+upstream offset next continues at the copy of the first record at or after it, and behind the last one at the log's end.
 
 MirrorMaker 2 is asked through its own checkpoints: consumer groups are committed at offsets spread over each topic,
 some before it starts and others when it has caught up, and what its MirrorCheckpointTask writes into

@@ -1,4 +1,4 @@
-"""The compiled walk over records beside the walk in Python: CPU time for each record, in turns, without a cluster.
+"""The compiled walk over records next to the walk in Python: CPU time for each record, in turns, without a cluster.
 
 And what loading it takes, in processes of their own: with an empty cache of numba's, and with a full one.
 """
@@ -181,6 +181,6 @@ def table(parts: Sequence[Part], fresh: Load, again: Load) -> str:
         python, compiled = min(part.python), min(part.compiled)
         rows.append(f"| {part.what} | {python:,.0f} | {compiled:,.0f} | {python / compiled:.1f} |")
     rows += ["", "| loading | CPU s | memory, MB | of it the process' own |", "|---|---|---|---|"]
-    for what, load in (("compiled anew", fresh), ("from the cache", again)):
+    for what, load in (("compiled again", fresh), ("from the cache", again)):
         rows.append(f"| {what} | {load.cpu_s:.2f} | {load.memory_mb:.0f} | {load.private_mb:.0f} |")
     return "\n".join(rows) + "\n"

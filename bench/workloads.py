@@ -59,7 +59,7 @@ class Workload:
     seconds: float = 0.0
     """For latency only: how long it is measured."""
     seams: int = 0
-    """For latency only: topics that appear meanwhile, so that both have to plan anew."""
+    """For latency only: topics that appear meanwhile, so that both have to plan again."""
     idle_partitions: int = 0
     """For latency only: mirrored, too, and nothing is written to them after the start."""
 

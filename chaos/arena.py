@@ -34,7 +34,7 @@ _ALONE = {
 _FORGETFUL = {"producer.id.expiration.check.interval.ms": "1000"}
 """Of the target: it forgets every second who wrote records that are older than a day."""
 _LOG_DIRS = 2
-"""One can be full and the broker goes on with the other."""
+"""One can be full and the broker continues with the other."""
 
 
 class NoVictim(Exception):

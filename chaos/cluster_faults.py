@@ -54,7 +54,7 @@ class Throttle:
 class TimestampLimit:
     """A topic of the copy refuses records that are older than a day (INVALID_TIMESTAMP), as all of its are.
 
-    It begins when the mirror says so of a partition. Once the limit is gone, the mirror goes on by itself. If it says
+    It begins when the mirror says so of a partition. Once the limit is gone, the mirror continues by itself. If it says
     nothing for two minutes, though it copied these records before, and others all the time, that is a silence.
     """
 

@@ -1,4 +1,4 @@
-"""What the mirror can't go on with is deleted at the target, as its words say, and must come anew."""
+"""What the mirror can't continue with is deleted at the target, as its words say, and must come anew."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARKED_S = 20.0
 _BACKOFF_S = 40.0
 """For so long the mirror may say what it found before the copy was deleted."""
 _SURE_S = 10.0
-"""Nothing waits for so long: a mirror that has just begun would have said what it can't go on with."""
+"""Nothing waits for so long: a mirror that has just begun would have said what it can't continue with."""
 _POLL_S = 0.5
 
 
@@ -52,7 +52,7 @@ class GoingOn:
         self._position = world.deployment.log.stat().st_size
 
     def wait(self) -> None:
-        """Wait until every partition goes on; where the mirror parks one, its copy is deleted, and must come anew."""
+        """Wait until every partition continues; where the mirror parks one, its copy is deleted, and must come anew."""
         deadline = time.monotonic() + _GOES_ON_TIMEOUT_S
         give_up_at: dict[str, float] = {}
         anew: set[str] = set()

@@ -88,7 +88,7 @@ def without_taken_back(copy: Log, cuts: Sequence[Cut], elections: Sequence[Elect
 def _truth(records: Log, standing: Log, first: int, elections: Sequence[Election], otherwise: int) -> tuple[int, Log]:
     """What the source had of what was taken back, and before which of the elections.
 
-    Before an election nothing may have been copied too far, and there may be another one before the mirror goes on.
+    Before an election nothing may have been copied too far, and there may be another one before the mirror continues.
     So it is any of those logs that has just these records; else that of the last election, and what came later.
     """
     names = [record.id for record in records]

@@ -163,7 +163,7 @@ LANES: dict[str, tuple[str, ...]] = {
     ),
     "mirror": tuple(MIRROR_FAULTS),
 }
-"""All kinds, by what they hurt. In a lane one fault follows the other; the lanes go on side by side."""
+"""All kinds, by what they hurt. In a lane one fault follows the other; the lanes run side by side."""
 
 SLOW_TO_SHOW = {"rival": 12.0, "standby": 10.0}
 """Kinds that hold for longer, in seconds, since a mirror needs that long to start."""

@@ -3,7 +3,7 @@
 No disk is filled. The broker may not make any file longer than its longest log is now (RLIMIT_FSIZE), so that its
 next write there comes to an end after one byte (EFBIG, where a full disk says ENOSPC). For Kafka both are the same
 I/O error: its partitions in that directory answer KAFKA_STORAGE_ERROR, their leaders move, and it
-goes on with its other directory; if that one fails too, it ends. Full is full until it is started again.
+continues with its other directory; if that one fails too, it ends. Full is full until it is started again.
 """
 
 from __future__ import annotations

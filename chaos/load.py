@@ -95,7 +95,7 @@ class Load:
 
     @contextlib.contextmanager
     def hushed(self) -> Iterator[None]:
-        """Begin nothing new meanwhile; what has begun goes on."""
+        """Begin nothing new meanwhile; what has begun continues."""
         self._hushed.set()
         try:
             yield
@@ -188,7 +188,7 @@ def _write(plan: LoadPlan, stop: Event, hushed: Event, busy: Any) -> None:
 def _within(timeout_s: float, action: Callable[[], None]) -> None:
     """Do it, but wait no longer than that: ending a transaction has no time limit of its own in kafka-python.
 
-    Raises KafkaTimeoutError. What goes on in the background then is fenced by the next producer of the same name.
+    Raises KafkaTimeoutError. What happens in the background then is fenced by the next producer of the same name.
     """
     outcome: Future[None] = Future()
 

@@ -21,7 +21,7 @@ class LostSegments:
     """Every mirror is killed, the topic deleted, and the mirror started again.
 
     It has to find by the stored offsets, and by what both logs hold, how far it was. Where they don't tell it parks,
-    and then the copy is deleted here, too, and must come anew; what it held until then must have been right.
+    and then the copy is deleted here, too, and must come again; what it held until then must have been right.
     """
 
     lasts = False

@@ -2,7 +2,7 @@
 
 There are three lanes, source, target and mirror. In each, one fault follows the other; a broker that was killed is
 back and in sync before the next one is hurt, so that a side loses no more than one broker at a time, but where a
-majority is paused, or a leader elected uncleanly, on purpose. The lanes go on side by side, so faults of different
+majority is paused, or a leader elected uncleanly, on purpose. The lanes run side by side, so faults of different
 lanes overlap, but for the few kinds that have to be alone.
 """
 
@@ -44,7 +44,7 @@ class Planned:
 @dataclass(frozen=True, slots=True)
 class Happened:
     """A fault that was: times of the monotonic clock. It has ended when the broker serves again, the mirror was told to
-    go on, the connection is whole; what only kills the mirror's processes ends at once."""
+    continue, the connection is whole; what only kills the mirror's processes ends at once."""
 
     kind: str
     victim: str

@@ -144,7 +144,7 @@ def _write_source(arena: Arena, path: Path) -> History:
                 history.ended(f"{name}-{transaction}", "committed")
     plain.close()
     transactional.close()
-    # A commit is answered before its markers are written; who begins anew waits for them.
+    # A commit is answered before its markers are written; who begins again waits for them.
     ending = KafkaProducer(bootstrap_servers=servers, transactional_id=f"{TOPIC}-{name}")
     ending.init_transactions()
     ending.close()

@@ -81,7 +81,7 @@ class RoundResult:
     seen: Seen
     """What a scraper and a browser saw meanwhile."""
     copied_anew: list[str]
-    """Topics whose copies were deleted since the mirror could not go on behind them, and why."""
+    """Topics whose copies were deleted since the mirror could not continue behind them, and why."""
     silences: list[str]
     """What the mirror never named."""
     false: FalseWords

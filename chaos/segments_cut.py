@@ -19,7 +19,7 @@ _LOOK_S = 4.0
 class SegmentsCut(UncleanElection):
     """The partition that grows most loses its last claims; then all workers are killed, and the next ones read it.
 
-    Where the mirror parks a partition for want of its claims, its copy is deleted, and must come anew.
+    Where the mirror parks a partition for want of its claims, its copy is deleted, and must come again.
     """
 
     to_lose = 3

@@ -33,7 +33,7 @@ class UncleanElection:
     """One partition of these topics is left to two brokers, and then, since the other is killed, to its leader alone.
 
     At the end the leader is killed and the other one started: it leads with what it had. Only that partition's topic
-    may elect like this, and only for so long; all others have a third replica, which goes on.
+    may elect like this, and only for so long; all others have a third replica, which continues.
     """
 
     lasts = True
@@ -180,7 +180,7 @@ class UncleanElectionAtSource(UncleanElection):
         self._elections.setdefault(self._part, []).append(Election(cut, self._before))
 
     def settle(self) -> None:
-        """Wait until the mirror goes on behind it, too: nobody could tell two such losses in a row apart."""
+        """Wait until the mirror continues behind it, too: nobody could tell two such losses in a row apart."""
         super().settle()
         old, deadline = {record.id for record in self._before}, time.monotonic() + _GOES_ON_TIMEOUT_S
         while time.monotonic() < deadline:
@@ -189,7 +189,7 @@ class UncleanElectionAtSource(UncleanElection):
             if last is not None and last not in old and self._log_has(last):
                 return
             time.sleep(_POLL_S)
-        self.victim += f"; the mirror did not go on behind it for {_GOES_ON_TIMEOUT_S:.0f} s"
+        self.victim += f"; the mirror did not continue behind it for {_GOES_ON_TIMEOUT_S:.0f} s"
 
     def _log_has(self, name: str) -> bool:
         """Whether the source's log, as it is now, holds a record of this name."""

@@ -68,7 +68,7 @@ class Fault(Protocol):
     victim: str
     """Whom it hurts; known once it has begun."""
     lasts: bool
-    """Whether it goes on until `end`; else there is nothing to end."""
+    """Whether it continues until `end`; else there is nothing to end."""
 
     def begin(self) -> None:
         """Break it. Raises NoVictim."""

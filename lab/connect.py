@@ -125,7 +125,7 @@ class _ConnectProcess:
         self._started().stop()
 
     def resume(self) -> None:
-        """Let a paused process go on (SIGCONT)."""
+        """Let a paused process continue (SIGCONT)."""
         self._started().send(signal.SIGCONT)
 
     def _started(self) -> Jvm:

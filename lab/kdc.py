@@ -136,7 +136,7 @@ class Kdc:
             self._running.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused KDC go on (SIGCONT)."""
+        """Let a paused KDC continue (SIGCONT)."""
         if self._running is not None:
             self._running.send_signal(signal.SIGCONT)
 

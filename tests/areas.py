@@ -28,7 +28,7 @@ _ENGINE_AREAS = {
     " legacy_process looked_over mirror_maker_and_back woken_mirror_maker",
     "signing in": "certificates kerberos rights_of_a_flow secrets secure_flows sign_in tls_flows",
     "Spark": "installed_spark own_classes scaling scaling_by_lag session signals standalone",
-    "verify": "offset_runs public_face receipts_as_rows verify verify_after_takeover verify_goes_on"
+    "verify": "offset_runs public_face receipts_as_rows verify verify_after_takeover verify_continues"
     " verify_of_a_deleted_copy verify_of_moving_logs verify_verdicts",
     "rows": "beside_sparks_kafka_source exactly_once_sink notebooks oldest_spark records_as_rows"
     " sink_by_format sink_kills tables_of_a_mirror transform_queries"

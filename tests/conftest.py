@@ -59,7 +59,7 @@ def pytest_collection_finish() -> None:
 
 
 def _build_the_command_line_once() -> None:
-    """Keep Typer's commands: it makes all verbs anew whenever a test runs one, which takes longer than most verbs."""
+    """Keep Typer's commands: it makes all verbs again whenever a test runs one, which takes longer than most verbs."""
     kept = functools.cache(typer.main.get_command)
     for name in ("typer.main.get_command", "typer.testing._get_command"):
         pytest.MonkeyPatch().setattr(name, kept)

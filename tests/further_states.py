@@ -31,7 +31,7 @@ FURTHER: Sequence[PlantedState] = (
     ),
     planted(
         "a broker of the target dies",
-        "a broker of the target has died: its partitions wait, others go on",
+        "a broker of the target has died: its partitions wait, others continue",
         *in_engine("replicas: the_follower_is_killed_under_load"),
     ),
     planted(
@@ -97,7 +97,7 @@ FURTHER: Sequence[PlantedState] = (
     planted(
         "brokers that are too old to tell of unclean elections",
         "brokers too old to tell of unclean elections",
-        *in_tests("versions/ids_appear: a_topic_that_gets_an_id_goes_on_and_is_told_from_a_new_one"),
+        *in_tests("versions/ids_appear: a_topic_that_gets_an_id_continues_and_is_told_from_a_new_one"),
         quiet=NOTICE,
     ),
     # --- processes and Spark ---
@@ -215,7 +215,7 @@ FURTHER: Sequence[PlantedState] = (
     ),
     planted(
         "the only broker of a partition dies",
-        "the only broker of a partition has died: it waits, others go on",
+        "the only broker of a partition has died: it waits, others continue",
         *in_engine("planted_on_clusters: a_partition_without_a_leader"),
     ),
     planted("the copy can't be created again", "an operator deleted the copy, and auto-creation is off"),
@@ -239,7 +239,7 @@ FURTHER: Sequence[PlantedState] = (
     planted(
         "retention ate records, and the flow halts",
         "the source deleted records before they were copied",
-        *in_engine("losses: expired_halts_or_goes_on"),
+        *in_engine("losses: expired_halts_or_continues"),
     ),
     planted(
         "retention will win",
@@ -256,16 +256,16 @@ FURTHER: Sequence[PlantedState] = (
     planted(
         "an unclean election at the source",
         "an unclean election at the source cut what was copied",
-        *in_engine("unclean_elections: truncated_at_the_source", "losses: truncated_halts_or_goes_on"),
+        *in_engine("unclean_elections: truncated_at_the_source", "losses: truncated_halts_or_continues"),
     ),
     planted(
-        "the source took back what was copied, and copying went on",
+        "the source took back what was copied, and copying continued",
         "the source took back what was copied",
         *in_engine("unclean_elections: truncated_at_the_source_while_it_runs"),
     ),
     planted(
         "an unclean election at the target",
-        "an unclean election at the target, and nothing tells where to go on",
+        "an unclean election at the target, and nothing tells where to continue",
         *in_engine("unclean_elections: truncated_at_the_target_between_two_processes_and_somebody_else_wrote_there"),
     ),
     planted(
@@ -341,7 +341,7 @@ FURTHER: Sequence[PlantedState] = (
         name="share groups",
         number=0,
         scene="",
-        arises=in_tests("sync/share_group_offsets: share_consumers_go_on_at_the_target"),
+        arises=in_tests("sync/share_group_offsets: share_consumers_continue_at_the_target"),
         words=in_tests("sync/share_group_offsets: a_member_at_the_target_wins", "doctor/explain: variants_of_groups"),
         exit_code=Unchanged("as of other groups"),
         alert=Unchanged("as of other groups"),

@@ -152,8 +152,8 @@ _ASKED: Sequence[PlantedState] = (
     ),
     planted(
         "retention ate records",
-        "a loss after which copying went on",
-        *in_engine("losses: expired_while_it_runs", "losses: expired_halts_or_goes_on"),
+        "a loss after which copying continued",
+        *in_engine("losses: expired_while_it_runs", "losses: expired_halts_or_continues"),
         number=19,
         more=in_engine("alerts_of_a_run: losses_before_and_after_a_restart"),
     ),
@@ -178,7 +178,7 @@ _ASKED: Sequence[PlantedState] = (
         words=in_tests("cli/resource_watch: what_has_changed_is_taken_and_named")
         + in_engine("other_settings: a_process_that_stands_by_and_each_verb_tell_what_differs"),
         exit_code=in_tests("cli/resource_watch: what_cannot_be_run_is_refused_in_one_line_and_then_put_right"),
-        alert=Unchanged("what runs goes on as it is; doctor names what differs"),
+        alert=Unchanged("what runs continues as it is; doctor names what differs"),
         page=(*LINES, BROWSER),
     ),
     planted(

@@ -191,7 +191,7 @@ def _directories(*, full: bool) -> list[str]:
 def main(arguments: list[str]) -> int:
     """The exit code: 0 if all passed, those that `second_tries` lists if need be at the second try."""
     began, full = time.monotonic(), "--full" in arguments
-    terminals, *beside = all_rows = rows(full=full)
+    terminals, *parallel = all_rows = rows(full=full)
     CACHE.mkdir(exist_ok=True)
     FAILED.write_text("")
     os.environ[failed_tests.FILE] = str(FAILED.resolve())
@@ -199,7 +199,7 @@ def main(arguments: list[str]) -> int:
         os.environ.setdefault("SPARKMIRROR_TEST_PATIENCE", "3")
     others = [
         Row(CACHE / f"test-row-{number}.log", *([*part.way, *BESIDE, *part.arguments, *arguments] for part in parts))
-        for number, parts in enumerate(beside, 2)
+        for number, parts in enumerate(parallel, 2)
     ]
     try:
         codes = [subprocess.call([*PYTEST, *part.arguments, *arguments]) for part in terminals]

@@ -101,7 +101,7 @@ For `sparkmirror schemas check` ([schemas.md](schemas.md)). Each key exists once
 
 _PROVIDERS = """
 In any value, `${name:path:key}` is replaced by the value that the provider `name` has. Only providers listed in
-`config.providers` count. A needed value that can't be found stops the run; Kafka would go on with the text itself.
+`config.providers` count. A needed value that can't be found stops the run; Kafka would continue with the text itself.
 `sparkmirror config` masks values that came from a provider. Passwords and keys of `ssl.` and `sasl.` are resolved in
 [the process that makes the connection](security.md#secrets), all other values once, when a run starts.
 

@@ -114,7 +114,7 @@ variable "connector-directory" {
 }
 
 variable "connector-values" {
-  description = "Further values of $${NAME} in these files, beside aliases, brokers and patterns."
+  description = "Further values of $${NAME} in these files, other than aliases, brokers and patterns."
   type        = map(string)
   default     = {}
 }
@@ -193,7 +193,7 @@ variable "broker-security-group-ids" {
 }
 
 variable "monitoring" {
-  description = "Whether Prometheus and Grafana run beside the mirror."
+  description = "Whether Prometheus and Grafana run next to the mirror."
   type        = bool
   default     = true
 }

@@ -98,7 +98,7 @@ class RowsRefused(SparkMirrorError):
 
 
 class ClusterUnreachable(SparkMirrorError):
-    """A cluster can't be reached, or denies access, and the work can't go on."""
+    """A cluster can't be reached, or denies access, and the work can't continue."""
 
     exit_code = 3
 

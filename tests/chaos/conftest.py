@@ -22,7 +22,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
-    """End the arena after the directory's last test: its brokers take part of the machine, and the run goes on."""
+    """End the arena after the directory's last test: its brokers take part of the machine, and the run continues."""
     if nextitem is None or nextitem.path.parent != _HERE:
         while _running:
             _running.pop().close()

@@ -1,4 +1,4 @@
-"""The segments topic is lost, and with it all else that tells how far the mirror was: the copies come anew."""
+"""The segments topic is lost, and with it all else that tells how far the mirror was: the copies come again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `run`, `legacy` and `serve` show while they go on, where there is no terminal."""
+"""What `run`, `legacy` and `serve` show while they run, where there is no terminal."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_flow_that_is_taken_away_has_its_last_word(capsys: Captured) -> None:
 
 
 @pytest.mark.parametrize("output", Format)
-def test_copying_goes_on_where_nobody_reads(output: Format, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copying_continues_where_nobody_reads(output: Format, monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken(io.StringIO):
         def write(self, _: str) -> int:
             raise BrokenPipeError

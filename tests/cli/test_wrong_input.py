@@ -143,7 +143,7 @@ NEEDED_BY_SOME = {"a class that is not there", "a class that is none"}
 
 WITHOUT_FILE = {"size", "version", "demo", "pack", "operator"}
 READS_ANYTHING = {"sync-groups": {"no file", "a link to nowhere"}}
-"""As the original, it goes on without its file."""
+"""As the original, it continues without its file."""
 
 
 def run(patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""MirrorMaker 2's own classes, asked through a small Java program beside this file."""
+"""MirrorMaker 2's own classes, asked through a small Java program next to this file."""
 
 from __future__ import annotations
 

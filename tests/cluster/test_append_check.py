@@ -276,7 +276,7 @@ def test_a_flow_refuses_a_target_with_a_fault(fault: Fault) -> None:
     assert caught.value.exit_code == EXIT_CODE
 
 
-def test_a_flow_that_can_not_try_it_says_so_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_flow_that_can_not_try_it_says_so_and_continues(caplog: pytest.LogCaptureFixture) -> None:
     with ModelCluster(Fault.ALLOWS_NO_CREATION) as cluster, client_of(cluster.bootstrap_servers) as client:
         target = TargetProof(flow_to(cluster.bootstrap_servers), client)
         target.demand()

@@ -79,7 +79,7 @@ def test_a_broken_connection_is_closed() -> None:
 
 
 def test_nobody_else_fetches() -> None:
-    """A pump has its own sessions, which go on from request to request."""
+    """A pump has its own sessions, which continue from request to request."""
     fetchers = {
         str(file.relative_to(SOURCE))
         for file in SOURCE.rglob("*.py")

@@ -97,7 +97,7 @@ def test_a_slow_log_is_read_to_its_end(leader: PlayedLeader, slow: int) -> None:
 @pytest.mark.parametrize("read_committed", [False, True])
 def test_a_log_that_stays_silent_is_unread(leader: PlayedLeader, read_committed: bool) -> None:
     leader.logs["orders", 0] = PlayedLog((0, 1, 5), 6, stable=6, slow=9999)
-    with pytest.raises(RangeUnread, match="cluster A: orders-0 at offset 0: no record comes, though it goes on to 6"):
+    with pytest.raises(RangeUnread, match="cluster A: orders-0 at offset 0: no record comes, though its end is 6"):
         read(read_committed)
 
 

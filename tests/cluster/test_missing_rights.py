@@ -64,7 +64,7 @@ def test_what_no_acl_allows_is_to_be_added() -> None:
     ],
 )
 def test_an_acl_that_denies_it_is_to_be_removed(denial: Acl, options: str) -> None:
-    """An ACL that allows it would have no effect beside it."""
+    """An ACL that allows it would have no effect next to it."""
     lacking = told(denial, acl(WRITE, ALLOW), allowed=frozenset({"READ", "DESCRIBE"}))
     assert str(lacking) == "User:mirror lacks WRITE on topic dc1.clicks of dc2, which an ACL denies"
     assert lacking is not None

@@ -36,7 +36,7 @@ class Trouble:
     ("login", "trouble", "part"),
     [
         (BY_KEYTAB, Trouble(195), "/etc/mirror.keytab has no key of mirror@R: klist -k lists its keys"),
-        (BY_KEYTAB, Trouble(24), "refuses the key of mirror@R in the keytab /etc/mirror.keytab: export it anew"),
+        (BY_KEYTAB, Trouble(24), "refuses the key of mirror@R in the keytab /etc/mirror.keytab: export it again"),
         (BY_KEYTAB, Trouble(6), "the KDC knows no mirror@R: correct principal in sasl.jaas.config"),
         (BY_KEYTAB, Trouble(18), "mirror@R, which is locked or has expired"),
         (BY_KEYTAB, Trouble(156), "no KDC answers (its own words): see that it runs, and that krb5.conf"),

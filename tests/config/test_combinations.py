@@ -20,7 +20,7 @@ def notes(config: MirrorConfig) -> list[str]:
 ALL_THE_SAME = "emit.offset-syncs.enabled: checkpoints are written all the same, from exact offsets"
 
 
-def test_checkpoints_go_on_without_offset_syncs(load: Load) -> None:
+def test_checkpoints_continue_without_offset_syncs(load: Load) -> None:
     config = load(SYNCS_OFF)
     (note,) = notes(config)
     assert note.startswith(ALL_THE_SAME)

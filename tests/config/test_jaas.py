@@ -1,4 +1,4 @@
-"""JAAS lines as Kafka reads them; beside Java, Kafka 4.3.1's own reader makes the same of them, and of random ones."""
+"""JAAS lines as Kafka reads them; next to Java, Kafka 4.3.1's own reader makes the same of them, and of random ones."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_secrets_in_a_line(text: str, secret: bool) -> None:
     assert jaas_has_secrets(text) is secret
 
 
-# --- beside Java -------------------------------------------------------------------------------------------
+# --- next to Java -------------------------------------------------------------------------------------------
 
 PIECES = (
     *(

@@ -45,7 +45,7 @@ def answers(url: str, cases: Iterable[Case]) -> dict[str, Answer]:
 
 
 def _put_off(answer: Answer) -> bool:
-    """Whether a real worker did nothing yet, as it is about to assign its tasks anew; how often that hits is chance."""
+    """Whether a real worker did nothing yet, as it will soon assign its tasks again; how often that hits is chance."""
     return isinstance(answer.body, dict) and answer.body.get("message") == _REBALANCING
 
 

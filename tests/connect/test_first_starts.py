@@ -53,7 +53,7 @@ def topic() -> Topic:
     return Topic()
 
 
-def test_who_has_killed_two_workers_is_held_and_the_others_go_on(topic: Topic) -> None:
+def test_who_has_killed_two_workers_is_held_and_the_others_continue(topic: Topic) -> None:
     lived = topic.process()
     assert topic.begin(lived, {"good": GOOD}) == []
     topic.write(lived.proven(PROVEN_S))

@@ -1,4 +1,4 @@
-"""Requests that no client means well with: each has an answer, none a 5xx, and the interface goes on."""
+"""Requests that no client means well with: each has an answer, none a 5xx, and the interface continues."""
 
 from __future__ import annotations
 

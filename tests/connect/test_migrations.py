@@ -172,7 +172,7 @@ def test_a_group_and_then_its_producer_move(
         before = consumer.count
         with consumer.at(target):
             mp.wait_for(lambda: consumer.count > before + 100, 180, "the group reading at the target")
-    # The producer has stopped; it goes on at the target when everything is copied and read.
+    # The producer has stopped; it continues at the target when everything is copied and read.
     if not policy:
         mp.create_topic(target, topic, PARTITIONS)
     with consumer.at(target):

@@ -243,7 +243,7 @@ def test_a_new_connector_has_none_of_its_predecessors_topics(monkeypatch: pytest
     assert noted() == {"source.orders"}
     worker.apply({})
     worker.apply(queued({"mirror2": {**CASE["mirror2"], "topics": "others"}}, "mirror2"))
-    assert noted() == set(), "the driver of the deleted one goes on until it is closed"
+    assert noted() == set(), "the driver of the deleted one continues until it is closed"
     drivers[:] = [copying("source.others")]
     assert noted() == {"source.others"}
     worker.reset_topics("mirror2")
@@ -277,7 +277,7 @@ VERBS = st.sampled_from(["put", "put", "put", "put", "delete", "stop", "pause", 
 STEPS = st.lists(st.tuples(VERBS, NAMES), min_size=6, max_size=12)
 
 
-def test_changes_keep_the_place_and_what_begins_anew_does_not() -> None:
+def test_changes_keep_the_place_and_what_begins_again_does_not() -> None:
     with in_memory_api() as api:
 
         def order() -> list[str]:

@@ -1,4 +1,4 @@
-"""Two connectors of one pair through `sparkmirror serve`: the first one goes on copying, whatever comes after it."""
+"""Two connectors of one pair through `sparkmirror serve`: the first one keeps copying, whatever comes after it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_newcomer_that_can_not_run_takes_nothing_from_the_one_that_runs(
     def copies(count: int) -> None:
         mp.produce(servers, topic_name, 1, count)
         ends = mp.end_offsets(servers, topic_name, 1)
-        mp.wait_for(lambda: mp.end_offsets(served.target, remote, 1) == ends, 300, "the copy going on")
+        mp.wait_for(lambda: mp.end_offsets(served.target, remote, 1) == ends, 300, "the copy continues")
 
     with served:
         served.put("mirror2", mirror)

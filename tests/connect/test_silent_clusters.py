@@ -86,7 +86,7 @@ def test_many_ask_for_offsets_of_a_silent_cluster(
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_offsets_are_altered_while_others_go_on(
+def test_offsets_are_altered_while_others_continue(
     served: ServedApi, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     """What is asked meanwhile is written at once; the worker's flows stay as they are until the end."""

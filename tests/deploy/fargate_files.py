@@ -1,6 +1,6 @@
 """The files of `deploy/fargate`, for the AWS CLI: what Terraform makes, with placeholders.
 
-`python -m tests.deploy.fargate_files` writes them anew.
+`python -m tests.deploy.fargate_files` writes them again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The operator's watches and turns in this process, beside a real API server."""
+"""The operator's watches and turns in this process, next to a real API server."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def modules() -> list[Path]:
 
 
 class Workspace:
-    """The directory `below` in a copy of its own, beside the files that it refers to."""
+    """The directory `below` in a copy of its own, next to the files that it refers to."""
 
     def __init__(self, directory: Path, below: str = "", variables: Sequence[str] = ("-var-file=main.tfvars",)) -> None:
         self._root = directory

@@ -37,7 +37,7 @@ def aws(tmp_path: Path) -> Iterator[PlayedAws]:
 
 
 def commands() -> list[str]:
-    """Commands of the page's blocks, in its order; those that go on in the next line in one piece."""
+    """Commands of the page's blocks, in its order; those that continue in the next line in one piece."""
     blocks = re.findall(r"^```\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     return [line for line in lines if re.match(r"(aws|docker|terraform|cd|ssh|curl|\.\./)\S*\b", line)]

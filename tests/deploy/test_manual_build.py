@@ -32,7 +32,7 @@ def aws(tmp_path: Path) -> Iterator[PlayedAws]:
 
 def test_files_are_as_terraform_makes_them(deployment: Mapping[str, Any]) -> None:
     written = {str(one.relative_to(DIRECTORY)): one.read_text() for one in DIRECTORY.rglob("*.json")}
-    assert written == fargate_files(deployment), "python -m tests.deploy.fargate_files writes them anew"
+    assert written == fargate_files(deployment), "python -m tests.deploy.fargate_files writes them again"
 
 
 def test_the_page(aws: PlayedAws, deployment: Mapping[str, Any], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The operator beside a real API server with its controllers; pods are played, the REST interface is served here."""
+"""The operator next to a real API server with its controllers; pods are played, the REST interface is served here."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_the_operators_own_token_gets_into_no_status(operator: KubeCluster, serv
     told += str(served.api.ask("GET", "/connectors?expand=info&expand=status"))
     assert token not in told
     assert "hush" not in told
-    assert f"{tmp_path}:token" in told, "the reference goes on to the pods"
+    assert f"{tmp_path}:token" in told, "the reference is passed on to the pods"
 
 
 def test_a_name_that_leads_elsewhere_is_refused(operator: KubeCluster, served: ServedApi) -> None:
@@ -364,7 +364,7 @@ def test_secrets_of_others_take_no_memory(cluster: KubeCluster, monkeypatch: pyt
         touched = cluster.get("secret", "sh.helm.release.v1.shop.v0", "releases")["metadata"]["resourceVersion"]
         assert touched != first
         peak_kib = int(re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())[0])
-        print(f"operator: {peak_kib >> 10} MiB at most beside 300 MB of foreign Secrets")
+        print(f"operator: {peak_kib >> 10} MiB at most next to 300 MB of foreign Secrets")
         assert peak_kib < limit_kib / 2
     cluster.kubectl("delete", "kmm2", "--all", "-n", KEY.namespace)
     cluster.kubectl("delete", "namespace", "releases", "--wait=false")

@@ -148,7 +148,7 @@ def test_a_master_that_is_replaced(
     deployment: Mapping[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The new one knows mirror and workers: executors go on, and workers that come later get theirs.
+    """The new one knows mirror and workers: executors continue, and workers that come later get theirs.
 
     They serve only whoever knows the secret, at the ports that the deployment opens.
     """

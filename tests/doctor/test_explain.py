@@ -26,6 +26,7 @@ from sparkmirror.look.doctor.explanation import (
 )
 from sparkmirror.look.doctor.parked import WAITS
 from sparkmirror.mirror.sync.name_refusals import LeftOut, NameAnswer
+from sparkmirror.mirror.sync.other_flows import refusal_of_second
 from sparkmirror.mirror.sync.topic_rules import group_filter, topic_rules
 from sparkmirror.policy import matching
 from sparkmirror.policy.replication import AWS_SAME_NAME
@@ -167,7 +168,11 @@ CASES: dict[LeftOut | Reason, tuple[TopicFacts | GroupFacts, str, str]] = {
         "B's own heartbeats",
         "nothing",
     ),
-    Reason.FAN_IN: (of_orders(fan_in=("C->B",)), "the copy of C->B, too", "A->B.topics and C->B.topics"),
+    Reason.FAN_IN: (
+        of_orders(fan_in=refusal_of_second("A->B", "C->B", "A.orders")),
+        "topic A.orders at the target is a copy that flow C->B keeps",
+        "take the topic out of A->B.topics",
+    ),
     Reason.SOURCE_UNREACHABLE: (
         of_orders(source=Side(alias="A", trouble="cluster A is away")),
         "A is away",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.planted_flows import PROCESS, earlier, pumps
-from tests.support.snapshot_samples import flow
+from tests.support.planted_flows import earlier, pumps
+from tests.support.snapshot_samples import PROCESS, flow
 
 from sparkmirror.look.doctor.findings import diagnose
 from sparkmirror.snapshot.snapshot import Flow, FlowState, Snapshot

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from tests.support.planted_flows import PROCESS, copying, moved
+from tests.support.planted_flows import copying, moved
+from tests.support.snapshot_samples import PROCESS
 
 from sparkmirror.look.doctor.findings import diagnose
 from sparkmirror.mirror.engine.assignment import PartitionLoad, plan

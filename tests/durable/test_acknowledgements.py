@@ -1,4 +1,4 @@
-"""An operator's word on losses, in one real topic beside them."""
+"""An operator's word on losses, in one real topic next to them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def log() -> TopicLog:
     ids=str,
 )
 def test_the_word_is_about_the_offsets_that_the_loss_had(changed: dict[str, object], still: bool) -> None:
-    """While the policy halts, retention goes on deleting: what is gone since was not acknowledged."""
+    """While the policy halts, retention keeps deleting: what is gone since was not acknowledged."""
     topic = log()
     LossLedger(topic).record(loss())
     say(topic, loss())

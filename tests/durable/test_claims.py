@@ -172,7 +172,7 @@ def test_each_sequence_has_its_upstream_offset() -> None:
     assert (SEGMENT.upstream, SEGMENT.announced) == (170, 20)
 
 
-def test_the_last_run_goes_on_without_end() -> None:
+def test_the_last_run_continues_without_end() -> None:
     assert SEGMENT.upstream_of(70 + 20 + 1000) == 210 + 1000
     assert SEGMENT.next_upstream(70 + 20 + 1000) == 210 + 1000
 
@@ -197,7 +197,7 @@ def test_the_runs_of_any_stretch_hold_its_offsets(ahead: int, count: int) -> Non
 
 @modest
 @given(st.integers(0, 40), st.integers(1, 60))
-def test_what_goes_on_elsewhere_stands_for_the_same_records(ahead: int, count: int) -> None:
+def test_what_continues_elsewhere_stands_for_the_same_records(ahead: int, count: int) -> None:
     other = SEGMENT.between(70 + ahead, 70 + ahead + count, 999)
     assert [other.upstream_of(70 + ahead + n) for n in range(count)] == [
         SEGMENT.upstream_of(70 + ahead + n) for n in range(count)

@@ -76,7 +76,7 @@ def home(topic: Topic) -> int:
 
 
 def test_a_reader_writes_again_what_it_has_read_and_finds_no_more(topic: Topic, home: int) -> None:
-    """Whoever wrote it may be dead: without it the claims before would go on without end."""
+    """Whoever wrote it may be dead: without it the claims before would continue without end."""
     ClaimLog(View(topic)).claim([claim(0), claim(1), claim(2)])
     reader = ClaimLog(View(topic))
     assert known(reader) == [claim(0), claim(1), claim(2)]
@@ -110,7 +110,7 @@ def test_a_claim_that_was_taken_back_is_not_written_again(topic: Topic, home: in
     assert known(ClaimLog(View(topic))) == [claim(0), claim(2)]
 
 
-def test_a_clean_election_costs_no_reading_anew(topic: Topic, home: int) -> None:
+def test_a_clean_election_costs_no_reading_again(topic: Topic, home: int) -> None:
     ClaimLog(View(topic)).claim([claim(number) for number in range(9)])
     reader = ClaimLog(View(topic))
     known(reader)

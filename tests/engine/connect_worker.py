@@ -92,7 +92,7 @@ class ConnectWorker:
         self._wait(name, "STOPPED", tasks=False)
 
     def resume(self, name: str) -> None:
-        """Let it go on."""
+        """Let it continue."""
         self._ask("PUT", f"/connectors/{quote(name)}/resume")
         self._wait(name, "RUNNING", tasks=True)
 

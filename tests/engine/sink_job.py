@@ -20,7 +20,7 @@ import sparkmirror as sm
 HEADERS = "array<struct<key: string, value: binary>>"
 PARTITIONS = 4
 PAD = 16 << 10
-"""Bytes beside each row, so that five fill a Python worker's buffer, and are in the JVM before the next ones."""
+"""Bytes next to each row, so that five fill a Python worker's buffer, and are in the JVM before the next ones."""
 
 
 def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

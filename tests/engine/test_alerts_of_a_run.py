@@ -298,7 +298,7 @@ def test_a_transaction_that_stays_open(stage: Stage) -> None:
 
 
 def test_a_record_that_is_too_large(stage: Stage) -> None:
-    """The target's limit is below it; the others go on."""
+    """The target's limit is below it; the others continue."""
     mp.alter_topic(stage.target.bootstrap_servers, f"A.{LARGE}", {"max.message.bytes": "5000"})
     before = stage.copied(LARGE)
     stage.produce(LARGE, 1, size=20_000)

@@ -67,7 +67,7 @@ def test_flows_come_change_and_go_under_load(
         mp.wait_for(lambda: mirror.registry.is_up_to_date, 120, "its end")
         assert mirror.drivers == [second]
         before = copied(f"A.{stays}")
-        mp.wait_for(lambda: copied(f"A.{stays}") > before, 120, "the other going on")
+        mp.wait_for(lambda: copied(f"A.{stays}") > before, 120, "the other continues")
         assert mirror.drivers == [second]
         mirror.change(with_flows(config))
         mp.wait_for(lambda: not mirror.drivers, 120, "the end of the flow")
@@ -75,7 +75,7 @@ def test_flows_come_change_and_go_under_load(
         time.sleep(1.5)
         assert copied(f"A.{stays}") == before
         mirror.change(with_flows(config, both))
-        mp.wait_for(lambda: copied(f"A.{stays}") > before, 120, "the copy going on")
+        mp.wait_for(lambda: copied(f"A.{stays}") > before, 120, "the copy continues")
         mirror.change(with_flows(config, both), restart=[both.name])
         mp.wait_for(lambda: mirror.drivers[-1:] != [] and mirror.registry.is_up_to_date, 120, "the restart")
         assert not mirror.registry.is_restarting(both.name)

@@ -1,4 +1,4 @@
-"""A source log of 44 KB that unpacks to a gigabyte, in a flow that compresses anew: copied, and no worker grows."""
+"""A source log of 44 KB that unpacks to a gigabyte, in a flow that compresses again: copied, and no worker grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What brokers refuse or delay: the partition says why, the others go on, and after the remedy it goes on by itself."""
+"""What brokers refuse or delay: the partition says why, the others continue, and so does it after the remedy."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_limits_of_a_target_topic(
         )
         assert [mp.end_offsets(there, f"A.{topic}", 1)[0] for topic in (old, large)] == [50, 50]
         mp.produce(here, fine, 1, 50)
-        mp.wait_for(lambda: mp.end_offsets(there, f"A.{fine}", 1) == [100], 180, "the third topic goes on")
+        mp.wait_for(lambda: mp.end_offsets(there, f"A.{fine}", 1) == [100], 180, "the third topic continues")
         mp.alter_topic(there, f"A.{old}", {"message.timestamp.before.max.ms": str(2**62)})
         mp.alter_topic(there, f"A.{large}", {"max.message.bytes": "100000"})
         mp.wait_for(lambda: mp.end_offsets(there, f"A.{old}", 1) == [150], 120, "the old ones copied")

@@ -59,7 +59,7 @@ def test_who_has_never_reached_an_end_that_was_seen_is_copying() -> None:
     assert catching_up.look([standing(20_001, 40_000)], 1.5 + LIVE_S) == "copying"
 
 
-def test_who_was_lost_sight_of_begins_anew() -> None:
+def test_who_was_lost_sight_of_begins_again() -> None:
     catching_up = CatchingUp[str]()
     catching_up.look([standing(9, 9)], 0.0)
     catching_up.look([standing(None, 9)], 1.0)

@@ -106,7 +106,7 @@ def test_a_broker_with_another_certificate(
 
 
 def test_our_own_certificate_expires_and_is_renewed(flow: Flow, authority: Authority, spark: SparkSession) -> None:
-    """What is in place goes on; after the broker was restarted it refuses us, until the file is a new one."""
+    """What is in place continues; after the broker was restarted it refuses us, until the file is a new one."""
     with (
         mp.load(flow.source.bootstrap_servers, flow.topic, PARTITIONS, per_s=200),
         run_mirror(flow.path, spark) as mirror,

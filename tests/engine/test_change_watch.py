@@ -92,7 +92,7 @@ def test_what_takes_too_long_ends_the_round(
     assert f"no report of {'task 1' if new_task else 't-0'}" in caplog.text
 
 
-def test_what_can_only_be_planned_anew_ends_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_only_be_planned_again_ends_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Round(monkeypatch)
     run.planned = None
     assert run.watch.begin(EndReason.TOPICS) is EndReason.TOPICS

@@ -81,7 +81,7 @@ def assert_exact(source: KafkaCluster, target: KafkaCluster, topic: str) -> None
 def test_between_two_processes(
     source_cluster: KafkaCluster, trio: KafkaCluster, topic_name: str, properties: Path, spark: SparkSession
 ) -> None:
-    """The second one finds that the oldest claim, which goes on without end, does not fit the logs."""
+    """The second one finds that the oldest claim, which continues without end, does not fit the logs."""
     remote = f"A.{topic_name}"
     write_transactions(source_cluster, topic_name, 4)
     lt.copy_once(properties, spark)
@@ -109,7 +109,7 @@ def test_between_two_processes(
 def test_while_a_mirror_runs(
     source_cluster: KafkaCluster, trio: KafkaCluster, topic_name: str, properties: Path, spark: SparkSession
 ) -> None:
-    """It writes again what it has written, at its next claim or soon after, and goes on; or it parks."""
+    """It writes again what it has written, at its next claim or soon after, and continues; or it parks."""
     remote, copied = f"A.{topic_name}", 0
 
     def write(transactions: int) -> None:

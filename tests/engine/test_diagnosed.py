@@ -68,7 +68,7 @@ def test_paused_parked_and_well(
         mp.wait_for(lambda: (state_of(mirror, large) or [None])[0] is PartitionState.PARKED, 90, "it is parked")
         mp.wait_for(lambda: state_of(mirror, paused) == (PartitionState.PAUSED, 30), 60, "its lag is known")
         mp.produce(here, fine, 1, 50)
-        mp.wait_for(lambda: mp.end_offsets(there, f"A.{fine}", 1) == [100], 90, "the others go on")
+        mp.wait_for(lambda: mp.end_offsets(there, f"A.{fine}", 1) == [100], 90, "the others continue")
         limit = f"topic A.{large} has max.message.bytes=5000"
         mp.wait_for(lambda: limit in getattr(receipt(mirror, large), "reason", ""), 60, "the limit is named")
         expected = [

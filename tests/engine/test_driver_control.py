@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from tests.support.receipts import receipt
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
@@ -98,7 +99,7 @@ def a_driver(
 
 
 def words_of(incarnation: str, number: int) -> tuple[AddedRoutes, RouteMoves, TaskWords]:
-    """What a driver and a task say in a round, beside the driver's ticks."""
+    """What a driver and a task say in a round, next to the driver's ticks."""
     return (
         AddedRoutes(incarnation=incarnation, epoch=number, routes={}, shares={}),
         RouteMoves(incarnation=incarnation, epoch=number, moves=(), shares={}),
@@ -252,19 +253,11 @@ class PlayedTopic:
         return state.done.get("orders")
 
 
-def receipt(partition: int, upstream: int) -> Receipt:
-    return Receipt(
-        flow="a->b",
-        source_topic="orders",
-        target_topic="a.orders",
-        partition=partition,
-        state="done",
-        upstream=upstream,
-        downstream=upstream,
-    )
+def at_its_end(partition: int, offset: int) -> Receipt:
+    return receipt(partition, flow="a->b", target_topic="a.orders", state="done", upstream=offset, downstream=offset)
 
 
-ALL = [receipt(0, 10), receipt(1, 20)]
+ALL = [at_its_end(0, 10), at_its_end(1, 20)]
 LATER = DoneTopic(ends={0: 15, 1: 25})
 
 

@@ -1,4 +1,4 @@
-"""The end of a migration with real brokers, while writers go on: the words on it are compared with the logs."""
+"""The end of a migration with real brokers, while writers continue: the words on it are compared with the logs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_writer_that_is_not_stopped_yet_when_its_topic_is_said_to_be_done(
             print(say("done", file, topic_name).strip())
             mp.wait_for(lambda: is_released(mirror, topic_name), 60, "the topic is released")
             there = ends(target_cluster, topic_name)
-            told(mirror, "released, while the writer goes on")
+            told(mirror, "released, while the writer continues")
             mp.wait_for(lambda: sum(each.missing for each in late_offsets(mirror)) > 3000, 60, "what comes is named")
         came = ends(source_cluster, topic_name)
         noted = mirror.drivers[0].topics.done_topics

@@ -287,7 +287,7 @@ def test_transactions_that_overlap(
 ) -> None:
     """Two producers, batch by batch in turns, and one without transactions; one aborts, the other one commits.
 
-    Now this one ends first, now that one; after its abort a producer goes on with a transaction that is committed.
+    Now this one ends first, now that one; after its abort a producer continues with a transaction that is committed.
     """
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     lost, kept = writer(source_cluster, topic_name, "lost"), writer(source_cluster, topic_name, "kept")

@@ -103,7 +103,7 @@ def test_rows_name_their_topics_and_partitions(
         assert all(record.partition == int(record.value) % 3 for record in seen if int(record.value) % 3)
 
 
-def test_a_query_goes_on_where_it_was(
+def test_a_query_continues_where_it_was(
     spark: SparkSession, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
     """Its last batch is run again: its commit is taken out, as a driver that died before it leaves it."""

@@ -70,7 +70,7 @@ def wait_until_forgotten(flow: LoadedFlow) -> None:
         client.close()
 
 
-def test_the_same_pump_goes_on(flow: LoadedFlow) -> None:
+def test_the_same_pump_continues(flow: LoadedFlow) -> None:
     with flow.start() as mirror:
         for _ in range(2):
             load_for_a_while(flow)
@@ -80,7 +80,7 @@ def test_the_same_pump_goes_on(flow: LoadedFlow) -> None:
     flow.finish()
 
 
-def test_successors_go_on(flow: LoadedFlow) -> None:
+def test_successors_continue(flow: LoadedFlow) -> None:
     """Each was killed under load, so that each next one starts without state and an unclean round before it."""
     for _ in range(2):
         with flow.load(), flow.start() as mirror:

@@ -151,7 +151,7 @@ def test_a_backlog_does_not_delay_the_live_tail(flow: Flow, tmp_path: Path, cap:
                 time.sleep(0.5)
             done = sum(flow.copied(flow.backlog, BACKLOG_PARTITIONS))
             busy = live.p99_s(before)
-            print(f"p99 of the live tail: {quiet * 1e3:.0f} ms, beside a backlog {busy * 1e3:.0f} ms; {done} copied")
+            print(f"p99 of the live tail: {quiet * 1e3:.0f} ms, next to a backlog {busy * 1e3:.0f} ms; {done} copied")
             if cap:
                 assert 20 * cap * 0.5 < done * 300 * MB / BACKLOG < 20 * cap * 1.5
             control.throttle(None)

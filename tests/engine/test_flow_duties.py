@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.support.receipts import receipt
 
 from sparkmirror.config import load_mm2_properties
 from sparkmirror.config.model import LegacyConfig
@@ -127,7 +128,7 @@ def test_without_checkpoints_no_group_can_be_set(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("receipt", "committed"),
+    ("changes", "committed"),
     [
         ({"state": "running", "upstream": 0}, 0),
         ({"state": "running", "upstream": 7, "last_upstream": 4}, 7),
@@ -138,7 +139,7 @@ def test_without_checkpoints_no_group_can_be_set(tmp_path: Path) -> None:
     ids=["empty so far", "copied", "parked later", "no position yet", "parked at once"],
 )
 def test_an_old_mirror_maker_gets_each_known_position(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, receipt: dict[str, Any], committed: int | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], committed: int | None
 ) -> None:
     """Without a commit it would begin at `latest`, and skip what is written to an empty partition meanwhile."""
     calls: list[dict[str, Offsets]] = []
@@ -149,7 +150,7 @@ def test_an_old_mirror_maker_gets_each_known_position(
 
     monkeypatch.setattr(Groups, "commit", commit)
     legacy = LegacyConfig(group_id="g")
-    receipts = [Receipt(flow="A->B", source_topic="t", target_topic="t", partition=0, **receipt)]
+    receipts = [receipt(source_topic="t", target_topic="t", **changes)]
     duty = schedules(tmp_path, {}, legacy=legacy, receipts=receipts)["group commits"].make()
     duty.run()
     duty.close()

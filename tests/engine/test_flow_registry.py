@@ -168,7 +168,7 @@ def test_a_flow_changes_until_a_late_last_turn_has_ended_and_its_failure_is_know
     flows.change(config(flow("b->a")))
     flows.exchange()
     assert drivers(flows).keys() == {"b->a"}
-    assert flows.is_changing("a->b"), "its driver is closed, but the last turn goes on"
+    assert flows.is_changing("a->b"), "its driver is closed, but the last turn continues"
     assert not flows.is_changing("b->a")
     go_on.set()
     mp.wait_for(lambda: not flows.is_changing("a->b"), 5, "the last turn's end")
@@ -207,7 +207,7 @@ def test_a_flow_that_is_wanted_again_while_it_is_ended() -> None:
     assert drivers(flows)["a->b"].done == ["opened", "started"]
 
 
-def test_what_begins_anew_does_so_once() -> None:
+def test_what_begins_again_does_so_once() -> None:
     flows = registry(flow("a->b"))
     before = drivers(flows)["a->b"]
     flows.change(config(flow("a->b")), restart=["a->b", "gone->b"])

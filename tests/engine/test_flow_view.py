@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.receipts import receipt
 
 from sparkmirror.mirror.engine.assignment import PartitionKey
 from sparkmirror.mirror.engine.copied_counts import CopiedCounts
@@ -40,18 +41,15 @@ def test_ends_that_were_never_read() -> None:
 
 
 def report(task: int, records: int, *, released: bool = False, move: int = 0) -> FlowReport:
-    receipt = Receipt(
-        flow="A->B",
+    one = receipt(
         source_topic="t",
-        target_topic="A.t",
-        partition=0,
         state="waiting" if released else "running",
         records=records,
         bytes=records * 10,
         released=released,
         move=move,
     )
-    return FlowReport(epoch=1, task=task, pump=f"1/{task}", incarnation="i", at_ms=0, receipts=(receipt,))
+    return FlowReport(epoch=1, task=task, pump=f"1/{task}", incarnation="i", at_ms=0, receipts=(one,))
 
 
 def test_a_released_partition_is_the_next_tasks_whoever_reports_first() -> None:

@@ -96,7 +96,7 @@ def test_old_moments_are_forgotten() -> None:
     assert minutes(*looks) is None
 
 
-def test_a_partition_that_has_caught_up_begins_anew() -> None:
+def test_a_partition_that_has_caught_up_begins_again() -> None:
     forecaster = Forecaster()
     forecaster.note({WHERE: standing(0)})
     forecaster.note({})

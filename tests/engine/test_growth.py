@@ -1,4 +1,4 @@
-"""Partitions that appear while a round runs: dealt to running tasks by load, or planned anew."""
+"""Partitions that appear while a round runs: dealt to running tasks by load, or planned again."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def test_new_partitions_of_other_flows_are_not_this_flows() -> None:
     assert grow(ASSIGNMENT, "a->b", loads(load(key(7, "c->d")))) == {}
 
 
-def test_a_flow_that_more_than_doubles_is_planned_anew() -> None:
+def test_a_flow_that_more_than_doubles_is_planned_again() -> None:
     added = [load(key(number, topic="u")) for number in range(4)]
     assert grow(ASSIGNMENT, "a->b", loads(*added[:3])) is not None
     assert grow(ASSIGNMENT, "a->b", loads(*added)) is None
 
 
-def test_a_flow_that_no_task_serves_is_planned_anew() -> None:
+def test_a_flow_that_no_task_serves_is_planned_again() -> None:
     assert grow(ASSIGNMENT, "e->f", loads(load(key(0, "e->f")))) is None
 
 

@@ -179,7 +179,7 @@ def test_tickets_of_a_minute_are_renewed_under_load(realm: Realm, topic_name: st
 
 
 def test_a_kdc_that_dies_and_comes_back(realm: Realm, topic_name: str, tmp_path: Path) -> None:
-    """While tickets live nobody needs it; then the reason is said, and it goes on by itself."""
+    """While tickets live nobody needs it; then the reason is said, and it continues by itself."""
     path = realm.write(tmp_path, topic_name, realm.by_keytab())
     with under_load(realm, path, topic_name) as mirror:
         realm.kdc.kill()
@@ -215,7 +215,7 @@ def test_a_wrong_keytab(realm: Realm, topic_name: str, tmp_path: Path) -> None:
     old.write_bytes(other.read_bytes())
     realm.kdc.keytab(f"other@{REALM}")
     path = realm.write(tmp_path, topic_name, realm.by_keytab(old).replace(MIRROR, f"other@{REALM}"))
-    assert f"the KDC refuses the key of other@{REALM} in the keytab {old}: export it anew" in refusal(path)
+    assert f"the KDC refuses the key of other@{REALM} in the keytab {old}: export it again" in refusal(path)
 
 
 def test_a_service_that_is_not_there(realm: Realm, topic_name: str, tmp_path: Path) -> None:

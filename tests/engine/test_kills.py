@@ -65,8 +65,8 @@ def test_rivals_without_a_lease(flow: LoadedFlow) -> None:
 
 
 @pytest.mark.full
-def test_a_driver_that_was_suspended_goes_on(flow: LoadedFlow) -> None:
-    """Its pumps hear nothing and end; when it wakes it has lost the lease, gets it again, and plans anew."""
+def test_a_driver_that_was_suspended_continues(flow: LoadedFlow) -> None:
+    """Its pumps hear nothing and end; when it wakes it has lost the lease, gets it again, and plans again."""
     with flow.load(), flow.start() as mirror:
         flow.wait_for_progress()
         mirror.process.send_signal(signal.SIGSTOP)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_driver_control import ENDS, PlayedTopic, receipt
+from test_driver_control import ENDS, PlayedTopic, at_its_end
 from test_observer import a_driver, copying, looked_at
 from tests.support.snapshot_samples import flow, topic
 
@@ -51,11 +51,11 @@ def successor(played: PlayedTopic) -> DoneTopics:
 def test_a_partition_is_reached_at_its_end_and_not_before() -> None:
     """A round with `--once` may end below."""
     played = a_done_topic()
-    played.done.reach(receipt(0, 9))
-    played.done.reach(receipt(1, 20).model_copy(update={"state": "running"}))
+    played.done.reach(at_its_end(0, 9))
+    played.done.reach(at_its_end(1, 20).model_copy(update={"state": "running"}))
     assert not played.done.is_reached("orders", 0)
     assert not played.done.is_reached("orders", 1)
-    played.done.follow(played.log, [receipt(0, 10), receipt(1, 19)])
+    played.done.follow(played.log, [at_its_end(0, 10), at_its_end(1, 19)])
     assert played.done.is_reached("orders", 0)
     assert not played.done.is_reached("orders", 1)
     assert played.newest == DoneTopic(source_topic_id=OLD.hex(), ends=ENDS, reached={0: 10})
@@ -65,7 +65,7 @@ def test_what_was_copied_behind_the_end_is_told_apart_from_what_is_not() -> None
     """Also by the next process."""
     played = a_done_topic()
     assert played.done.late_offsets(at_source(15, 30)) == [], "it is still copied up to its end, or beyond"
-    played.done.follow(played.log, [receipt(0, 13), receipt(1, 20)])
+    played.done.follow(played.log, [at_its_end(0, 13), at_its_end(1, 20)])
     for done in (played.done, successor(played)):
         assert done.late_offsets(at_source(13, 20)) == [LateOffsets("orders", 0, 3, 0)]
         assert done.late_offsets(at_source(15, 27)) == [LateOffsets("orders", 0, 3, 2), LateOffsets("orders", 1, 0, 7)]
@@ -86,7 +86,7 @@ def test_a_partition_that_came_later_and_was_begun_is_told_as_far_as_it_was_copi
     """By a pump that had not heard of the word."""
     played = a_done_topic()
     played.done.see(there(OLD, 3))
-    played.done.reach(receipt(2, 4))
+    played.done.reach(at_its_end(2, 4))
     assert played.done.late_offsets(at_source(10, 20, 9)) == [LateOffsets("orders", 2, 4, 5)]
     assert played.done.released == ()
 
@@ -95,7 +95,7 @@ def test_a_partition_that_came_later_and_was_begun_is_told_as_far_as_it_was_copi
 def test_a_topic_that_was_created_again_is_another_topic(ends: tuple[int, int]) -> None:
     """All of it is late, and nothing of it is copied, in this process and in the next."""
     played = a_done_topic()
-    played.done.follow(played.log, [receipt(0, 10), receipt(1, 23)])
+    played.done.follow(played.log, [at_its_end(0, 10), at_its_end(1, 23)])
     for done in (played.done, successor(played)):
         done.see(there(NEW))
         assert done.late_offsets(at_source(*ends)) == [
@@ -113,7 +113,7 @@ def test_what_a_pump_says_of_the_new_topic_does_not_release_the_old_one() -> Non
     """Its log may begin behind the old end."""
     played = a_done_topic()
     played.done.see(there(NEW))
-    for each in (receipt(0, 10), receipt(1, 20)):
+    for each in (at_its_end(0, 10), at_its_end(1, 20)):
         played.done.reach(each)
     assert played.done.released == ()
     assert not played.done.is_reached("orders", 0)
@@ -122,7 +122,7 @@ def test_what_a_pump_says_of_the_new_topic_does_not_release_the_old_one() -> Non
 @pytest.mark.parametrize("topic_id", [OLD, NO_ID])
 def test_a_source_without_topic_ids_has_the_same_topic(topic_id: bytes) -> None:
     played = a_done_topic(topic_id)
-    played.done.follow(played.log, [receipt(0, 10), receipt(1, 20)])
+    played.done.follow(played.log, [at_its_end(0, 10), at_its_end(1, 20)])
     played.done.see(there(NO_ID if topic_id == OLD else NEW))
     assert played.done.late_offsets(at_source(11, 20)) == [LateOffsets("orders", 0, 0, 1)]
     assert played.done.end_of("orders", 1) == 20
@@ -162,7 +162,7 @@ def test_late_records_hold_the_flow_up_whatever_else_it_copies(
     Control(played.log).done("orders", DoneTopic(source_topic_id=OLD.hex(), ends={0: 10}))
     done = driver.topics.done_topics
     done.follow(played.log, ())
-    done.reach(receipt(0, 13 if line else 10))
+    done.reach(at_its_end(0, 13 if line else 10))
     done.see(there(topic_id, 1))
     copying(driver, {number: (70, 70) for number in range(partitions)})
     driver.view.take_ends({**driver.view.source_ends, ("orders", 0): came}, {})

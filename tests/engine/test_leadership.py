@@ -14,7 +14,7 @@ from sparkmirror.mirror.engine.leadership import STATE_LIFETIME_DEFAULT_MS, Lead
 
 @pytest.mark.parametrize("error", [ConnectionError("reset"), ClusterUnreachable("cluster b: no broker answers")])
 def test_without_an_answer_the_known_lifetime_stays(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The topic duty, which asks each time, goes on: it has its own words for a target that is away."""
+    """The topic duty, which asks each time, continues: it has its own words for a target that is away."""
     nothing: Any = None
     source, target = (ClusterConfig(alias=alias, bootstrap_servers=(f"{alias}:1",)) for alias in "ab")
     held = Leadership(FlowConfig(source=source, target=target), nothing, use_lease=False)

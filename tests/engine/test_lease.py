@@ -141,7 +141,7 @@ def test_a_holder_polls_seldom_and_is_proven_all_the_same(
 def test_a_holder_whose_topic_changes_holds_on_though_its_machine_is_slow(
     target_cluster: KafkaCluster, make_lease: MakeLease, topic_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It joins anew for that, and no single poll sees the join from its beginning to its end."""
+    """It joins again for that, and no single poll sees the join from its beginning to its end."""
     holder = make_lease()
     mp.wait_for(holder.held, 180, "the lease")
     assign = HolderStays.assign
@@ -186,7 +186,7 @@ def wait_for_line(process: subprocess.Popen[str], line: str) -> None:
 def test_a_killed_and_a_frozen_holder_are_replaced(
     target_cluster: KafkaCluster, topic_name: str, make_lease: MakeLease
 ) -> None:
-    """SIGKILL, then SIGSTOP of its successor: the frozen one must know that it lost when it goes on."""
+    """SIGKILL, then SIGSTOP of its successor: the frozen one must know that it lost when it continues."""
     killed = child(target_cluster, topic_name)
     try:
         wait_for_line(killed, "held")

@@ -275,7 +275,7 @@ def test_a_partition_that_can_not_be_copied(
     configure: Configure,
     abort: bool,
 ) -> None:
-    """It ends the run, or the others go on; nothing is left out, as MirrorMaker 1 would."""
+    """It ends the run, or the others continue; nothing is left out, as MirrorMaker 1 would."""
     small, large = f"{topic_name}-small", f"{topic_name}-large"
     for topic in (small, large):
         mp.create_topic(source_cluster.bootstrap_servers, topic, 1)

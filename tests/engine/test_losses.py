@@ -117,7 +117,7 @@ def pair(
     return Pair(source_cluster, target_cluster, next(copied_topics), tmp_path, spark)
 
 
-def test_expired_halts_or_goes_on(pair: Pair, tmp_path: Path) -> None:
+def test_expired_halts_or_continues(pair: Pair, tmp_path: Path) -> None:
     pair.produce(100)
     lt.delete_records(pair.source, pair.topic, 0, before=70)
     with pytest.raises(CopyIncomplete, match=r"-0 is halted \(expired\): offsets 50 to 69 .*on\.expired=continue"):
@@ -127,7 +127,7 @@ def test_expired_halts_or_goes_on(pair: Pair, tmp_path: Path) -> None:
     pair.assert_identical(1)
 
     lt.delete_records(pair.source, pair.topic, 0, before=75)
-    with pytest.raises(CopyIncomplete, match=r"expired: offsets 50 to 74 of source .* the copy goes on after them"):
+    with pytest.raises(CopyIncomplete, match=r"expired: offsets 50 to 74 of source .* the copy continues after them"):
         pair.copy(expired="continue")
     assert pair.ledger() == [("expired", 0, 50, 75, 50, "continued")]
     pair.assert_continued(0, seam=50, upstream=75)
@@ -210,7 +210,7 @@ def copied(pair: Pair, partition: int) -> int:
     return mp.end_offsets(pair.target.bootstrap_servers, pair.remote, 2)[partition]
 
 
-def test_truncated_halts_or_goes_on(pair: Pair) -> None:
+def test_truncated_halts_or_continues(pair: Pair) -> None:
     """A claim says that twenty records more were copied than the source has, as after an election that lost them.
 
     Real elections: `test_unclean_elections.py`.

@@ -121,7 +121,7 @@ def test_new_topics_and_partitions_are_found(
         mp.create_topic(source_cluster.bootstrap_servers, later, 2)
         mp.produce(source_cluster.bootstrap_servers, later, 2, 100)
         mp.wait_for(lambda: copied(target_cluster, f"A.{later}", 2) == 100, 90, "the new topic copied")
-        mp.wait_for(lambda: len(mirror.tasks("A->B")) == 2, 30, "more than twice as much is planned anew")
+        mp.wait_for(lambda: len(mirror.tasks("A->B")) == 2, 30, "more than twice as much is planned again")
         admin = KafkaAdminClient(bootstrap_servers=source_cluster.bootstrap_servers)
         admin.create_partitions({topic_name: 3})
         admin.close()
@@ -189,7 +189,7 @@ def noted_flows() -> tuple[list[Flow], OnProgress]:
     return said, lambda seen: said.extend(seen.flows)
 
 
-def test_once_ends_when_caught_up_and_goes_on_where_it_was(
+def test_once_ends_when_caught_up_and_continues_where_it_was(
     spark: SparkSession, source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 2)
@@ -278,7 +278,7 @@ def test_latest_begins_with_what_comes_after_the_start(
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, 100)
     latest = {"A->B.source.consumer.auto.offset.reset": "latest"}
-    for total in (50, 100):  # the second time the mirror starts anew, where it was
+    for total in (50, 100):  # the second time the mirror starts again, where it was
         with start_mirror(topic_name, latest) as mirror:
             if total == 50:
                 mp.wait_for(lambda: running(mirror), 90, "it runs")

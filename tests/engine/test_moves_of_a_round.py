@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from tests.support.receipts import receipt
 
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.exact.durable.identity import Identity
@@ -270,7 +271,7 @@ def test_topics_that_go_while_new_tasks_start_are_not_moved(driver: DriverOf, mo
 
 
 def test_a_task_without_partitions_is_no_reason_for_another_plan(driver: DriverOf) -> None:
-    """Else a cluster with a free slot would have partitions planned anew each second."""
+    """Else a cluster with a free slot would have partitions planned again each second."""
     planner = planner_of(driver)
     there = cast("Any", driver)
     (last,) = planner.assignment[1]
@@ -313,17 +314,9 @@ def test_the_same_plan_ends_no_round(
     assert (nothing.slots, nothing.tasks) == (2, len(planner.assignment)), "what metrics tell grows with the round"
 
 
-def receipt(*, released: bool, in_doubt: bool = False, upstream: int = 5) -> Receipt:
-    return Receipt(
-        flow="A->B",
-        source_topic="t",
-        target_topic="A.t",
-        partition=0,
-        state="waiting" if released else "running",
-        upstream=upstream,
-        released=released,
-        in_doubt=in_doubt,
-    )
+def of_t(*, released: bool, upstream: int = 5, **changes: bool) -> Receipt:
+    state = "waiting" if released else "running"
+    return receipt(source_topic="t", state=state, upstream=upstream, released=released, **changes)
 
 
 KNOWN = {"target_topic_id": "ab", "upstream": 7, "downstream": 6, "appended": 6}
@@ -343,7 +336,7 @@ def test_a_task_that_has_read_no_position_knows_what_the_former_one_knew(
     driver: DriverOf, own: dict[str, Any], counts: dict[str, Any] | None
 ) -> None:
     """Else a source that starts behind markers that were passed over would look like a loss."""
-    former, newest = receipt(released=True).model_copy(update=KNOWN), receipt(released=False).model_copy(update=own)
+    former, newest = of_t(released=True).model_copy(update=KNOWN), of_t(released=False).model_copy(update=own)
     taken(driver, newest, former)
     told = driver.view.partitions[KEYS[0]].receipt
     assert told is not None
@@ -361,7 +354,7 @@ def taken(driver: DriverOf, *receipts: Receipt, in_doubt: bool = False) -> None:
 @pytest.mark.parametrize("in_doubt", [False, True])
 def test_a_doubt_of_a_task_that_had_released_all_counts(driver: DriverOf, in_doubt: bool) -> None:
     """An attempt before may still be alive, and the next round has to wait for it (R5)."""
-    taken(driver, receipt(released=True, in_doubt=in_doubt), receipt(released=False))
+    taken(driver, of_t(released=True, in_doubt=in_doubt), of_t(released=False))
     assert driver.predecessors.unclean is in_doubt
     assert driver.phases == ([] if in_doubt else ["ended"])
 
@@ -374,11 +367,11 @@ def test_a_doubt_of_a_task_without_partitions_counts(driver: DriverOf) -> None:
 
 
 def test_of_tasks_that_had_released_a_partition_the_last_one_knows_most(driver: DriverOf) -> None:
-    taken(driver, receipt(released=True, upstream=3), receipt(released=True, upstream=8))
+    taken(driver, of_t(released=True, upstream=3), of_t(released=True, upstream=8))
     view = driver.view.partitions[KEYS[0]]
     assert view.receipt is not None
     assert view.receipt.upstream == 8
-    view.end_with(receipt(released=True, upstream=-1))
+    view.end_with(of_t(released=True, upstream=-1))
     assert view.receipt.upstream == 8, "an attempt that never copied it"
-    view.end_with(receipt(released=False, upstream=-1))
+    view.end_with(of_t(released=False, upstream=-1))
     assert view.receipt.upstream == -1

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from test_observer import a_driver, an_observer, copying, looked_at, receipt, tell
+from test_observer import a_driver, an_observer, copying, looked_at, of_t, tell
 from tests.support.snapshot_samples import snapshot
 
 from sparkmirror.look.doctor.findings import diagnose
@@ -95,7 +95,7 @@ def test_old_figures_of_a_source_that_is_away_are_not_told() -> None:
     ]
     said = headline(flow, flow.at_ms)
     assert re.fullmatch(r"Source A can't be reached since .* UTC; nothing is copied.*", said.what)
-    assert said.then.endswith("It goes on by itself once a broker answers (refused).")
+    assert said.then.endswith("It continues by itself once a broker answers (refused).")
 
     put_away(driver)
     assert seen(driver).state is FlowState.CAUGHT_UP
@@ -119,7 +119,7 @@ HELD_BACK = HeldBack(
 def test_a_transaction_counts_as_lag_and_after_a_while_holds_the_flow_up() -> None:
     driver = a_driver(2)
     driver.view.take_ends({("t", 0): 9, ("t", 1): 5}, {}, {("t", 0): 3})
-    tell(driver, receipt(0, 3, source_end=3), receipt(1, 5))
+    tell(driver, of_t(0, 3, source_end=3), of_t(1, 5))
     flow = seen(driver)
     first, second = flow.topics[0].partitions
     assert (flow.state, flow.lag) == (FlowState.CAUGHT_UP, 6), "all that may be read is copied"
@@ -143,7 +143,7 @@ def test_a_transaction_counts_as_lag_and_after_a_while_holds_the_flow_up() -> No
     assert finding.action.endswith("`kafka-transactions.sh abort`")
     assert samples(flow, "sparkmirror_held_back_records") == ['sparkmirror_held_back_records{flow="A->B"} 6']
 
-    tell(driver, receipt(1, 2))  # another partition is copied meanwhile
+    tell(driver, of_t(1, 2))  # another partition is copied meanwhile
     flow = seen(driver)
     assert flow.state is FlowState.COPYING
     assert_a_problem(flow)
@@ -157,8 +157,8 @@ def test_a_flow_that_is_held_up_has_no_time_left() -> None:
     look = an_observer(driver)
     look()
     for moment, position in enumerate((100, 105)):
-        parked = receipt(0, 100, state="parked", cause=Cause.TOO_LARGE, reason="too large")
-        tell(driver, parked, receipt(1, position), at_ms=moment * 1000, records=moment * 5)
+        parked = of_t(0, 100, state="parked", cause=Cause.TOO_LARGE, reason="too large")
+        tell(driver, parked, of_t(1, position), at_ms=moment * 1000, records=moment * 5)
         look()
     driver.view.take_ends({("t", 0): 110, ("t", 1): 107}, {})
     flow = look()
@@ -169,7 +169,7 @@ def test_a_flow_that_is_held_up_has_no_time_left() -> None:
 def test_what_can_be_read_before_a_transaction_is_lag_as_any_other() -> None:
     driver = a_driver(1)
     driver.view.take_ends({("t", 0): 9}, {}, {("t", 0): 7})
-    tell(driver, receipt(0, 3))
+    tell(driver, of_t(0, 3))
     flow = seen(driver)
     (partition,) = flow.topics[0].partitions
     assert (flow.state, partition.lag, partition.held_back) == (FlowState.COPYING, 6, 2)
@@ -179,7 +179,7 @@ def test_a_parked_partition_stays_parked() -> None:
     driver = a_driver(1)
     driver.view.take_ends({("t", 0): 9}, {}, {("t", 0): 3})
     driver.view.held_back = {("t", 0): HELD_BACK}
-    tell(driver, receipt(0, 2, state="parked", cause=Cause.TOO_LARGE, reason="too large"))
+    tell(driver, of_t(0, 2, state="parked", cause=Cause.TOO_LARGE, reason="too large"))
     (partition,) = seen(driver).topics[0].partitions
     assert (partition.state, partition.cause, partition.reason) == (PartitionState.PARKED, Cause.TOO_LARGE, "too large")
 
@@ -188,7 +188,7 @@ def test_one_partition_that_is_not_known_does_not_hide_the_others() -> None:
     driver = a_driver(3)
     driver.view.take_ends({("t", number): 100 for number in range(3)}, {})
     quota = "target broker 1 throttles sparkmirror (a quota there)"
-    tell(driver, receipt(0, 90), receipt(1, 80), receipt(2, -1, state="waiting", cause=Cause.THROTTLED, reason=quota))
+    tell(driver, of_t(0, 90), of_t(1, 80), of_t(2, -1, state="waiting", cause=Cause.THROTTLED, reason=quota))
     flow = seen(driver)
     assert (flow.state, flow.lag, flow.unknown) == (FlowState.FINDING_OUT, 30, 1)
     assert flow.lag_s is not None

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from test_verify import IDENTITY, plain, write
 from tests.support import mirror_process as mp
 from tests.support.mirror_thread import run_config
+from tests.support.receipts import receipt
 
 from sparkmirror.config import ClusterConfig, FlowConfig, load_mm2_properties
 from sparkmirror.kafka.cluster.topic_descriptions import PartitionDescription, TopicDescription
@@ -117,7 +118,7 @@ def test_it_tells_what_is_so(
         (at,) = group.partitions
         assert (group.state, at.source_offset, at.target_offset) == (GroupState.SYNCED, 200, 200)
         assert (at.source_lag, at.target_lag) == (COUNT - 200, COUNT - 200)
-        # A new driver of the same flow goes on counting.
+        # A new driver of the same flow keeps counting.
         mirror.change(config, restart=[flow.flow])
         seen = [flow.records]
 
@@ -173,11 +174,8 @@ def a_driver(partitions: int, refused: dict[str, str] | None = None) -> FlowDriv
     return driver
 
 
-def receipt(number: int, position: int, **changes: Any) -> Receipt:
-    one = Receipt(
-        flow="A->B", source_topic="t", target_topic="A.t", partition=number, state="running", upstream=position
-    )
-    return one.model_copy(update=changes)
+def of_t(number: int, position: int, **changes: Any) -> Receipt:
+    return receipt(number, **{"source_topic": "t", "upstream": position, **changes})
 
 
 def tell(driver: FlowDriver, *receipts: Receipt, at_ms: int = 0, **changes: Any) -> None:
@@ -192,7 +190,7 @@ def tell(driver: FlowDriver, *receipts: Receipt, at_ms: int = 0, **changes: Any)
 def copying(driver: FlowDriver, positions: dict[int, tuple[int, int]], **changes: Any) -> None:
     """Have the pump be at these positions of these ends."""
     driver.view.take_ends({("t", number): end for number, (_, end) in positions.items()}, {})
-    tell(driver, *(receipt(number, position, **changes) for number, (position, _) in positions.items()))
+    tell(driver, *(of_t(number, position, **changes) for number, (position, _) in positions.items()))
 
 
 def observers(*drivers: FlowDriver) -> Iterator[Flow]:
@@ -283,7 +281,7 @@ def test_what_is_not_copied_has_no_part_in_the_time_that_is_left(stuck: dict[str
     look()
 
     def progress(stuck_at: int, moving_at: int) -> Flow:
-        tell(driver, receipt(0, stuck_at, **stuck), receipt(1, 900), receipt(2, moving_at), records=1_000)
+        tell(driver, of_t(0, stuck_at, **stuck), of_t(1, 900), of_t(2, moving_at), records=1_000)
         return look()
 
     def waiting(progress: Flow) -> int | None:
@@ -325,7 +323,7 @@ def test_a_flows_lag_and_state_are_those_of_its_partitions(told: list[dict[str, 
     for number, one in enumerate(told):
         paused = {"state": "waiting", "cause": Cause.PAUSED} if one["state"] == "paused" else {"state": one["state"]}
         if one["told"]:
-            receipts.append(receipt(number, one["position"], source_end=one["end_of_pump"], **paused))
+            receipts.append(of_t(number, one["position"], source_end=one["end_of_pump"], **paused))
     tell(driver, *receipts)
     (flow,) = looked_at(driver)
     lags: list[int | None] = []
@@ -360,8 +358,8 @@ def test_the_clock_of_an_executor_does_not_decide_what_moves(ahead_s: int, monke
     driver = a_driver(1)
     driver.view.take_ends({("t", 0): 1_000}, {})
     now_ms = int((time.time() + ahead_s) * 1000)
-    tell(driver, receipt(0, 100, records=100, bytes=1_000), at_ms=now_ms - 2_000)
-    tell(driver, receipt(0, 300, records=300, bytes=3_000), at_ms=now_ms)
+    tell(driver, of_t(0, 100, records=100, bytes=1_000), at_ms=now_ms - 2_000)
+    tell(driver, of_t(0, 300, records=300, bytes=3_000), at_ms=now_ms)
     (flow,) = looked_at(driver)
     (partition,) = flow.topics[0].partitions
     assert (partition.records_per_s, partition.bytes_per_s, partition.eta_s) == (100, 1_000, 7)
@@ -379,7 +377,7 @@ def test_no_count_falls_when_another_driver_works_on_the_flow(monkeypatch: pytes
 
     def told(records: int, failures: int) -> FlowDriver:
         driver = a_driver(1)
-        tell(driver, receipt(0, 100, records=records, bytes=records * 10), records=records, bytes=records * 10)
+        tell(driver, of_t(0, 100, records=records, bytes=records * 10), records=records, bytes=records * 10)
         schedule = Schedule(name="heartbeats", interval_s=1.0, make=lambda: pytest.fail("is not started"))
         duties = duties_of[driver] = Duties("A->B", [schedule], lambda: True)
         for _ in range(failures):
@@ -397,7 +395,7 @@ def test_a_topics_counts_have_those_of_partitions_whose_copy_has_ended(monkeypat
     """One partition after another comes to the end that `topics done` noted, and leaves; no counter may fall."""
     monkeypatch.setattr(FlowDriver, "duties", property(lambda _: None))
     driver = a_driver(2)
-    tell(driver, *(receipt(number, 100, records=70, bytes=700) for number in range(2)))
+    tell(driver, *(of_t(number, 100, records=70, bytes=700) for number in range(2)))
     look = an_observer(driver)
     counts = []
     for reached in (set[int](), {0}):

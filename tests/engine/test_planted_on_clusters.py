@@ -85,7 +85,7 @@ def three_brokers(tmp_path: Path) -> Iterator[KafkaCluster]:
 def test_a_partition_without_a_leader(
     three_brokers: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """Its only broker dies; the others go on, and it goes on once the broker is back."""
+    """Its only broker dies; the others continue, and it continues once the broker is back."""
     here, there = three_brokers.bootstrap_servers, target_cluster.bootstrap_servers
     mp.create_topic(here, topic_name, 3)
     mp.produce(here, topic_name, 3, 3 * COUNT)

@@ -81,7 +81,7 @@ def test_a_process_with_a_turn_that_hangs_is_started_again(remedy_case: Case, mo
                 assert finding.action.startswith("Start the process again")
         mp.produce(remedy_case.source.bootstrap_servers, remedy_case.topic, 1, 10)
         with remedy_case.running() as mirror:
-            mp.wait_for(lambda: remedy_case.copied() == 20, 90, "copying goes on where it ended")
+            mp.wait_for(lambda: remedy_case.copied() == 20, 90, "copying continues where it ended")
             mp.wait_for(lambda: found(mirror, "duty-late") is None, 30, "no turn is late")
             (duty,) = (one for one in mirror.observer.snapshot().flows[0].duties if one.duty == "heartbeats")
             assert duty.succeeded_ms is not None

@@ -120,8 +120,8 @@ def test_the_segments_topic_takes_claims_again(remedy_case: Case, guarded_target
         mp.wait_for(lambda: remedy_case.copied(paused) == 40, 90, "the run comes to its end")
 
 
-def test_the_other_process_is_stopped_and_the_copy_made_anew(remedy_case: Case) -> None:
-    """It writes as this flow with a newer epoch, as release 0.1 did; the target goes on refusing the older one."""
+def test_the_other_process_is_stopped_and_the_copy_made_again(remedy_case: Case) -> None:
+    """It writes as this flow with a newer epoch, as release 0.1 did; the target continues to refuse the older one."""
     servers, copy = remedy_case.source.bootstrap_servers, f"A.{remedy_case.topic}"
     mp.create_topic(servers, remedy_case.topic, 1)
     mp.produce(servers, remedy_case.topic, 1, 20)

@@ -23,7 +23,7 @@ def finds(case: Case, rule: str, wait: str = "6") -> bool:
 
 
 def test_workers_that_lack_a_library(remedy_case: Case) -> None:
-    """The process's log has what they print; with the library the mirror goes on by itself."""
+    """The process's log has what they print; with the library the mirror continues by itself."""
     library, python = remedy_case.directory / "library", remedy_case.directory / "python"
     python.write_text(
         f'#!/bin/sh\n[ -e {library} ] || {{ echo "{MISSING}" >&2; exit 127; }}\nexec {sys.executable} "$@"\n'

@@ -143,7 +143,7 @@ def reason(mirror: Mirror, topic: str) -> str | None:
 def test_too_few_replicas_in_sync(
     source_cluster: KafkaCluster, racked: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """min.insync.replicas above the live ones: nothing is written there; a topic that needs fewer goes on."""
+    """min.insync.replicas above the live ones: nothing is written there; a topic that needs fewer continues."""
     strict, easy = f"{topic_name}-strict", f"{topic_name}-easy"
     for topic, needed in ((strict, 3), (easy, 2)):
         mp.create_topic(source_cluster.bootstrap_servers, topic, 1)
@@ -171,7 +171,7 @@ def test_too_few_replicas_in_sync(
         stopped.terminate()
         mp.wait_for(lambda: len(only_partition(racked, f"A.{strict}").in_sync) == 2, 180, "the brokers know")
         mp.produce(source_cluster.bootstrap_servers, easy, 1, 100)
-        mp.wait_for(lambda: copied(easy) == 200, 90, "the easy one goes on")
+        mp.wait_for(lambda: copied(easy) == 200, 90, "the easy one continues")
 
         def refused() -> bool:
             """What the leader appends before it has heard of it is in its log and needs no second try: so feed it."""
@@ -184,7 +184,7 @@ def test_too_few_replicas_in_sync(
         time.sleep(5)
         assert copied(strict) == 100
         stopped.start()
-        mp.wait_for(lambda: copied(strict) == written, 90, "the strict one goes on by itself")
+        mp.wait_for(lambda: copied(strict) == written, 90, "the strict one continues by itself")
         mp.wait_for(lambda: reason(mirror, strict) == "", 180, "no reason any more")
     assert_copied(source_cluster, racked, {topic: f"A.{topic}" for topic in (strict, easy)}, 200 + written)
 
@@ -222,5 +222,5 @@ def test_a_new_leader_that_may_not_tell_its_high_watermark(
         stop.set()
         time.sleep(1)
         (written,) = mp.end_offsets(source_cluster.bootstrap_servers, topic_name, 1)
-        mp.wait_for(lambda: mp.end_offsets(racked.bootstrap_servers, copy, 1)[0] == written, 90, "it goes on by itself")
+        mp.wait_for(lambda: mp.end_offsets(racked.bootstrap_servers, copy, 1)[0] == written, 90, "it continues")
     assert_copied(source_cluster, racked, {topic_name: copy}, written)

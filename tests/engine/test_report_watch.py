@@ -6,6 +6,8 @@ import threading
 from types import SimpleNamespace
 from typing import Any, cast
 
+from tests.support.receipts import receipt
+
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.mirror.engine.assignment import PartitionKey
 from sparkmirror.mirror.engine.flow_view import FlowView
@@ -27,17 +29,8 @@ class SlowView(FlowView):
         super().take_report(flow, report)
 
 
-def receipt(records: int) -> Receipt:
-    return Receipt(
-        flow="A->B",
-        source_topic="t",
-        target_topic="A.t",
-        partition=0,
-        state="running",
-        records=records,
-        bytes=records * 10,
-        upstream=records,
-    )
+def after(records: int) -> Receipt:
+    return receipt(source_topic="t", records=records, bytes=records * 10, upstream=records)
 
 
 def test_a_report_in_the_midst_of_a_rounds_end_does_not_hide_its_receipts() -> None:
@@ -45,11 +38,11 @@ def test_a_report_in_the_midst_of_a_rounds_end_does_not_hide_its_receipts() -> N
     control: Any = SimpleNamespace(done_topics=SimpleNamespace(reach=lambda _: None))
     source, target = (ClusterConfig(alias=alias, bootstrap_servers=("nowhere:9092",)) for alias in "AB")
     watch = ReportWatch(FlowConfig(source=source, target=target), "i", view, control, lambda: True)
-    late = FlowReport(epoch=1, task=0, pump="1/0", incarnation="i", at_ms=0, receipts=(receipt(200),))
-    end = FlowEnd(flow="A->B", pump="1/0", receipts=(receipt(300),))
+    late = FlowReport(epoch=1, task=0, pump="1/0", incarnation="i", at_ms=0, receipts=(after(200),))
+    end = FlowEnd(flow="A->B", pump="1/0", receipts=(after(300),))
     threads = [
         threading.Thread(target=watch._note, args=(late,)),  # noqa: SLF001 - as its own thread does
-        threading.Thread(target=watch.take_receipts, args=(1, {KEY: receipt(300)}, [end])),
+        threading.Thread(target=watch.take_receipts, args=(1, {KEY: after(300)}, [end])),
     ]
     threads[0].start()
     assert view.begun.wait(10)

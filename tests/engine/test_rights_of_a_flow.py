@@ -377,7 +377,7 @@ def test_the_doctors_command_gives_the_right_back(
                 reader.run(command + (" --force" if denied else ""), 120, "the doctor")
             copied = [end + 10 for end in before]
             mp.wait_for(
-                lambda: mp.end_offsets(target.bootstrap_servers, "primary.orders", 2) == copied, 400, "it goes on"
+                lambda: mp.end_offsets(target.bootstrap_servers, "primary.orders", 2) == copied, 400, "it continues"
             )
     finally:
         delete_acls(client, [DENIED])

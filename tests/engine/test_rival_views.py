@@ -99,7 +99,7 @@ def test_a_held_pump_and_a_rival_that_sees_less(
     sent_before: int,
 ) -> None:
     """The first has fetched and claimed, and sent some; then the log is compacted, the rival copies it; then the first
-    goes on with a batch of the same sequences and other records, which the leader calls a success."""
+    continues with a batch of the same sequences and other records, which the leader calls a success."""
     monkeypatch.setattr("sparkmirror.pump.trust.MAX_CONFIRMATION_AGE_S", 1e9)  # it would look again by itself
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1, COMPACT)
     mp.create_topic(target_cluster.bootstrap_servers, f"A.{topic_name}", 1)

@@ -1,4 +1,4 @@
-"""When a round ends, with a job that only goes on."""
+"""When a round ends, with a job that does not end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sparkmirror.pump.messages.orders import FlowEnd, Receipt
 
 
 def test_a_round_ends_a_day_after_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its pumps end by themselves then, but for those that Spark began again later: they would go on alone."""
+    """Its pumps end by themselves then, but for those that Spark began again later: they would continue alone."""
     turns = iter(range(3))
     nothing: Any = SimpleNamespace(
         wait=lambda _: next(turns) < 0,
@@ -49,7 +49,7 @@ def test_a_round_ends_for_a_shorter_lifetime_though_the_look_at_topics_fails() -
     assert not runner._refreshed(driver, [driver], nothing)  # noqa: SLF001
 
 
-def test_a_round_goes_on_until_the_clusters_of_a_flow_left_out_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_continues_until_the_clusters_of_a_flow_left_out_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ending it for a flow that is still away would hold up all others for nothing."""
     answers = iter([False, False, True])
     monkeypatch.setattr(left_out_flows, "PAUSE_S", 0.01)

@@ -140,7 +140,7 @@ def test_what_a_record_waits_at_a_change(
 def test_kills_at_the_seam(
     flow: LoadedFlow, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, seed: int, tmp_path: Path
 ) -> None:
-    """A task is killed while it releases or takes partitions; Spark tries it again, and the moves go on."""
+    """A task is killed while it releases or takes partitions; Spark tries it again, and the moves continue."""
     moments = random.Random(seed)
     killed: list[float] = []
     move = DriverControl.move

@@ -151,7 +151,7 @@ def test_a_files_settings_do_not_hide_what_a_session_lets_be_read(session_encryp
 
 @pytest.mark.parametrize("given", [True, False])
 def test_a_spark_whose_rounds_can_not_be_cancelled_is_refused(given: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session's, or one that would go on with the JVM of another one, which has ended."""
+    """A session's, or one that would continue with the JVM of another one, which has ended."""
     monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace())
     start = SparkStart({}, a_session() if given else None)
     start.begin(1)
@@ -238,7 +238,7 @@ def test_a_spark_whose_tasks_never_begin_is_given_up(other: str, monkeypatch: py
 
 @pytest.mark.parametrize("by_file", [True, False])
 def test_a_mistake_ends_the_run_unless_the_configuration_can_change(by_file: bool) -> None:
-    """A worker's other connectors go on, and its REST interface takes the mended one."""
+    """A worker's other connectors continue, and its REST interface takes the mended one."""
     mirror: Any = Mirror(config() if by_file else config().model_copy(update={"flows": ()}))
     mirror.stop()
     mistake = ConfigError("is no certificate", origin="truststore.pem")

@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 SESSION_MS = 3000
 TOKEN_S = 15
-"""A token's life. It is fetched anew after four fifths; a session that begins just before then has three seconds."""
+"""A token's life. It is fetched again after four fifths; a session that begins just before then has three seconds."""
 PARTITIONS = 4
 ALLOWED = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="
 
@@ -291,7 +291,7 @@ def test_a_wrong_password_ends_the_start_with_one_line(
 def test_a_password_that_is_changed_at_the_broker_and_changed_back(
     pair: tuple[KafkaCluster, KafkaCluster], authority: Authority, topic_name: str, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """Said as the reason within seconds, few attempts meanwhile, and it goes on by itself."""
+    """Said as the reason within seconds, few attempts meanwhile, and it continues by itself."""
     source, target = pair
     mp.create_topic(source.bootstrap_servers, topic_name, PARTITIONS)
     path = write(tmp_path, pair, topic_name, scram_settings(authority, "mirror", "hunter2"))
@@ -329,7 +329,7 @@ def test_an_acl_that_is_taken_away_and_given_back(
     operation: ACLOperation,
     name: str,
 ) -> None:
-    """While it is gone the partitions are parked, and say why; then they go on by themselves."""
+    """While it is gone the partitions are parked, and say why; then they continue by themselves."""
     source, target = pair
     mp.create_topic(source.bootstrap_servers, topic_name, PARTITIONS)
     path = write(tmp_path, pair, topic_name, scram_settings(authority, "mirror", "hunter2"))

@@ -86,7 +86,7 @@ def test_a_job_with_a_name_may_run_again(spark: SparkSession, target_cluster: Ka
 
 
 def test_rows_in_two_tasks_are_refused(spark: SparkSession, target_cluster: KafkaCluster, topic_name: str) -> None:
-    """Nothing comes twice, and the job goes on where it was once its rows are gathered."""
+    """Nothing comes twice, and the job continues where it was once its rows are gathered."""
     mp.create_topic(target_cluster.bootstrap_servers, topic_name, PARTITIONS)
     name = {"txnAppId": topic_name, "txnVersion": "0"}
     scattered = lines(spark, 300).repartition(2)
@@ -142,7 +142,7 @@ def stream(spark: SparkSession, target_cluster: KafkaCluster, topic_name: str, t
     return Stream(spark, target_cluster, topic_name, tmp_path)
 
 
-def test_a_query_goes_on_where_it_was(stream: Stream, target_cluster: KafkaCluster, topic_name: str) -> None:
+def test_a_query_continues_where_it_was(stream: Stream, target_cluster: KafkaCluster, topic_name: str) -> None:
     """Its last batch is run again: its commit is taken out, as a driver that died before it leaves it."""
     stream.add(3)
     stream.run()

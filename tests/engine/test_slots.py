@@ -177,7 +177,7 @@ def test_slots_that_no_plan_has_use_for_are_judged_once(four: Cluster) -> None:
     assert not four.passes(60)
     assert four.slots.count == 4
     four.same_plan = False
-    assert not four.passes(60), "the load is looked at when the partitions are planned anew"
+    assert not four.passes(60), "the load is looked at when the partitions are planned again"
     four.there = 7
     assert four.passes(GROWN_S + LOOK_S + 1)
 

@@ -130,7 +130,7 @@ def test_a_source_that_goes_away_in_three_ways(
                 assert (flow.lag, flow.target.away) == (None, "")
                 assert "done" not in line(flow, 0.0)
                 assert "source-unreachable" in rules(mirror)
-            mp.wait_for(lambda: is_well(flow_of(mirror)), 180, f"{way.__name__}: it goes on")
+            mp.wait_for(lambda: is_well(flow_of(mirror)), 180, f"{way.__name__}: it continues")
             assert flow_of(mirror).source.away == ""
 
 

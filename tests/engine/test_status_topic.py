@@ -91,7 +91,7 @@ def test_a_new_leader_removes_what_its_predecessor_left() -> None:
     assert assembled(log.entries).flow == flow(topics=(topic("a"),))
 
 
-def test_a_standby_writes_nothing_and_begins_anew_as_leader() -> None:
+def test_a_standby_writes_nothing_and_begins_again_as_leader() -> None:
     log = Records()
     first, second = StatusPublisher(log), StatusPublisher(log)
     first.turn(flow())

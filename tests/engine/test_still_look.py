@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from tests.support.receipts import receipt
 
 from sparkmirror.mirror.engine.cluster_watch import Away
 from sparkmirror.mirror.engine.flow_driver import FlowDriver
@@ -15,7 +16,7 @@ from sparkmirror.mirror.engine.flow_view import FlowView
 from sparkmirror.mirror.engine.still_look import KEPT_S, StillLook
 from sparkmirror.pump.messages.orders import FlowEnd, FlowReport, Receipt
 
-RECEIPT = Receipt(flow="A->B", source_topic="orders", target_topic="A.orders", partition=0, state="running", upstream=5)
+RECEIPT = receipt(upstream=5)
 
 
 SILENT: Any = SimpleNamespace(away=Away(1.0, "cluster A has not answered"))

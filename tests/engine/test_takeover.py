@@ -183,7 +183,7 @@ def test_frozen_or_cut_off_for_a_while(flow: LoadedFlow, fault: Fault, mend: Fau
 
 
 def test_a_real_mirror_maker_that_still_runs_is_named_and_waited_for(flow: LoadedFlow, tmp_path: Path) -> None:
-    """It copies another topic here: of what it has copied we would not know where to go on."""
+    """It copies another topic here: of what it has copied we would not know where to continue."""
     theirs = f"{flow.topic}-theirs"
     mp.create_topic(flow.source.bootstrap_servers, theirs, 1)
     mp.produce(flow.source.bootstrap_servers, theirs, 1, 100)

@@ -125,7 +125,7 @@ def test_the_verbs_tell_what_is_so(
         terminal.say("pause", "--topics", topic_name)
         assert terminal.explain(topic_name) == (False, "paused")
         terminal.say("resume")
-        mp.wait_for(lambda: terminal.explain(topic_name) == (True, None), 30, "it goes on")
+        mp.wait_for(lambda: terminal.explain(topic_name) == (True, None), 30, "it continues")
         terminal.say("throttle", "5M")
         (told,) = terminal.json("explain", topic_name)
         assert (told["mirrored"], told["checks"][-2]["reason"]) == (True, "capped")

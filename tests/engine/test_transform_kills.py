@@ -39,7 +39,7 @@ SQL = "SELECT topic, partition, offset, timestamp, key, reverse(value) AS value 
 def test_processes_and_workers_are_killed_under_load(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path, seed: int
 ) -> None:
-    """Kill the process with all it has started, or a worker, at random moments; another process goes on."""
+    """Kill the process with all it has started, or a worker, at random moments; another process continues."""
     pumped, queried = f"{topic_name}-pumped", f"{topic_name}-queried"
     for topic in (pumped, queried):
         mp.create_topic(source_cluster.bootstrap_servers, topic, PARTITIONS)

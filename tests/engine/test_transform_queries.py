@@ -1,4 +1,4 @@
-"""Spark queries in a mirror: SQL in the file, and functions, beside topics that pumps copy."""
+"""Spark queries in a mirror: SQL in the file, and functions, next to topics that pumps copy."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_query_that_spark_refuses_is_told_and_copies_once_it_is_right(
     topic_name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The topic that another query copies goes on."""
+    """The topic that another query copies continues."""
     monkeypatch.setattr(query_worker, "_LONGEST_PAUSE_S", 1.0)
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     produce(source_cluster, topic_name, 0, COUNT)

@@ -165,7 +165,7 @@ def test_truncated_at_the_source(
 def test_truncated_at_the_source_while_it_runs(
     trio: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """The fetch that goes on says so (KIP-320), though the source has offsets beyond by then."""
+    """The fetch that continues says so (KIP-320), though the source has offsets beyond by then."""
     path = mp.write_properties(
         tmp_path / "mm2.properties",
         trio.bootstrap_servers,

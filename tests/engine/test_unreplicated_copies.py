@@ -86,7 +86,7 @@ def test_what_only_a_leader_has_that_is_gone_is_copied_again(
         assert second.copy.stage is not Stage.DONE
         leader.kill()
         follower.resume()
-        print("the leader is gone for good; the follower in sync goes on")
+        print("the leader is gone for good; the follower in sync continues")
         second.turn_until(lambda: second.copy.stage is Stage.DONE)
         print(f"log end and high watermark {log_of(FOLLOWER)}; the pump: {second.receipts()[0].upstream}")
         second.close()

@@ -1,4 +1,4 @@
-"""Since when records wait: beside a list of when each of them came."""
+"""Since when records wait: next to a list of when each of them came."""
 
 from __future__ import annotations
 

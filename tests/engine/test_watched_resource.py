@@ -44,7 +44,7 @@ def test_changes_are_taken_over_while_it_runs(
 def test_a_stopped_source_connector_copies_nothing_and_its_groups_are_translated(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path
 ) -> None:
-    """The cut-over step of Strimzi's users; once the connector runs again, it goes on where it ended."""
+    """The cut-over step of Strimzi's users; once the connector runs again, it continues where it ended."""
     mp.create_topic(source_cluster.bootstrap_servers, topic_name, 1)
     mp.produce(source_cluster.bootstrap_servers, topic_name, 1, RECORDS)
     servers = {"west": source_cluster.bootstrap_servers, "east": target_cluster.bootstrap_servers}

@@ -45,7 +45,7 @@ def difference(ours: list[object], there: list[object]) -> str:
 def test_what_it_still_writes_is_stepped_over_and_named(
     source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_name: str, tmp_path: Path, support: str
 ) -> None:
-    """It can't come back into its group, which is ours, and ends; until then its tasks go on where they were."""
+    """It can't come back into its group, which is ours, and ends; until then its tasks continue where they were."""
     settings = exactly_once_support() if support == "exactly once" else {}
     handover = Handover(source_cluster, target_cluster, topic_name, tmp_path, settings)
     log = tmp_path / "ours.log"

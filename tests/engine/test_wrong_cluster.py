@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.full]
 
 NAMES_KEPT = {"replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
 LOOKS_S = 15.0
-"""In it a mirror that went on would have copied its own copies many times."""
+"""In it a mirror that continued would have copied its own copies many times."""
 
 
 @pytest.fixture

@@ -72,14 +72,14 @@ def shape_at(path: str) -> Shape | None:
 
 
 def read_resource(
-    directory: Path, change: Change = lambda spec: None, *beside: dict[str, Any], version: str = "v1"
+    directory: Path, change: Change = lambda spec: None, *others: dict[str, Any], version: str = "v1"
 ) -> Reading:
-    """Read the ordinary resource, its spec changed by a function, with other documents beside it."""
+    """Read the ordinary resource, its spec changed by a function, with other documents next to it."""
     resource = copy.deepcopy(RESOURCE)
     resource["apiVersion"] = f"kafka.strimzi.io/{version}"
     change(resource["spec"])
     path = directory / "mirror.yaml"
-    path.write_text(yaml.safe_dump_all([*beside, resource], sort_keys=False))
+    path.write_text(yaml.safe_dump_all([*others, resource], sort_keys=False))
     return read([str(path)], str(directory))
 
 

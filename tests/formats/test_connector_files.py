@@ -260,7 +260,7 @@ def test_workers(tmp_path: Path) -> None:
 
 
 def test_a_workers_spark(tmp_path: Path) -> None:
-    """`spark.*` beside connectors is Spark's own, for all flows, as with `serve`."""
+    """`spark.*` next to connectors is Spark's own, for all flows, as with `serve`."""
     paths = [*write_connectors(tmp_path, **three()), worker(tmp_path, **{"spark.master": "spark://master:7077"})]
     config, _ = explain(read(paths))
     assert config.spark == {"spark.master": "spark://master:7077"}

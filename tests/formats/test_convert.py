@@ -241,13 +241,13 @@ def test_connectors_keep_their_names_and_workers(tmp_path: Path) -> None:
     assert [note.key for note in convert(old, "strimzi").notes] == ["ours"]
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_a_checkpoint_connector_alone_copies_in_no_format(tmp_path: Path, beside: bool) -> None:
+@pytest.mark.parametrize("with_source", [False, True])
+def test_a_checkpoint_connector_alone_copies_in_no_format(tmp_path: Path, with_source: bool) -> None:
     """An mm2.properties file can't say that groups only are translated: the flow is off there, and that is listed."""
 
     def alone(spec: dict[str, Any]) -> None:
         source = spec["mirrors"][0].pop("sourceConnector")
-        if beside:
+        if with_source:
             asia = {"alias": "asia", "bootstrapServers": "asia1:9092"}
             spec["mirrors"].append({"source": asia, "sourceConnector": source})
 
@@ -257,7 +257,7 @@ def test_a_checkpoint_connector_alone_copies_in_no_format(tmp_path: Path, beside
     named = {note.key: note.reason for note in properties.notes if note.key in ("properties", "us->eu")}
     assert list(named) == ["us->eu"]
     assert named["us->eu"].startswith("copies nothing")
-    if beside:
+    if with_source:
         (flow,) = explain(read([saved(tmp_path / "there", dict(properties.files))]))[0].flows
         assert flow.name == "asia->eu"
     connectors = convert(reading, "connectors")

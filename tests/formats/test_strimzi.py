@@ -102,7 +102,7 @@ def test_two_resources_in_one_file(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_connector_alone(tmp_path: Path) -> None:
-    """As in Strimzi: groups are translated, and nothing is copied. A mirror beside it copies as ever."""
+    """As in Strimzi: groups are translated, and nothing is copied. A mirror next to it copies as ever."""
 
     def alone(spec: dict[str, Any]) -> None:
         del spec["mirrors"][0]["sourceConnector"]
@@ -155,12 +155,12 @@ def test_certificates_from_manifests(tmp_path: Path) -> None:
         pair = {"secretName": "me", "certificate": "user.crt", "key": "user.key"}
         spec["target"]["authentication"] = {"type": "tls", "certificateAndKey": pair}
 
-    beside = [
+    others = [
         secret("ca", b_crt="B", a_crt="A", ca_p12="no"),
         {"kind": "Secret", "metadata": {"name": "other"}, "stringData": {"ca.crt": "C"}},
         secret("me", user_crt="MINE", user_key="KEY"),
     ]
-    keys = values(read_resource(tmp_path, tls, *beside))
+    keys = values(read_resource(tmp_path, tls, *others))
     assert {key: value for key, value in keys.items() if key.startswith("eu.s")} == {
         "eu.security.protocol": "SSL",
         "eu.ssl.truststore.type": "PEM",
@@ -285,7 +285,7 @@ def test_oauth(tmp_path: Path) -> None:
 
 
 def test_oauth_by_files(tmp_path: Path) -> None:
-    """What is mounted is referred to, and read anew with each sign-in."""
+    """What is mounted is referred to, and read again with each sign-in."""
     mounted = tmp_path / "me"
     mounted.mkdir()
     for key in ("token", "ca"):

@@ -58,11 +58,11 @@ STATES = [
 ]
 
 
-def read_old(directory: Path, *beside: dict[str, Any], **changed: Any) -> Reading:
+def read_old(directory: Path, *others: dict[str, Any], **changed: Any) -> Reading:
     resource = copy.deepcopy(OLD)
     resource["spec"] |= changed
     path = directory / "old.yaml"
-    path.write_text(yaml.safe_dump_all([*beside, resource]))
+    path.write_text(yaml.safe_dump_all([*others, resource]))
     return read([str(path)], str(directory))
 
 

@@ -202,7 +202,7 @@ def test_more_than_can_be_listed_is_counted() -> None:
     assert (len(found.unmatched), found.not_listed) == (30, 70)
 
 
-def test_what_is_unmatched_knows_where_the_other_side_goes_on() -> None:
+def test_what_is_unmatched_knows_where_the_other_side_continues() -> None:
     """A cleaner may have taken it only if the other side has its key from there on."""
     records = [(number, record(number)) for number in range(10)]
     copies = [(100 + number, record(number)) for number in (0, 1, 5, 6)]

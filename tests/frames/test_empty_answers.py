@@ -71,7 +71,7 @@ def test_of_a_log_that_is_not_compacted_it_is_never_believed(
     read_committed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient(monkeypatch)
-    unread = pytest.raises(ClusterUnreachable, match="orders-0: no record comes at offset 0, though it goes on to 4")
+    unread = pytest.raises(ClusterUnreachable, match="orders-0: no record comes at offset 0, though its end is 4")
     with reading(*[answer()] * 999, read_committed=read_committed) as found, unread:
         list(found)
 

@@ -1,4 +1,4 @@
-"""What retention took of one side between the plan and the read is no difference; others beside it are found."""
+"""What retention took of one side between the plan and the read is no difference; others next to it are found."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_half_a_plan_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", ["", "\n", '{"sco', '{"scope": "scope'])
-def test_one_that_was_cut_off_at_once_is_begun_anew(tmp_path: Path, left: str) -> None:
+def test_one_that_was_cut_off_at_once_is_begun_again(tmp_path: Path, left: str) -> None:
     (tmp_path / "journal").write_text(left)
     assert Journal(tmp_path / "journal", "scope").load() is None
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.exact.durable.claims import Claim
-from sparkmirror.exact.maps.map_keeper import ForeignRange
 from sparkmirror.exact.maps.offset_map import Copied, OffsetMap
+from sparkmirror.exact.maps.partition_map import ForeignRange
 from sparkmirror.frames import ranges
 from sparkmirror.frames.ranges import LogPlan, Window, cut, extent
 from sparkmirror.kafka.wire.splice import Run

@@ -7,6 +7,7 @@ from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.receipts import receipt
 
 from sparkmirror.frames.receipt_minutes import (
     FORGOTTEN_MS,
@@ -27,13 +28,9 @@ BYTES = 10
 """Of each record."""
 
 
-def receipt(records: int, *, partition: int = 0, upstream: int = -1, source_end: int = -1) -> Receipt:
-    return Receipt(
-        flow="A->B",
-        source_topic="orders",
-        target_topic="A.orders",
-        partition=partition,
-        state="running",
+def after(records: int, *, partition: int = 0, upstream: int = -1, source_end: int = -1) -> Receipt:
+    return receipt(
+        partition,
         records=records,
         bytes=records * BYTES,
         upstream=upstream,
@@ -65,22 +62,22 @@ def counted(reports: list[FlowReport]) -> list[tuple[int, int, int, int]]:
 
 def test_what_each_minute_added() -> None:
     reports = [
-        report("p", 0, receipt(0)),
-        report("p", 30, receipt(5)),
-        report("p", 59.999, receipt(7)),
-        report("p", 60, receipt(8)),
-        report("p", 185, receipt(18)),
+        report("p", 0, after(0)),
+        report("p", 30, after(5)),
+        report("p", 59.999, after(7)),
+        report("p", 60, after(8)),
+        report("p", 185, after(18)),
     ]
     assert counted(reports) == [(0, 0, 7, 70), (1, 0, 1, 10), (3, 0, 10, 100)]
 
 
 def test_a_restarted_pump_counts_from_zero() -> None:
     reports = [
-        report("p", 0, receipt(0)),
-        report("p", 10, receipt(100)),
-        report("q", 20, receipt(0)),
-        report("q", 30, receipt(3)),
-        report("q", 70, receipt(4)),
+        report("p", 0, after(0)),
+        report("p", 10, after(100)),
+        report("q", 20, after(0)),
+        report("q", 30, after(3)),
+        report("q", 70, after(4)),
     ]
     assert counted(reports) == [(0, 0, 103, 1030), (1, 0, 1, 10)]
 
@@ -88,25 +85,25 @@ def test_a_restarted_pump_counts_from_zero() -> None:
 def test_a_partition_that_comes_back_to_a_pump_counts_on() -> None:
     """Moves of a round give it away, and back."""
     reports = [
-        report("p", 0, receipt(0)),
-        report("p", 10, receipt(1_000)),
-        report("q", 20, receipt(0)),
-        report("q", 30, receipt(50).model_copy(update={"move": 1})),
-        report("p", 40, receipt(1_000).model_copy(update={"released": True})),
-        report("p", 50, receipt(1_003).model_copy(update={"move": 2})),
-        report("p", 70, receipt(1_400).model_copy(update={"move": 2})),
+        report("p", 0, after(0)),
+        report("p", 10, after(1_000)),
+        report("q", 20, after(0)),
+        report("q", 30, after(50).model_copy(update={"move": 1})),
+        report("p", 40, after(1_000).model_copy(update={"released": True})),
+        report("p", 50, after(1_003).model_copy(update={"move": 2})),
+        report("p", 70, after(1_400).model_copy(update={"move": 2})),
     ]
     assert counted(reports) == [(0, 0, 1_053, 10_530), (1, 0, 397, 3_970)]
 
 
 def test_a_pump_whose_beginning_is_gone_counts_from_its_first_reading() -> None:
-    assert counted([report("p", 0, receipt(100)), report("p", 60, receipt(103))]) == [(0, 0, 0, 0), (1, 0, 3, 30)]
+    assert counted([report("p", 0, after(100)), report("p", 60, after(103))]) == [(0, 0, 0, 0), (1, 0, 3, 30)]
 
 
 def test_a_partition_that_joins_a_pump_counts_whole_if_the_pump_was_heard_from_the_beginning() -> None:
     reports = [
-        report("p", 0, receipt(0)),
-        report("p", 10, receipt(5), receipt(9, partition=1)),
+        report("p", 0, after(0)),
+        report("p", 10, after(5), after(9, partition=1)),
     ]
     assert counted(reports) == [(0, 0, 5, 50), (0, 1, 9, 90)]
 
@@ -114,22 +111,22 @@ def test_a_partition_that_joins_a_pump_counts_whole_if_the_pump_was_heard_from_t
 def test_how_it_stands_at_the_end_of_the_minute() -> None:
     figures = PartitionFigures(source_topic="orders", partition=0, latency_ms=(9.0, 2.0, 30.0, 4.5))
     reports = [
-        report("p", 0, receipt(0)),
-        report("p", 40, receipt(5, upstream=50, source_end=57), figures=(figures,)),
-        report("p", 20, receipt(3, upstream=40, source_end=90)),
+        report("p", 0, after(0)),
+        report("p", 40, after(5, upstream=50, source_end=57), figures=(figures,)),
+        report("p", 20, after(3, upstream=40, source_end=90)),
     ]
     (found,) = minutes(readings(reports, Beginnings()))
     assert found == Minute(BEGAN_MS, "orders", "A.orders", 0, 5, 50, 7, 50, 50, 4.5, 30.0)
 
 
 def test_a_partition_of_which_nothing_is_known_yet_has_no_lag() -> None:
-    (found,) = minutes(readings([report("p", 0, receipt(0))], Beginnings()))
+    (found,) = minutes(readings([report("p", 0, after(0))], Beginnings()))
     assert (found.lag, found.upstream, found.downstream, found.latency_ms) == (None, None, None, None)
 
 
 def test_a_reading_that_comes_after_its_minute_was_closed_counts_in_the_next() -> None:
     first, late, last = readings(
-        [report("p", 0, receipt(0)), report("p", 50, receipt(6)), report("p", 70, receipt(6))], Beginnings()
+        [report("p", 0, after(0)), report("p", 50, after(6)), report("p", 70, after(6))], Beginnings()
     )
     partition = PartitionMinutes()
     partition.add(first)
@@ -141,7 +138,7 @@ def test_a_reading_that_comes_after_its_minute_was_closed_counts_in_the_next() -
 
 def test_a_reading_from_before_the_closed_minutes_counts_nothing_twice() -> None:
     first, late, newer, last = readings(
-        [report("p", at_s, receipt(records)) for at_s, records in ((0, 0), (30, 4), (50, 6), (190, 7))], Beginnings()
+        [report("p", at_s, after(records)) for at_s, records in ((0, 0), (30, 4), (50, 6), (190, 7))], Beginnings()
     )
     partition = PartitionMinutes()
     for reading in (first, newer):
@@ -156,7 +153,7 @@ def test_a_reading_from_before_the_closed_minutes_counts_nothing_twice() -> None
 def test_a_pump_that_is_gone_is_forgotten() -> None:
     partition = PartitionMinutes()
     for at_s, pump in (0, "p"), (FORGOTTEN_MS // 1000 + 60, "q"):
-        for reading in readings([report(pump, at_s, receipt(0))], Beginnings()):
+        for reading in readings([report(pump, at_s, after(0))], Beginnings()):
             partition.add(reading)
     partition.close()
     assert list(partition.past) == ["i/q"]
@@ -172,11 +169,11 @@ def histories(draw: st.DrawFn) -> list[FlowReport]:
     found = []
     for number in range(draw(st.integers(1, 4))):
         at_s, total = float(draw(st.integers(0, 200))), [0, 0]
-        found.append(report(f"p{number}", at_s, receipt(0), receipt(0, partition=1), epoch=1 + number // 2))
+        found.append(report(f"p{number}", at_s, after(0), after(0, partition=1), epoch=1 + number // 2))
         for _ in range(draw(st.integers(0, 6))):
             at_s += draw(st.integers(1, 90))
             total = [count + draw(st.integers(0, 50)) for count in total]
-            changed = [receipt(count, partition=n) for n, count in enumerate(total) if draw(st.booleans())]
+            changed = [after(count, partition=n) for n, count in enumerate(total) if draw(st.booleans())]
             found.append(report(f"p{number}", at_s, *changed, records=sum(total), epoch=1 + number // 2))
     return found
 

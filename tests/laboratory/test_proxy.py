@@ -130,7 +130,7 @@ def test_slow_is_as_slow_as_asked(proxy: Proxy) -> None:
     assert min(echo_s() for _ in range(5)) < slowed / 2
 
 
-def test_dropped_connections_can_be_made_anew_at_once(proxy: Proxy) -> None:
+def test_dropped_connections_can_be_made_again_at_once(proxy: Proxy) -> None:
     connection = connect(proxy)
     assert_alive(connection, b"before")
     proxy.drop_connections()

@@ -100,7 +100,7 @@ def run_topics(path: Path) -> TopicSync:
             "+remote.storage.enable",
         ),
     ],
-    ids=["one property", "beside another", "with another that needs it"],
+    ids=["one property", "next to another", "with another that needs it"],
 )
 def test_a_refused_property(
     tiering: KafkaCluster,

@@ -13,7 +13,8 @@ from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import Claim, home_partition
 from sparkmirror.exact.durable.identity import Identity
 from sparkmirror.exact.maps import map_keeper
-from sparkmirror.exact.maps.map_keeper import CLAIMS_LOST, MapKeeper, PartitionMap
+from sparkmirror.exact.maps.map_keeper import MapKeeper
+from sparkmirror.exact.maps.partition_map import CLAIMS_LOST, PartitionMap
 from sparkmirror.kafka.cluster.client import ClusterClient, PartitionLeader, TopicLeaders
 from sparkmirror.kafka.cluster.list_offsets import EARLIEST, ListedOffset
 from sparkmirror.kafka.cluster.log_tail import LastBatch
@@ -126,7 +127,7 @@ def test_an_election_without_a_loss_changes_nothing(topic: Topic, keeper: MapKee
     assert topic.asked == ["fetch"]
 
 
-def test_a_cut_is_noticed_where_all_is_read_anew_for_another_partition(topic: Topic, keeper: MapKeeper) -> None:
+def test_a_cut_is_noticed_where_all_is_read_again_for_another_partition(topic: Topic, keeper: MapKeeper) -> None:
     assert from_where(keeper) == TRUTH
     topic.cut(HOME, claims_in(topic) - 1)
     assert from_where(keeper, ("us.orders", NEIGHBOUR)) == CLAIMS_LOST.reason

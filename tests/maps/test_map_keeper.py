@@ -14,17 +14,17 @@ from tests.support.copied_flow import AT_SOURCE, COPIED, Flow, built, wait_for
 from sparkmirror.exact.durable.claim_log import KEPT_CLAIMS
 from sparkmirror.exact.durable.claims import AnnouncedBatch, Claim, Retracted
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
-from sparkmirror.exact.maps import map_keeper
-from sparkmirror.exact.maps.map_keeper import (
+from sparkmirror.exact.maps import map_keeper, partition_map
+from sparkmirror.exact.maps.map_keeper import MapKeeper
+from sparkmirror.exact.maps.offset_map import Copied, OffsetMap
+from sparkmirror.exact.maps.partition_map import (
     CLAIMS_LOST,
     NOTHING_YET,
     ForeignRange,
     LogBounds,
-    MapKeeper,
     PartitionMap,
     Unmapped,
 )
-from sparkmirror.exact.maps.offset_map import Copied, OffsetMap
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.wire.splice import Run
 
@@ -61,7 +61,7 @@ def up_to_date(kept: PartitionMap, end: int, reached: ReportedProgress | None = 
 def few_kept() -> Iterator[None]:
     """Claims are taken in for good soon."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(map_keeper, "KEPT_CLAIMS", 3)
+        patch.setattr(partition_map, "KEPT_CLAIMS", 3)
         yield
 
 
@@ -131,7 +131,7 @@ def test_what_a_pump_says_moves_the_map_without_the_log() -> None:
 
 
 def test_a_map_that_is_broken_does_not_stand_whatever_a_pump_says() -> None:
-    """It is made anew; what a pump says now fits the records that were copied again, and not the map."""
+    """It is made again; what a pump says now fits the records that were copied again, and not the map."""
     kept = PartitionMap()
     kept.take(claim(0, 0))
     up_to_date(kept, 30)
@@ -161,7 +161,7 @@ def test_nothing_is_said_while_the_log_has_records_whose_claims_were_lost() -> N
     assert not kept.stands(ReportedProgress(30, 28))
     assert kept.judge({}, None, None) == CLAIMS_LOST
     kept.take(replace(claim(28, 50), altered=True, confirmed=False, incarnation=9))
-    assert kept.judge({}, None, None) == CLAIMS_LOST, "an operator has said where to go on"
+    assert kept.judge({}, None, None) == CLAIMS_LOST, "an operator has said where to continue"
     kept.bound(LogBounds(28, 28))
     assert kept.judge({}, None, None) is None, "retention has deleted the records"
     assert kept.downstream(50) == 28
@@ -229,7 +229,7 @@ def test_the_map_follows_the_copy_and_looks_no_further_when_nothing_happens(
     flow.target.append(flow.target_topic, 5, flow.producer(COPIED))
     assert answers(kept_map(keeper, flow), COPIED + 7) == [*range(COPIED + 6), None]
     monkeypatch.setattr(map_keeper, "last_batches", None)
-    monkeypatch.setattr(map_keeper, "arbitrate", None)
+    monkeypatch.setattr(partition_map, "arbitrate", None)
     assert answers(kept_map(keeper, flow), COPIED + 7) == [*range(COPIED + 6), None]
 
 
@@ -273,7 +273,7 @@ def test_a_partition_that_isnt_there_says_so(flow: Flow, keeper: MapKeeper) -> N
 
 
 @pytest.mark.broker
-def test_a_target_topic_that_was_made_anew_is_another_one(flow: Flow, keeper: MapKeeper) -> None:
+def test_a_target_topic_that_was_made_again_is_another_one(flow: Flow, keeper: MapKeeper) -> None:
     flow.copy()
     kept_map(keeper, flow)
     flow.target.delete(flow.target_topic)
@@ -344,7 +344,7 @@ def test_nor_of_what_it_copied_while_we_had_given_the_flow_back(more: int) -> No
 
 
 def test_a_start_that_takes_the_place_of_all_that_was_claimed_before() -> None:
-    """As a second takeover writes it: the sequence goes on, and the older claims are retracted."""
+    """As a second takeover writes it: the sequence continues, and the older claims are retracted."""
     one = PartitionMap()
     one.take(claim(0, 0, 10))
     start = replace(claim(10, 40, incarnation=2), downstream=60, confirmed=False)
@@ -423,7 +423,7 @@ def test_others_records_behind_a_start_are_not_ours() -> None:
     assert one.downstream(120) is None
 
 
-def test_a_copy_that_begins_anew_at_its_start() -> None:
+def test_a_copy_that_begins_again_at_its_start() -> None:
     """The target has lost all of ours; what others wrote before is still theirs."""
     one = PartitionMap(at_once=True)
     one.take(replace(claim(0, 500), downstream=700, confirmed=False))

@@ -267,14 +267,14 @@ def test_a_reader_of_the_copy_has_yet_to_read_what_a_new_source_topic_has() -> N
         assert [offsets.present_upstream(asked) for asked in (49, 80, 100, 105)] == [49, 50, 50, 55]
 
 
-def test_a_gap_before_a_cut_leads_to_what_was_written_anew() -> None:
+def test_a_gap_before_a_cut_leads_to_what_was_written_again() -> None:
     """Offsets 3 to 7 have no record; the source was cut at 8, and what is there now was copied to 5 and on."""
     offsets = OffsetMap.build([claim(0, 0, [Run(0, 3), Run(8, 2)]), claim(5, 5, [Run(8, 4)])], Copied(9, 12, 9))
     assert [offsets.downstream(asked) for asked in (2, 3, 7, 8, 11)] == [2, 5, 5, 5, 8]
     assert [offsets.upstream(asked) for asked in (2, 3, 4, 5)] == [2, 8, 9, 8]
 
 
-def test_a_cut_counts_before_anything_is_copied_anew() -> None:
+def test_a_cut_counts_before_anything_is_copied_again() -> None:
     offsets = OffsetMap.build([claim(0, 0, [Run(0, 3), Run(8, 2)])], Copied(5, 6, 5))
     assert [offsets.downstream(asked) for asked in (2, 3, 6, 7)] == [2, 5, 5, None]
 
@@ -297,7 +297,7 @@ def test_claims_that_come_in_another_order_are_refused() -> None:
         OffsetMap.build([claim(5, 5, [Run(5, 1)]), claim(3, 3, [Run(3, 1)])], Copied(9, 9, 9))
 
 
-def test_claims_that_go_on_where_the_last_ended_are_one_run() -> None:
+def test_claims_that_continue_where_the_last_ended_are_one_run() -> None:
     claims = [claim(10 * index, 10 * index, [Run(10 * index, 10)]) for index in range(1000)]
     offsets = OffsetMap.build(claims, Copied(10_000, 10_000, 10_000))
     assert list(offsets.runs()) == [CopiedRun(0, 0, 10_000)]
@@ -385,7 +385,7 @@ def test_a_map_that_grows_is_the_one_built_at_once(
             assert grown.upstream(downstream) == built.upstream(downstream)
 
 
-def test_a_file_of_runs_is_cut_and_goes_on() -> None:
+def test_a_file_of_runs_is_cut_and_continues() -> None:
     count = 3 * BLOCK_ROWS + 7
     claims = [claim(number, number, [Run(number * 3, 1)]) for number in range(count)]
     with OffsetMap(memory_runs=10) as offsets:

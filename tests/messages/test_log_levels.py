@@ -83,7 +83,7 @@ def test_a_level_is_taken_and_given_back() -> None:
     assert level() == logging.ERROR
 
 
-def test_what_somebody_else_sets_stays_until_it_is_asked_for_anew() -> None:
+def test_what_somebody_else_sets_stays_until_it_is_asked_for_again() -> None:
     levels = AskedLevels()
     levels.follow("A->B", {PACKAGE: "DEBUG"})
     logging.getLogger(PACKAGE).setLevel(logging.ERROR)

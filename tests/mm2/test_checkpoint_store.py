@@ -73,7 +73,7 @@ def test_the_first_one_of_a_group_or_a_partition_is_written() -> None:
     assert store.is_due(checkpoint(1, 1, topic="A.other"))
 
 
-def test_one_beyond_the_log_of_a_topic_made_anew_is_replaced() -> None:
+def test_one_beyond_the_log_of_a_topic_made_again_is_replaced() -> None:
     store = loaded(written(checkpoint(250, 201)))
     assert not store.is_due(checkpoint(250, 20), log_end=201)
     assert store.is_due(checkpoint(250, 20), log_end=200)

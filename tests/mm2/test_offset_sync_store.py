@@ -97,7 +97,7 @@ def test_translation() -> None:
     store.add(as_sync((150, 251)))
     assert translate(store, 150) == 251
     assert translate(store, 5) == -1
-    store.add(as_sync((200, 10)))  # the target topic was created anew
+    store.add(as_sync((200, 10)))  # the target topic was created again
     assert translate(store, 200) == 10
     store.add(as_sync((20, 20)))  # the source topic was
     assert translate(store, 20) == 20
@@ -166,7 +166,7 @@ def test_invariants(strides: list[int]) -> None:
 @settings(deadline=None)
 @given(steps, offsets)
 def test_translation_is_never_ahead(strides: list[int], upstream: int) -> None:
-    """With offsets that are the same on both sides a group is never told to go on behind where it is."""
+    """With offsets that are the same on both sides a group is never told to continue behind where it is."""
     syncs = [sum(strides[:count]) for count in range(len(strides) + 1)]
     translated = translate(fed(later=syncs), upstream)
     assert translated is not None

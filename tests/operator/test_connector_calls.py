@@ -84,7 +84,7 @@ def test_a_secret_that_was_written_out_is_put_again_only_when_it_has_changed() -
         assert done(api, [first], put) == 0
         assert done(api, [second], put) == 1
         assert done(api, [second], put) == 0
-        assert done(api, [second], {}) == 1, "an operator that was started anew does not know what is hidden"
+        assert done(api, [second], {}) == 1, "an operator that was started again does not know what is hidden"
 
 
 @pytest.mark.parametrize(("state", "moves"), [("running", []), ("paused", ["pause"]), ("stopped", ["stop"])])

@@ -60,7 +60,7 @@ def test_turns_come_again_sooner_where_something_is_wrong() -> None:
         assert counts[B] == so_far
 
 
-def test_it_goes_on_after_failures_and_counts_them() -> None:
+def test_it_continues_after_failures_and_counts_them() -> None:
     errors = [KubeRefused(500, "away"), RuntimeError("bug")]
 
     def take(key: Key, _: Memory) -> bool:

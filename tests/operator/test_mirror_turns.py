@@ -142,7 +142,7 @@ def test_the_time_of_a_condition_is_that_of_its_change() -> None:
     assert api.status["conditions"][0]["lastTransitionTime"] > "2026-01-01T00:00:00Z"
 
 
-def test_a_wrong_file_is_told_and_what_runs_goes_on() -> None:
+def test_a_wrong_file_is_told_and_what_runs_continues() -> None:
     api = MemoryApi(mirror(), pod(0))
     turn = mirror_turns(api, told(COPYING))
     turn()

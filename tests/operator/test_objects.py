@@ -154,7 +154,7 @@ def test_the_rest_interface_is_for_pods_and_the_operator_only() -> None:
 
 
 @pytest.mark.parametrize("at", ["", "2026-01-01T00:00:00Z"])
-def test_pods_that_are_asked_for_anew(at: str) -> None:
+def test_pods_that_are_asked_for_again(at: str) -> None:
     around = Circumstances("image", {}, "operators", at)
     stamps = objects(resource(), around=around)["Deployment"]["spec"]["template"]["metadata"]["annotations"]
     assert stamps.get("sparkmirror.io/rolled-at", "") == at

@@ -127,7 +127,7 @@ def test_states_and_no_replicas() -> None:
     ("role", "states"), [("source", ["stopped", "running"]), ("checkpoint", ["running", "stopped"])]
 )
 def test_each_connector_is_stopped_alone(role: str, states: list[str]) -> None:
-    """The cut-over step: the source connector is stopped, and the checkpoint connector goes on."""
+    """The cut-over step: the source connector is stopped, and the checkpoint connector continues."""
 
     def rest(spec: dict[str, Any]) -> None:
         spec["mirrors"][0][f"{role}Connector"]["state"] = "stopped"

@@ -123,7 +123,7 @@ def test_the_later_one_is_held_and_both_are_named() -> None:
     assert peers.see(OTHER, other(LATE, **OWN)) == {KEY}, "the first one is told that nothing is shared any more"
     assert peers.sharing(KEY, ours).later == ()
     peers.see(OTHER, theirs)
-    assert peers.see(KEY, None) == {OTHER}, "the other may go on when the first one is gone"
+    assert peers.see(KEY, None) == {OTHER}, "the other may continue when the first one is gone"
     assert peers.sharing(OTHER, theirs).earlier == ""
 
 

@@ -78,7 +78,7 @@ def test_a_tokens_words_come_back_in_no_error(planted: list[str]) -> None:
 
         text = told(resource(leak))
         assert MARKER not in text
-        assert reference.rpartition(":")[2] in text, "the reference itself goes on to the pod"
+        assert reference.rpartition(":")[2] in text, "the reference itself is passed on to the pod"
 
 
 def test_no_reference_is_ever_resolved(planted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def test_paused_nothing_is_done(served: ServedApi) -> None:
     assert served.api.worker.connectors == {}
 
 
-def test_what_is_wrong_is_told_and_what_runs_goes_on(served: ServedApi) -> None:
+def test_what_is_wrong_is_told_and_what_runs_continues(served: ServedApi) -> None:
     api = MemoryApi(resource(), secret())
     turn = turns(api, rest(served))
     turn()

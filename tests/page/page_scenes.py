@@ -11,7 +11,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from tests.support.snapshot_samples import NOW_MS, flow, group, level_group, partition, snapshot, topic
+from tests.support.snapshot_samples import (
+    NOW_MS,
+    duty,
+    flow,
+    group,
+    level_group,
+    partition,
+    place,
+    pump,
+    snapshot,
+    topic,
+)
 
 from sparkmirror.clock import utc
 from sparkmirror.exact.durable.loss_kinds import LossOutcome
@@ -21,16 +32,13 @@ from sparkmirror.snapshot.history import STEP_S, FlowHistory
 from sparkmirror.snapshot.snapshot import (
     Cause,
     ClusterFigures,
-    Duty,
     Flow,
     FlowState,
     Group,
-    GroupPartition,
     LossCount,
     LossRow,
     Partition,
     PartitionState,
-    Pump,
     Role,
     Snapshot,
     Topic,
@@ -262,9 +270,7 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
         skipped: int | None = 0,
     ) -> Group:
         at = (
-            GroupPartition(
-                topic="orders",
-                partition=0,
+            place(
                 target_topic="east.orders",
                 source_offset=5_000,
                 source_lag=12,
@@ -273,15 +279,13 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
                 skipped=skipped,
                 reread=reread,
             ),
-            GroupPartition(
-                topic="orders",
+            place(
                 partition=1,
                 target_topic="east.orders",
                 source_offset=7_000,
                 source_lag=0,
                 target_offset=7_000,
                 target_lag=0,
-                skipped=0,
                 reread=0,
             ),
         )
@@ -336,9 +340,9 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
         tasks_max=4,
         duties=(
             *flow().duties,
-            Duty(duty="topic settings", interval_s=600.0, succeeded_ms=NOW_MS - 200_000, took_s=1.2),
-            Duty(
-                duty="ACLs",
+            duty("topic settings", 200_000, interval_s=600.0, took_s=1.2),
+            duty(
+                "ACLs",
                 interval_s=600.0,
                 succeeded_ms=None,
                 took_s=None,
@@ -383,8 +387,8 @@ def shop(turn: int = 0) -> tuple[Flow, Flow, Flow]:
             ),
         ),
         pumps=tuple(
-            Pump(
-                task=task,
+            pump(
+                task,
                 host=f"worker-{task + 1}",
                 partitions=50,
                 records=480_000_000,
@@ -524,8 +528,8 @@ def scenes() -> dict[str, tuple[Flow, ...]]:
         waiting=failing,
         topics=(topic("orders", partition(lag=None, lag_s=None, copied_ms=NOW_MS - 7 * minute - 400)),),
         duties=tuple(
-            Duty(duty=duty, interval_s=60.0, succeeded_ms=NOW_MS - 8 * minute, took_s=0.1, failing=failing, failures=7)
-            for duty in ("checkpoints", "group watch", "share groups")
+            duty(name, 8 * minute, failing=failing, failures=7)
+            for name in ("checkpoints", "group watch", "share groups")
         ),
     )
     silent = away.replace("east", "west")

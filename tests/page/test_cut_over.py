@@ -1,4 +1,4 @@
-"""What is said of a cut-over now: ready only if each group would go on at the exact record."""
+"""What is said of a cut-over now: ready only if each group would continue at the exact record."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparkmirror.snapshot.snapshot import Flow, FlowState, Group, GroupPartition
 
 
 def places(*changes: dict[str, Any]) -> tuple[GroupPartition, ...]:
-    """Partitions in which a group would go on at the exact record, but for these changes."""
+    """Partitions in which a group would continue at the exact record, but for these changes."""
     exact = level_group().partitions[0]
     return tuple(dataclasses.replace(exact, partition=number, **each) for number, each in enumerate(changes))
 
@@ -24,10 +24,10 @@ def skipping(name: str, *counts: int | None) -> Group:
     return level_group(name, partitions=places(*({"skipped": count} for count in counts)))
 
 
-def test_ready_if_all_groups_go_on_at_the_exact_record() -> None:
+def test_ready_if_all_groups_continue_at_the_exact_record() -> None:
     ready = cut_over(flow(groups=(level_group(), level_group("b"))), NOW_MS)
     assert ready.verdict is CutOverVerdict.READY
-    assert ready.words.startswith("Ready: everything is copied. 2 groups would go on at the exact record. ")
+    assert ready.words.startswith("Ready: everything is copied. 2 groups would continue at the exact record. ")
     assert "stop them, then look again" in ready.words
     none = cut_over(flow(groups=()), NOW_MS)
     assert none.verdict is CutOverVerdict.READY
@@ -162,7 +162,7 @@ def test_not_known(now: Flow, words: str) -> None:
     ("moved", "words"),
     [
         (group(), "reads 5 records again"),
-        (level_group(), "goes on at the exact record"),
+        (level_group(), "continues at the exact record"),
         (skipping("a", 4_990, 0), "skips 4,990 records"),
         (skipping("a", 4_990, None), "skips 4,990 records"),
         (level_group(partitions=places({"skipped": 1}, {"reread": 7})), "skips 1 record, reads 7 records again"),

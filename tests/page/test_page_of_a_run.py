@@ -1,4 +1,4 @@
-"""The page of a real mirror, in a real browser: what it says beside what the clusters have, within five seconds."""
+"""The page of a real mirror, in a real browser: what it says next to what the clusters have, within five seconds."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def paused_and_resumed(flow: LoadedFlow, copy: Clusters, page: Watched) -> None:
     act.get_by_role("button", name="Resume…").click()
     act.get_by_role("button", name="Resume them").click()
     act.get_by_role("dialog").wait_for(state="hidden")
-    since = copy.equal_at(60, "it goes on")
+    since = copy.equal_at(60, "it continues")
     page.says(CAUGHT_UP + r"\.$", since, "nothing is paused any more")
 
 

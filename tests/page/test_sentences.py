@@ -42,7 +42,7 @@ def parked(number: int = 3, **changes: Any) -> Partition:
 
 
 def place(**changes: Any) -> GroupPartition:
-    """A place where a group would go on at the exact record."""
+    """A place where a group would continue at the exact record."""
     return dataclasses.replace(level_group().partitions[0], **changes)
 
 
@@ -183,7 +183,7 @@ SAID = [
             "Source A can't be reached since 1970-01-01 00:00 UTC; nothing is copied; the newest copied "
             "record is of 15:59:59 UTC."
         ),
-        "Unreachable since 15:59 UTC (1 min). It goes on by itself once a broker answers (refused).",
+        "Unreachable since 15:59 UTC (1 min). It continues by itself once a broker answers (refused).",
     ),
     (
         flow(
@@ -342,7 +342,7 @@ def test_the_begin_of_an_absence_is_told_once() -> None:
     target = ClusterFigures(alias="B", away="cluster B has not answered since noon: refused", away_since_ms=away_ms)
     said = headline(flow(state=FlowState.UNREACHABLE, state_since_ms=away_ms + 900, target=target), NOW_MS)
     assert said.what.startswith("Target B can't be reached since 15:53 UTC; nothing is copied; ")
-    assert said.then == "For 6 min 59 s. It goes on by itself once a broker answers (refused)."
+    assert said.then == "For 6 min 59 s. It continues by itself once a broker answers (refused)."
     old = headline(flow(state=FlowState.UNREACHABLE, state_since_ms=away_ms, target=target), NOW_MS + 60_000)
     assert old.then.startswith("As of 1 min ago: for 7 min. ")
 

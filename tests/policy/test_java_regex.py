@@ -1,4 +1,4 @@
-"""Java's regular expressions beside `java.util.regex` itself, in one JVM."""
+"""Java's regular expressions next to `java.util.regex` itself, in one JVM."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def test_should_replicate(topic: str, heartbeats: bool, expected: bool) -> None:
 
 
 def test_default_policy_copies_copies() -> None:
-    """`x.topic` at the source came from elsewhere, and goes on to the target."""
+    """`x.topic` at the source came from elsewhere, and is copied on to the target."""
     assert replicated("x.topic", DEFAULT, DefaultTopicFilter([".*"]))
 
 

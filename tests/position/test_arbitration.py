@@ -140,7 +140,7 @@ def test_what_the_target_lost_is_counted_and_the_next_claim_says_so() -> None:
     assert found.lost == 0
 
 
-def test_what_was_confirmed_behind_a_healing_claim_is_judged_anew() -> None:
+def test_what_was_confirmed_behind_a_healing_claim_is_judged_again() -> None:
     """The source was compacted since: fewer records, so that the old claims lie inside the new batches."""
     whole, behind = claim(ONE, 0, dense, [12, 13], confirmed=True), claim(ONE + 1, 12, [16, 19, 20], confirmed=True)
     foreign = replace(whole.between(13, 14, 13), runs=(Run(19, 0),))
@@ -276,7 +276,7 @@ def test_a_stamped_batch_is_as_sure() -> None:
     assert match_of(lambda target: target.stamp(1), others=[10, 11, 13]) is Match.NO
 
 
-def test_a_batch_compressed_anew_is_known_by_its_timestamps() -> None:
+def test_a_batch_compressed_again_is_known_by_its_timestamps() -> None:
     assert match_of(lambda target: target.compress(1)) is Match.LIKELY
     assert match_of(lambda target: target.compress(1), others=[11, 12, 14]) is Match.NO
     assert match_of(lambda target: target.compress(1), others=[10, 12, 14]) is Match.POSSIBLE
@@ -307,7 +307,7 @@ def test_of_rivals_for_a_batch_that_is_gone_none_is_believed() -> None:
 
 
 def test_a_lone_claim_for_a_batch_that_is_gone_may_be_of_a_pump_that_lost() -> None:
-    """The one that won went on from its claim before, without a gap: it claimed nothing."""
+    """The one that won continued from its claim before, without a gap: it claimed nothing."""
     claims = [claim(ONE, 0, dense, confirmed=True), claim(OTHER, 10, [12, 13])]
     target = a_target(claims, dense, [10, 11], [12])
     target.vanish(1)
@@ -357,7 +357,7 @@ def test_that_two_may_have_sent_a_batch_is_remembered() -> None:
     assert target.ruling().undecided
 
 
-def test_what_goes_on_as_before_is_believed_whoever_wrote_it() -> None:
+def test_what_continues_as_before_is_believed_whoever_wrote_it() -> None:
     claims = [claim(ONE, 0, dense, confirmed=True), claim(OTHER, 10, [10, 11])]
     target = a_target(claims, dense, [10, 11], [12])
     target.delete_records(13)

@@ -52,7 +52,7 @@ def batch_to_come() -> None:
 
 
 def rivals_of_equal_marks() -> None:
-    """A batch compressed anew has the count and the timestamps of both claims."""
+    """A batch compressed again has the count and the timestamps of both claims."""
     target = a_target([claim(ONE, 0, [10, 12, 14]), claim(OTHER, 0, [10, 13, 14])], [10, 12, 14])
     target.compress(0)
     assert target.ruling().undecided.startswith("rival pumps may have copied different records as sequence 0")
@@ -91,7 +91,7 @@ def batch_after_a_gap() -> None:
     assert incarnations(ruling.true) == [ONE, OTHER]
 
 
-def lost_and_copied_anew() -> None:
+def lost_and_copied_again() -> None:
     """An unclean election took confirmed records, and others were copied in their place."""
     old, new = claim(ONE + 1, 10, [12, 13], confirmed=True), claim(OTHER, 10, [13, 15])
     assert incarnations(assert_right(a_target([CONFIRMED, old, new], dense, [13, 15])).true) == [ONE, OTHER]
@@ -130,10 +130,10 @@ def test_without_the_rule_its_case_fails(rule: Rule, monkeypatch: pytest.MonkeyP
 
 
 def test_the_log_overrules_what_was_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost_and_copied_anew()
+    lost_and_copied_again()
     monkeypatch.setattr(rules, "log_overrules", lambda seam: False)
     with pytest.raises(AssertionError):
-        lost_and_copied_anew()
+        lost_and_copied_again()
 
 
 def test_the_page_of_the_table_names_each_rule() -> None:

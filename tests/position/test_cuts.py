@@ -53,7 +53,7 @@ class Source:
 
 @dataclass
 class Mirror:
-    """Copies as a pump does, with a claim wherever an epoch begins, and goes on behind each cut."""
+    """Copies as a pump does, with a claim wherever an epoch begins, and continues behind each cut."""
 
     claims: list[Claim] = field(default_factory=list)
     view: list[int] = field(default_factory=list)
@@ -128,7 +128,7 @@ def test_the_cut_is_the_first_record_that_differs(steps: list[tuple[str, int, in
 
 
 def test_one_question_is_not_enough() -> None:
-    """Neither log has the epoch that the other one went on with; below both have the first one."""
+    """Neither log has the epoch that the other one continued with; below both have the first one."""
     asked = []
 
     def ask(epoch: int) -> EpochEnd:

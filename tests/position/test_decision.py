@@ -117,7 +117,7 @@ def test_a_log_that_grows_without_any_state_is_read_again(flow: Flow, after: int
 
 @modest
 @given(flows, st.data(), st.sampled_from(["state", "tail"]))
-def test_a_target_that_lost_acknowledged_records_goes_on_where_it_is(
+def test_a_target_that_lost_acknowledged_records_continues_where_it_is(
     flow: Flow, data: st.DataObject, seen: str
 ) -> None:
     first = flow.claims[0]
@@ -260,7 +260,7 @@ def test_of_a_partition_that_was_taken_over_all_that_we_copied_is_lost(sequence:
 
 
 def test_an_end_that_alone_tells_is_one_that_our_records_have_come_to() -> None:
-    """Below where we began nothing is ours; an operator's claim says itself where to go on."""
+    """Below where we began nothing is ours; an operator's claim says itself where to continue."""
     first = replace(claim(0, 70, 9, 30), confirmed=True)
 
     def unseen(end: int, *claims: Claim) -> bool:

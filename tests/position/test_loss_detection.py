@@ -1,4 +1,4 @@
-"""What the two sides of a partition show to be lost, and where the copy goes on (cuts: `test_cuts`)."""
+"""What the two sides of a partition show to be lost, and where the copy continues (cuts: `test_cuts`)."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_what_was_lost_is_named_where_it_was_also_if_somebody_else_has_filled_it
         assert grown.end == 41
 
 
-def test_an_emptied_log_that_was_cut_stays_until_a_claim_says_where_to_go_on() -> None:
+def test_an_emptied_log_that_was_cut_stays_until_a_claim_says_where_to_continue() -> None:
     """However far somebody else fills it up meanwhile."""
 
     def found(position: Position, *known: Loss, appended: int = 30) -> Found:

@@ -138,7 +138,7 @@ def test_the_log_end_alone_tells_the_position(flow: Flow) -> None:
     assert found.newest_timestamp_ms is None
 
 
-def test_a_target_topic_created_again_starts_anew(flow: Flow) -> None:
+def test_a_target_topic_created_again_starts_again(flow: Flow) -> None:
     flow.copy()
     old = flow.target.topic_id(flow.target_topic)
     flow.target.delete(flow.target_topic)
@@ -363,7 +363,7 @@ def alter(flow: Flow, monkeypatch: pytest.MonkeyPatch, upstream: int) -> None:
 
 
 @pytest.mark.parametrize("fills", [(0,), (0, 2, 5)])
-def test_an_emptied_log_that_was_cut_halts_until_an_operator_says_where_to_go_on(
+def test_an_emptied_log_that_was_cut_halts_until_an_operator_says_where_to_continue(
     forgetful_flow: Flow, monkeypatch: pytest.MonkeyPatch, fills: tuple[int, ...]
 ) -> None:
     """Also where he says what the log's end says, and however far somebody else has filled it up."""

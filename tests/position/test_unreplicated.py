@@ -84,7 +84,7 @@ def test_a_high_watermark_that_lags_for_a_moment_is_waited_for(flow: Flow, monke
     assert (noted.kind, noted.first, noted.end) == (LossKind.FOREIGN, COPIED, COPIED + 4)
 
 
-def test_whether_somebody_else_went_on_is_asked_again_then(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whether_somebody_else_continued_is_asked_again_then(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
     """A takeover that took it for settled would leave to a pump what another mirror had copied."""
     high_watermark(monkeypatch, COPIED, asked=1000)
     found = so_far(flow)

@@ -274,7 +274,7 @@ class Pump:
         return self.copy.progress.reported
 
     def take_over(self, settled: PartitionReading) -> None:
-        """It goes on where another pump says that it was."""
+        """It continues where another pump says that it was."""
         self.copy.ask(self.world.now)
         self.copy.take(settled, self.world.now)
 

@@ -1,4 +1,4 @@
-"""Claims of records that transforms change: they say so, and none goes on from a claim that says otherwise."""
+"""Claims of records that transforms change: they say so, and none continues from a claim that says otherwise."""
 
 from __future__ import annotations
 

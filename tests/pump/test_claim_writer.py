@@ -299,7 +299,7 @@ def _written_after_another(writing: Writing, kept: int) -> None:
 
 @pytest.mark.broker
 def test_a_broker_refuses_one_claim_and_takes_the_others(target_cluster: KafkaCluster, topic_name: str) -> None:
-    """A long line's answer with 60,000 batches, unmerged, beside partitions with a gap here and there."""
+    """A long line's answer with 60,000 batches, unmerged, next to partitions with a gap here and there."""
     source = ClusterConfig(alias=topic_name, bootstrap_servers=("127.0.0.1:1",))
     target = ClusterConfig(alias="B", bootstrap_servers=(target_cluster.bootstrap_servers,))
     with ClusterAdmin.connect(target, "test") as admin:

@@ -338,7 +338,7 @@ def test_a_fetching_connection_pauses_for_as_long_as_the_broker_says() -> None:
     assert signed.sent() > 0
 
 
-def test_a_throttled_fetching_connection_goes_on_by_itself() -> None:
+def test_a_throttled_fetching_connection_continues_by_itself() -> None:
     signed, loop = Signed(), Loop()
     connection = a_fetching_connection(signed, loop)
     throttled_at = loop.now

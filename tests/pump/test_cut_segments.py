@@ -172,7 +172,7 @@ def copied_with_gaps() -> tuple[World, CutTarget]:
 
 
 def test_the_next_pump_notices_that_the_newest_claims_are_gone() -> None:
-    """The oldest claim goes on without end, and its position is right as far as the log's length goes."""
+    """The oldest claim continues without end, and its position is right as far as the log's length goes."""
     world, target = copied_with_gaps()
     before = list(target.log)
     first = target.claims[0]

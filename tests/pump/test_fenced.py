@@ -46,7 +46,7 @@ def test_a_fenced_pump_sends_nothing_more_to_any_broker(running: PlayedRun, erro
     assert running.close().has_rival, "who has fenced it may be alive"
 
 
-def test_a_pump_that_is_not_fenced_goes_on_with_the_others(running: PlayedRun) -> None:
+def test_a_pump_that_is_not_fenced_continues_with_the_others(running: PlayedRun) -> None:
     """Another error is one partition's alone."""
     running.turn_until(lambda: running.sent == set(LEADERS))
     running.acknowledge(1, {0: 29})

@@ -302,7 +302,7 @@ def test_a_partition_that_comes_is_prepared_and_then_copied_from_where_it_is(mak
 
 
 def comes(run: PlayedRun, *, age_s: float = 0.0, **told: object) -> None:
-    """Say that another task has released partition 0, and where its copy goes on."""
+    """Say that another task has released partition 0, and where its copy continues."""
     place = Place.of(settled(run), heard_at=settled(run).read_at + age_s).model_copy(update=told)
     word = Release(
         number=1, source_topic="t", partition=0, target_topic_id=TARGET_ID.hex(), appended=7, passed=(9, 7), place=place
@@ -329,7 +329,7 @@ def is_ready(run: PlayedRun) -> None:
     run.turn_until(lambda: bool(run.words))
 
 
-def test_a_partition_that_comes_goes_on_where_its_former_task_said(make: Make) -> None:
+def test_a_partition_that_comes_continues_where_its_former_task_said(make: Make) -> None:
     """Nothing is read first, and nothing is claimed."""
     run = make(partitions=(1, 2))
     is_ready(run)

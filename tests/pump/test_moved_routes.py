@@ -137,7 +137,7 @@ class Task:
         self.writing: list[Callable[[], None]] = []
         self.preparing: list[Callable[[], None]] = []
         self.told: list[tuple[int, int]] = []
-        """Sequences from which it went on without a reading, and those that a reading would have shown."""
+        """Sequences from which it continued without a reading, and those that a reading would have shown."""
         self.passed: list[RouteOrder] = []
         self.heard = 0
         self.is_over = False
@@ -517,7 +517,7 @@ def test_batches_lost_just_before_a_partition_leaves_are_told(in_doubt: bool) ->
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_partition_that_waits_for_its_predecessor_goes_on_waiting_elsewhere(waits: bool) -> None:
+def test_a_partition_that_waits_for_its_predecessor_keeps_waiting_elsewhere(waits: bool) -> None:
     """Its position moved, so somebody else writes there, however long ago the round began (R5)."""
     mirror = Mirror(random.Random(0))
     source = ("t", 1)

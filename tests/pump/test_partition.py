@@ -137,7 +137,7 @@ def test_the_last_record_copied_is_not_known_before_a_silent_acknowledgement_is_
 
 
 def test_the_last_record_copied_is_forgotten_where_the_source_has_another_one_there_now() -> None:
-    """Its log was cut, or it was created again: the copy goes on elsewhere than behind that record."""
+    """Its log was cut, or it was created again: the copy continues elsewhere than behind that record."""
     world = a_world()
     pump = running(world)
     assert pump.copy.last_copied == (29, 29)

@@ -76,7 +76,7 @@ def test_what_is_confirmed_is_handed_out_once() -> None:
     assert (ready.over, pump.copy.stage) == (True, Stage.DONE)
 
 
-def test_fetching_goes_on_holds_back_and_stops() -> None:
+def test_fetching_continues_holds_back_and_stops() -> None:
     pump = Pump(a_world())
     pump.start()
     fetch = pump.ready().fetch

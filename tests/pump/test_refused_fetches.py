@@ -212,7 +212,7 @@ def test_no_error_makes_a_storm(refusing: Refusing, loop: Loop, whole: bool) -> 
     assert sorted(named) == CODES
 
 
-def test_a_lost_session_is_begun_anew_at_once(refusing: Refusing, loop: Loop) -> None:
+def test_a_lost_session_is_begun_again_at_once(refusing: Refusing, loop: Loop) -> None:
     """Brokers forget sessions; only who is refused a second time has to wait."""
     flows = refusing(sorted(SESSION_ERRORS), whole=True)
     turn(loop, flows, 5.0, lambda: all(len(flow.broker.fetches) >= 3 for flow in flows))

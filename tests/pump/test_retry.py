@@ -15,7 +15,7 @@ def test_pauses_have_a_longest_however_often_it_failed() -> None:
     assert retry.at == 300.0
 
 
-def test_pauses_grow_and_begin_anew_after_progress() -> None:
+def test_pauses_grow_and_begin_again_after_progress() -> None:
     retry = Retry(0.0)
     pauses = []
     for _ in range(8):

@@ -1,4 +1,4 @@
-"""One partition's copy beside pumps that may still be alive, and what only a rival explains (R2, R5)."""
+"""One partition's copy next to pumps that may still be alive, and what only a rival explains (R2, R5)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_after_a_loss_at_the_source_even_fresh_records_wait() -> None:
 
 @pytest.mark.parametrize("unclean", [True, False])
 def test_after_an_unclean_takeover_what_comes_first_is_claimed(unclean: bool) -> None:
-    """A predecessor that lives may go on from the same claim; of two that do the log could not tell which did (R14)."""
+    """A predecessor that lives may continue from the same claim; of two that do, the log could not tell which (R14)."""
     world = a_world()
     running(world)
     heir = Pump(world, 2, unclean=unclean)

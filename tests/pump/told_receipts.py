@@ -19,7 +19,7 @@ class ToldReceipts:
 
     def receipts(self) -> list[Receipt]:
         """Take the next news, and return all receipts; they are those that a look at all partitions gives."""
-        news = self._pump.news(all_anew=False)
+        news = self._pump.news(all_again=False)
         for receipt in news.changed:
             self._told[receipt.source_topic, receipt.partition] = receipt
             self.reported[receipt.source_topic, receipt.partition] += 1

@@ -1,4 +1,4 @@
-"""Schema ids before keys and values, and beside them: every header is recognised, and nothing else is."""
+"""Schema ids before keys and values, and next to them: every header is recognised, and nothing else is."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ class Flow:
         return self.identity.producer_id, self.identity.producer_epoch, sequence
 
     def a_claim(self, sequence: int = 0, upstream: int = FIRST_UPSTREAM, incarnation: int = 1) -> Claim:
-        """A claim that goes on from there without end, confirmed."""
+        """A claim that continues from there without end, confirmed."""
         return Claim(
             target_topic_id=self.target.topic_id(self.target_topic),
             partition=0,

@@ -15,7 +15,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 PROMETHEUS = DEPLOY / "prometheus"
 DASHBOARDS = sorted((DEPLOY / "grafana" / "dashboards").glob("*.json"))
 VARIABLES = {"$flow": ".*", "$strimzi_mirror_maker_cluster_name": "my-mirror", "$kubernetes_namespace": "kafka"}
-"""Of dashboards, as somebody would choose them beside `prometheus.yml`."""
+"""Of dashboards, as somebody would choose them next to `prometheus.yml`."""
 TARGET_LABELS = {
     "job": "sparkmirror",
     "instance": "localhost:9404",

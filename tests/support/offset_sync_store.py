@@ -44,7 +44,7 @@ class OffsetSyncStore:
             _insert(slots, sync)
 
     def translate(self, topic: str, partition: int, upstream: int) -> int | None:
-        """Where a group goes on downstream: -1 if that is older than all syncs, None if nothing is known."""
+        """Where a group continues downstream: -1 if that is older than all syncs, None if nothing is known."""
         slots = self._slots.get((topic, partition))
         if not self._read_to_end or slots is None:
             return None

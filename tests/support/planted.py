@@ -9,7 +9,6 @@ from typing import Any
 from tests.support.planted_flows import (
     DAY_MS,
     MINUTE_MS,
-    PROCESS,
     Fault,
     copying,
     earlier,
@@ -18,7 +17,7 @@ from tests.support.planted_flows import (
     pumps,
     with_parked,
 )
-from tests.support.snapshot_samples import NOW_MS, flow, group, partition, topic
+from tests.support.snapshot_samples import HEARTBEATS, NOW_MS, PROCESS, duty, flow, group, partition, place, topic
 
 from sparkmirror.exact.durable.loss_kinds import Action, LossKind, outcome_of
 from sparkmirror.snapshot.group_standing import GroupState
@@ -26,11 +25,9 @@ from sparkmirror.snapshot.snapshot import (
     ELSEWHERE,
     Cause,
     ClusterFigures,
-    Duty,
     Flow,
     FlowState,
     Group,
-    GroupPartition,
     Histogram,
     LossCount,
     PartitionState,
@@ -58,38 +55,11 @@ LONG_AGO_MS = NOW_MS - 900_000
 def _faults() -> list[Fault]:
     still = copying(400)
     behind = copying(20_000, lag_s=900.0)
-    syncing = (
-        Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS - 5_000, took_s=0.1),
-        Duty(duty="group offsets", interval_s=60.0, succeeded_ms=NOW_MS - 6_000, took_s=0.1),
-        Duty(duty="heartbeats", interval_s=1.0, succeeded_ms=NOW_MS - 500, took_s=0.01),
-    )
+    syncing = (duty(), duty("group offsets", 6_000), HEARTBEATS)
     late_group = group(synced_ms=NOW_MS - 900_000)
-    far_group = group(
-        partitions=(
-            GroupPartition(
-                topic="orders",
-                partition=0,
-                target_topic="A.orders",
-                source_offset=90_000,
-                source_lag=10,
-                target_offset=985,
-                target_lag=90_015,
-                skipped=0,
-                reread=89_015,
-            ),
-        )
-    )
-    set_back = GroupPartition(
-        topic="orders",
-        partition=0,
-        target_topic="A.orders",
-        source_offset=10,
-        source_lag=990,
-        target_offset=1_000,
-        target_lag=0,
-        skipped=990,
-        reread=0,
-    )
+    far_place = place(source_offset=90_000, target_lag=90_015, reread=89_015)
+    far_group = group(partitions=(far_place,))
+    set_back = place(source_offset=10, source_lag=990, target_offset=1_000, target_lag=0, skipped=990, reread=0)
     too_far = dataclasses.replace(
         set_back, source_offset=999_999, source_lag=None, skipped=None, reread=None, beyond_end=True
     )
@@ -164,16 +134,7 @@ def _faults() -> list[Fault]:
                 Cause.UNREACHABLE,
                 down,
                 4,
-                duties=(
-                    Duty(
-                        duty="checkpoints",
-                        interval_s=60.0,
-                        succeeded_ms=NOW_MS - 900_000,
-                        took_s=0.1,
-                        failing="B: no broker answers",
-                        failures=9,
-                    ),
-                ),
+                duties=(duty("checkpoints", 900_000, failing="B: no broker answers", failures=9),),
                 groups=(late_group,),
             ),
         ),
@@ -202,16 +163,7 @@ def _faults() -> list[Fault]:
                 unknown=4,
                 source=ClusterFigures(alias="A", away=silent, away_since_ms=NOW_MS - 9_000),
                 topics=(topic("orders", *parts(4, lag=None, lag_s=None, end=None)),),
-                duties=(
-                    Duty(
-                        duty="checkpoints",
-                        interval_s=60.0,
-                        succeeded_ms=NOW_MS - 900_000,
-                        took_s=0.1,
-                        failing="A: no broker answers",
-                        failures=9,
-                    ),
-                ),
+                duties=(duty("checkpoints", 900_000, failing="A: no broker answers", failures=9),),
             ),
             earlier(flow(topics=(topic("orders", *parts(4)),))),
         ),
@@ -290,7 +242,7 @@ def _faults() -> list[Fault]:
             ),
         ),
         _fault(
-            "a broker of the target has died: its partitions wait, others go on",
+            "a broker of the target has died: its partitions wait, others continue",
             "target-unreachable",
             flow(state=FlowState.COPYING, lag=2_000, lag_s=90.0, topics=(topic("orders", *waits),)),
             earlier(flow(state=FlowState.COPYING, lag=2_000, topics=(topic("orders", *waits),)), 10_000),
@@ -532,7 +484,7 @@ def _faults() -> list[Fault]:
             with_parked(Cause.NO_LEADER, "A: orders-0 has no leader now", 2),
         ),
         _fault(
-            "the only broker of a partition has died: it waits, others go on",
+            "the only broker of a partition has died: it waits, others continue",
             "parked-no-leader",
             leaderless,
             earlier(leaderless, 10_000),
@@ -549,7 +501,7 @@ def _faults() -> list[Fault]:
                 Cause.EXPIRED, "halted (expired): offsets 0 to 900 are gone", losses=_losses("expired", "halted", 900)
             ),
         ),
-        _fault("a loss after which copying went on", "records-lost", flow(losses=_losses("expired", "continued"))),
+        _fault("a loss after which copying continued", "records-lost", flow(losses=_losses("expired", "continued"))),
         _fault(
             "the source took back what was copied",
             "records-taken-back",
@@ -608,7 +560,7 @@ def _faults() -> list[Fault]:
             with_parked(Cause.TRUNCATED, "halted (truncated): 9 offsets", losses=_losses("truncated", "halted", 9)),
         ),
         _fault(
-            "an unclean election at the target, and nothing tells where to go on",
+            "an unclean election at the target, and nothing tells where to continue",
             "parked-target-truncated",
             with_parked(Cause.TARGET_TRUNCATED, "halted", losses=_losses("target-truncated", "halted", 9)),
         ),
@@ -698,22 +650,8 @@ def _faults() -> list[Fault]:
             "duty-failing",
             flow(
                 duties=(
-                    Duty(
-                        duty="checkpoints",
-                        interval_s=60.0,
-                        succeeded_ms=NOW_MS - 900_000,
-                        took_s=0.1,
-                        failing="TOPIC_AUTHORIZATION_FAILED",
-                        failures=15,
-                    ),
-                    Duty(
-                        duty="group offsets",
-                        interval_s=60.0,
-                        succeeded_ms=NOW_MS - 900_000,
-                        took_s=0.1,
-                        failing="no checkpoints",
-                        failures=15,
-                    ),
+                    duty("checkpoints", 900_000, failing="TOPIC_AUTHORIZATION_FAILED", failures=15),
+                    duty("group offsets", 900_000, failing="no checkpoints", failures=15),
                 ),
                 groups=(late_group,),
             ),
@@ -722,7 +660,7 @@ def _faults() -> list[Fault]:
             "the thread that sets groups' offsets hangs",
             "duty-late",
             flow(
-                duties=(Duty(duty="group offsets", interval_s=60.0, succeeded_ms=NOW_MS - 900_000, took_s=0.1),),
+                duties=(duty("group offsets", 900_000),),
                 groups=(late_group,),
             ),
         ),
@@ -733,13 +671,13 @@ def _faults() -> list[Fault]:
                 groups=tuple(
                     Group(group=f"g{n}", state=GroupState.SYNCED, synced_ms=NOW_MS - 900_000) for n in range(12_000)
                 ),
-                duties=(Duty(duty="group offsets", interval_s=60.0, succeeded_ms=NOW_MS - 900_000, took_s=400.0),),
+                duties=(duty("group offsets", 900_000, took_s=400.0),),
             ),
         ),
         _fault(
             "topic properties take longer than their interval",
             "duty-slow",
-            flow(duties=(Duty(duty="x", interval_s=1.0, succeeded_ms=NOW_MS, took_s=9.0),)),
+            flow(duties=(duty("x", 0, interval_s=1.0, took_s=9.0),)),
         ),
         _fault(
             "a live member at the target: its group can't be set",

@@ -6,9 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.snapshot_samples import NOW_MS, flow, partition, topic
+from tests.support.snapshot_samples import PROCESS, flow, partition, pump, topic
 
-from sparkmirror import __version__
 from sparkmirror.snapshot.snapshot import (
     Cause,
     Flow,
@@ -22,9 +21,6 @@ from sparkmirror.snapshot.snapshot import (
 
 MINUTE_MS = 70_000
 DAY_MS = 86_400_000
-PROCESS = Process(
-    host="host-1", pid=4711, version=__version__, started_ms=NOW_MS - 3_600_000, spark_version="4.0.0", slots=8, tasks=1
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +48,7 @@ def parts(count: int, **changes: Any) -> tuple[Partition, ...]:
 
 def pumps(count: int, **changes: Any) -> tuple[Pump, ...]:
     """So many equal pumps."""
-    one = Pump(
-        task=0, host="host-1", partitions=1, records=1_000, bytes=100_000, memory_bytes=90_000_000, at_ms=NOW_MS - 500
-    )
-    return tuple(dataclasses.replace(one, task=task, **changes) for task in range(count))
+    return tuple(pump(task, **changes) for task in range(count))
 
 
 def copying(lag: int, *, count: int = 6, position: int = 1_000, **changes: Any) -> Flow:

@@ -1,4 +1,4 @@
-"""Debian's `prometheus` and `promtool`: those that are installed, or unpacked into the cache beside Kafka."""
+"""Debian's `prometheus` and `promtool`: those that are installed, or unpacked into the cache next to Kafka."""
 
 from __future__ import annotations
 

@@ -55,9 +55,9 @@ def topic(name: str = "orders", *partitions: Partition, **changes: Any) -> Topic
     )
 
 
-def group(name: str = "shop", **changes: Any) -> Group:
-    """One that is at the target, and would read five records again."""
-    at = GroupPartition(
+def place(**changes: Any) -> GroupPartition:
+    """A group's place in orders-0: ten records to read, and five more to read again at the target."""
+    one = GroupPartition(
         topic="orders",
         partition=0,
         target_topic="A.orders",
@@ -68,15 +68,41 @@ def group(name: str = "shop", **changes: Any) -> Group:
         skipped=0,
         reread=5,
     )
-    return dataclasses.replace(
-        Group(group=name, state=GroupState.SYNCED, synced_ms=NOW_MS - 4_000, partitions=(at,)), **changes
-    )
+    return dataclasses.replace(one, **changes)
+
+
+def group(name: str = "shop", **changes: Any) -> Group:
+    """One that is at the target, and would read five records again."""
+    one = Group(group=name, state=GroupState.SYNCED, synced_ms=NOW_MS - 4_000, partitions=(place(),))
+    return dataclasses.replace(one, **changes)
 
 
 def level_group(name: str = "shop", **changes: Any) -> Group:
-    """One that would go on at the target at the exact record."""
-    at = dataclasses.replace(group().partitions[0], target_offset=990, target_lag=10, reread=0)
-    return group(name, **{"partitions": (at,), **changes})
+    """One that would continue at the target at the exact record."""
+    return group(name, **{"partitions": (place(target_offset=990, target_lag=10, reread=0),), **changes})
+
+
+def duty(name: str = "checkpoints", ago_ms: int = 5_000, **changes: Any) -> Duty:
+    """One of each minute that was done in a tenth of a second."""
+    one = Duty(duty=name, interval_s=60.0, succeeded_ms=NOW_MS - ago_ms, took_s=0.1)
+    return dataclasses.replace(one, **changes)
+
+
+HEARTBEATS = duty("heartbeats", 500, interval_s=1.0, took_s=0.01)
+
+
+def pump(task: int = 0, **changes: Any) -> Pump:
+    """One on the first host, with a partition."""
+    one = Pump(
+        task=task,
+        host="host-1",
+        partitions=1,
+        records=1_000,
+        bytes=100_000,
+        memory_bytes=90_000_000,
+        at_ms=NOW_MS - 500,
+    )
+    return dataclasses.replace(one, **changes)
 
 
 def flow(**changes: Any) -> Flow:
@@ -98,34 +124,17 @@ def flow(**changes: Any) -> Flow:
         lag_s=0.0,
         topics=(topic(),),
         groups=(group(),),
-        duties=(
-            Duty(duty="checkpoints", interval_s=60.0, succeeded_ms=NOW_MS - 5_000, took_s=0.1),
-            Duty(duty="heartbeats", interval_s=1.0, succeeded_ms=NOW_MS - 500, took_s=0.01),
-        ),
-        pumps=(
-            Pump(
-                task=0,
-                host="host-1",
-                partitions=1,
-                records=1_000,
-                bytes=100_000,
-                memory_bytes=90_000_000,
-                at_ms=NOW_MS - 500,
-            ),
-        ),
+        duties=(duty(), HEARTBEATS),
+        pumps=(pump(),),
     )
     return dataclasses.replace(one, **changes)
 
 
+PROCESS = Process(
+    host="host-1", pid=4711, version=__version__, started_ms=NOW_MS - 3_600_000, spark_version="4.0.0", slots=8, tasks=1
+)
+
+
 def snapshot(*flows: Flow, **changes: Any) -> Snapshot:
     """Of a process that works on these flows, or on A->B alone."""
-    process = Process(
-        host="host-1",
-        pid=4711,
-        version=__version__,
-        started_ms=NOW_MS - 3_600_000,
-        spark_version="4.0.0",
-        slots=8,
-        tasks=1,
-    )
-    return dataclasses.replace(Snapshot(process, NOW_MS, flows or (flow(),)), **changes)
+    return dataclasses.replace(Snapshot(PROCESS, NOW_MS, flows or (flow(),)), **changes)

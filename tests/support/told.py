@@ -108,7 +108,7 @@ TOLD: Mapping[str, Told] = {
     ),
     "the source refuses the sign-in: its password is another one now": _held_up(
         "unreachable (cluster A has not answered since then: sign-in by SCRAM-SHA-512 as mirror is refused)",
-        "It goes on by itself once a broker answers (sign-in by SCRAM-SHA-512 as mirror is refused).",
+        "It continues by itself once a broker answers (sign-in by SCRAM-SHA-512 as mirror is refused).",
         "ClusterUnreachable",
         "FlowNoProgress",
     ),
@@ -132,7 +132,7 @@ TOLD: Mapping[str, Told] = {
         says="Nothing matches topics = paymnts (did you mean payments?)", tone=Tone.WARNING
     ),
     "a slip in the pattern of groups": _worth_knowing(),
-    "a broker of the target has died: its partitions wait, others go on": _slow(
+    "a broker of the target has died: its partitions wait, others continue": _slow(
         "FlowNoProgress", says="Look below: the target's brokers can't be reached.", tone=Tone.BAD
     ),
     "the source's certificate has ended: no client is let in": _parked(
@@ -224,7 +224,7 @@ TOLD: Mapping[str, Told] = {
     "partitions of the source have no leader, and the promise is broken": _parked(
         "orders-0: partitions have no leader"
     ),
-    "the only broker of a partition has died: it waits, others go on": _begins(
+    "the only broker of a partition has died: it waits, others continue": _begins(
         "finding out (orders-0: A: orders-0 has no leader now)", "Look below: partitions have no leader."
     ),
     "one replica in sync is left, two are wanted": _parked("orders-0: the target has too few replicas in sync"),
@@ -235,7 +235,7 @@ TOLD: Mapping[str, Told] = {
     "an unclean election at the source cut what was copied": _parked(
         "Also: the source took back 9 offsets that were copied.", "RecordsLost"
     ),
-    "an unclean election at the target, and nothing tells where to go on": _parked(
+    "an unclean election at the target, and nothing tells where to continue": _parked(
         "(orders-0: the target lost records that it had acknowledged)", "RecordsLost"
     ),
     "an operator deleted the copy, and auto-creation is off": _parked("orders-0: a topic is missing", "GroupSyncLate"),
@@ -245,7 +245,7 @@ TOLD: Mapping[str, Told] = {
     "the segments topic lost its newest claims": _parked("(orders-0: the segments topic lost claims)"),
     "where MirrorMaker 2's copy ended can't be told": _parked("the end of another mirror's copy is not known"),
     # --- losses ---
-    "a loss after which copying went on": _lost(
+    "a loss after which copying continued": _lost(
         "caught up (lost: 20 offsets of ", "20 offsets were lost for good; caught"
     ),
     "the source took back what was copied": _lost(

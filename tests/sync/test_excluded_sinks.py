@@ -1,4 +1,4 @@
-"""Groups of sink connectors that `groups.exclude` takes out: named, since a moved sink would begin anew."""
+"""Groups of sink connectors that `groups.exclude` takes out: named, since a moved sink would begin again."""
 
 from __future__ import annotations
 

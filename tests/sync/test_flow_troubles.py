@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -222,6 +223,29 @@ def test_it_stops_before_anything_is_created(tmp_path: Path, verb: str, given: t
     assert text.startswith(f"{path}, line ")
     assert f": {trouble.key}: {trouble.line}" in text
     assert "\n" not in text
+
+
+@pytest.mark.parametrize(("given", "flow", "topic"), [(FAN_IN[0], "A->C", "orders"), (FAN_IN[4], "us->eu", "1-orders")])
+def test_start_lint_and_explain_say_the_same_of_two_flows_into_one_topic(
+    tmp_path: Path, given: tuple[str, ...], flow: str, topic: str
+) -> None:
+    """No cluster answers: the file alone decides."""
+    path = write(tmp_path, *given, "admin.timeout.ms = 1000")
+    (finding,) = [one for one in said(["lint", str(path)]) if one["rule"] == "fan-in"]
+    (explained,) = [one for one in said(["explain", str(path), topic, "--flow", flow]) if one["kind"] == "topic"]
+    *passed, last = explained["checks"]
+    assert {one["mark"] for one in passed} == {"yes"}
+    assert (last["check"], last["mark"], last["reason"]) == ("fan-in", "no", "fan_in")
+    refusal = str(CliRunner().invoke(app, ["run", str(path)]).exception)
+    assert refusal.endswith(f": {last['words']}; {finding['fix']}")
+    assert explained["changes"] == [finding["fix"]]
+    what, _, detail = finding["what"].partition(": ")
+    assert last["words"] == f"{what}: {detail}: {finding['effect']}"
+
+
+def said(command: list[str]) -> list[dict[str, Any]]:
+    printed: list[dict[str, Any]] = json.loads(CliRunner().invoke(app, [*command, "-o", "json"]).stdout)
+    return printed
 
 
 def test_other_processes_flows_count(tmp_path: Path) -> None:

@@ -217,7 +217,7 @@ def test_partitions_with_nothing_to_copy(
     assert [duties.cost(topic_name, topic) for topic in topics] == [(0, 2)] * 2
 
 
-def test_a_group_of_a_copy_would_go_on_with_the_original(
+def test_a_group_of_a_copy_would_continue_with_the_original(
     near: Cluster, far: Cluster, topic_name: str, make_flow: MakeFlow, watching: Watching
 ) -> None:
     """The copy's offsets and the original's differ by markers; of the original, offsets count."""

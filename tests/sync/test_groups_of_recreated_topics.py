@@ -59,7 +59,7 @@ def test_a_report_of_an_earlier_target_topic_says_nothing_about_the_new_one(
 def test_a_checkpoint_of_an_earlier_target_topic_does_not_hold(
     near: Cluster, far: Cluster, make_flow: MakeFlow, topic_name: str
 ) -> None:
-    """The source has deleted 50 records since: the group at 90 goes on at 40 of the new topic, which has 110."""
+    """The source has deleted 50 records since: the group at 90 continues at 40 of the new topic, which has 110."""
     remote = (f"left.{topic_name}", 0)
     near.create(topic_name)
     near.produce(topic_name, 100)
@@ -86,7 +86,7 @@ def test_a_checkpoint_of_an_earlier_target_topic_does_not_hold(
     assert far.read(remote[0])[40].value == expected
 
 
-def test_a_group_of_a_copy_goes_on_with_all_of_an_original_that_was_created_again(
+def test_a_group_of_a_copy_continues_with_all_of_an_original_that_was_created_again(
     near: Cluster, far: Cluster, make_flow: MakeFlow, topic_name: str
 ) -> None:
     """It reads the copy at `near`, and has yet to read everything that was copied of the new topic."""

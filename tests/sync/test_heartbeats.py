@@ -82,7 +82,7 @@ def test_a_factor_that_the_target_has_no_brokers_for_names_its_key(
     duty.close()
 
 
-def test_it_goes_on_when_the_topic_can_be_created(
+def test_it_continues_when_the_topic_can_be_created(
     target_cluster: KafkaCluster, admin: KafkaAdminClient, topic_name: str
 ) -> None:
     """Refused at first, then created by somebody; then deleted, and created by us."""

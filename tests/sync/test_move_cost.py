@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.exact.durable.claims import Claim
-from sparkmirror.exact.maps.map_keeper import LogBounds
 from sparkmirror.exact.maps.offset_map import Copied, OffsetMap
+from sparkmirror.exact.maps.partition_map import LogBounds
 from sparkmirror.kafka.wire.splice import Run
 from sparkmirror.mirror.sync.move_cost import EndPair, MoveCost, cost_at_copy, cost_at_original, cost_between
 
@@ -126,7 +126,7 @@ def test_no_record_is_left_out_and_only_offsets_that_are_there_are_counted(
 
 @modest
 @given(steps(RECORD, GAP, FOREIGN), steps(RECORD, GAP), st.data())
-def test_a_group_that_stands_where_the_map_says_goes_on_at_the_exact_record(
+def test_a_group_that_stands_where_the_map_says_continues_at_the_exact_record(
     played: list[tuple[str, int]], waiting: list[tuple[str, int]], data: st.DataObject
 ) -> None:
     logs = Logs(3, 5)

@@ -1,4 +1,4 @@
-"""A second flow into one topic leaves it to the first, at a real target; the first goes on, and nothing is deleted."""
+"""A second flow into one topic leaves it to the first, at a real target; the first continues; nothing is deleted."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from sparkmirror.kafka.cluster.new_topics import NewTopicSpec
 from sparkmirror.kafka.cluster.topic_descriptions import TopicDescription
 from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode
+from sparkmirror.look.doctor.explain_facts import explanations
+from sparkmirror.look.doctor.explanation import Mark, Step
 from sparkmirror.mirror.sync.first_notes import FirstNotes
 from sparkmirror.mirror.sync.other_flows import OtherFlows
 from sparkmirror.mirror.sync.topic_rules import topic_rules
@@ -34,6 +36,22 @@ class Clusters:
     def __init__(self, source: KafkaCluster, target: KafkaCluster, client: ClusterClient) -> None:
         self.source, self.target, self.client = source, target, client
 
+    def flow(self, alias: str, topic: str) -> FlowConfig:
+        return FlowConfig(
+            source=cluster_config(alias, self.source),
+            target=cluster_config("C", self.target),
+            topics=(topic,),
+            replication_policy_class=IDENTITY_POLICY,
+            replication_factor=1,
+            heartbeats_replication_enabled=False,
+        )
+
+    def explained(self, alias: str, topic: str) -> Step:
+        """The check that decides, or the last, of a flow's topic."""
+        flow = self.flow(alias, topic)
+        (told,) = [one for one in explanations(flow, [flow], topic, 60) if one.kind == "topic"]
+        return told.last
+
     def sync(self, alias: str, topic: str) -> TopicSync:
         """One run of a flow's topic duty, which then notes what it writes to, as the driver has it."""
         with self.run(alias, topic) as looked:
@@ -42,15 +60,8 @@ class Clusters:
     @contextmanager
     def run(self, alias: str, topic: str, *, looks: bool = True) -> Iterator[Callable[[], TopicSync]]:
         """A run in two parts: topics are there, and then, at the call, they are noted and looked at again."""
-        source, target = cluster_config(alias, self.source), cluster_config("C", self.target)
-        flow = FlowConfig(
-            source=source,
-            target=target,
-            topics=(topic,),
-            replication_policy_class=IDENTITY_POLICY,
-            replication_factor=1,
-            heartbeats_replication_enabled=False,
-        )
+        flow = self.flow(alias, topic)
+        source, target = flow.source, flow.target
         with ClusterAdmin.connect(source, "test", 20) as here, ClusterAdmin.connect(target, "test", 20) as there:
             there.create_compacted_topic(losses_topic(alias), 1, 1)
             others, memory = OtherFlows(self.client, flow), TopicMemory(TopicLog(self.client, losses_topic(alias)))
@@ -96,6 +107,9 @@ def test_the_second_leaves_it_to_the_first(clusters: Clusters, topic_name: str) 
     again = clusters.sync(first, topic_name)
     assert (again.refused, again.grown) == ({}, (topic_name,))
     assert clusters.sync(second, topic_name).refused == {topic_name: reason}
+    told = clusters.explained(second, topic_name)
+    assert (told.check, told.mark, f"{told.words}: {told.change}") == ("fan-in", Mark.NO, reason)
+    assert clusters.explained(first, topic_name).check != "fan-in"
 
 
 def test_of_two_that_start_together_only_one_copies(clusters: Clusters, topic_name: str) -> None:

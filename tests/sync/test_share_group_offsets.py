@@ -163,7 +163,7 @@ def consumed(cluster: Cluster, topic: str, group: str, count: int) -> list[bytes
 
 
 @pytest.mark.full
-def test_share_consumers_go_on_at_the_target(copied: GroupFlow, topic_name: str) -> None:
+def test_share_consumers_continue_at_the_target(copied: GroupFlow, topic_name: str) -> None:
     """What is before the start offset comes no more, and everything behind it does."""
     originals = copied.source.read("shared", committed=True)
     copied.source.start_share_group(topic_name, {HERE: 0})

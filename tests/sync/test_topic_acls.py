@@ -134,7 +134,7 @@ def test_nothing_is_said_of_a_topic_whose_writers_have_moved(
     ]
 
 
-def test_a_released_topic_that_goes_on_is_looked_after_again(
+def test_a_released_topic_that_continues_is_looked_after_again(
     monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
 ) -> None:
     played = PlayedAcls(monkeypatch)
@@ -384,7 +384,7 @@ def test_a_cluster_without_an_authorizer_is_named_once(
 
 @pytest.fixture
 def asked(guarded_pair: tuple[KafkaCluster, KafkaCluster]) -> Iterator[Callable[..., TopicAclSync]]:
-    """Make the duty of a flow us->eu with settings of ours; a process that starts anew is another one."""
+    """Make the duty of a flow us->eu with settings of ours; a process that starts again is another one."""
     made = []
 
     def between(own: TopicRules, copies: dict[str, str], **settings: bool) -> TopicAclSync:

@@ -117,7 +117,7 @@ class LimitedCluster(InventedCluster):
 OVER_QUOTA = (int(ErrorCode.THROTTLING_QUOTA_EXCEEDED), "The throttling quota has been exceeded.")
 
 
-def test_topics_that_a_quota_stops_wait_and_the_next_turn_goes_on(lines: Callable[[], list[str]]) -> None:
+def test_topics_that_a_quota_stops_wait_and_the_next_turn_continues(lines: Callable[[], list[str]]) -> None:
     """Told with progress, in one line, and without the advice to change anything."""
     source, target = InventedCluster("us", dict.fromkeys("abcde", 1)), LimitedCluster("eu", {})
     duty = TopicDuty(source, target, rules())

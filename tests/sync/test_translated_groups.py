@@ -67,7 +67,7 @@ COMPACT = {"cleanup.policy": "compact", "segment.ms": "500", "min.cleanable.dirt
     ],
     ids=["plain and transactional", "compacted too"],
 )
-def test_groups_go_on_at_the_target_with_no_record_twice_and_none_skipped(
+def test_groups_continue_at_the_target_with_no_record_twice_and_none_skipped(
     near: Cluster, far: Cluster, topic_name: str, make_flow: MakeFlow, fillings: list[tuple[int, Fill]]
 ) -> None:
     """Also far behind, at the log's end behind an aborted transaction, and between offsets that have no record."""
@@ -138,7 +138,7 @@ def test_committed_offsets_become_checkpoints_with_their_metadata(copied: GroupF
     ]
 
 
-def test_a_group_of_a_partition_without_records_goes_on_at_the_targets_end(copied: GroupFlow, topic_name: str) -> None:
+def test_a_group_of_an_empty_partition_continues_at_the_targets_end(copied: GroupFlow, topic_name: str) -> None:
     """At once: a consumer that begins at the latest offset would skip what comes before it has joined."""
     copied.source.commit(topic_name, {("copied", 0): 5, ("copied", 1): 0})
     duty = copied.checkpoints(topic_name)
@@ -154,7 +154,7 @@ def test_a_group_of_a_partition_without_records_goes_on_at_the_targets_end(copie
 
 
 @pytest.mark.parametrize("copied_before", [False, True], ids=["never copied", "copied in part"])
-def test_a_group_of_an_emptied_partition_goes_on_at_the_targets_end(
+def test_a_group_of_an_emptied_partition_continues_at_the_targets_end(
     near: Cluster, far: Cluster, make_flow: MakeFlow, topic_name: str, copied_before: bool
 ) -> None:
     """The next record is the one that it reads next, at the target too."""
@@ -477,7 +477,7 @@ def test_a_group_ahead_of_the_copy_catches_up(
     assert far.committed(topic_name)[f"near.{topic_name}", 0].offset == 15
 
 
-def test_groups_that_read_copies_go_on_with_the_originals(
+def test_groups_that_read_copies_continue_with_the_originals(
     near: Cluster, far: Cluster, topic_name: str, make_flow: MakeFlow
 ) -> None:
     """Active/active (testDownstreamTopicRenaming): a group reads its own cluster's topic, and the other's copy."""

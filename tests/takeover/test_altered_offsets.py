@@ -1,4 +1,4 @@
-"""An operator has the copy go on elsewhere: what was copied before and after stays known, record by record."""
+"""An operator has the copy continue elsewhere: what was copied before and after stays known, record by record."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ COPIED = (_Copied(7, "one"), _Copied(9, "two"))
 
 
 def test_nothing_found_beside_a_refusal_is_no_agreement() -> None:
-    """One connector's leader does not answer, and the other one's tail can't be read: neither says where to go on."""
+    """One connector's leader does not answer, and the other's tail can't be read: neither says where to continue."""
     outcome = _settled([None, _Refused("strange", wait=False)], COPIED)
     assert isinstance(outcome, _Refused)
     assert "one (7) and two (9)" in outcome.reason

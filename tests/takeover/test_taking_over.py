@@ -18,7 +18,7 @@ from tests.takeover.mirrored import AT_SOURCE, BEGAN_MS, Mirrored
 from sparkmirror.config.model import LegacyConfig
 from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.losses import LossLedger, losses_topic
-from sparkmirror.exact.maps.map_keeper import Unmapped
+from sparkmirror.exact.maps.partition_map import Unmapped
 from sparkmirror.exact.mm2.connect_offsets import (
     DEDICATED_CONNECTOR,
     STRIMZIS_TOPIC,
@@ -65,7 +65,7 @@ def mirrored(source_cluster: KafkaCluster, target_cluster: KafkaCluster, topic_n
         side.close()
 
 
-def test_after_a_clean_stop_it_goes_on_behind_the_stored_offset(mirrored: Mirrored) -> None:
+def test_after_a_clean_stop_it_continues_behind_the_stored_offset(mirrored: Mirrored) -> None:
     mirrored.copy(0, 40)
     mirrored.store(20)
     mirrored.store(39)
@@ -116,8 +116,8 @@ def test_a_topic_that_this_flow_has_made_needs_no_taking_over(mirrored: Mirrored
     assert mirrored.takeover.taken == 0
 
 
-def test_a_refusal_ends_when_this_flow_has_made_the_topic_anew(mirrored: Mirrored) -> None:
-    """Deleting the topic is the remedy that refusals name: the flow makes the topic anew, and goes on."""
+def test_a_refusal_ends_when_this_flow_has_made_the_topic_again(mirrored: Mirrored) -> None:
+    """Deleting the topic is the remedy that refusals name: the flow makes the topic again, and continues."""
     mirrored.copy(0, 30)
     mirrored.copy(55, 57)
     mirrored.store(20)
@@ -281,7 +281,7 @@ def test_there_and_back_and_there_again(mirrored: Mirrored) -> None:
 
 
 def test_both_were_killed_and_the_stored_offset_is_older_than_our_own_copy(mirrored: Mirrored) -> None:
-    """MirrorMaker 2 went on from there, repeated what we had, and copied more."""
+    """MirrorMaker 2 continued from there, repeated what we had, and copied more."""
     mirrored.copy(0, 30)
     mirrored.store(29)
     assert mirrored.look() == ""
@@ -524,7 +524,7 @@ def test_of_offsets_stored_in_one_millisecond_none_is_the_newest(mirrored: Mirro
 
 
 def test_an_old_offset_below_the_log_start_may_be_right(mirrored: Mirrored) -> None:
-    """This flow's MirrorMaker 2 was stopped for longer than the source keeps records; another flow's went on."""
+    """This flow's MirrorMaker 2 was stopped for longer than the source keeps records; another flow's continued."""
     mirrored.copy(0, 6)
     mirrored.source.delete_records(mirrored.topic, 10)
     mirrored.store(5)
@@ -679,7 +679,7 @@ def test_only_mirror_maker_1s_own_commit_is_a_takeover(
 def test_what_mirror_maker_1_has_copied_since_is_passed_over(
     mirrored: Mirrored, stored: int, begins: tuple[int, int, int]
 ) -> None:
-    """We began at its offset, it ran again after us, and now we go on where its group stands."""
+    """We began at its offset, it ran again after us, and now we continue where its group stands."""
     place, group = mirrored.route.source, mirrored.topic
     commits = Groups(mirrored.source.client)
     takeover = GroupTakeover(mirrored.flow, LegacyConfig(group_id=group))

@@ -1,4 +1,4 @@
-"""Connect's own transforms, asked through a small Java program beside this file."""
+"""Connect's own transforms, asked through a small Java program next to this file."""
 
 from __future__ import annotations
 

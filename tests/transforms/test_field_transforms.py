@@ -172,7 +172,7 @@ def test_paths(java_transforms: JavaTransforms, path: str, content: bytes | None
 @FEW
 @given(content=CONTENTS, names=NAME_LISTS)
 def test_value_to_key(java_transforms: JavaTransforms, content: bytes | None, names: str) -> None:
-    """The key is as Java's, and the value keeps its bytes, where Java writes it anew."""
+    """The key is as Java's, and the value keeps its bytes, where Java writes it again."""
     asked = Stage(type="ValueToKey", options={"fields": names}, value="json", after="json")
     theirs = java_transforms.ask(record(content), [asked])
     own = ours(record(content), [asked])

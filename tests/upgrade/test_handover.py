@@ -33,7 +33,7 @@ def stands_by(mirror: mp.MirrorProcess) -> bool:
 
 
 def test_both_ways(flow: LoadedFlow, earlier_source: Path) -> None:
-    """Stopped in order and killed, old to new and new to old: the one that stands by goes on."""
+    """Stopped in order and killed, old to new and new to old: the one that stands by continues."""
     with flow.load(), start_old(flow, earlier_source, "old-1") as first:
         flow.wait_for_progress(SPARK_S)
         with flow.start(log="new-1") as second:

@@ -1,6 +1,6 @@
 """Records that release 0.1 wrote are read as it meant them.
 
-`written_by_0_1.json` was made by the code of commit a2793a5: keys and values as they lie in its topics, and beside each
+`written_by_0_1.json` was made by the code of commit a2793a5: keys and values as its topics have them, and with each
 what was written.
 """
 

@@ -23,7 +23,7 @@ CELLS = (
     "translate",
     "verify",
     "losses",
-    "beside MirrorMaker 2",
+    "next to MirrorMaker 2",
 )
 """In the order of the table; each pair has those that it was tried for."""
 

@@ -40,7 +40,7 @@ The columns mean:
 - **groups**: a stopped group continues, in every topic, at exactly the record that it would have read next.
 - **translate**: `offsets translate` is as exact, inside compacted logs too.
 - **verify**, **losses**: exit code 0; an empty ledger.
-- **beside MirrorMaker 2**: the real MirrorMaker 2 4.3.1 copies the same source into the same target; both copies are
+- **next to MirrorMaker 2**: the real MirrorMaker 2 4.3.1 copies the same source into the same target; both copies are
   equal. Empty if it was not tried.
 """
 
@@ -52,7 +52,7 @@ arrived; at the end each record is there once, in order. Kafka 4 has no ZooKeepe
 to KRaft on 3.9 first, by Kafka's own procedure, or the 4.x target is a new cluster to sparkmirror.
 
 A broker of 2.8 among newer ones can leave a replica out of its partitions' ISR for good, once a newer controller has
-refused it (its log: "Failed to enqueue ISR change state"). Mirrors go on; the partition lacks a replica until that
+refused it (its log: "Failed to enqueue ISR change state"). Mirrors continue; the partition lacks a replica until that
 broker is restarted.
 """
 

@@ -100,7 +100,7 @@ def flow(source: ZooKeeperCluster, target_cluster: KafkaCluster, topic_name: str
     return Flow(source, target_cluster, topic_name, tmp_path)
 
 
-def test_a_topic_that_gets_an_id_goes_on_and_is_told_from_a_new_one(flow: Flow) -> None:
+def test_a_topic_that_gets_an_id_continues_and_is_told_from_a_new_one(flow: Flow) -> None:
     flow.produce(BEFORE)
     flow.copy()
     flow.source.upgrade("2.8.2")

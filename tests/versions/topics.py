@@ -131,5 +131,5 @@ def difference(source: Mapping[int, Mapping[int, Record]], target: Mapping[int, 
 
 
 def copied_offset(source: Mapping[int, Record], offset: int) -> int:
-    """Return where a reader at `offset` of a partition goes on in its copy, which begins at 0 and has no gaps."""
+    """Return where a reader at `offset` of a partition continues in its copy, which begins at 0 and has no gaps."""
     return sum(1 for there in source if there < offset)

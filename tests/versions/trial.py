@@ -99,7 +99,7 @@ class Trial:
             self._copy_the_rest()
 
     def sync_groups(self) -> None:
-        """A running mirror puts a group that has stopped exactly where it goes on."""
+        """A running mirror puts a group that has stopped exactly where it continues."""
         with self.outcomes.cell("groups"):
             stands = {
                 (topic.name, index): stand
@@ -159,7 +159,7 @@ class Trial:
 
         It is not asked for old formats: a topic with `message.format.version` stops it, on all its topics.
         """
-        with self.outcomes.cell("beside MirrorMaker 2"):
+        with self.outcomes.cell("next to MirrorMaker 2"):
             names = [topic.name for topic in self.topics if topic.kind != "old"]
             settings = {
                 "clusters": "M, B",

@@ -74,7 +74,7 @@ def test_a_page_of_another_origin_changes_nothing(rest: int, headers: dict[str, 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("listener", ["rest", "metrics"])
-def test_a_name_that_was_bound_anew_reads_nothing(request: pytest.FixtureRequest, listener: str, method: str) -> None:
+def test_a_name_that_was_bound_again_reads_nothing(request: pytest.FixtureRequest, listener: str, method: str) -> None:
     port: int = request.getfixturevalue(listener)
     path = "/connectors" if listener == "rest" else "/snapshot"
     fine = {"rest": 415, "metrics": 405}[listener] if method == "POST" else 200

@@ -1,4 +1,4 @@
-"""The compiled walk beside the walk in Python: the same records, runs and errors, whatever the bytes."""
+"""The compiled walk next to the walk in Python: the same records, runs and errors, whatever the bytes."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_loading_begins_after_so_many_records_and_only_once() -> None:
     assert not begun.is_set(), "what is only asked for does not count"
     walk.walked(1)
     assert begun.wait(10)
-    assert not walk.serves(1000), "Python goes on meanwhile"
+    assert not walk.serves(1000), "Python continues meanwhile"
     go_on.set()
     for thread in threading.enumerate():
         if thread.name == "load the compiled walk":
@@ -303,7 +303,7 @@ def test_loading_does_not_wait_for_a_process_that_hangs(tmp_path: Path, monkeypa
         assert loads.wait(10)
 
 
-def test_loading_goes_on_where_the_file_is_packed(tmp_path: Path) -> None:
+def test_loading_continues_where_the_file_is_packed(tmp_path: Path) -> None:
     loads = threading.Event()
     WalkLoading(loads.set, 1, tmp_path / "packed.zip" / "kernels.py").walked(1)
     assert loads.wait(10)

@@ -115,7 +115,7 @@ def test_a_damaged_batch_is_refused_or_read_as_by_others(source: list[Content], 
 @brief
 @given(contents(), st.sampled_from(range(5)), st.data())
 def test_the_intake_sends_the_same_or_refuses(source: list[Content], codec: int, data: st.DataObject) -> None:
-    """What a pump makes of it, compressing anew: nothing but what a reader reads there."""
+    """What a pump makes of it, compressing again: nothing but what a reader reads there."""
     for content in source[:2]:
         batch = with_damage(content, data.draw)
         pool = FramePool(1 << 20, 1)

@@ -372,7 +372,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(name=TOPICS)
     def topic_is_created_again(self, name: str) -> None:
-        """Its partitions are wanted by the old id until they are wanted anew."""
+        """Its partitions are wanted by the old id until they are wanted again."""
         self.generations[name] += 1
 
     @rule(name=TOPICS, known=st.booleans())
@@ -441,7 +441,7 @@ TestSessions = Sessions.TestCase
 TestSessions.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 
 
-def test_a_session_that_was_lost_while_its_topics_lost_their_ids_begins_anew() -> None:
+def test_a_session_that_was_lost_while_its_topics_lost_their_ids_begins_again() -> None:
     run = Sessions()
     run.start(version=BY_ID_FROM)
     run.fetch(without_session=False, wanted_meanwhile=[("orders", 0)], forgotten_meanwhile=[])
@@ -478,7 +478,7 @@ def test_only_what_changed_goes_out(version: int) -> None:
 
 
 @pytest.mark.parametrize("error", [SESSION_ID_NOT_FOUND, INVALID_SESSION_EPOCH])
-def test_a_lost_session_begins_anew_with_everything(error: int) -> None:
+def test_a_lost_session_begins_again_with_everything(error: int) -> None:
     session = new_session()
     for index in range(3):
         session.want("orders", topic_id("orders"), index, FetchPosition(index, 0, -1))

@@ -206,7 +206,7 @@ def test_requests_go_out_whole_through_a_tiny_buffer(requests: list[list[int]]) 
     assert data == expected
 
 
-def test_what_the_socket_does_not_take_waits_and_goes_on_where_it_stopped() -> None:
+def test_what_the_socket_does_not_take_waits_and_continues_where_it_stopped() -> None:
     connection = Connection(send_buffer=1)
     batch = pattern(3 << 20)
     connection.channel.send([b"head", memoryview(batch), b"tail"])

@@ -206,7 +206,7 @@ def intake_offsets(
     [
         # One aborted and one committed, side by side; the abort comes first.
         ([(3, "data", 2), (5, "data", 1), (3, "data", 1), (3, "abort", 1), (5, "data", 1), (5, "commit", 1)], [2, 5]),
-        # The same producer goes on after its marker.
+        # The same producer continues after its marker.
         ([(3, "data", 1), (3, "abort", 1), (3, "data", 1), (3, "commit", 1), (3, "plain", 2)], [2, 4]),
         # Two aborted: the one that began later ends first, and stands first in the broker's list.
         ([(3, "data", 1), (5, "data", 1), (5, "abort", 1), (5, "plain", 1), (3, "data", 1), (3, "abort", 1)], [3]),

@@ -39,7 +39,7 @@ def pause(
     """
     patterns = [pattern.strip() for pattern in topics.split(",") if pattern.strip()]
     if not patterns:
-        raise ConfigError("name the topics to pause; `resume` goes on with all", origin="--topics", key=topics)
+        raise ConfigError("name the topics to pause; `resume` continues with all", origin="--topics", key=topics)
     for pattern in patterns:
         try:
             re.compile(pattern)
@@ -56,7 +56,7 @@ def resume(
     secrets: Secrets = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Go on with all paused topics.
+    """Continue with all paused topics.
 
     Exit codes: 0 the mirror has the command, 2 the file or the command line is wrong, 3 the target can't be reached.
 

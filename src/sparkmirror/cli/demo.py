@@ -43,7 +43,7 @@ def demo(
     ] = 300_000,
     brokers: Annotated[int, typer.Option("--brokers", min=1, max=9, help="Brokers of each cluster.")] = 1,
     live: Annotated[
-        float, typer.Option("--live", min=0, metavar="SECONDS", help="Seconds to go on once the backlog is copied.")
+        float, typer.Option("--live", min=0, metavar="SECONDS", help="Seconds to continue once the backlog is copied.")
     ] = 10.0,
     keep: Annotated[bool, typer.Option("--keep", help="Leave everything running until Ctrl-C, to try things.")] = False,
     directory: Annotated[

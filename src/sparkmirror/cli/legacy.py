@@ -175,7 +175,7 @@ def _topics(include: str | None, whitelist: str | None) -> str:
         )
         raise ConfigError(reason, origin=_COMMAND_LINE, key="--include")
     if include is not None and whitelist is not None:
-        warn("--whitelist has no effect beside --include, as in MirrorMaker 1")
+        warn("--whitelist has no effect with --include, as in MirrorMaker 1")
     try:
         NamePatterns([included(text)], [])
     except ValueError as error:

@@ -54,7 +54,7 @@ def _text_handler() -> logging.Handler:
 
 
 def use_format(log_format: str) -> None:
-    """Go on in the log format that a file asks for.
+    """Continue in the log format that a file asks for.
 
     Without effect if another program set up the logging.
     """

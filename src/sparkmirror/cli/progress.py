@@ -69,7 +69,7 @@ class ProgressView:
         try:
             for moment in moments if self._heard else ():
                 self._print(*moment)
-        except (OSError, SystemExit):  # rich raises SystemExit: the reader has gone, but copying goes on
+        except (OSError, SystemExit):  # rich raises SystemExit: the reader has gone, but copying continues
             self._heard = False
 
 

@@ -89,7 +89,7 @@ class ResourceWatch:
         except ConfigError as error:
             reason = "; ".join(map(str, error.mistakes))
             log.warning(
-                "%s has changed and is not taken: %s; the mirror goes on as before",
+                "%s has changed and is not taken: %s; the mirror continues as before",
                 self._path,
                 reason,
                 extra=Event.FILE_NOT_TAKEN.extra,

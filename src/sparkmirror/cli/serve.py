@@ -64,7 +64,7 @@ def serve(
     from sparkmirror.config.formats.connect_files import WorkerSettings as WorkerFile
     from sparkmirror.connect.server import ConnectServer
     from sparkmirror.connect.worker import ConnectWorker
-    from sparkmirror.look.metrics.app import beside_app, metrics_router
+    from sparkmirror.look.metrics.app import app_of, metrics_router
     from sparkmirror.look.page.controls import FlowControls
     from sparkmirror.look.page.router import page_router
     from sparkmirror.web.access import on_loopback
@@ -88,10 +88,10 @@ def serve(
         may_act = (lambda _: True) if users is not None and users.are_asked else on_loopback
         worker.show_page(f"{config.url}/page/")
         page = page_router(worker.snapshots, FlowControls(lambda: worker.flows), may_act, history=worker.history)
-        beside = beside_app({"": metrics_router(worker.snapshots, metrics_profile or ()), "/page": page})
+        mounted = app_of({"": metrics_router(worker.snapshots, metrics_profile or ()), "/page": page})
         own = MirrorConfig(path=config.path, flows=())
         with (
-            ConnectServer(config, worker, users, {"metrics": beside, "page": beside}),
+            ConnectServer(config, worker, users, {"metrics": mounted, "page": mounted}),
             metrics_served(
                 metrics_port,
                 metrics_profile,

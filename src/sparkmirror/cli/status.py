@@ -23,7 +23,7 @@ UNHEALTHY_EXIT = 1
 def status(
     file: File,
     flow: Flow = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Go on until stopped, every 5 s.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat every 5 s until stopped.")] = False,
     check: Annotated[
         bool, typer.Option("--check", help="For health checks: exit with 1 if a flow is unhealthy.")
     ] = False,

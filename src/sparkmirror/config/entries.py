@@ -178,16 +178,16 @@ class Properties(Mapping[str, Entry]):
                 if entry.key not in replaced:
                     yield entry
                 continue
-            items, beside = entry.value.strip(), stated.get(new)
+            items, newer = entry.value.strip(), stated.get(new)
             what = (
                 f"is read as {new}, as up to Kafka 3.9; MirrorMaker 2 ignores it since 4.0, and copies the names that "
                 "it excludes"
             )
-            if beside is not None and beside.value.strip() != items:
+            if newer is not None and newer.value.strip() != items:
                 self.warnings.append(
                     entry.note(f"{what}: names that either key excludes are left out; write all into {new}")
                 )
-                items = ",".join(filter(None, (beside.value.strip(), items)))
+                items = ",".join(filter(None, (newer.value.strip(), items)))
             else:
                 self.warnings.append(entry.note(f"{what}: write {new}"))
             yield Entry(key=new, value=items, where=entry.where, line=entry.line, written=entry.key, lost=entry.lost)

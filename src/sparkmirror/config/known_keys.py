@@ -70,7 +70,7 @@ an empty list changes nothing; docs/transforms.md has the others
     predicates
 secrets from config providers are read again with each connection, all other values when a run starts
     config.action.reload = restart
-a partition that can't be copied is parked with the reason and tried again, and the others go on
+a partition that can't be copied is parked with the reason and tried again, and the others continue
     errors.retry.timeout = 0
     errors.retry.delay.max.ms = 60000
 no record is ever skipped: a partition that can't be copied is parked with the reason

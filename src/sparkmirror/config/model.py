@@ -397,7 +397,7 @@ class FlowConfig(Model):
     copies: bool = True
     """True if records are copied.
 
-    Without the copy, only groups, heartbeats and other duties at the target go on.
+    Without the copy, only groups, heartbeats and other duties at the target continue.
     """
     source_cluster_alias: str | None = None
     """The source's empty alias in MirrorMaker 2's data; None: `source.alias`."""

@@ -75,7 +75,7 @@ def refuse_two_pumps(settings: Mapping[str, str], origin: str) -> None:
         )
     if settings.get(KILL_DELAY, KILLED_AFTER) != KILLED_AFTER:
         raise ConfigError(
-            f"{KILL_DELAY} = {settings[KILL_DELAY]} would let a cancelled task copy on beside its successor: take it"
+            f"{KILL_DELAY} = {settings[KILL_DELAY]} would let a cancelled task copy on next to its successor: take it"
             f" out, or set it to {KILLED_AFTER}",
             origin=origin,
         )

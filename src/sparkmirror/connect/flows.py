@@ -77,7 +77,7 @@ class Flows:
 def read_flows(specs: Mapping[str, ConnectorSpec], worker: WorkerSettings) -> Flows:
     """Return the flows that these connectors ask for.
 
-    No error is raised: a wrong connector's part has its failure, and the other connectors go on.
+    No error is raised: a wrong connector's part has its failure, and the other connectors continue.
     """
     loadable = read_loadable(worker.settings)
     file = replace(worker, settings={key: entry for key, entry in worker.settings.items() if key not in KEYS})

@@ -235,8 +235,8 @@ class Herder:
             self._must_be_known(name, "Unknown connector {}")
             stopping, stopped = target is TargetState.STOPPED, self._config_state.targets[name] is TargetState.STOPPED
             tasks = task_records(name, []) if stopping else []
-            anew = connector_records(name, self._config_state.configs[name]) if stopped and not stopping else []
-            self._write([*tasks, *anew, *target_records(name, target)])
+            again = connector_records(name, self._config_state.configs[name]) if stopped and not stopping else []
+            self._write([*tasks, *again, *target_records(name, target)])
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
         """Restart a connector; return its status with RESTARTING for the restarted parts."""

@@ -44,7 +44,7 @@ class CrossOrigin:
 class Manners:
     """ASGI middleware that passes on requests with an encoded path.
 
-    `routes` are `app`'s routes, which tell a path's methods. `beside` has applications by the first part of their
+    `routes` are `app`'s routes, which tell a path's methods. `mounted` has applications by the first part of their
     paths; their requests are passed on as they are.
     """
 
@@ -54,10 +54,10 @@ class Manners:
         routes: Sequence[BaseRoute],
         cross_origin: CrossOrigin,
         headers: Sequence[tuple[str, str]] = (),
-        beside: Mapping[str, ASGIApp] | None = None,
+        mounted: Mapping[str, ASGIApp] | None = None,
     ) -> None:
         self._app = app
-        self._beside = beside or {}
+        self._mounted = mounted or {}
         self._routes = routes
         self._cross_origin = cross_origin
         self._headers = headers
@@ -68,7 +68,7 @@ class Manners:
             return
         headers, method = Headers(scope=scope), scope["method"]
         answer_with = self._decorated(send, headers, method)
-        other = self._beside.get(scope["path"][1:].partition("/")[0])
+        other = self._mounted.get(scope["path"][1:].partition("/")[0])
         if other is not None:
             await other(scope, receive, answer_with)
             return

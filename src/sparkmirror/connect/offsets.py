@@ -175,7 +175,7 @@ class ConnectorOffsets:
                     raise ValueError(f"{self._connector} copies from {named}, and has no partition {partition}")
 
     def _go_on_at(self, wanted: Mapping[TopicPartition, int | None] | None) -> None:
-        """Have the copy go on at these upstream offsets; None begins all partitions again."""
+        """Have the copy continue at these offsets; None begins all partitions again."""
         if not _wait_for(lambda: self._mirror.registry.is_up_to_date and self._has_settled()):
             raise ValueError(f"flow {self._flow.name} has not ended yet; try again in a moment")
         policy = topic_rules(self._flow).policy

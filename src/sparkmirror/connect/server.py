@@ -39,8 +39,8 @@ log = logging.getLogger(__name__)
 class ConnectServer:
     """REST server that answers while its context is open.
 
-    `worker` runs the connectors while this process has the lease. `beside` has applications by their paths' first part,
-    which each process answers for itself, such as metrics. Raises `ConfigError` if the file asks for basic
+    `worker` runs the connectors while this process has the lease. `mounted` has applications by the first part of their
+    paths, which each process answers for itself, such as metrics. Raises `ConfigError` if the file asks for basic
     authentication and `users` is None, since the server would let in every client.
     """
 
@@ -49,7 +49,7 @@ class ConnectServer:
         config: WorkerConfig,
         worker: ConnectorRunner,
         users: Users | None = None,
-        beside: Mapping[str, ASGIApp] | None = None,
+        mounted: Mapping[str, ASGIApp] | None = None,
     ) -> None:
         if config.basic_auth and users is None:
             reason = (
@@ -60,7 +60,7 @@ class ConnectServer:
         self._config = config
         self._worker = worker
         self._users = users
-        self._beside = beside or {}
+        self._mounted = mounted or {}
         self._opened = ExitStack()
 
     def __enter__(self) -> ConnectServer:
@@ -140,7 +140,7 @@ class ConnectServer:
             [route for router in paths for route in router.routes],
             config.cross_origin,
             config.response_headers,
-            self._beside,
+            self._mounted,
         )
         app = BodyLimit(app)
         return app if self._users is None else BasicAuth(app, self._users)

@@ -114,7 +114,7 @@ class ConnectWorker:
             thread.start()
 
     def close(self, timeout_s: float = 40.0) -> None:
-        """End all flows cleanly, so that another worker can go on."""
+        """End all flows cleanly, so that another worker can continue."""
         self._closing.set()
         self._mirror.stop()
         for thread in self._threads:

@@ -126,7 +126,7 @@ class DemoBroker:
         self._started().stop()
 
     def resume(self) -> None:
-        """Let a paused process go on (SIGCONT)."""
+        """Let a paused process continue (SIGCONT)."""
         self._started().send(signal.SIGCONT)
 
     def wait_until_known(self, node_ids: frozenset[int], timeout_s: float = START_TIMEOUT_S) -> None:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from sparkmirror.exact.durable.claim_log import ClaimLog
 from sparkmirror.exact.durable.claims import Retracted, TargetPartition, segments_topic
 from sparkmirror.exact.durable.identity import Identity
-from sparkmirror.exact.maps.map_keeper import NOTHING_YET, ForeignRange, LogBounds, PartitionMap
 from sparkmirror.exact.maps.offset_map import OffsetMap
+from sparkmirror.exact.maps.partition_map import NOTHING_YET, ForeignRange, LogBounds, PartitionMap
 from sparkmirror.exact.position.log_probe import LogProbe
 from sparkmirror.exact.position.questioned_claims import Evidence
 from sparkmirror.kafka.cluster.client import ClusterClient

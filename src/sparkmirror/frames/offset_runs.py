@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import REVEAL
 from sparkmirror.config.spark_guards import guard_secrets
-from sparkmirror.exact.maps.map_keeper import MapKeeper, PartitionMap
+from sparkmirror.exact.maps.map_keeper import MapKeeper
 from sparkmirror.exact.maps.offset_map import CopiedRun
+from sparkmirror.exact.maps.partition_map import PartitionMap
 from sparkmirror.kafka.cluster.admin import ClusterAdmin
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.mirror.engine.session import settings_of

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from sparkmirror.exact.maps.map_keeper import ForeignRange
 from sparkmirror.exact.maps.offset_map import OffsetMap, Twice
+from sparkmirror.exact.maps.partition_map import ForeignRange
 from sparkmirror.frames.report import ReportModel
 
 RANGE_BYTES = 64 << 20
@@ -219,10 +219,10 @@ def extent(
     left_out = 0
     for foreign in others:
         begins = (offsets.upstream(foreign.first - 1) or 0) + 1
-        if begins <= first < foreign.upstream and not offsets.began_anew(first, foreign.end):
+        if begins <= first < foreign.upstream and not offsets.began_again(first, foreign.end):
             left_out += max(foreign.end - max(foreign.first, target.start), 0)
             first, first_downstream = foreign.upstream, min(foreign.end, target.end)
-        elif end == window.end and begins <= end < foreign.upstream and not offsets.began_anew(end, foreign.end):
+        elif end == window.end and begins <= end < foreign.upstream and not offsets.began_again(end, foreign.end):
             left_out += foreign.end - foreign.first if end > begins else 0
             end, end_downstream = begins, foreign.first
     end, end_downstream = max(end, first), max(end_downstream, first_downstream)

@@ -221,7 +221,7 @@ def _source(name: str, order: str) -> type[DataSource]:
 def _read_on(
     order: str, start: dict[str, object], end: int | None
 ) -> tuple[list[tuple[object, ...]], dict[str, object]]:
-    """Return the readings from `start` on, and the place to go on.
+    """Return the readings from `start` on, and the place to continue.
 
     The readings end at `end`, or, without `end`, with the last available reading or a full micro-batch.
     """

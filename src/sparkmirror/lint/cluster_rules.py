@@ -188,7 +188,7 @@ def not_created(probe: FlowProbe) -> Iterator[Spot]:
 
 def copied_by_another(probe: FlowProbe) -> Iterator[Spot]:
     for remote, other in sorted(probe.copiers.items()):
-        yield _spot(probe, remote, refusal_of_second(probe.flow.name, other, remote))
+        yield _spot(probe, remote, refusal_of_second(probe.flow.name, other, remote).line)
 
 
 def unknown_properties(probe: FlowProbe) -> Iterator[Spot]:
@@ -480,7 +480,7 @@ CLUSTER_RULES: tuple[LintRule[FlowProbe], ...] = (
         name="append-check-unproven",
         severity=_INFO,
         what="append check not proven",
-        effect="it is not known whether the target checks appended batches; the run says so, and goes on",
+        effect="it is not known whether the target checks appended batches; the run says so, and continues",
         fix=f"grant CREATE, DELETE, READ and WRITE on topics that begin with {PREFIX}, or ask the maker of the brokers",
         look=append_check_unproven,
     ),

@@ -228,7 +228,7 @@ FILE_RULES: tuple[LintRule[Subject], ...] = (
         name="unusable",
         severity=_ERROR,
         what="this can't be run",
-        effect="sparkmirror stops at it; where MirrorMaker 2 would go on, it would do something else than is written",
+        effect="sparkmirror stops at it; where MirrorMaker 2 would continue, it would do something else than written",
         fix="as the reason says",
         look=unusable,
     ),

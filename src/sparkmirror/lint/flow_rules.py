@@ -308,7 +308,7 @@ FLOW_RULES: tuple[LintRule[Subject], ...] = (
         name="names-with-aliases",
         severity=_INFO,
         what="groups' offsets are set for topics with the source's alias before their names",
-        effect="consumers that go on reading the old names at the target find nothing, and no offsets",
+        effect="consumers that keep reading the old names at the target find nothing, and no offsets",
         fix="have them read both names, or use IdentityReplicationPolicy in both connectors",
         look=names_with_aliases,
     ),

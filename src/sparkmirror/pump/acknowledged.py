@@ -61,7 +61,7 @@ class AcknowledgedRecords:
             self.last = None
 
     def start(self, upstream: int, position: Position) -> None:
-        """Go on from a position that was read."""
+        """Continue from a position that was read."""
         self.newest = None
         self.upstream = upstream
         self.downstream = position.downstream

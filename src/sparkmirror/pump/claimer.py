@@ -44,7 +44,7 @@ class Claimer:
         """Upstream offset after the last noted record."""
 
     def start(self, reading: PartitionReading, upstream: int, *, due: bool) -> None:
-        """Go on from a position.
+        """Continue from a position.
 
         With `due` the first batch is claimed even if no gap is before the batch. So is the first batch after records
         that were changed, if these are not, and the other way round.

@@ -421,9 +421,9 @@ class FlowPump:
     def receipts(self) -> list[Receipt]:
         return self._reports.receipts(self._control)
 
-    def news(self, *, all_anew: bool) -> FlowNews:
+    def news(self, *, all_again: bool) -> FlowNews:
         """Return what has changed since the last call, as `FlowReports.news` does."""
-        return self._reports.news(self._control, all_anew=all_anew)
+        return self._reports.news(self._control, all_again=all_again)
 
     def lines(self) -> list[LineFigures]:
         """Return what is known and chosen about the lines to brokers."""

@@ -77,13 +77,13 @@ class FlowReports:
         self._lag = 0
         self._were_slow = True
 
-    def news(self, control: ControlState | None, *, all_anew: bool) -> FlowNews:
+    def news(self, control: ControlState | None, *, all_again: bool) -> FlowNews:
         """Return what has changed since the last call.
 
-        With `all_anew` no partition counts as unchanged because nothing happened to it.
+        With `all_again` no partition counts as unchanged because nothing happened to it.
         """
         slow = control is None or self._sources.is_any_slow(SLOW_S) or self._targets.is_any_slow(SLOW_S)
-        copies = self._copies.all if all_anew or slow or self._were_slow else list(self.touched)
+        copies = self._copies.all if all_again or slow or self._were_slow else list(self.touched)
         self._were_slow = slow  # the reasons that a slow connection gave end with no event of the partitions
         self.touched = {copy for copy in copies if not copy.is_at_rest}
         changed, self._left_untold = self._left_untold, []

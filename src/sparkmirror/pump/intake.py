@@ -479,7 +479,7 @@ def _none(_: object) -> None:
 
 
 def _made(frame: Frame, spliced: Spliced) -> Batch:
-    own = frame.beside(spliced.data)
+    own = frame.sibling(spliced.data)
     return Batch(
         own,
         own.view,

@@ -20,7 +20,7 @@ Then the loop takes another turn. A step that has begun, mostly one batch, is fi
 class Preparation:
     """Makes the fetched data of one flow's partitions ready, bit by bit.
 
-    `copies` are all the flow's partitions. `on_prepared` is called for each partition that went on in `flush`.
+    `copies` are all the flow's partitions. `on_prepared` is called for each partition that continued in `flush`.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Preparation:
         self._unprepared.clear()
 
     def _go_on(self, copies: Sequence[PartitionCopy], until_s: float) -> int:
-        """Prepare at least a step if memory allows; return how many partitions went on."""
+        """Prepare at least a step if memory allows; return how many partitions continued."""
         number = 0
         for copy in copies:
             if number and now_s() >= until_s:

@@ -100,7 +100,7 @@ class _PumpRun:
     def tell_end(self) -> None:
         """Report at once if this flow has ended by itself.
 
-        The pump's other flows may go on for long.
+        The pump's other flows may continue for long.
         """
         if self._ended_because and self.flow_pump.ended and not self._end_told:
             self._end_told = True
@@ -117,7 +117,7 @@ class _PumpRun:
     def report(self, *, ended: bool = False) -> None:
         ended = ended or self._end_told
         flow, tally = self.flow_pump, self.flow_pump.tally
-        news = flow.news(all_anew=ended)
+        news = flow.news(all_again=ended)
         report = FlowReport(
             epoch=self._order.epoch,
             task=self._order.task,

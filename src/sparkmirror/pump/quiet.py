@@ -21,7 +21,9 @@ ended (KIP-219), also after the client has gone. Guarded batches are pipelined, 
 the state is there, the leader refuses it; old records could take the state with them.
 """
 
-WAITS = "an earlier request may still arrive: it goes on once nothing has moved for 8 s (records too old to be guarded)"
+WAITS = (
+    "an earlier request may still arrive: it continues once nothing has moved for 8 s (records too old to be guarded)"
+)
 
 
 class QuietRule:

@@ -41,7 +41,7 @@ _TIMESTAMP = re.compile(r"\(timestamp (-?\d+), ")
 
 
 class Refused(NamedTuple):
-    """Reason why a partition can't go on."""
+    """Reason why a partition can't continue."""
 
     error: int
     words: str

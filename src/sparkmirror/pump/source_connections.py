@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.config.model import FetchConfig
+from sparkmirror.pump.copy_state import QUEUE_BYTES
 from sparkmirror.pump.dialer import Dialer
 from sparkmirror.pump.limits import Lane, Limits
 from sparkmirror.pump.loop import Loop
 from sparkmirror.pump.memory_budget import FETCH_BYTES, SMALLEST_FETCH_BYTES, MemoryBudget
 from sparkmirror.pump.messages.figures import LineFigures
-from sparkmirror.pump.partition import QUEUE_BYTES, PartitionCopy
+from sparkmirror.pump.partition import PartitionCopy
 from sparkmirror.pump.ready import Fetch
 from sparkmirror.pump.source_connection import Fetched, FetchSize, SourceConnection
 from sparkmirror.pump.source_lane import SourceLane
@@ -118,7 +119,7 @@ class SourceConnections:
             connection.check(timeout_s)
 
     def is_any_slow(self, slow_s: float) -> bool:
-        """True if a connection is refused, or has waited so long to go on."""
+        """True if a connection is refused, or has waited so long to continue."""
         return any(connection.refusal or connection.is_slow(slow_s) for connection in self._all())
 
     def end(self) -> None:

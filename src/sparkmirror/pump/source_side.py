@@ -50,7 +50,7 @@ class SourceSide:
         return self._latest
 
     def start(self, upstream: int, end: int) -> None:
-        """Go on at a source offset, with the log's end just read."""
+        """Continue at a source offset, with the log's end just read."""
         self.backfilling = self.backfilling or end - upstream >= BACKFILL_OFFSETS
 
     def answered(self, high_watermark: int, size: int) -> None:

@@ -5,8 +5,8 @@
        └─────SET_ASIDE──────┴───────────────────────────────┴──> PARKED ──STARTED──> RUNNING
 
 `TRANSITIONS` is the whole diagram. Any doubt has one answer: drop the queue, drain the batches in flight, read the
-position, send ONE batch alone until the batch is acknowledged, go on (invariant 5, R3). So only a RUNNING partition may
-send, and a partition with batches in flight can't be SEEKING. An event that a stage does not have raises
+position, send ONE batch alone until the batch is acknowledged, continue (invariant 5, R3). So only a RUNNING
+partition may send, and a partition with batches in flight can't be SEEKING. An event that a stage does not have raises
 `ForbiddenEvent`: the pump ends, and nothing is sent from an unforeseen state.
 """
 
@@ -34,7 +34,7 @@ class StageEvent(Enum):
     """Event in a partition's copy."""
 
     ASKED = "a reading of the position begins"
-    STARTED = "the copy goes on from a position that was read"
+    STARTED = "the copy continues from a position that was read"
     CONFIRMED = "a reading agrees with the copy under way"
     WITHHELD = "the position can't be told now, or the quiet rule holds the records back"
     FED = "a fetch answer came"

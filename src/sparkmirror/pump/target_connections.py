@@ -130,7 +130,7 @@ class TargetConnections:
                 connection.failed("this process was too busy to send" if busy else "this process was suspended")
 
     def is_any_slow(self, slow_s: float) -> bool:
-        """True if a connection has waited so long to go on."""
+        """True if a connection has waited so long to continue."""
         return any(connection.is_slow(slow_s) for connection in self._all())
 
     @property

@@ -55,7 +55,7 @@ class ClaimProof(Enum):
 class NextReading(Enum):
     """Purpose of the next position reading."""
 
-    START = "the place to go on from"
+    START = "the place to continue from"
     LOOK_UP = "proof that an acknowledged batch is there"
 
 

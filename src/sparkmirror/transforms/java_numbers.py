@@ -92,10 +92,10 @@ def parse_single(text: str) -> Single:
         return made
     # The double may lie in the middle between two floats where the text does not: then the text decides.
     with np.errstate(over="ignore"):
-        beside = float(np.nextafter(np.float32(made), np.float32(math.copysign(math.inf, rough - made))))
-    if Fraction(rough) * 2 != _bounded(made) + _bounded(beside):
+        neighbour = float(np.nextafter(np.float32(made), np.float32(math.copysign(math.inf, rough - made))))
+    if Fraction(rough) * 2 != _bounded(made) + _bounded(neighbour):
         return made
-    low, high = sorted((float(made), beside))
+    low, high = sorted((float(made), neighbour))
     return Single(high if exact > Fraction(rough) else low)
 
 

@@ -1,4 +1,4 @@
-"""A real node of Kubernetes: kubelet, containerd, kube-proxy and CoreDNS beside a control plane, in a sandbox.
+"""A real node of Kubernetes: kubelet, containerd, kube-proxy and CoreDNS next to a control plane, in a sandbox.
 
 Nothing enforces NetworkPolicies there.
 """

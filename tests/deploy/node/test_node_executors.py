@@ -35,7 +35,7 @@ def release(
     began = time.monotonic()
     clusters.fill(TOPIC, PARTITIONS, RECORDS, RECORD_BYTES)
     print(f"executors: {RECORDS * RECORD_BYTES / 1e9:.1f} GB written in {time.monotonic() - began:.1f} s")
-    # Compressed anew, and by the dearest codec, a record costs executors much more CPU than brokers and network
+    # Compressed again, and by the dearest codec, a record costs executors much more CPU than brokers and network
     lines = "backup.producer.compression.type = gzip\n"
     with Release(node, NAMESPACE, TOPIC, tmp_path_factory.mktemp("executors"), image, PARTITIONS, lines) as made:
         yield made

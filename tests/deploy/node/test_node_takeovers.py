@@ -1,6 +1,6 @@
 """The chart on a real node, in namespaces that enforce the restricted standard, under load: every record once.
 
-Names are resolved and services routed as in any cluster. The tests go on where those before them ended.
+Names are resolved and services routed as in any cluster. The tests continue where those before them ended.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ variable "connector_directory" {
 }
 
 variable "connector_values" {
-  description = "Further values of $${NAME} in these files, beside aliases, brokers and patterns."
+  description = "Further values of $${NAME} in these files, other than aliases, brokers and patterns."
   type        = map(string)
   default     = {}
 }

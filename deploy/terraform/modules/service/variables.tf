@@ -33,7 +33,7 @@ variable "subnet_ids" {
 }
 
 variable "security_group_ids" {
-  description = "Further security groups of the tasks, beside the service's own."
+  description = "Further security groups of the tasks, other than the service's own."
   type        = list(string)
   default     = []
 }
@@ -91,7 +91,7 @@ variable "shared" {
 }
 
 variable "statements" {
-  description = "Rights of what runs in the task, beside those on its files."
+  description = "Rights of what runs in the task, other than those on its files."
   type = list(object({
     Sid       = string
     Effect    = optional(string, "Allow")

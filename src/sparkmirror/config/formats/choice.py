@@ -57,10 +57,10 @@ def open_files(paths: Sequence[str], filling: Filling | None) -> tuple[str, list
             ours.append(file)
         elif file.path in named or file.kind in _STRANGERS:
             other = next((candidate for kind in _OF[form] for candidate in files if candidate.kind is kind), None)
-            beside = f", and {other.path} is {other.kind.value}: give one format at a time" if other else ""
-            wrong.add(ConfigError(f"is {file.kind.value}{beside}", origin=file.path))
+            too = f", and {other.path} is {other.kind.value}: give one format at a time" if other else ""
+            wrong.add(ConfigError(f"is {file.kind.value}{too}", origin=file.path))
     for file in ours[1:] if form == "properties" else ():
-        reason = f"is a second file of MirrorMaker 2's own, beside {ours[0].path}: give one file"
+        reason = f"is a second file of MirrorMaker 2's own, next to {ours[0].path}: give one file"
         wrong.add(ConfigError(reason, origin=file.path))
     if not ours:
         wrong.stop()

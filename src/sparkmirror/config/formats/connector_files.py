@@ -54,7 +54,7 @@ def read_connect(files: Sequence[File], wrong: Mistakes) -> tuple[tuple[ConnectC
         for worker in workers[1:]:
             wrong.add(
                 ConfigError(
-                    f"is a second worker's file here, beside {workers[0].path}: give one Connect cluster at a time",
+                    f"is a second worker's file here, next to {workers[0].path}: give one Connect cluster at a time",
                     origin=worker.path,
                 )
             )
@@ -153,7 +153,7 @@ class _ConnectorsFile:
             if key in _TOLD:
                 self._note(entry, "is not needed: it is Connect's description of a connector", "not needed")
             else:
-                self._note(entry, "is not read: beside name and config there is initial_state only")
+                self._note(entry, "is not read: next to name and config there is initial_state only")
         stated = fields.get("initial_state")
         if stated is not None and stated.value:
             state = stated.value.lower()

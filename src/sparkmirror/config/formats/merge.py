@@ -40,7 +40,7 @@ _OF_WORKERS = "has no effect: it is a setting of Connect's workers, which {place
 _UNPREFIXED = "is for no cluster here, nor in MirrorMaker 2: write "
 _STANDALONE = "offset.storage.file.filename"
 _IN_A_FILE = (
-    "is not read: where a standalone worker was is in that file only; sparkmirror goes on where offset syncs and the"
+    "is not read: where a standalone worker was is in that file only; sparkmirror continues where offset syncs and the"
     " target's records tell (docs/takeover.md)"
 )
 CONNECTS_OWN = {

@@ -145,8 +145,8 @@ def read_strimzi(
 
 def _manifests(documents: Iterable[Document], directory: str | None, mistakes: Mistakes) -> Iterator[Mapping[str, Any]]:
     files = sorted(map(str, Path(directory).glob("*.y*ml"))) if directory else ()
-    beside = [document for file in files for document in documents_of(file, read_text(file))]
-    for document in [*beside, *documents]:
+    others = [document for file in files for document in documents_of(file, read_text(file))]
+    for document in [*others, *documents]:
         if document.tree.get("kind") in KINDS:
             right, wrong = without_wrong(document, MANIFEST)
             for mistake in wrong.values():

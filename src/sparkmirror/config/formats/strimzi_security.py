@@ -130,7 +130,7 @@ def _certificates(
 
 def _own_certificate(authentication: Mapping[str, Any], tls: Any, secrets: Secrets) -> Iterator[tuple[str, str, str]]:
     if tls is None:
-        raise FieldError("authentication.type", "tls needs tls beside it: certificates are shown over TLS only")
+        raise FieldError("authentication.type", "tls needs tls next to it: certificates are shown over TLS only")
     field = "authentication.certificateAndKey"
     pair = authentication.get("certificateAndKey") or {}
     for part in ("secretName", "certificate", "key"):

@@ -160,10 +160,10 @@ class StatusFile:
         text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=120)
         if text == self._written:
             return
-        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            beside.write_text(text, "utf-8")
-            beside.replace(self._path)
+            draft.write_text(text, "utf-8")
+            draft.replace(self._path)
         except OSError as error:
             raise ConfigError(
                 f"can't be written: {error.strerror}", origin="--status-file", key=str(self._path)

@@ -26,7 +26,7 @@ class LossKind(StrEnum):
     TARGET_TRUNCATED = "target-truncated"
     """The target lost acknowledged records.
 
-    The pump copies the lost records again, unless nothing tells where to go on.
+    The pump copies the lost records again, unless nothing tells where to continue.
     """
     TARGET_RECREATED = "target-recreated"
     """The target topic is a new topic.
@@ -43,7 +43,7 @@ class LossKind(StrEnum):
     COPY_EXPIRED = "copy-expired"
     """The target deleted copied records before the source: the copy keeps less."""
     ALTERED = "altered"
-    """An operator had the copy go on at another offset.
+    """An operator had the copy continue at another offset.
 
     Records are skipped, or copied again.
     """
@@ -68,7 +68,7 @@ class LossOutcome(StrEnum):
     ONLY_AT_SOURCE = "only at the source"
     """The target deleted the copied records, and the source still had them."""
     SKIPPED = "skipped"
-    """An operator had the copy go on after the records."""
+    """An operator had the copy continue after the records."""
     TWICE = "copied twice"
     """An operator had the records copied again: the target has them twice."""
     FOREIGN = "foreign"

@@ -152,7 +152,7 @@ class LossLedger:
 def halted_at_target(losses: Iterable[Loss]) -> list[Loss]:
     """Return the target losses that halt a partition.
 
-    The target lost acknowledged records in a log that was emptied, and nothing tells where to go on.
+    The target lost acknowledged records in a log that was emptied, and nothing tells where to continue.
     """
     return [loss for loss in losses if loss.kind is LossKind.TARGET_TRUNCATED and loss.action == "halted"]
 

@@ -284,7 +284,7 @@ class OffsetMap:
         _, start, count = self._table.row(index)
         return min(start + count, downstream)
 
-    def began_anew(self, upstream: int, downstream: int) -> bool:
+    def began_again(self, upstream: int, downstream: int) -> bool:
         """Tell whether the source's log was copied again after a place at the target.
 
         The place is `downstream`; the repeated copy begins at `upstream` or before.

@@ -10,7 +10,7 @@ If a batch can't be recognized any more (`Match.POSSIBLE`), its claim is believe
 different records there. Such a pump is
 
 1. a rival pump that claimed different records there, or
-2. a pump that went on from the claim before, without a claim.
+2. a pump that continued from the claim before, without a claim.
 
 Case 2 is impossible if only a single pump can have sent the records before, and
 

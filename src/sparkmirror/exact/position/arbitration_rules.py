@@ -38,7 +38,7 @@ class Candidates:
 
     @property
     def altered(self) -> bool:
-        """True if an operator had the copy go on here, at another upstream offset.
+        """True if an operator had the copy continue here, at another upstream offset.
 
         Then no pump has gone on from the claim before.
         """
@@ -213,7 +213,7 @@ def repeats_records_before(seam: Seam) -> Decision | None:
 
 
 def may_have_gone_on_without_claim(seam: Seam) -> Decision | None:
-    """Apply where the span before would have the batch's records if it went on.
+    """Apply where the span before would have the batch's records if it continued.
 
     Then another pump may have sent the same batch without a claim.
     """

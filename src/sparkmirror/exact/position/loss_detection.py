@@ -31,7 +31,7 @@ class LedgerPosition(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Losses, and the upstream offset to go on from.
+    """Losses, and the upstream offset to continue from.
 
     `resume_at` is None if no record was ever copied, or a loss at the target halts the partition.
     """
@@ -74,7 +74,7 @@ def look_for_losses(
         target_truncated(route, target_topic_id, *gone)
         for gone in _lost_by_target(position, target_end, known, appended)
     ]
-    # The copy goes on, so the halting losses are healed.
+    # The copy continues, so the halting losses are healed.
     losses += [target_truncated(route, target_topic_id, loss.first, loss.end) for loss in cut]
     # The notes come last, so that the losses don't overrule the notes.
     losses += [not_ours(route, target_topic_id, stretch, moved=moved) for stretch in foreign]
@@ -143,7 +143,7 @@ def _cut_and_emptied(
     """Return the halting loss for a target log that was cut and emptied, or None.
 
     The log shows none of the flow's records and has lost acknowledged ones, so nobody knows who wrote its last offsets.
-    The partition stays halted, however far a foreign producer writes, until the log or a claim says where to go on.
+    The partition stays halted, however far a foreign producer writes, until the log or a claim says where to continue.
     `cut` are the known losses that halt the partition.
     """
     first = max(position.end, position.downstream)
@@ -154,7 +154,7 @@ def _cut_and_emptied(
     words = (
         f"target {route.target_topic}-{route.partition} lost offsets {first} to {appended - 1}, which it had "
         "acknowledged (an unclean leader election?), and has deleted all records since: a foreign producer may have "
-        f"written in their place, so nothing tells where to go on; {TELL_US}"
+        f"written in their place, so nothing tells where to continue; {TELL_US}"
     )
     return _loss(
         LossKind.TARGET_TRUNCATED, route, LedgerPosition(target_topic_id, first), first, appended, "halted", words
@@ -207,7 +207,7 @@ def target_truncated(route: PartitionPair, target_topic_id: bytes, first: int, e
 def altered(route: PartitionPair, at: LedgerPosition, copied_to: int, upstream: int) -> Loss:
     """Return the entry for an altered offset.
 
-    The copy had got to `copied_to`, and an operator has the copy go on at `upstream`.
+    The copy had got to `copied_to`, and an operator has the copy continue at `upstream`.
     """
     first, end = min(copied_to, upstream), max(copied_to, upstream)
     words = f"the offset of source {route.source_topic}-{route.partition} was altered from {copied_to} to {upstream}: "
@@ -296,7 +296,7 @@ def expired_loss(route: PartitionPair, at: LedgerPosition, first: int, end: int,
         f"offsets {first} to {end - 1} of source {route.source_topic}-{route.partition} are gone: "
         "they expired before they were copied"
     )
-    words += "; set sparkmirror.on.expired=continue to go on after them" if halts else "; the copy goes on after them"
+    words += "; sparkmirror.on.expired=continue copies what follows" if halts else "; the copy continues after them"
     return _loss(LossKind.EXPIRED, route, at, first, end, "halted" if halts else "continued", words)
 
 

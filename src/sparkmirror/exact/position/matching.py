@@ -159,7 +159,7 @@ def _compare(announced: AnnouncedBatch, there: StoredBatch) -> Match:
     if there.attributes & TIMESTAMP_TYPE_BIT:
         return Match.POSSIBLE
     # The base timestamp of a batch with a delete horizon at the source is the horizon, until a broker compresses the
-    # batch anew.
+    # batch again.
     same = (announced.base_timestamp == there.base_timestamp) + (announced.max_timestamp == there.max_timestamp)
     return (Match.NO, Match.POSSIBLE, Match.LIKELY)[same]
 

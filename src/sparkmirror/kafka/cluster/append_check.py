@@ -106,7 +106,7 @@ class _Checks:
         self._tells_repeats = True
 
     def run(self) -> list[Trial]:
-        wrap_words = f"sequences go on at 0 after {SEQUENCE_MODULUS - 1}"
+        wrap_words = f"sequences continue at 0 after {SEQUENCE_MODULUS - 1}"
         first = self._tried("first batch", f"a first batch is taken at any sequence, {ANY_SEQUENCE} here", self._first)
         checks = [
             first,

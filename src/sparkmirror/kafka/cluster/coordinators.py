@@ -85,7 +85,7 @@ class Coordinators:
             if not failed:
                 return lost
             if len(failed) + len(lost) < len(left):
-                deadline = time.monotonic() + PATIENCE_S  # some groups were answered, so patience begins anew
+                deadline = time.monotonic() + PATIENCE_S  # some groups were answered, so patience begins again
             for group in failed:
                 self._coordinators.pop(group, None)
             self.pause(next(iter(failed.values())), what, deadline)

@@ -117,7 +117,7 @@ class Patience:
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         if now - self._since >= PATIENCE_S:
-            raise RangeUnread(f"{place}: no record comes, though it goes on to {end}")
+            raise RangeUnread(f"{place}: no record comes, though its end is {end}")
         time.sleep(PAUSE_S)
 
 

@@ -176,9 +176,7 @@ class RangeReader:
                 break  # only compacted offsets are left up to the end
             if time.monotonic() - moved_at >= _PATIENCE_S:
                 end = self._bounds.end
-                raise ClusterUnreachable(
-                    f"{self._name}: no record comes at offset {offset}, though it goes on to {end}"
-                )
+                raise ClusterUnreachable(f"{self._name}: no record comes at offset {offset}, though its end is {end}")
             self._closing.wait(_EMPTY_PAUSE_S)
         if connection is not None:
             connection.close()
@@ -222,7 +220,7 @@ class RangeReader:
             raise _EndsEarly(f"its readable part ends at {end} now")
 
     def _batches(self, part: FetchedPartition, offset: int) -> tuple[list[LogBatch], int]:
-        """Return an answer's data batches, and the offset to go on from."""
+        """Return an answer's data batches, and the offset to continue from."""
         batches: list[LogBatch] = []
         end = self._bounds.end
         transactions = Transactions(part.aborted)
@@ -239,7 +237,7 @@ class RangeReader:
         return batches, offset
 
     def _expire(self, client: ClusterClient, offset: int) -> int:
-        """Pass over offsets that retention took; return the offset to go on from."""
+        """Pass over offsets that retention took; return the offset to continue from."""
         start = self._log_start(client)
         if start <= offset:
             raise LogChanged(f"{self._name} was cut below offset {offset} since it was planned")

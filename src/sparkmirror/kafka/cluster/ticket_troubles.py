@@ -75,7 +75,7 @@ def _about_keytab(code: int, login: Kerberos) -> str:
     if code in _NO_TICKETS:
         return f"the keytab {login.keytab} has no key of {login.principal}: klist -k lists its keys"
     if code in _WRONG_KEY:
-        return f"the KDC refuses the key of {login.principal} in the keytab {login.keytab}: export it anew, by ktadd"
+        return f"the KDC refuses the key of {login.principal} in the keytab {login.keytab}: export it again, by ktadd"
     if code == _NO_CLIENT:
         return f"the KDC knows no {login.principal}: correct principal in sasl.jaas.config, or add it, by addprinc"
     if code in _LOCKED:

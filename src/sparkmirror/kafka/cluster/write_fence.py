@@ -74,7 +74,7 @@ def write_denials(principals: Principals, own: str) -> tuple[Acl, ...]:
 
 
 def read_denials(principals: Principals, own: str) -> tuple[Acl, ...]:
-    """Return the ACLs that deny the principals READ on the groups; as `write_denials` does.
+    """Return ACLs that deny the principals READ on the groups; as `write_denials`.
 
     Only for groups without members. A running member dies with the last commit refused, so records are read again; and
     the group stays `Stable` until the session times out, because LeaveGroup is refused as well.

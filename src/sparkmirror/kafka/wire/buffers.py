@@ -35,7 +35,7 @@ class Frame:
         self.size = size
         self.view = memoryview(block)[:size]
 
-    def beside(self, data: bytearray) -> Frame:
+    def sibling(self, data: bytearray) -> Frame:
         """Return a frame over other bytes, counted in the same pool."""
         return self._pool.adopt(data)
 

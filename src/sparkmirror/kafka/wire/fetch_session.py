@@ -45,7 +45,7 @@ class _SessionMark(NamedTuple):
         """True if the request begins a session, or stands alone: it lists all partitions."""
         return self.epoch <= _NEW_SESSION
 
-    def anew(self) -> _SessionMark:
+    def begun_again(self) -> _SessionMark:
         """Return the mark for a request that begins another session.
 
         The id ends the present session.
@@ -153,7 +153,7 @@ class FetchSession:
         """Return the next request: all partitions in the first, then only changed ones."""
         version = min(self.version, BY_ID_FROM - 1) if self._without_id else self.version
         if (version >= BY_ID_FROM) != (self._sent_version >= BY_ID_FROM):
-            self._mark = self._mark.anew()
+            self._mark = self._mark.begun_again()
         self._sent_version = version
         topics: dict[bytes, list[tuple[int, FetchPosition]]] = {}
         dropped: dict[bytes, list[int]] = {}

@@ -163,7 +163,7 @@ CLUSTERS = (
         title="A name leads to another cluster, so that nothing is copied",
         when="The state is `wrong cluster`: a broker has another cluster's id than the flow's.",
         cause="A DNS record, a load balancer or an address leads to another cluster, or the cluster was rebuilt.",
-        action="Have the name lead to the flow's cluster: the mirror goes on by itself. If the source was rebuilt, "
+        action="Have the name lead to the flow's cluster: the mirror continues by itself. If the source was rebuilt, "
         "`sparkmirror clusters FILE` says what was copied, and with --accept-source the flow takes the new "
         "cluster for its source.",
         look=_wrong,

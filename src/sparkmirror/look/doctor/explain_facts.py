@@ -37,7 +37,8 @@ from sparkmirror.look.doctor.explain_names import group_answer, topic_answers
 from sparkmirror.look.doctor.explain_topic import explain_topic
 from sparkmirror.look.doctor.explanation import Explanation, GroupFacts, Running, Side, TopicFacts
 from sparkmirror.mirror.sync.checkpoints import is_looked_after
-from sparkmirror.mirror.sync.other_flows import OtherFlows
+from sparkmirror.mirror.sync.flow_troubles import FlowTrouble, fatal_fan_in
+from sparkmirror.mirror.sync.other_flows import OtherFlows, RefusedSecond, refusal_of_second
 from sparkmirror.mirror.sync.topic_rules import TopicRules, group_filter, illegal, topic_rules
 from sparkmirror.pump.messages.control import ControlState, control_topic
 from sparkmirror.pump.messages.status_topic import status_topic
@@ -173,7 +174,7 @@ def _topic_facts(
         source=_side(seen.source, flow.source, topic, AT_SOURCE | {"DESCRIBE_CONFIGS"}, there),
         target=_side(seen.target, flow.target, remote, AT_TARGET, copy),
         remote=remote,
-        fan_in=_fan_in(seen, flows, topic, remote) if wanted else (),
+        fan_in=_fan_in(seen, flows, remote) if wanted else None,
         may_create=_may_create(seen, remote, there) if wanted and copy is None else None,
         refresh_s=flow.refresh_topics_interval_seconds if flow.refresh_topics_enabled else None,
         done=done,
@@ -204,29 +205,16 @@ def _side(
     )
 
 
-def _fan_in(seen: _Flow, flows: Sequence[FlowConfig], topic: str, remote: str) -> tuple[str, ...]:
-    """Return further flows with the same copy.
-
-    Flows of the file that list the topic for the same copy, if their source has it, and flows of other processes that
-    have the copy already.
-    """
+def _fan_in(seen: _Flow, flows: Sequence[FlowConfig], remote: str) -> FlowTrouble | RefusedSecond | None:
+    """Return the refusal of the start, else that of the topic duty."""
     flow = seen.config
-    others = [each for each in flows if each.name != flow.name and each.target.alias == flow.target.alias]
-    same = []
-    for other in others:
-        rules = topic_rules(other)
-        if other.copies and rules.wanted(topic) and rules.remote_name(topic) == remote:
-            same += [other.name] if _source_has(other, topic) else []
+    if trouble := fatal_fan_in(flow.name, remote, flows):
+        return trouble
     if copy := seen.remotes.get(remote):
         copiers = seen.target.ask(lambda _, client: OtherFlows(client, flow).copiers({remote: copy}, seen.remotes))
-        same += [copier for copier in (copiers or {}).values() if copier not in same]
-    return tuple(same)
-
-
-def _source_has(flow: FlowConfig, topic: str) -> bool:
-    with contextlib.ExitStack() as stack:
-        source = _open(stack, flow, flow.source)
-        return bool(source.ask(lambda admin, _: admin.topics([topic])))
+        if first := (copiers or {}).get(remote):
+            return refusal_of_second(flow.name, first, remote)
+    return None
 
 
 def _may_create(seen: _Flow, remote: str, there: TopicDescription | None) -> bool | None:

@@ -60,12 +60,8 @@ def _names(facts: TopicFacts) -> Iterator[Step]:
 
 
 def _fan_in(facts: TopicFacts) -> Iterator[Step]:
-    if facts.fan_in:
-        others = " and ".join(facts.fan_in)
-        words = f"{facts.remote} is the copy of {others}, too, and records of both would mix"
-        keys = f"{facts.flow}.topics and {facts.fan_in[0]}.topics"
-        change = f"list the topic in one of {keys} only, or use DefaultReplicationPolicy"
-        yield no("fan-in", Reason.FAN_IN, words, change)
+    if facts.fan_in is not None:
+        yield no("fan-in", Reason.FAN_IN, facts.fan_in.reason, facts.fan_in.remedy)
     else:
         others = "no other flow of the file" if facts.target.trouble else "no other flow"
         yield yes("fan-in", f"{others} copies into {facts.remote}")

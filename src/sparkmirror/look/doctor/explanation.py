@@ -11,7 +11,9 @@ from enum import StrEnum
 
 from sparkmirror.exact.durable.losses import Loss
 from sparkmirror.kafka.cluster.missing_rights import MissingRights
+from sparkmirror.mirror.sync.flow_troubles import FlowTrouble
 from sparkmirror.mirror.sync.name_refusals import LeftOut, NameAnswer
+from sparkmirror.mirror.sync.other_flows import RefusedSecond
 from sparkmirror.pump.messages.control import DoneTopic
 from sparkmirror.snapshot.snapshot import Flow
 
@@ -186,8 +188,8 @@ class TopicFacts:
     target: Side
     remote: str = ""
     """Name of the topic's copy."""
-    fan_in: tuple[str, ...] = ()
-    """Further flows with the same copy, existing or wanted."""
+    fan_in: FlowTrouble | RefusedSecond | None = None
+    """Refusal by the start or the topic duty: another flow has the same copy."""
     may_create: bool | None = None
     """True if sparkmirror may create topics at the target; `None` if unknown."""
     refresh_s: int | None = 600

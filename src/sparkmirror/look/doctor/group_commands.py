@@ -43,7 +43,7 @@ def within_the_log(flow: Flow, group: Group) -> str:
     options = [*(words or ["--topic", "TOPIC:PARTITION"]), "--execute"]
     command = _command(flow.source, group.group, "--reset-offsets --to-latest", options)
     return (
-        f"stop its consumers at {flow.source.alias}, and set it to where it shall go on (--to-latest, --to-earliest, "
+        f"stop its consumers at {flow.source.alias}, and set it to where it must continue (--to-latest, --to-earliest, "
         f"--to-datetime): `{command}`"
     )
 

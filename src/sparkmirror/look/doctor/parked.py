@@ -13,7 +13,7 @@ from sparkmirror.look.doctor.rule import LATE, Rule, Sign, counted
 from sparkmirror.pump.quiet import GRACE_S
 from sparkmirror.snapshot.snapshot import Cause, Flow, Partition, PartitionState, Topic
 
-_LEDGER = "Look at `sparkmirror losses FILE`; {} says whether copying goes on."
+_LEDGER = "Look at `sparkmirror losses FILE`; {} says whether copying continues."
 _ONCE = (
     "Correct what the reason names, and start `sparkmirror run FILE --once` again, which alone parks with this cause."
 )
@@ -33,7 +33,7 @@ _CAUSES = {
     Cause.RIVAL: _Words(
         "Another process writes as this flow",
         "Stop the other process, and start it with the lease if it is meant to stand by. After a process of release "
-        "0.1, which has fenced this flow, the target goes on refusing it. " + copied_again(),
+        "0.1, which has fenced this flow, the target continues to refuse it. " + copied_again(),
     ),
     Cause.NOT_AUTHORIZED: _Words(
         "A right is missing",
@@ -92,7 +92,7 @@ _CAUSES = {
     Cause.CLAIMS_LOST: _Words(
         "The segments topic lost claims",
         "The copied records are this flow's own: delete the target topic to have it copied again, or set the offset to "
-        'go on from (docs/losses.md, "A lost segments topic"). Keep the segments topic from losing records: '
+        'continue from (docs/losses.md, "A lost segments topic"). Keep the segments topic from losing records: '
         "`sparkmirror lint FILE --connect` names its settings.",
     ),
     Cause.TAKEOVER: _Words(
@@ -110,7 +110,7 @@ _CAUSES = {
 """Words of every cause that parks partitions."""
 
 WAITS = {
-    Cause.PREDECESSOR: f"Wait: the partition goes on once its position has not moved for {GRACE_S:.0f} s.",
+    Cause.PREDECESSOR: f"Wait: the partition continues once its position has not moved for {GRACE_S:.0f} s.",
     Cause.PAUSED: "Resume the partition: `sparkmirror resume FILE`.",
     Cause.OPEN_TRANSACTION: "End the transaction if its producer is gone: the command aborts it at the source.",
     Cause.NONE: "Look at the process's log.",

@@ -65,7 +65,7 @@ def copied_again(flow: Flow | None = None, topic: Topic | None = None) -> str:
 
 
 def unreadable_remedy(flow: Flow | None = None, topic: Topic | None = None, partition: Partition | None = None) -> str:
-    """Return how to go on after a damaged batch; without one in general words."""
+    """Return how to continue after a damaged batch; without one in general words."""
     options = "" if flow is None else f" {flow.source.tools or '--bootstrap-server SOURCE'}"
     name, number = ("TOPIC", "PARTITION") if topic is None or partition is None else (topic.topic, partition.partition)
     entry = f'{{"partitions": [{{"topic": "{name}", "partition": {number}, "offset": NEXT}}]}}'
@@ -74,7 +74,7 @@ def unreadable_remedy(flow: Flow | None = None, topic: Topic | None = None, part
         f"--files DIRECTORY/{name}-{number}/SEGMENT.log`, at the leader's host, shows the batch that the reason names, "
         f"as not valid if it is damaged, and NEXT, the offset of the one after it. Write `{entry}` to the file "
         f"below.json, and `kafka-delete-records.sh{options} --offset-json-file below.json` deletes the records below "
-        "it at the source. The copy goes on after them with sparkmirror.on.expired = continue, its default; "
+        "it at the source. The copy continues after them with sparkmirror.on.expired = continue, its default; "
         "`sparkmirror losses FILE` has what was lost."
     )
 

@@ -46,7 +46,7 @@ def metrics_router(snapshots: Callable[[], Snapshot], profiles: Collection[Profi
     return router
 
 
-def beside_app(routers: Mapping[str, APIRouter]) -> FastAPI:
+def app_of(routers: Mapping[str, APIRouter]) -> FastAPI:
     """Build an application from routers by their prefix, without health."""
     app = _bare()
     for prefix, router in routers.items():

@@ -40,7 +40,7 @@ class Changes:
         self._sent: dict[str, Row] = {}
         self._newest: Mapping[str, Row] = {}
         self._sent_at: dict[str, int] = {}
-        self._anew: set[str] = set()
+        self._again: set[str] = set()
         """Row keys that a viewer has fetched by `newest`.
 
         The next `look` sends these rows to all viewers, even if equal to the rows sent last.
@@ -55,7 +55,7 @@ class Changes:
         gone = [self._numbers.pop(key) for key in [key for key in self._numbers if key not in rows]]
         for old in self._sent.keys() - rows.keys():
             del self._sent[old], self._sent_at[old]
-        changed = [key for key, row in rows.items() if self._sent.get(key) != row or key in self._anew]
+        changed = [key for key, row in rows.items() if self._sent.get(key) != row or key in self._again]
         waiting = 0
         if not first and len(changed) > self._most:
             changed.sort(key=lambda key: (not self._is_other(key, rows[key]), self._sent_at.get(key, 0)))
@@ -65,7 +65,7 @@ class Changes:
         for key in changed:
             self._sent[key] = rows[key]
             self._sent_at[key] = self._turn
-            self._anew.discard(key)
+            self._again.discard(key)
         return Delta([self._numbered(key, rows[key]) for key in changed], gone, waiting)
 
     def all(self) -> Delta:
@@ -76,7 +76,7 @@ class Changes:
         """Return the rows that one viewer shows, in their present state."""
         keys = {number: key for key, number in self._numbers.items()}
         asked = [keys[number] for number in numbers if number in keys]
-        self._anew.update(asked)
+        self._again.update(asked)
         return [self._numbered(key, self._newest[key]) for key in asked if key in self._newest]
 
     def _is_other(self, key: str, row: Row) -> bool:

@@ -87,7 +87,7 @@ def cut_over(flow: Flow, now_ms: int) -> CutOver:
 
 
 def if_moved(group: Group) -> str:
-    """Return, in words, how a group's consumers would go on at the target now."""
+    """Return, in words, how a group's consumers would continue at the target now."""
     if group.state is GroupState.NOT_SYNCED:
         return f"can't move: {short(group.reason) or 'why is not known'}"
     if is_beyond_end(group):
@@ -102,7 +102,7 @@ def if_moved(group: Group) -> str:
         return ", ".join(filter(None, parts))
     if group.skipped is None or group.reread is None or not group.partitions:
         return "not known"
-    return "goes on at the exact record"
+    return "continues at the exact record"
 
 
 def is_beyond_end(group: Group) -> bool:
@@ -113,7 +113,7 @@ def is_beyond_end(group: Group) -> bool:
 def _exactly(flow: Flow) -> str:
     if not flow.groups:
         return "No consumer group is translated" + (f": {flow.no_group}." if flow.no_group else ".")
-    return f"{count(len(flow.groups), 'group')} would go on at the exact record."
+    return f"{count(len(flow.groups), 'group')} would continue at the exact record."
 
 
 def _would(counts: Mapping[str, int], verb: str, after: str = "") -> str:
@@ -230,8 +230,8 @@ def _all_move(flow: Flow) -> bool:
 
 
 def _exact(groups: Sequence[Group]) -> Iterator[CutOverCheck]:
-    """Yield whether groups would go on at the exact record, as far as known."""
-    name = "Each group would go on at the exact record"
+    """Yield whether groups would continue at the exact record, as far as known."""
+    name = "Each group would continue at the exact record"
     against = []
     if skipping := {group.group: group.skipped for group in groups if group.skipped}:
         against.append(_would(skipping, "skip"))

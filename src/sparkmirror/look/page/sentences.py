@@ -257,7 +257,7 @@ def _away(flow: Flow) -> _Head:
     return _Head(
         Tone.BAD,
         f"{part} {side.alias} can't be reached since {since}; nothing is copied{stands}",
-        f"it goes on by itself once a broker answers ({short(side.away.partition(': ')[2]) or 'none does'})",
+        f"it continues by itself once a broker answers ({short(side.away.partition(': ')[2]) or 'none does'})",
     )
 
 
@@ -359,12 +359,12 @@ def _not_known(flow: Flow) -> str:
     return f"the lag of {count(unknown, 'partition')} isn't known{why}" if unknown else "the lag isn't known"
 
 
-# --- facts beside the state ---------------------------------------------------------------------
+# --- facts next to the state ---------------------------------------------------------------------
 
 
 def _buts(flow: Flow) -> list[_But]:
-    beside = [] if flow.state in _FIRST else _beside(flow)  # where nothing is copied, that is why the rest fails
-    return [*_stuck(flow), *_left_out(flow), *beside]
+    further = [] if flow.state in _FIRST else _further(flow)  # where nothing is copied, that is why the rest fails
+    return [*_stuck(flow), *_left_out(flow), *further]
 
 
 def _stuck(flow: Flow) -> Iterator[_But]:
@@ -418,7 +418,7 @@ def _left_out(flow: Flow) -> Iterator[_But]:
         yield _But(Tone.WARNING, f"writers that were said to have moved wrote {count(late, 'record')} at the source")
 
 
-def _beside(flow: Flow) -> Iterator[_But]:
+def _further(flow: Flow) -> Iterator[_But]:
     if stuck := sum(group.state is GroupState.NOT_SYNCED for group in flow.groups):
         yield _But(Tone.WARNING, f"the offsets of {count(stuck, 'group')} can't be set at the target")
     if beyond := sum(group.state is GroupState.BEYOND_END for group in flow.groups):

@@ -14,7 +14,7 @@ from sparkmirror.pump.messages.orders import Receipt
 INCOMPLETE = frozenset({LossKind.EXPIRED, LossKind.TRUNCATED})
 """Losses that make the copy incomplete with `once`.
 
-The copy went on behind such losses (`docs/losses.md`).
+The copy continued behind such losses (`docs/losses.md`).
 """
 
 

@@ -91,7 +91,7 @@ def flow_lag(topics: Iterable[Topic]) -> FlowLag:
     moving = [partition.lag for partition in partitions if not _is_stuck(partition)]
     known = [each for each in moving if each is not None]
     return FlowLag(
-        lag=None if unknown and not lag else lag,  # a zero beside unknown ones would read as level
+        lag=None if unknown and not lag else lag,  # a zero next to unknown ones would read as level
         unknown=unknown,
         moving=sum(known) if len(known) == len(moving) else None,
     )

@@ -353,7 +353,7 @@ class FlowRegistry:
 
 
 def _inherits(heir: FlowDriver | None, driver: FlowDriver) -> bool:
-    """True if a driver can go on with its predecessor's lease."""
+    """True if a driver can continue with its predecessor's lease."""
     if heir is None:
         return False
     mine, theirs = heir.flow, driver.flow

@@ -379,7 +379,7 @@ class Mirror:
                     f"Spark ran no task of {self._taskless} rounds in a row ({job.failure}); start sparkmirror again"
                 )
             log.warning(
-                "epoch %d failed and is planned anew: %s", self.rounds, job.failure, extra=Event.EPOCH_FAILED.extra
+                "epoch %d failed and is planned again: %s", self.rounds, job.failure, extra=Event.EPOCH_FAILED.extra
             )
             self._pause()
 

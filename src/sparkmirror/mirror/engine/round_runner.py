@@ -146,7 +146,7 @@ class RoundRunner:
             self._show()
             if self._stopping.is_set():
                 return EndReason.STOPPED
-            if time.monotonic() > ends_at:  # tasks that began later would go on alone for as much longer
+            if time.monotonic() > ends_at:  # tasks that began later would continue alone for as much longer
                 return EndReason.PLANNED
             if left_out.is_back or self._held() != list(held):
                 return EndReason.FLOWS

@@ -14,7 +14,8 @@ from typing import NamedTuple, Self
 from sparkmirror.config import ClusterConfig, FlowConfig
 from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
-from sparkmirror.exact.maps.map_keeper import MapKeeper, PartitionMap, Unmapped
+from sparkmirror.exact.maps.map_keeper import MapKeeper
+from sparkmirror.exact.maps.partition_map import PartitionMap, Unmapped
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import LogUnavailable, TopicLog
 from sparkmirror.kafka.wire.error_codes import ErrorCode

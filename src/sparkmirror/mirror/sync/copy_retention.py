@@ -14,7 +14,8 @@ from typing import NamedTuple
 from sparkmirror.config import FlowConfig
 from sparkmirror.exact.durable.losses import Loss, LossKind, LossLedger, losses_topic
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
-from sparkmirror.exact.maps.map_keeper import MapKeeper, PartitionMap
+from sparkmirror.exact.maps.map_keeper import MapKeeper
+from sparkmirror.exact.maps.partition_map import PartitionMap
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.list_offsets import EARLIEST, offsets_by_leader
 from sparkmirror.kafka.cluster.topic_configs import topic_configs

@@ -62,9 +62,14 @@ class FlowTrouble:
     remedy: str
 
     @property
+    def reason(self) -> str:
+        """Reason why the flow can't run, or not as written, with effect."""
+        return f"{self.kind.value}: {self.detail}: {EFFECTS[self.kind]}"
+
+    @property
     def line(self) -> str:
-        """Reason why the flow can't run, or not as written, with effect and remedy."""
-        return f"{self.kind.value}: {self.detail}: {EFFECTS[self.kind]}; {self.remedy}"
+        """Reason and remedy."""
+        return f"{self.reason}; {self.remedy}"
 
 
 def flow_troubles(flows: Sequence[FlowConfig]) -> list[FlowTrouble]:
@@ -115,21 +120,28 @@ def _keeps_names(flow: FlowConfig) -> bool:
 
 
 def _fan_ins(flows: Sequence[FlowConfig]) -> Iterator[FlowTrouble]:
-    for fan_in in fan_ins(flows):
-        kind = TroubleKind.FAN_IN if fan_in.certain else TroubleKind.MAY_FAN_IN
-        target = fan_in.flows[0].partition("->")[2]
-        topics = ", ".join(fan_in.topics)
-        detail = f"{' and '.join(fan_in.flows)} both into {topics} of {target}"
-        yield FlowTrouble(
-            kind=kind,
-            flows=fan_in.flows,
-            key=_SEPARATOR if fan_in.renamed else "topics",
-            detail=detail,
-            remedy=_other_separator(flows) if fan_in.renamed else remedy_of_fan_in(fan_in),
-        )
+    return (_trouble_of(fan_in, flows) for fan_in in fan_ins(flows))
 
 
-def remedy_of_fan_in(fan_in: FanIn) -> str:
+def fatal_fan_in(flow: str, remote: str, flows: Sequence[FlowConfig]) -> FlowTrouble | None:
+    """Return the trouble that stops the start: another flow into the same topic."""
+    fatal = (each for each in fan_ins(flows) if each.certain and flow in each.flows and remote in each.topics)
+    return next((_trouble_of(fan_in, flows) for fan_in in fatal), None)
+
+
+def _trouble_of(fan_in: FanIn, flows: Sequence[FlowConfig]) -> FlowTrouble:
+    target = fan_in.flows[0].partition("->")[2]
+    topics = ", ".join(fan_in.topics)
+    return FlowTrouble(
+        kind=TroubleKind.FAN_IN if fan_in.certain else TroubleKind.MAY_FAN_IN,
+        flows=fan_in.flows,
+        key=_SEPARATOR if fan_in.renamed else "topics",
+        detail=f"{' and '.join(fan_in.flows)} both into {topics} of {target}",
+        remedy=_other_separator(flows) if fan_in.renamed else _remedy_of_fan_in(fan_in),
+    )
+
+
+def _remedy_of_fan_in(fan_in: FanIn) -> str:
     """Return the remedy where names are kept; copied records stay in place."""
     first, second = fan_in.flows
     return (

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.exact.durable.noted_progress import ReportedProgress
-from sparkmirror.exact.maps.map_keeper import NOTHING_YET, LogBounds, MapKeeper, PartitionMap, Unmapped
+from sparkmirror.exact.maps.map_keeper import MapKeeper
+from sparkmirror.exact.maps.partition_map import NOTHING_YET, LogBounds, PartitionMap, Unmapped
 from sparkmirror.exact.position.target_reading import by_topic
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.list_offsets import EARLIEST, LATEST, list_offsets, offsets_by_leader

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sparkmirror.exact.maps.map_keeper import LogBounds
 from sparkmirror.exact.maps.offset_map import OffsetMap
+from sparkmirror.exact.maps.partition_map import LogBounds
 
 
 class MoveCost(NamedTuple):
@@ -66,7 +66,7 @@ def cost_at_original(source: int, target: int, offsets: OffsetMap) -> MoveCost:
 
 
 def cost_between(due: int, target: int, log: LogBounds) -> MoveCost:
-    """Return the cost of a move to `target`, for a group that should go on at `due`.
+    """Return the cost of a move to `target`, for a group that is due at `due`.
 
     Records that the target has deleted are neither skipped nor read again.
     """

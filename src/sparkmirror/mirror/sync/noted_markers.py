@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sparkmirror.exact.durable.losses import losses_topic
 from sparkmirror.exact.durable.noted_progress import ProgressLog, ReportedProgress
-from sparkmirror.exact.maps.map_keeper import PartitionMap
+from sparkmirror.exact.maps.partition_map import PartitionMap
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.topic_partition import TopicPartition

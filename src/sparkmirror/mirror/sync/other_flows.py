@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from sparkmirror.config import FlowConfig
 from sparkmirror.exact.durable.known_topics import KnownTopic, TopicMemory
@@ -100,13 +101,25 @@ def is_noted(known: KnownTopic | None, topic: TopicDescription) -> bool:
     return known is not None and same_topic(bytes.fromhex(known.target_topic_id), topic.topic_id)
 
 
-def refusal_of_second(flow: str, other: str, remote: str) -> str:
+class RefusedSecond(NamedTuple):
+    """Refusal of a second flow into a topic."""
+
+    reason: str
+    remedy: str
+
+    @property
+    def line(self) -> str:
+        """Reason and remedy."""
+        return f"{self.reason}: {self.remedy}"
+
+
+def refusal_of_second(flow: str, other: str, remote: str) -> RefusedSecond:
     """Return why a flow must not copy into another flow's topic, and the remedy.
 
     Records that the other flow has copied stay.
     """
-    return (
-        f"topic {remote} at the target is a copy that flow {other} keeps, and records of both would mix in it:"
-        f" take the topic out of {flow}.topics, or use DefaultReplicationPolicy in {flow};"
-        f" only where {other} has ended for good and no consumer needs its copy, delete {remote} at the target"
+    return RefusedSecond(
+        f"topic {remote} at the target is a copy that flow {other} keeps, and records of both would mix in it",
+        f"take the topic out of {flow}.topics, or use DefaultReplicationPolicy in {flow};"
+        f" only where {other} has ended for good and no consumer needs its copy, delete {remote} at the target",
     )

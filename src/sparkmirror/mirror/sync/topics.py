@@ -191,7 +191,7 @@ class TopicDuty:
         flow = f"{self._rules.source_alias}->{self._rules.target_alias}"
         for name in [name for name, remote in names.items() if remote in others]:
             remote = names.pop(name)
-            refused[name] = refusal_of_second(flow, others[remote], remote)
+            refused[name] = refusal_of_second(flow, others[remote], remote).line
 
     def _create(
         self,

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sparkmirror.exact.maps.map_keeper import NOTHING_YET
+from sparkmirror.exact.maps.partition_map import NOTHING_YET
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.mirror.sync.group_maps import GroupMaps, TranslatedOffset
 from sparkmirror.mirror.sync.group_moments import GroupMoments

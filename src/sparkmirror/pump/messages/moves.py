@@ -159,7 +159,7 @@ class Release(_MoveValue):
     unclean: bool = False
     """True if the partition's batches may still arrive: the quiet rule holds (R5)."""
     place: Place | None = None
-    """Position to go on from; None: it must be read."""
+    """Position to continue from; None: it must be read."""
 
     @property
     def source(self) -> TopicPartition:

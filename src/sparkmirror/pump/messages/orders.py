@@ -293,5 +293,5 @@ class FlowReport(_OrderValue):
     ended_because: str = ""
     """Reason why the pump ended this flow without the driver's request.
 
-    The task's other flows may go on.
+    The task's other flows may continue.
     """

@@ -54,7 +54,7 @@ function duties() {
   const table = small(
     "Duties",
     [["Duty"], ["Every", "num"], ["Last done", "num"], ["Took", "num"], ["Failures", "num"], ["Why it fails", "wide"]],
-    "This flow has no duties beside the copying, or another process does them.",
+    "This flow has no duties other than the copying, or another process does them.",
   );
   return {
     node: table.node,
