@@ -21,7 +21,8 @@ _ENGINE_AREAS = {
     " flow_view forecast growth identity lag leadership lease moves_of_a_round report_watch round_job round_runner"
     " sizing slots standby still_look surroundings task topic_refresh transaction_watch waits",
     "flows": "active_active another_configuration bomb catching_up end_of_migration every_batch fairness late_records"
-    " long_lines many_partitions mirror moved_query moved_writers real_checkpoint_connector topic_list true_syncs",
+    " long_lines many_partitions mirror moved_query moved_writers real_checkpoint_connector there_and_back topic_list"
+    " true_syncs",
     "faults": "broker_faults cut_segments_topic expired_state kills known_losses late_requests losses lost_segments"
     " old_records replicas rival_views seam takeover unclean_elections unreplicated_copies wrong_cluster",
     "taking over": "beside_mirror_maker connect_takeover empty_alias_takeover exactly_once_takeover legacy"

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from sparkmirror.cli.loading import Secrets
+from sparkmirror.cli.migration_looks import MigrationPath, SetName, check
 from sparkmirror.cli.output import Format, Output, print_json
 from sparkmirror.cli.tables import lines
 from sparkmirror.migrate.executor import Code, Event, Outcome
@@ -19,10 +20,10 @@ from sparkmirror.migrate.planner import Goal, Who
 
 migration = typer.Typer(no_args_is_help=True, help="Move topics, producers and consumers to another cluster, and back.")
 
-MigrationPath = Annotated[str, typer.Argument(metavar="FILE", help="The migration's file (docs/migrate.md).")]
-SetName = Annotated[str | None, typer.Option("--set", help="Only this set.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Begin without a question.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
+migration.command()(check)
+
 COLUMNS = ("SET", "PHASE", "PRODUCERS", "CONSUMERS", "LAG-FORTH", "LAG-BACK", "CAN-SWITCH", "CAN-REVERSE", "BLOCKERS")
 
 

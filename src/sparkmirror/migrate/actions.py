@@ -1,7 +1,8 @@
 """The actions of a switch, as frozen values: words, what clients see, the undo, and how to tell that it is done.
 
 An action is done if the next observation shows its effect (`seen`), whoever brought it about. So a run that was killed
-anywhere continues at the first action whose effect is missing.
+anywhere continues at the first action whose effect is missing. What no broker shows is noted before it is done: that
+producers were stopped by a command, or by people.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate import phase
 from sparkmirror.migrate.file import Fence, Policies, Step
 from sparkmirror.migrate.observation import Observation, Side, TopicSeen
@@ -143,7 +145,7 @@ class Copied(Action):
             name
             for name in self.names
             if phase.group_phase(seen, name, self.leaving) not in _AWAY
-            and None in phase.positions(seen, self.leaving, name).values()
+            and None in phase.lacking(seen, self.leaving, name).values()
         ]
 
 
@@ -153,7 +155,7 @@ class Position(Action):
     step = Step.POSITION
 
     def words(self, seen: Observation) -> str:
-        count = sum(len(phase.positions(seen, self.leaving, name)) for name in self.names)
+        count = sum(len(phase.lacking(seen, self.leaving, name)) for name in self.names)
         return f"set {count:,} exact positions at {self._there(seen)} for {listed(self.names)}"
 
     def undo(self, seen: Observation) -> str:
@@ -166,6 +168,15 @@ class Position(Action):
         """Return the groups whose positions are not set."""
         away = _AWAY | {GroupPhase.POSITIONED}
         return [name for name in self.names if phase.group_phase(seen, name, self.leaving) not in away]
+
+    def offsets(self, seen: Observation) -> dict[str, dict[TopicPartition, int]]:
+        """Return the offsets to commit at the other side, by group: of empty groups, and never one that sets back."""
+        offsets = {}
+        for name in self.due(seen):
+            if phase.group_phase(seen, name, self.leaving) is GroupPhase.STOPPED:
+                lacking = phase.lacking(seen, self.leaving, name)
+                offsets[name] = {where: offset for where, offset in lacking.items() if offset is not None}
+        return offsets
 
 
 class DenyReturn(Action):
@@ -189,10 +200,17 @@ class DenyReturn(Action):
         return f"consumers: YOU start them with bootstrap.servers={there.bootstrap}; they read the next record"
 
     def seen(self, seen: Observation) -> bool:
-        return not self.to_deny(seen) and not self.to_let_in(seen)
+        return not self._undenied(seen) and not self.to_let_in(seen)
+
+    def waits_for(self, seen: Observation) -> str:
+        still = [name for name in self._undenied(seen) if name not in self.to_deny(seen)]
+        return f"{listed(still)} came back to {self._here(seen)}" if still else ""
 
     def to_deny(self, seen: Observation) -> list[str]:
-        """Return the groups to be denied where they left."""
+        """Return the groups to be denied where they left: those without members there."""
+        return [name for name in self._undenied(seen) if phase.group_at(seen, self.leaving, name).empty]
+
+    def _undenied(self, seen: Observation) -> list[str]:
         return [name for name in self.names if phase.group_at(seen, self.leaving, name).readers]
 
     def to_let_in(self, seen: Observation) -> list[str]:
@@ -239,7 +257,11 @@ class Deny(Action):
     def seen(self, seen: Observation) -> bool:
         if self.fence is Fence.ACL:
             return all(topic.fence.complete for topic in self._topics(seen))
-        return not self._growing(seen)
+        return all(phase.stopped(seen, topic.name) for topic in self._topics(seen)) and not self._growing(seen)
+
+    def to_stop(self, seen: Observation) -> list[str]:
+        """Return the topics of which nobody has noted that their producers were stopped."""
+        return [topic.name for topic in self._topics(seen) if not phase.stopped(seen, topic.name)]
 
     def wait_s(self, policies: Policies) -> float:
         return policies.empty if self.fence is Fence.NONE else policies.fence
@@ -248,14 +270,15 @@ class Deny(Action):
         return [
             topic.name
             for topic in self._topics(seen)
-            if topic.still_s < self.still_s and not phase.word(seen, self.leaving, topic.name).done
+            if topic.still_s < self.still_s and not phase.is_published(seen, self.leaving, topic.name)
         ]
 
     def waits_for(self, seen: Observation) -> str:
         if self.fence is Fence.ACL:
             told = [f"{each.name}: {listed(sorted(each.fence.open))}" for each in self._topics(seen) if each.fence.open]
             return "not each broker denies " + "; ".join(told)
-        return f"{listed(self._growing(seen))}: no {self.still_s:g} s without a new record yet"
+        growing = self._growing(seen)
+        return f"{listed(growing)}: no {self.still_s:g} s without a new record yet" if growing else ""
 
 
 class Settle(Action):
@@ -308,12 +331,11 @@ class Publish(Action):
         return not self.due(seen)
 
     def due(self, seen: Observation) -> list[str]:
-        """Return the topics without published ends, or with somebody's records behind them."""
+        """Return the topics without this turn's published ends, or with somebody's records behind them."""
         return [
             name
             for name in self.names
-            if not self._gone(seen, name)
-            and (not phase.word(seen, self.leaving, name).done or phase.leaks(seen, self.leaving, name))
+            if not self._gone(seen, name) and not phase.is_published(seen, self.leaving, name)
         ]
 
 
@@ -351,7 +373,10 @@ class Drain(Action):
 
 
 class Arm(Action):
-    """Begin the turn of the flow back: exactly behind the published ends."""
+    """Begin the turn of the flow back: exactly behind the published ends.
+
+    Renamed copies need no start there; only the ends that the flow back had are taken back.
+    """
 
     step = Step.ARM
 
@@ -372,13 +397,18 @@ class Arm(Action):
         return [name for name in self.names if not self._gone(seen, name)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Open(Action):
     """Let producers write at the side that the topics have come to."""
 
-    step = Step.OPEN
+    step: ClassVar[Step] = Step.OPEN
+    fence: Fence
 
     def words(self, seen: Observation) -> str:
-        return f"let producers write to {listed(self.names)} at {self._there(seen)}"
+        topics, there = listed(self.names), self._there(seen)
+        if self.fence is Fence.HOOK:
+            return f"have your command start the producers of {topics} at {there}"
+        return f"let producers write to {topics} at {there}"
 
     def undo(self, seen: Observation) -> str:
         return "`sparkmirror migration reverse`"
@@ -388,21 +418,38 @@ class Open(Action):
         return f"producers: YOU start them with bootstrap.servers={there.bootstrap}"
 
     def seen(self, seen: Observation) -> bool:
-        return not self.denied(seen) and not self.ungranted(seen)
+        return self._all_came(seen) and not (self.denied(seen) or self.ungranted(seen) or self.to_start(seen))
+
+    def to_start(self, seen: Observation) -> list[str]:
+        """Return the topics whose producers were stopped by a command or by people, and not started since."""
+        return [name for name in self.names if phase.stopped(seen, name)] if self._all_came(seen) else []
+
+    def waits_for(self, seen: Observation) -> str:
+        missing = [name for name in self.names if phase.live_side(seen, name) is not self.arriving]
+        return f"{listed(missing)} have not come to {self._there(seen)}" if missing else ""
+
+    def _all_came(self, seen: Observation) -> bool:
+        return all(phase.live_side(seen, name) is self.arriving for name in self.names)
 
     def denied(self, seen: Observation) -> list[str]:
-        """Return the topics where this migration's own denials hold at the side that they come to."""
+        """Return the topics where this migration's own denials hold at the side that they have come to.
+
+        None before all of the set's topics have come.
+        """
+        if not self._all_came(seen):
+            return []
         return [name for name in self.names if phase.topic_at(seen, self.arriving, name).fence.added]
 
     def ungranted(self, seen: Observation) -> dict[str, list[str]]:
         """Return principals that may write where the topics come from, and not where they have come to, by topic."""
-        if not seen.clusters[self.arriving].authorizer:
+        if not seen.clusters[self.arriving].authorizer or not self._all_came(seen):
             return {}
         missing = {}
         for name in self.names:
             if not phase.has_come(seen, name):
                 continue
-            had = phase.topic_at(seen, self.leaving, name).fence.writers
+            fence = phase.topic_at(seen, self.leaving, name).fence
+            had = fence.writers - (fence.denied_somewhere - fence.added)  # an operator's denials stay in force
             if left := sorted(had - phase.topic_at(seen, self.arriving, name).fence.writers):
                 missing[name] = left
         return missing

@@ -51,13 +51,8 @@ class RealHands:
 
     @act.register
     def _(self, action: actions.Position, seen: Observation) -> None:
-        for group in action.due(seen):
-            wanted = phase.positions(seen, action.leaving, group)
-            there = phase.group_at(seen, action.arriving, group).offsets
-            due = {where: offset for where, offset in wanted.items() if offset is not None}
-            if len(due) == len(wanted):
-                differ = {where: offset for where, offset in due.items() if there.get(where) != offset}
-                self._writing.commit(action.arriving, group, differ)
+        for group, offsets in action.offsets(seen).items():
+            self._writing.commit(action.arriving, group, offsets)
 
     @act.register
     def _(self, action: actions.DenyReturn, seen: Observation) -> None:
@@ -70,6 +65,8 @@ class RealHands:
 
     @act.register
     def _(self, action: actions.Deny, seen: Observation) -> None:
+        if action.fence is not Fence.ACL and (stopped := action.to_stop(seen)):
+            self._writing.note_stopped(stopped, stopped=True)
         if action.fence is Fence.HOOK and self._file.hooks.fence is not None:
             self._once("stop", action.names, self._file.hooks.fence.stop)
         if action.fence is not Fence.ACL:
@@ -109,6 +106,8 @@ class RealHands:
             self._grant(action.leaving, ungranted)
         if self._file.fence is Fence.HOOK and self._file.hooks.fence is not None:
             self._once("start", action.names, self._file.hooks.fence.start)
+        if started := action.to_start(seen):
+            self._writing.note_stopped(started, stopped=False)
 
     def _grant(self, leaving: Side, ungranted: Mapping[str, list[str]]) -> None:
         theirs = read_acls(self._pair.clients[leaving], AclResource.TOPIC)

@@ -8,9 +8,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from sparkmirror.config import MirrorConfig
 from sparkmirror.config.formats import explain, read
 from sparkmirror.migrate import phase, planner
 from sparkmirror.migrate.actions import Action
+from sparkmirror.migrate.checks import CheckResult, run_checks
+from sparkmirror.migrate.checks.gather import gather
 from sparkmirror.migrate.evidence import Evidence
 from sparkmirror.migrate.executor import Code, Event, Executor, Outcome, batches
 from sparkmirror.migrate.file import MigrationFile, Set, read_file
@@ -56,9 +59,10 @@ class Migration:
             print(*plan.words, sep="\\n")
     """
 
-    def __init__(self, file: MigrationFile, pair: Pair) -> None:
+    def __init__(self, file: MigrationFile, pair: Pair, mirror: MirrorConfig) -> None:
         self.file = file
         self.pair = pair
+        self.mirror = mirror
         self._looking = self.hands(DryWriters(pair, lambda _: None))
 
     @classmethod
@@ -66,7 +70,7 @@ class Migration:
         """Read a migration's file and the mirror's; no cluster is asked. Raises `ConfigError`."""
         file = read_file(path)
         config, _ = explain(read([file.mirror], secrets))
-        return cls(file, Pair(flows_of(file, config)))
+        return cls(file, Pair(flows_of(file, config)), config)
 
     def hands(self, writing: Writing) -> RealHands:
         """Return what looks at the clusters, and acts through `writing`."""
@@ -79,6 +83,15 @@ class Migration:
     def verdicts(self, seen: Observation) -> list[Verdict]:
         """Return where each set stands, and what blocks its next switch."""
         return [phase.verdict(seen, self.file, one) for one in self.file.sets]
+
+    def check(self, name: str | None = None) -> list[CheckResult]:
+        """Check one set's next switch, or all sets'; none is left to check once they are complete.
+
+        Makes and deletes a scratch topic at each cluster that a flow copies to (lint's append check). Raises
+        `ConfigError` if there is no such set, `ClusterUnreachable` and other `ConnectionError`s.
+        """
+        sets = self.file.chosen(name)
+        return list(run_checks(gather(self.file, sets, self.pair, self.mirror, self.observe)))
 
     def plan(self, goal: Goal, name: str | None = None) -> list[Plan]:
         """Plan a switch of one set, or of all. Raises `ConfigError` if there is no such set."""

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from types import MappingProxyType
 
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 
 Ends = Mapping[int, int]
 """Offsets by partition."""
-_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Side(StrEnum):
@@ -64,9 +62,9 @@ class TopicSeen:
 
     name: str
     topic_id: str = ""
-    ends: Ends = MappingProxyType({})
+    ends: Ends = field(default_factory=dict)
     """The leaders' own log ends."""
-    watermarks: Ends = MappingProxyType({})
+    watermarks: Ends = field(default_factory=dict)
     """High watermarks; equal to `ends` when all replicas have all records."""
     steady: bool = False
     """True if two readings of `ends` were equal, and equal to the high watermarks."""
@@ -94,7 +92,7 @@ class GroupSeen:
     state: str = ""
     """Kafka's state: `Empty`, `Stable`, `Dead`, …"""
     members: tuple[MemberSeen, ...] = ()
-    offsets: Mapping[TopicPartition, int] = MappingProxyType({})
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Committed offsets in the migration's topics."""
     readers: frozenset[str] = frozenset()
     """Principals that can read as the group's members, as far as a denial can hold them."""
@@ -116,9 +114,9 @@ class ClusterSeen:
     brokers: int = 0
     authorizer: bool = False
     """True if the cluster keeps ACLs."""
-    topics: Mapping[str, TopicSeen] = MappingProxyType({})
+    topics: Mapping[str, TopicSeen] = field(default_factory=dict)
     """The migration's topics, and their copies, that exist here."""
-    groups: Mapping[str, GroupSeen] = MappingProxyType({})
+    groups: Mapping[str, GroupSeen] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,16 +127,16 @@ class WordSeen:
     """The topic's name at the flow's target."""
     done: bool = False
     """True if the topic's ends are published: the flow copies up to them."""
-    ends: Ends = MappingProxyType({})
+    ends: Ends = field(default_factory=dict)
     """Published ends at the flow's source."""
-    reached: Ends = MappingProxyType({})
+    reached: Ends = field(default_factory=dict)
     """Ends of the copy at the flow's target, of partitions that are copied up to their published ends."""
     begun: bool = False
-    """True if the flow's turn on the topic has begun: its starts are claimed behind the other flow's ends."""
-    starts: Mapping[int, tuple[int, int]] = MappingProxyType({})
-    """Claimed starts by partition: offset at the flow's source, offset at the flow's target."""
+    """True if the topic's newest turn is this flow's. The first flow's first turn needs no word."""
     lag: int | None = None
     """Offsets that the source has and the copy lacks; None: not known."""
+    stopped: bool = False
+    """True if producers were stopped without an ACL, and not started since; noted by the first flow only."""
     closed: bool = False
     """True if the migration of the topic is complete: there is no way back."""
     foreign: tuple[str, ...] = ()
@@ -158,11 +156,11 @@ class FlowSeen:
     at_work: bool = False
     """True if a mirror published its status in the last seconds."""
     standbys: int = 0
-    topics: Mapping[str, WordSeen] = MappingProxyType({})
+    topics: Mapping[str, WordSeen] = field(default_factory=dict)
     """By the topic's name at the flow's source."""
-    positions: Mapping[str, Mapping[TopicPartition, int | None]] = MappingProxyType({})
+    positions: Mapping[str, Mapping[TopicPartition, int | None]] = field(default_factory=dict)
     """Groups' committed offsets at the source, translated: by group and the copy's partition; None: not copied yet."""
-    untranslated: Mapping[str, str] = _NONE
+    untranslated: Mapping[str, str] = field(default_factory=dict)
     """Reasons for None in `positions`, by group: the first partition's."""
 
 

@@ -14,6 +14,7 @@ from sparkmirror.errors import ClusterUnreachable
 from sparkmirror.exact.durable.loss_kinds import LossOutcome
 from sparkmirror.exact.durable.losses import LossLedger, losses_topic
 from sparkmirror.kafka.cluster.acls import Acl, SecurityDisabled
+from sparkmirror.kafka.cluster.group_members import describe_groups
 from sparkmirror.kafka.cluster.groups import Groups
 from sparkmirror.kafka.cluster.log_ends import APART_S, LogEnds, read_log_ends, settled
 from sparkmirror.kafka.cluster.open_transactions import OpenTransaction, open_transactions
@@ -21,6 +22,7 @@ from sparkmirror.kafka.cluster.topic_log import TopicLog
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
 from sparkmirror.migrate.fences_seen import NO_AUTHORIZER, fence_seen, group_readers, read_by_broker, read_denied
 from sparkmirror.migrate.file import Fence, MigrationFile
+from sparkmirror.migrate.migration_words import read_on
 from sparkmirror.migrate.observation import (
     ClusterSeen,
     FenceSeen,
@@ -135,13 +137,17 @@ class Observer:
         if fetched.refused:
             group, why = next(iter(fetched.refused.items()))
             raise ClusterUnreachable(f"cluster {groups.alias}: the offsets of group {group} can't be read: {why}")
+        full = [name for name in self._groups if name in listed and listed[name].state not in ("", "Empty", "Dead")]
+        members = describe_groups(self._pair.clients[side], full).groups if full else {}
         seen = {}
         for group in self._groups:
             state = listed[group].state if group in listed else ""
             offsets = fetched.offsets.get(group, {})
             seen[group] = GroupSeen(
                 state=state,
-                members=self._members(side, group) if state not in ("", "Empty", "Dead") else (),
+                members=tuple(MemberSeen(each.client_id, each.host) for each in members[group].members)
+                if group in members
+                else (),
                 offsets={where: each.offset for where, each in offsets.items() if where[0] in self._read_names[side]},
                 readers=frozenset()
                 if isinstance(acls, str)
@@ -181,6 +187,7 @@ class Observer:
             reached={part: offset for part, offset in reached.items() if offset is not None},
             begun=_number(words, side) > _number(words, side.other),
             lag=None if None in lags else sum(lag for lag in lags if lag is not None),
+            stopped=topic in self._pair.words[side].stopped,
             closed=topic in self._pair.words[side].closed,
             foreign=self._slow[side].foreign.get(topic, ()),
         )
@@ -226,15 +233,7 @@ class Observer:
         if side.other not in self._pair.translators:
             return forth
         back = self._pair.translators[side.other].translate_each(stored, reverse=True)
-        mine = set(self._topics)
-        return [
-            there if there.offset is not None and (here.offset is None or where[0] not in mine) else here
-            for (where, _), here, there in zip(offsets, forth, back, strict=True)
-        ]
-
-    def _members(self, side: Side, group: str) -> tuple[MemberSeen, ...]:
-        count = self._readers[side].members(group)
-        return tuple(MemberSeen("unknown", "unknown") for _ in range(count or 0))
+        return [there if there.offset is not None else here for here, there in zip(forth, back, strict=True)]
 
 
 class _Ends:
@@ -283,7 +282,7 @@ class _Words:
 
     def read(self) -> ControlState:
         """Read on. Raises `ConnectionError`s."""
-        entries, self._offset = self._log.read(0, self._offset)
+        entries, self._offset = read_on(self._log, self._offset)
         self.state.apply(entries)
         return self.state
 

@@ -2,7 +2,7 @@
 
 A topic is *live* at one side. It leaves that side by the published ends of the flow that copies from there, and is live
 at the other side once that side's flow back begins exactly behind these ends. Where copies keep the topic's name, the
-claimed starts tell which turn is the newest; where they are renamed, both flows may copy at any time, and the published
+words on turns tell whose turn is the newest; where they are renamed, both flows may copy at any time, and the published
 ends alone tell.
 """
 
@@ -39,7 +39,7 @@ class Phase(StrEnum):
     COMPLETED = "completed"
     """Moved for good: there is no way back."""
     UNCLEAR = "unclear"
-    """Both flows have published ends, and neither begins behind the other's."""
+    """Both flows' words contradict each other."""
 
 
 _ORDER = tuple(Phase)
@@ -59,6 +59,8 @@ class GroupPhase(StrEnum):
     ARRIVED = "at the other side"
     MOVED = "moved"
     """No members now; it has read at the other side, beyond where it stopped."""
+    CAME_BACK = "came back"
+    """Members at the side that it leaves, though it has read at the other side, beyond its commits here."""
     ON_BOTH_SIDES = "on both sides"
 
 
@@ -111,21 +113,28 @@ def keeps_names(seen: Observation, topic: str) -> bool:
 
 
 def live_side(seen: Observation, topic: str) -> Side | None:
-    """Return the side where producers belong by both flows' words; None if the words contradict each other."""
+    """Return the side where producers belong by both flows' words; None if the words contradict each other.
+
+    Where copies keep the topic's name, it is the side of the newest turn.
+    """
     forth, back = word(seen, Side.SOURCE, topic), word(seen, Side.TARGET, topic)
     if not keeps_names(seen, topic):
-        if not forth.done:
-            return Side.SOURCE
-        return Side.TARGET if back.done or forth.drained else Side.SOURCE
-    if forth.done and back.done:
-        if forth.begun == back.begun:
-            return None
-        return Side.SOURCE if forth.begun else Side.TARGET
-    if forth.done:
-        return Side.TARGET if forth.drained and back.begun else Side.SOURCE
-    if back.done:
-        return Side.SOURCE if back.drained and forth.begun else Side.TARGET
-    return Side.SOURCE
+        return Side.TARGET if forth.done and (back.done or forth.drained) else Side.SOURCE
+    if forth.begun and back.begun:
+        return None
+    if back.begun:
+        return Side.TARGET
+    return Side.SOURCE if forth.begun or not back.done else None
+
+
+def stopped(seen: Observation, topic: str) -> bool:
+    """True if a command, or people, were told to stop the topic's producers, and not to start them since."""
+    return word(seen, Side.SOURCE, topic).stopped
+
+
+def is_published(seen: Observation, side: Side, topic: str) -> bool:
+    """True if the topic's ends at `side` are published, and nobody has written behind them."""
+    return word(seen, side, topic).done and not leaks(seen, side, topic)
 
 
 def leaks(seen: Observation, side: Side, topic: str) -> dict[int, int]:
@@ -139,7 +148,7 @@ def leaks(seen: Observation, side: Side, topic: str) -> dict[int, int]:
 def has_come(seen: Observation, topic: str) -> bool:
     """True if the topic is live where an earlier switch brought it."""
     live = live_side(seen, topic)
-    return live is not None and word(seen, live.other, topic).done
+    return live is Side.TARGET or (live is Side.SOURCE and word(seen, Side.TARGET, topic).done)
 
 
 def topic_phase(seen: Observation, topic: str) -> TopicPhase:
@@ -191,14 +200,53 @@ def group_phase(seen: Observation, group: str, side: Side) -> GroupPhase:
     """Return where a group stands on its way from `side` to the other."""
     here, there = group_at(seen, side, group), group_at(seen, side.other, group)
     if here.members or not here.empty:
-        return GroupPhase.ON_BOTH_SIDES if there.members else GroupPhase.THERE
+        if there.members:
+            return GroupPhase.ON_BOTH_SIDES
+        return GroupPhase.CAME_BACK if _has_read_on(seen, side, group) else GroupPhase.THERE
     if there.members or not there.empty:
         return GroupPhase.ARRIVED
-    wanted = positions(seen, side, group)
-    known = {where: there.offsets.get(where, -1) for where in wanted}
-    if any(offset is not None and known[where] > offset for where, offset in wanted.items()):
-        return GroupPhase.MOVED
-    return GroupPhase.POSITIONED if known == wanted else GroupPhase.STOPPED
+    if lacking(seen, side, group):
+        return GroupPhase.STOPPED
+    return GroupPhase.MOVED if _has_read_on(seen, side, group) else GroupPhase.POSITIONED
+
+
+def lacking(seen: Observation, side: Side, group: str) -> dict[TopicPartition, int | None]:
+    """Return the positions that a group lacks at the other side; None: its commit at `side` can't be translated yet.
+
+    A group that has read on at the other side keeps its positions there.
+    """
+    known, read_on = group_at(seen, side.other, group).offsets, _has_read_on(seen, side, group)
+    return {
+        where: offset
+        for where, offset in positions(seen, side, group).items()
+        if (not _is_ahead(seen, side, group, where) if offset is None else known.get(where, -1) < offset)
+        and not (read_on and where in known)
+    }
+
+
+def _has_read_on(seen: Observation, side: Side, group: str) -> bool:
+    """True if a group's position at the other side is beyond its commit at `side`."""
+    known = group_at(seen, side.other, group).offsets
+    wanted = positions(seen, side, group).items()
+    return any(offset is not None and known.get(where, -1) > offset for where, offset in wanted)
+
+
+def _is_ahead(seen: Observation, side: Side, group: str, where: TopicPartition) -> bool:
+    """True if the other flow shows that a group's position at the other side is as far as its commit at `side`.
+
+    Before its first turn a flow can't translate what lies at its source.
+    """
+    topic, partition = where
+    from_here, from_there = seen.flows.get(side), seen.flows.get(side.other)
+    names = [name for name, said in from_here.topics.items() if said.copy == topic] if from_here else []
+    if from_there and topic in from_there.topics:
+        names.append(from_there.topics[topic].copy)
+    committed, as_far = group_at(seen, side, group).offsets, positions(seen, side.other, group)
+    for name in names:
+        offset = as_far.get((name, partition))
+        if offset is not None and offset >= committed.get((name, partition), 0):
+            return True
+    return False
 
 
 def positions(seen: Observation, side: Side, group: str) -> Mapping[TopicPartition, int | None]:
@@ -239,13 +287,13 @@ def _producers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Si
             yield Blocker("consumers-first", f"{', '.join(behind)} must move to {seen.clusters[to].alias} first")
 
 
-_NOT_ARRIVED = frozenset({GroupPhase.THERE, GroupPhase.STOPPED})
+_NOT_ARRIVED = frozenset({GroupPhase.THERE, GroupPhase.STOPPED, GroupPhase.CAME_BACK})
 
 
 def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side) -> Iterator[Blocker]:
     phase = topic_phase(seen, topic)
     if phase.phase is Phase.UNCLEAR:
-        yield Blocker("unclear", f"both flows have published ends of {topic}, and neither begins behind the other's")
+        yield Blocker("unclear", f"both flows' words on {topic} contradict each other")
         return
     if phase.live is to:
         return
@@ -266,8 +314,8 @@ def _topic_blockers(seen: Observation, file: MigrationFile, topic: str, to: Side
         counts = leaks(seen, to.other, topic)
         yield Blocker("leaking", f"{sum(counts.values()):,} offsets of {topic} lie behind its published ends")
     if keeps_names(seen, topic):  # whoever wrote there before the topic came: the flow back begins behind these records
-        for entry in word(seen, to, topic).foreign:
-            yield Blocker("written-early", f"{topic}: {entry}")
+        for early in word(seen, to, topic).foreign:
+            yield Blocker("written-early", f"{topic}: {early}")
 
 
 def consumers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Side) -> list[Blocker]:
@@ -282,6 +330,9 @@ def consumers_blockers(seen: Observation, file: MigrationFile, one: Set, to: Sid
         phase = group_phase(seen, group, leaving)
         if phase is GroupPhase.ON_BOTH_SIDES:
             blockers.append(Blocker("on-both-sides", f"{group} has members at {here} and at {there}"))
+        elif phase is GroupPhase.CAME_BACK:
+            told = f"{group} reads at {here} again, though it has read on at {there}: stop it at {here}"
+            blockers.append(Blocker("unrouted-commits", told))
         elif phase is GroupPhase.THERE:
             count = len(group_at(seen, leaving, group).members)
             blockers.append(Blocker("members", f"{group} has {count or 'unknown'} members at {here}: stop them"))

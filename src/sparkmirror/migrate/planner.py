@@ -24,10 +24,14 @@ class Who(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Who shall be where."""
+    """Who shall be where, such as `Goal("consumers", "target")`; raises `ValueError` for other words."""
 
     who: Who
     at: Side
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "who", Who(self.who))
+        object.__setattr__(self, "at", Side(self.at))
 
     @property
     def opposite(self) -> Goal:
@@ -66,12 +70,12 @@ def _consumers(file: MigrationFile, one: Set, goal: Goal) -> tuple[tuple[Action,
 def _producers(file: MigrationFile, seen: Observation, one: Set, goal: Goal) -> tuple[Action, ...]:
     leaving, topics = goal.at.other, one.topics
     there = tuple(name for name in topics if phase.live_side(seen, name) is goal.at)
-    to_go = tuple(name for name in topics if name not in there)
+    to_go = tuple(name for name in topics if phase.live_side(seen, name) is leaving)
     # A switch away from the goal's side that was begun is taken back. With renamed copies, an earlier turn's ends at
     # the goal's side go, too: they would hold the flow back from there.
     stale = tuple(name for name in to_go if not phase.keeps_names(seen, name) and leaving is Side.SOURCE)
     stay = actions.Withdraw(leaving=goal.at, names=(*there, *stale))
-    opening = actions.Open(leaving=leaving, names=topics)
+    opening = actions.Open(leaving=leaving, names=topics, fence=file.fence)
     if not to_go:
         return stay, opening
     return (

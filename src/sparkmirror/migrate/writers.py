@@ -40,6 +40,9 @@ class Writing(Protocol):
     def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
         """Write down what this migration denies at `side`; nothing: take the word back."""
 
+    def note_stopped(self, topics: Sequence[str], *, stopped: bool) -> None:
+        """Write down that topics' producers were stopped, or started."""
+
     def commit(self, side: Side, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit for a group without members; for one that has members nothing is committed."""
 
@@ -68,6 +71,9 @@ class Writers:
 
     def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
         self._pair.words[side].write(resource, name, acls)
+
+    def note_stopped(self, topics: Sequence[str], *, stopped: bool) -> None:
+        self._pair.words[Side.SOURCE].stop(topics, stopped=stopped)
 
     def commit(self, side: Side, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         client = self._pair.clients[side]
@@ -110,6 +116,11 @@ class DryWriters:
 
     def note_fence(self, side: Side, resource: AclResource, name: str, acls: Sequence[Acl]) -> None:
         self._would(side.other, f"write down {len(acls)} denials on {resource.word} {name}")
+
+    def note_stopped(self, topics: Sequence[str], *, stopped: bool) -> None:
+        self._would(
+            Side.TARGET, f"write down that the producers of {', '.join(topics)} {'stop' if stopped else 'start'}"
+        )
 
     def commit(self, side: Side, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         for (topic, partition), offset in sorted(offsets.items()):

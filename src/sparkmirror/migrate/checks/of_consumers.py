@@ -1,0 +1,134 @@
+"""Checks on consumers: who reads the topics, who is in no set, and who commits where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparkmirror.kafka.cluster.groups import SINKS
+from sparkmirror.migrate import phase
+from sparkmirror.migrate.actions import listed
+from sparkmirror.migrate.checks.check import Check, Found, blocked, fail, ok, warn
+from sparkmirror.migrate.checks.facts import Facts, Reader
+from sparkmirror.migrate.observation import Side
+from sparkmirror.migrate.phase import GroupPhase
+
+
+def _left_out(facts: Facts) -> Iterator[Found]:
+    for side in facts.sides:
+        for reader in facts.readers.get(side, ()):
+            if reader.share:
+                continue
+            words = f"{reader.group} reads {listed(reader.topics)} at {facts.alias(side)}, and is in no set"
+            remedy = _add(reader)
+            if reader.excluded:
+                words += "; the mirror's groups.exclude leaves it out"
+            yield fail(words, remedy) if reader.active else warn(f"{words}; it has no members now", remedy)
+
+
+def _add(reader: Reader) -> str:
+    if reader.group.startswith(SINKS):
+        return f"add {reader.group} to a set, if it is a sink connector that moves, or stop the connector"
+    return f"add {reader.group} to its set's groups, stop it, or delete it"
+
+
+def _share_groups(facts: Facts) -> Iterator[Found]:
+    for side in facts.sides:
+        for reader in facts.readers.get(side, ()):
+            if reader.share:
+                yield warn(f"{reader.group} is a share group, and reads {listed(reader.topics)} at {facts.alias(side)}")
+
+
+def _missing(facts: Facts) -> Iterator[Found]:
+    for side, group in facts.groups():
+        if not any(phase.group_at(facts.seen, each, group).offsets for each in (side, side.other)):
+            yield warn(
+                f"{group} has no offsets in its set's topics at {facts.alias(side)} or {facts.alias(side.other)}"
+            )
+
+
+def _unrouted(facts: Facts) -> Iterator[Found]:
+    for side, group in facts.groups():
+        left = phase.group_phase(facts.seen, group, side)
+        for each in (side, side.other):
+            now, before = phase.group_at(facts.seen, each, group), phase.group_at(facts.earlier, each, group)
+            if now.empty and before.empty and before.offsets != now.offsets and before.offsets:
+                yield fail(f"somebody commits for {group} at {facts.alias(each)} without being a member")
+            elif _commits_only(facts, each, group) and now.offsets:
+                yield warn(
+                    f"{group} at {facts.alias(each)} has commits of somebody who is no member, so nobody sees it leave"
+                )
+        if left is GroupPhase.ARRIVED and (behind := _behind(facts, side, group)):
+            yield fail(
+                f"{group} has members at {facts.alias(side.other)}, and {behind} newer commits at {facts.alias(side)}"
+            )
+    for blocker in facts.blockers("unrouted-commits"):
+        yield fail(blocker.words)
+
+
+def _commits_only(facts: Facts, side: Side, group: str) -> bool:
+    known = facts.listed.get(side, {}).get(group)
+    return known is not None and not known.protocol
+
+
+def _behind(facts: Facts, side: Side, group: str) -> int:
+    """Return in how many partitions the group's commit at `side` is beyond its commit at the other."""
+    there = phase.group_at(facts.seen, side.other, group).offsets
+    wanted = phase.positions(facts.seen, side, group)
+    return sum(offset is not None and offset > there.get(where, -1) for where, offset in wanted.items())
+
+
+def _rights(facts: Facts) -> Iterator[Found]:
+    for side, group in facts.groups():
+        for each, needed in ((side, "DESCRIBE"), (side.other, "READ")):
+            had = facts.group_rights.get(each, {}).get(group)
+            if had is not None and needed not in had:
+                alias = facts.alias(each)
+                remedy = f"grant sparkmirror's principal {needed} on group {group} at {alias}"
+                yield fail(f"{needed} on group {group} at {alias} is missing", remedy)
+    yield ok("sparkmirror may read and set the offsets of each group in a set")
+
+
+CONSUMER_CHECKS = (
+    Check(
+        id="groups-left-out",
+        what="each group that reads the topics is in a set",
+        remedy="add it to a set",
+        look=_left_out,
+    ),
+    Check(
+        id="share-groups",
+        what="no share group reads the topics",
+        remedy="a switch leaves it: let sync.group.offsets.enabled set its start offsets (docs/groups.md)",
+        look=_share_groups,
+    ),
+    Check(
+        id="groups-missing",
+        what="each group of a set has read its set's topics",
+        remedy="correct its name, or take it out of the set",
+        look=_missing,
+    ),
+    Check(
+        id="group-rights",
+        what="sparkmirror may read and set the offsets of each group in a set",
+        remedy="grant it",
+        look=_rights,
+    ),
+    Check(
+        id="unrouted-commits",
+        what="nobody commits for a group at the side that it has left, or without being a member",
+        remedy="stop this consumer; move one that uses assign by hand, with `sparkmirror offsets` (docs/groups.md)",
+        look=_unrouted,
+    ),
+    Check(
+        id="on-both-sides",
+        what="no group has members on both sides",
+        remedy="stop its members on one side",
+        look=blocked("on-both-sides"),
+    ),
+    Check(
+        id="consumers-first",
+        what="with type: consumers-first, each set's groups have moved before its producers",
+        remedy="run `sparkmirror migration switch consumers` first, or write another type in the file",
+        look=blocked("consumers-first"),
+    ),
+)
