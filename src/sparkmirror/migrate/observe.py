@@ -37,7 +37,7 @@ from sparkmirror.migrate.observation import (
 from sparkmirror.migrate.pair import Pair
 from sparkmirror.mirror.sync.application_translator import Stored, Translation
 from sparkmirror.mirror.sync.turn_order import FlowWords, words_in
-from sparkmirror.mirror.sync.turn_order import Side as Place
+from sparkmirror.mirror.sync.turn_order import TurnSide as Place
 from sparkmirror.pump.messages.control import ControlState
 from sparkmirror.snapshot.status_topic import read_status
 
