@@ -36,8 +36,7 @@ from sparkmirror.migrate.observation import (
 )
 from sparkmirror.migrate.pair import Pair
 from sparkmirror.mirror.sync.application_translator import Stored, Translation
-from sparkmirror.mirror.sync.turn_order import FlowWords, words_in
-from sparkmirror.mirror.sync.turn_order import Side as Place
+from sparkmirror.mirror.sync.turn_order import FlowWords, TurnSide, words_in
 from sparkmirror.pump.messages.control import ControlState
 from sparkmirror.snapshot.status_topic import read_status
 
@@ -324,7 +323,7 @@ class _Slow:
 
 def _number(words: Mapping[Side, FlowWords], side: Side) -> int:
     """Return the number of the newest turn that the flow from `side` has begun."""
-    place = Place.FIRST if side is Side.SOURCE else Place.SECOND
+    place = TurnSide.FIRST if side is Side.SOURCE else TurnSide.SECOND
     return words.get(side, FlowWords()).number(place)
 
 
