@@ -311,7 +311,7 @@ def expired_loss(route: PartitionPair, at: LedgerPosition, first: int, end: int,
         f"offsets {first} to {end - 1} of source {route.source_topic}-{route.partition} are gone: "
         "they expired before they were copied"
     )
-    words += "; sparkmirror.on.expired=continue copies what follows" if halts else "; the copy continues after them"
+    words += "; set sparkmirror.on.expired=continue to step over them" if halts else "; the copy continues after them"
     return _loss(LossKind.EXPIRED, route, at, first, end, "halted" if halts else "continued", words)
 
 
