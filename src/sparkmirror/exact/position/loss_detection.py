@@ -218,6 +218,18 @@ def altered(route: PartitionPair, at: LedgerPosition, copied_to: int, upstream: 
     return _loss(LossKind.ALTERED, route, at, first, end, action, words)
 
 
+def turned(route: PartitionPair, at: LedgerPosition, copied_to: int, upstream: int) -> Loss:
+    """Return the entry for a later turn of a migration, which is expected (M3).
+
+    The flow had copied up to `copied_to`; its turn begins at `upstream`, after the opposite flow's copies.
+    """
+    words = (
+        f"offsets {copied_to} to {upstream - 1} of source {route.source_topic}-{route.partition} came from the target "
+        "in the turn before, so they are not copied; the next turn begins after them"
+    )
+    return _loss(LossKind.ALTERED, route, at, copied_to, upstream, "expected", words)
+
+
 def not_ours(route: PartitionPair, target_topic_id: bytes, stretch: ForeignRecords, *, moved: bool = False) -> Loss:
     """Return the note on a stretch with foreign records or fence markers.
 

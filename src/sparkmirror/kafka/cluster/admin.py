@@ -22,6 +22,7 @@ from sparkmirror.kafka.cluster.new_topics import NewTopicSpec, create_topics, cr
 from sparkmirror.kafka.cluster.open_transactions import OpenTransaction, open_transactions
 from sparkmirror.kafka.cluster.reachability import check_access, one_line, why_unreachable, within
 from sparkmirror.kafka.cluster.refusal_lines import creation_refusal, refusal
+from sparkmirror.kafka.cluster.still_ends import StillEnds, still_ends
 from sparkmirror.kafka.cluster.topic_configs import ConfigEntry, broker_config, describe_topic_configs
 from sparkmirror.kafka.cluster.topic_descriptions import TopicDescription, describe_topics
 from sparkmirror.kafka.wire.error_codes import ErrorCode
@@ -196,6 +197,11 @@ class ClusterAdmin:
         Missing and leaderless partitions are left out. `known` has the leaders from the caller's last question.
         """
         return self._offsets(partitions, LATEST, read_committed=isolation == "read_committed", known=known)
+
+    def still_ends(self, partitions: Iterable[TopicPartition]) -> StillEnds:
+        """Read the leaders' log ends of logs at rest, as `still_ends` does."""
+        wanted = list(partitions)
+        return self._ask("reading log ends", lambda client: still_ends(client, wanted))
 
     def open_transactions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OpenTransaction | str]:
         """Find the transactions that hold partitions back, as `open_transactions` does."""

@@ -96,6 +96,7 @@ def offsets_by_leader(
     timestamp: int,
     *,
     read_committed: bool = False,
+    replica_id: int = CONSUMER,
     known: KnownLeaders | None = None,
 ) -> dict[TopicPartition, int]:
     """Ask each partition's leader for one offset, as `list_offsets` does.
@@ -111,7 +112,14 @@ def offsets_by_leader(
         try:
             for leader, led in known.of(client, wanted).items():
                 for chunk in topic_chunks(led):
-                    listed = list_offsets(client, leader, chunk, timestamp, isolation_level=int(read_committed))
+                    listed = list_offsets(
+                        client,
+                        leader,
+                        chunk,
+                        timestamp,
+                        replica_id=replica_id,
+                        isolation_level=int(read_committed),
+                    )
                     offsets |= {partition: answer.offset for partition, answer in listed.items() if not answer.error}
                     moving |= {partition for partition, answer in listed.items() if answer.error in _MOVING}
         except ConnectionError:

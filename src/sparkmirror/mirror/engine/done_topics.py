@@ -16,6 +16,7 @@ from sparkmirror.kafka.cluster.topic_descriptions import TopicDescription
 from sparkmirror.kafka.cluster.topic_log import LogEntry, TopicLog
 from sparkmirror.kafka.wire.topic_ids import NO_ID
 from sparkmirror.kafka.wire.topic_partition import TopicPartition
+from sparkmirror.mirror.sync.turn_order import FlowWords, words_in
 from sparkmirror.pump.messages.control import ControlState, DoneTopic, done_key
 from sparkmirror.pump.messages.orders import Receipt
 from sparkmirror.snapshot.late_offsets import LateOffsets
@@ -82,7 +83,7 @@ class DoneTopics:
         """Read on in the control topic, and find operators' words that own records hide."""
         entries, offset = log.read(0, self._offset)
         with self._lock:
-            before = dict(self._state.done)
+            before = dict(self._state.done), dict(self._state.turns)
             said = {done_key(topic).encode(): topic for topic in self._said}
             theirs, last = [], {topic: own.at for topic, own in self._said.items() if own.at < math.inf}
             for entry in entries:
@@ -100,7 +101,7 @@ class DoneTopics:
             self._unwritten = {topic for topic in self._unwritten if done_key(topic).encode() not in first}
             self._said.clear()
             self._offset = offset
-            self.changed |= before != self._state.done
+            self.changed |= before != (self._state.done, self._state.turns)
 
     def _write_down(self, log: TopicLog) -> None:
         """Append progress, and what operators said just before.
@@ -169,6 +170,10 @@ class DoneTopics:
         """True if all a topic's partitions are copied up to their ends."""
         done = self._state.done.get(topic)
         return done is not None and done.released
+
+    def words(self, topic: str) -> FlowWords:
+        """Return the flow's own words on a topic that a migration moves there and back."""
+        return words_in(self._state, topic)
 
     @property
     def topics(self) -> tuple[str, ...]:

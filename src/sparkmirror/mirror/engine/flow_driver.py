@@ -39,6 +39,7 @@ from sparkmirror.mirror.engine.own_topics import create_own_topics, unsafe_own_t
 from sparkmirror.mirror.engine.predecessors import Predecessors
 from sparkmirror.mirror.engine.report_watch import ReportWatch
 from sparkmirror.mirror.engine.target_proof import TargetProof
+from sparkmirror.mirror.engine.turn_watch import TurnWatch
 from sparkmirror.mirror.sync.copy_retention import ShorterCopies
 from sparkmirror.mirror.sync.topic_rules import group_filter
 
@@ -88,7 +89,8 @@ class FlowDriver:
         self.control = DriverControl(flow, incarnation, self.held)
         self.leadership = Leadership(flow, self.control, use_lease=use_lease)
         self.predecessors = Predecessors()
-        self.topics = FlowTopics(flow, self.view, self._client, self.control.done_topics, once=once)
+        self.turns = TurnWatch(flow, self.control.done_topics)
+        self.topics = FlowTopics(flow, self.view, self._client, self.control.done_topics, self.turns, once=once)
         self.orders = OrderBook(
             flow, incarnation, self.view, self.control, self.leadership, self.predecessors, self.topics
         )
@@ -171,6 +173,8 @@ class FlowDriver:
         self._run(self.control.beat, "beat")
         self._run(self._opened.monitor.watch, "lag")
         self._run(self.reports.watch, "reports")
+        if self.flow.turn:
+            self._run(self.turns.watch, "turns")
         for watch in self._watches:
             self._run(watch.watch, "cluster")
         self._opened.duties.start()

@@ -13,8 +13,9 @@ from contextlib import closing
 from pathlib import Path
 
 from javaproperties import dumps
-from lab import KafkaCluster
 
+from lab.cluster import KafkaCluster
+from lab.listeners import BrokerListener
 from sparkmirror.config import ClusterConfig
 from sparkmirror.demo import DemoBroker
 from sparkmirror.demo.jars import broker_jars, class_path
@@ -29,6 +30,10 @@ ZOOKEEPER_OF = "2.8.2"
 SESSION_TIMEOUT_MS = 6_000
 _HEAP_MB = 128
 _STOP_TIMEOUT_S = 10.0
+_ACLS = {
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",  # since 2.4
+    "super.users": "User:ANONYMOUS",
+}
 
 
 class ZooKeeperCluster(KafkaCluster):
@@ -46,10 +51,18 @@ class ZooKeeperCluster(KafkaCluster):
         brokers: int = 1,
         properties: Mapping[str, str] | None = None,
         heap_mb: int = 512,
+        listeners: Mapping[str, BrokerListener] | None = None,
         log_dirs: int = 1,
+        acls: bool = False,
     ) -> None:
         super().__init__(
-            directory, brokers=brokers, properties=properties, heap_mb=heap_mb, log_dirs=log_dirs, version=version
+            directory,
+            brokers=brokers,
+            properties=(_ACLS if acls else {}) | dict(properties or {}),
+            heap_mb=heap_mb,
+            listeners=listeners,
+            log_dirs=log_dirs,
+            version=version,
         )
         self._zookeeper = _ZooKeeper(self.directory / "zookeeper")
 
