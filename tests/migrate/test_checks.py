@@ -243,8 +243,11 @@ def test_without_an_obstacle_all_is_ok() -> None:
 def test_groups_must_move_first_only_if_the_file_says_so() -> None:
     at_home = changed_group(A, state="Stable", members=MEMBER)
     assert "consumers-first" not in found(at_home(facts()))
-    seen = found(at_home(facts(type="consumers-first")))
-    assert seen["consumers-first"] == (FAIL, "billing must move to B first")
+    first = at_home(facts(type="consumers-first"))
+    assert "billing must move to B first: `switch consumers` is next" in results(first)["consumers-first"].words
+    assert found(first) == {}
+    left = changed_word(A, done=True, ends={0: 10})(first)
+    assert found(left)["consumers-first"] == (FAIL, "billing must move to B first")
 
 
 def test_what_needs_no_acl_is_not_asked_for() -> None:

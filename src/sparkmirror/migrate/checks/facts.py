@@ -77,10 +77,14 @@ class Facts:
     def blockers(self, *ids: str) -> Iterator[Blocker]:
         """Yield what blocks the next switch of the sets, of these kinds."""
         for one in self.sets:
-            to = self.leaving(one).other
-            found = phase.producers_blockers(self.seen, self.file, one, to)
-            found += phase.consumers_blockers(self.seen, self.file, one, to)
-            yield from dict.fromkeys(each for each in found if each.id in ids)
+            yield from self.blockers_of(one, *ids)
+
+    def blockers_of(self, one: Set, *ids: str) -> Iterator[Blocker]:
+        """Yield what blocks the set's next switch, of these kinds."""
+        to = self.leaving(one).other
+        found = phase.producers_blockers(self.seen, self.file, one, to)
+        found += phase.consumers_blockers(self.seen, self.file, one, to)
+        yield from dict.fromkeys(each for each in found if each.id in ids)
 
     def alias(self, side: Side) -> str:
         """Return a cluster's alias."""
