@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from lab import KafkaCluster
-from tests.cli.test_verbs import keys_told
 from tests.migrate.test_checks_on_clusters import commit, write_files
 from tests.support import mirror_process as mp
 from typer.testing import CliRunner
@@ -20,6 +20,13 @@ from sparkmirror.migrate.file import MigrationFile, json_schema
 pytestmark = pytest.mark.broker
 
 Pair = tuple[KafkaCluster, KafkaCluster]
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+
+
+def keys_told(verb: str) -> set[str]:
+    """The fields that the page names for a verb."""
+    items = re.findall(r"^- \*\*(.+?)\*\*: (.*\n(?: +.*\n)*)", PAGE.read_text(), re.MULTILINE)
+    return {name for verbs, text in items if verb in verbs.split(", ") for name in re.findall(r"`(\w+)`", text)}
 
 
 @pytest.fixture
