@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sparkmirror.config import FlowConfig
-from sparkmirror.exact.maps.map_keeper import NOTHING_YET
+from sparkmirror.exact.maps.partition_map import NOTHING_YET
 from sparkmirror.exact.position.route import PartitionPair
 from sparkmirror.kafka.cluster.client import ClusterClient
 from sparkmirror.kafka.cluster.groups import Groups
