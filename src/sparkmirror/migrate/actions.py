@@ -382,7 +382,7 @@ class Arm(Action):
 
     def words(self, seen: Observation) -> str:
         return (
-            f"arm the way back: {self._there(seen)}->{self._here(seen)} begins exactly behind the ends of"
+            f"arm the way back: {self._there(seen)}->{self._here(seen)} begins exactly at the ends of"
             f" {listed(self.names)}"
         )
 

@@ -1,4 +1,7 @@
-"""DescribeLogDirs: partition sizes on their leader's disks, and the brokers' free space, in bytes."""
+"""Sizes of partitions on their leaders' disks, and brokers' free space.
+
+All in bytes, as DescribeLogDirs tells them.
+"""
 
 from __future__ import annotations
 
