@@ -284,7 +284,7 @@ class Deny(Action):
 
 
 class Settle(Action):
-    """Wait until topics' ends stand still on every leader, without an open transaction."""
+    """Wait until ends stand still on every leader, without an open transaction."""
 
     step = Step.FENCE
 
