@@ -76,18 +76,18 @@ def _run(plans: Sequence[Plan], directory: Path, version: str, minutes: float, b
 
 
 def _wait_until_ready(mirror: MirrorProcess, log: Path, say: Say) -> None:
-    """Wait until the mirror has caught up in both directions: without topics that is when it works."""
+    """Wait until the mirror works in both directions."""
     say("waiting for the mirror")
     deadline = time.monotonic() + _START_S
-    while len(_caught_up(log)) < _DIRECTIONS:
+    while len(_at_work(log)) < _DIRECTIONS:
         if not mirror.running or time.monotonic() > deadline:
             raise SetupError(f"the mirror does not work: {log}")
         time.sleep(0.5)
 
 
-def _caught_up(log: Path) -> set[str]:
+def _at_work(log: Path) -> set[str]:
     said = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
-    return {line["flow"] for line in said if line["state"] == "caught up"}
+    return {line["flow"] for line in said if line["state"] != "starting"}
 
 
 def _round(arena: Arena, jvm: LoadJvm, file: Path, plan: Plan, say: Say) -> Result:
